@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from proton_bench.flags import flags
-from proton_bench.recording.native import native
 from proton_bench.recording.session.session import numbered_session
 
 __all__ = ["depth", "flags"]
@@ -23,4 +22,4 @@ def depth(session: int | None = 0) -> int | None:
     """
     if session is None or not flags.profiling_on:
         return None
-    return native.context_depth(numbered_session(session).id)
+    return numbered_session(session).core.context_depth()

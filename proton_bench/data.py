@@ -56,8 +56,8 @@ def advance_phase(session: int | None = 0) -> int | None:
     Raises:
         SessionError: There is no such session.
     """
-    number = _number(session)
-    return None if number is None else native.advance_phase(number)
+    core = _core(session)
+    return None if core is None else core.advance_phase()
 
 
 def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
@@ -70,8 +70,8 @@ def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
     Raises:
         SessionError: There is no such session.
     """
-    number = _number(session)
-    return False if number is None else native.is_phase_complete(number, _phase(phase))
+    core = _core(session)
+    return False if core is None else core.is_phase_complete(_phase(phase))
 
 
 def clear(
@@ -89,23 +89,20 @@ def clear(
     Raises:
         SessionError: There is no such session or phase.
     """
-    number = _number(session)
-    if number is not None:
-        native.clear_phase(number, _phase(phase), clear_up_to_phase)
+    core = _core(session)
+    if core is not None:
+        core.clear_phase(_phase(phase), clear_up_to_phase)
 
 
 def _encoded(
     session: int | None, phase: int, form: Literal["hatchet_compact", "hatchet_msgpack"]
 ) -> bytes | None:
-    number = _number(session)
-    if number is None:
-        return None
-    native.drain()
-    return native.encode_phase(number, _phase(phase), form)
+    core = _core(session)
+    return None if core is None else core.encode(_phase(phase), form)
 
 
-def _number(session: int | None) -> int | None:
-    return None if session is None else numbered_session(session).id
+def _core(session: int | None) -> native.Session | None:
+    return None if session is None else numbered_session(session).core
 
 
 def _phase(phase: object) -> int:

@@ -90,8 +90,8 @@ class PythonSession:
     """A session with Python context that knows which path each of its launches must have."""
 
     def __init__(self) -> None:
-        self.number = native.add_session("paths", "python", False)
-        native.activate_session(self.number)
+        self.core = native.Session("python", False)
+        self.core.activate()
         self.expected: dict[str, tuple[str, ...]] = {}
         self._names = (f"kernel {number}" for number in itertools.count())
 
@@ -109,7 +109,7 @@ class PythonSession:
 
     def paths(self) -> dict[str, tuple[str, ...]]:
         """Return the recorded path of each kernel, outermost frame first."""
-        root = json.loads(native.encode_phase(self.number, 0, "hatchet"))[0]
+        root = json.loads(self.core.encode(0, "hatchet"))[0]
         found: dict[str, tuple[str, ...]] = {}
         pending: list[tuple[dict[str, Any], tuple[str, ...]]] = [(root, ())]
         while pending:
@@ -123,5 +123,5 @@ class PythonSession:
 
     def close(self) -> None:
         """Drop the session and its data."""
-        if native.session_exists(self.number):
-            native.remove_session(self.number)
+        if self.core.is_live:
+            self.core.remove()

@@ -2,7 +2,7 @@
 // bench-native`.
 //
 // Every round measures, in alternating order: a double that writes a record of each kernel, which
-// somebody only counts; and the backend with an active session. Wall time per launch until
+// are only counted; and the backend with an active session. Wall time per launch until
 // everything is recorded; the ratio is that of both within a round. Each measurement is a process
 // of its own, because rocprofiler-sdk is configured once in a process.
 #include <sys/wait.h>
@@ -89,18 +89,18 @@ template <typename GpuCollector> double ours(const char *library, void (*launch)
   SessionRegistry &sessions = SessionRegistry::instance();
   GpuCollector collector(Aggregator::instance(), options(library));
   collector.start();
-  int session = sessions.add("benchmark", ContextSource::kShadow, false);
-  sessions.activate(session);
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
+  session->activate();
   double ns = ns_per_launch([&] {
     launch();
     collector.flush();
   });
-  RecordCounts counts = sessions.counts(session);
+  RecordCounts counts = session->counts();
   if (counts.records != 2 * kLaunches)
     std::printf("LOST: %llu of %llu records\n",
                 static_cast<unsigned long long>(2 * kLaunches - counts.records),
                 static_cast<unsigned long long>(2 * kLaunches));
-  sessions.deactivate(session);
+  session->deactivate();
   collector.stop();
   return ns;
 }

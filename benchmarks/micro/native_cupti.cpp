@@ -1,7 +1,7 @@
 // What the cupti backend adds to a launch, on the double of libcupti: `make bench-native`.
 //
 // Every round measures, in alternating order: the double alone; the double that also writes a
-// record of each kernel, which somebody looks at; and the backend with an active session. Wall time
+// record of each kernel, which is looked at; and the backend with an active session. Wall time
 // per launch until everything is recorded; the ratio is that of the last two within a round.
 //
 // Then bursts of launches, as a GPU's program makes them, each in a session of its own: with a tree
@@ -122,26 +122,26 @@ BurstCost burst(bool has_timeline) {
   SessionRegistry &sessions = SessionRegistry::instance();
   CuptiCollector collector(Aggregator::instance(), options());
   collector.start();
-  int session = sessions.add("benchmark", ContextSource::kShadow, false, false);
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false, false);
   if (has_timeline) {
     StreamPlan plan;
     plan.path = trace_path();
     plan.formats = {TraceFormat::kChrome};
     plan.make_encoder = make_trace_encoder;
-    sessions.stream_timeline(session, std::move(plan));
+    session->stream_timeline(std::move(plan));
   }
-  sessions.activate(session);
+  session->activate();
   int64_t start_ns = monotonic_ns(), start_thread_ns = thread_ns();
   fake_cupti_bench(kBurst);
   BurstCost cost{static_cast<double>(monotonic_ns() - start_ns) / kBurst,
                  static_cast<double>(thread_ns() - start_thread_ns) / kBurst};
   collector.flush();
-  sessions.deactivate(session);
+  session->deactivate();
   if (has_timeline)
-    sessions.end_timeline(session, {{TraceFormat::kChrome}, 0, false, false, ""},
+    session->end_timeline({{TraceFormat::kChrome}, 0, false, false, ""},
                           monotonic_ns() + 10'000'000'000);
   collector.stop();
-  sessions.remove(session);
+  session->remove();
   return cost;
 }
 
@@ -149,20 +149,20 @@ double ours(void (*launch)()) {
   SessionRegistry &sessions = SessionRegistry::instance();
   CuptiCollector collector(Aggregator::instance(), options());
   collector.start();
-  int session = sessions.add("benchmark", ContextSource::kShadow, false);
-  sessions.activate(session);
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
+  session->activate();
   double ns = ns_per_launch([&] {
     launch();
     collector.flush();
   });
-  RecordCounts counts = sessions.counts(session);
+  RecordCounts counts = session->counts();
   if (counts.records != kLaunches)
     std::printf("LOST: %llu of %llu records\n",
                 static_cast<unsigned long long>(kLaunches - counts.records),
                 static_cast<unsigned long long>(kLaunches));
-  sessions.deactivate(session);
+  session->deactivate();
   collector.stop();
-  sessions.remove(session);
+  session->remove();
   return ns;
 }
 

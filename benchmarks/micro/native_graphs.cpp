@@ -61,8 +61,8 @@ int main(int count, char **arguments) {
   SessionRegistry &sessions = SessionRegistry::instance();
   CuptiCollector collector(Aggregator::instance(), options);
   collector.start();
-  int session = sessions.add("benchmark", ContextSource::kShadow, false);
-  sessions.activate(session);
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
+  session->activate();
   std::vector<uint32_t> executables;
   for (int number = 0; number < graphs; ++number)
     executables.push_back(captured(number));
@@ -77,15 +77,15 @@ int main(int count, char **arguments) {
       });
     double ns = static_cast<double>(monotonic_ns() - start_ns) / step;
     collector.flush();
-    size_t bytes = sessions.encode(session, 0, FileFormat::kProton).size();
+    size_t bytes = session->encode(0, FileFormat::kProton).size();
     std::printf("%10d %12ld %12zu %8zu %14.0f\n", done + step, resident_kb(), bytes,
-                Aggregator::instance().graph_book.open_count(), ns);
+                Aggregator::Held().graphs().open_count(), ns);
   }
-  RecordCounts counts = sessions.counts(session);
+  RecordCounts counts = session->counts();
   std::printf("%llu launches, %llu recorded\n", static_cast<unsigned long long>(counts.launches),
               static_cast<unsigned long long>(counts.records));
-  sessions.deactivate(session);
+  session->deactivate();
   collector.stop();
-  sessions.remove(session);
+  session->remove();
   return counts.launches == counts.records ? 0 : 1;
 }

@@ -171,8 +171,8 @@ double median(std::vector<double> values) {
 
 void row(const char *what, Arm ours, const char *against, Arm baseline) {
   std::vector<double> costs, baselines, ratios;
-  int session = SessionRegistry::instance().add("benchmark", ContextSource::kShadow, false);
-  SessionRegistry::instance().activate(session);
+  std::shared_ptr<Session> session = SessionRegistry::instance().add(ContextSource::kShadow, false);
+  session->activate();
   for (int round = -1; round < kRounds; ++round) { // the first one warms up
     renew_names();
     bool ours_first = round % 2 == 0;
@@ -183,9 +183,9 @@ void row(const char *what, Arm ours, const char *against, Arm baseline) {
     costs.push_back(ours_first ? first : second);
     baselines.push_back(ours_first ? second : first);
     ratios.push_back(costs.back() / baselines.back());
-    SessionRegistry::instance().clear_phase(session, 0, false);
+    session->clear_phase(0, false);
   }
-  SessionRegistry::instance().remove(session);
+  session->remove();
   std::sort(ratios.begin(), ratios.end());
   // Ranks between which the median of 101 values lies with 95 %: 50.5 -+ 1.96 sqrt(101) / 2.
   static_assert(kRounds == 101);

@@ -48,14 +48,14 @@ def launch_cost(recording: str, context: Literal["shadow", "python"]) -> Arm:
     """Return an arm: ns per launch of ours with that context, at an unchanged stack."""
 
     def arm() -> float:
-        session = native.add_session("x", context, False)
-        native.activate_session(session)
+        session = native.Session(context, False)
+        session.activate()
         collector = native.ReplayCollector(recording, True)
         collector.start()
         collector.launch(1)
         spent = ns_per_call(lambda: collector.launch(LAUNCHES), 1)
         collector.stop()
-        native.remove_session(session)
+        session.remove()
         return spent / LAUNCHES
 
     return arm
@@ -71,11 +71,11 @@ def changing_cost(context: Literal["shadow", "python"]) -> Arm:
     """Return an arm: ns per launch of ours when each comes from another line than the last."""
 
     def arm() -> float:
-        session = native.add_session("x", context, False)
-        native.activate_session(session)
+        session = native.Session(context, False)
+        session.activate()
         launch_two_lines()
         spent = ns_per_call(launch_two_lines, OPS)
-        native.remove_session(session)
+        session.remove()
         return spent / 2
 
     return arm

@@ -34,7 +34,7 @@ out, kernels, pause, root = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys
 sys.path.append(root + "/tests")
 from fakes.doubles import Cupti
 import proton_bench as proton
-from proton_bench import _native
+from proton_bench.recording.session.recording import known_session
 
 def resident_kb(field="VmRSS"):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -45,20 +45,21 @@ bench, drain = gpu._functions["bench"], gpu._functions["drain"]
 before_kb, levels = resident_kb(), []
 begin = time.perf_counter()
 session = proton.start(out, backend="cupti", data="trace")
+core = known_session(session).core
 for number in range(0, kernels, 4):
     with proton.scope("layer"):
         bench(4)
     if number % 20_000 == 0:
         drain()
         if pause:
-            _native.settle_session(session)
+            core.settle()
     if number % max(kernels // 10 // 4 * 4, 4) == 0:
         levels.append(resident_kb())
 drain()
 proton.deactivate(session)  # delivers buffers that are not full
 launched = time.perf_counter()
-_native.settle_session(session)
-counts = _native.timeline_counts(session)
+core.settle()
+counts = core.timeline_counts()
 proton.finalize(session)
 end = time.perf_counter()
 path, = Path(out).parent.glob(Path(out).name + ".*")

@@ -259,7 +259,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
             hook=config.getoption("proton_hook"),
         )
     )
-    watch_outputs(session, output.formats, ends_by_signal=False)
+    watch_outputs(session.core, session.plan, output.formats, ends_by_signal=False)
     return RunSession(session, output.formats, is_strict=config.getoption("proton_strict"))
 
 

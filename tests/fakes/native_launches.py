@@ -70,11 +70,11 @@ def opened(**options: Any) -> Any:
     return runtime
 
 
-def session() -> int:
+def session() -> _native.Session:
     """Open an active session."""
-    number = _native.add_session("launches", "shadow", False)
-    _native.activate_session(number)
-    return number
+    core = _native.Session("shadow", False)
+    core.activate()
+    return core
 
 
 def message(call: Any) -> str:
@@ -88,14 +88,14 @@ def message(call: Any) -> str:
 
 def tree() -> Any:
     """Record launches inside a scope, and return the session's tree."""
-    number = session()
+    core = session()
     runtime = opened()
     _native.enter_scope("step")
     for cycles in (100, 200, 300):
         launch(runtime, cycles=cycles)
     _native.exit_scope("step")
     runtime.stop()
-    return json.loads(_native.encode_phase(number, 0, "hatchet"))
+    return json.loads(core.encode(0, "hatchet"))
 
 
 def open_records() -> Any:
@@ -144,13 +144,13 @@ def errors() -> Any:
 
 def private() -> Any:
     """Return what a private kernel measured, and whether the session saw it."""
-    number = session()
+    core = session()
     runtime = opened()
     runtime.add_kernel(8, {**LAYOUT, "private": True})
     launch(runtime, cycles=17, function=8)
     taken = runtime.take(8, STREAM)
     runtime.stop()
-    return {"taken": taken, "tree": json.loads(_native.encode_phase(number, 0, "hatchet"))}
+    return {"taken": taken, "tree": json.loads(core.encode(0, "hatchet"))}
 
 
 def after_the_runtime() -> Any:

@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.append(sys.argv[1])
 from fakes.doubles import Cupti
 import proton_bench as proton
-from proton_bench import _native
+from proton_bench.recording.session.recording import known_session
 
 KERNELS, AT_ONCE, PER_SCOPE = 240_000, 10_000, 4
 gpu = Cupti()
@@ -35,14 +35,15 @@ def launch(count):
         with proton.scope("layer"):
             gpu.bench(PER_SCOPE)
     gpu.drain()
-    _native.settle_session(session)  # what the writer has not done yet is no growth
+    core.settle()  # what the writer has not done yet is no growth
     return resident_kb()
 
 session = proton.start("trace", backend="cupti", data="trace")
+core = known_session(session).core
 levels_kb = [launch(AT_ONCE) for _ in range(KERNELS // AT_ONCE)]
 proton.deactivate(session)
-_native.settle_session(session)
-counts = _native.timeline_counts(session)
+core.settle()
+counts = core.timeline_counts()
 proton.finalize(session)
 print(json.dumps({**counts, "kernels": KERNELS, "levels_kb": levels_kb}))
 """

@@ -15,6 +15,7 @@ from capture_fixtures import FakeBackends, child, fakes, no_session_left, read_t
 import proton_bench as proton
 from proton_bench.recording.kernels.hooks import HookManager
 from proton_bench.recording.native import native
+from proton_bench.recording.session.recording import known_session
 from proton_bench_plugins.triton import late_values
 
 __all__ = ["fakes", "no_session_left"]
@@ -206,7 +207,7 @@ def test_values_count_as_metrics_and_not_as_launches(session: int) -> None:
     launch("mm", total=DeviceTensor(3.0))
     proton.deactivate(session, flushing=True)
 
-    counts = native.session_counts(session)
+    counts = known_session(session).core.counts()
     assert (counts["launches"], counts["records"], counts["metrics"]) == (1, 1, 1)
 
 

@@ -25,11 +25,11 @@ ONE_GHZ = 1_000_000_000
 
 
 @pytest.fixture
-def session() -> Iterator[int]:
-    number = native.add_session("records", "shadow", False, True)
-    native.activate_session(number)
-    yield number
-    native.remove_session(number)
+def session() -> Iterator[Any]:
+    core = native.Session("shadow", False, True)
+    core.activate()
+    yield core
+    core.remove()
 
 
 def emit(buffer: HostBuffer, clock_hz: int = ONE_GHZ) -> None:
@@ -38,8 +38,8 @@ def emit(buffer: HostBuffer, clock_hz: int = ONE_GHZ) -> None:
     native.exit_scope("host")
 
 
-def encoded(session: int, form: str) -> bytes:
-    return native.encode_phase(session, 0, form)  # type: ignore[arg-type]
+def encoded(session: Any, form: str) -> bytes:
+    return bytes(session.encode(0, form))
 
 
 def rows(profile: Profile) -> list[tuple[Any, ...]]:
@@ -67,7 +67,7 @@ def shown(event: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", ["hatchet", "hatchet_msgpack", "proton"])
-def test_trees_are_upstreams(session: int, name: str, form: str) -> None:
+def test_trees_are_upstreams(session: Any, name: str, form: str) -> None:
     emit(shared_buffer(f"{name}-tree"))
 
     ours = find_format(form).decode(encoded(session, form), "ours")
@@ -79,7 +79,7 @@ def test_trees_are_upstreams(session: int, name: str, form: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_text_is_upstreams_but_for_kind_and_facts_of_the_device(
-    session: int, name: str
+    session: Any, name: str
 ) -> None:
     emit(shared_buffer(f"{name}-tree"))
 
@@ -91,7 +91,7 @@ def test_the_text_is_upstreams_but_for_kind_and_facts_of_the_device(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_traces_are_upstreams_where_the_clock_has_one_gigahertz(session: int, name: str) -> None:
+def test_traces_are_upstreams_where_the_clock_has_one_gigahertz(session: Any, name: str) -> None:
     emit(shared_buffer(f"{name}-trace"))
 
     ours = [event for event in trace(encoded(session, "chrome_trace")) if event["cat"] != "core"]
@@ -101,7 +101,7 @@ def test_traces_are_upstreams_where_the_clock_has_one_gigahertz(session: int, na
 
 
 def test_times_are_of_the_real_clock_and_cycles_read_back_exactly(
-    session: int, tmp_path: Path
+    session: Any, tmp_path: Path
 ) -> None:
     emit(shared_buffer("default-trace"), clock_hz=1_980_000_000)
     file = tmp_path / "x.chrome_trace"
@@ -118,7 +118,7 @@ def test_times_are_of_the_real_clock_and_cycles_read_back_exactly(
     assert not read.dropped
 
 
-def test_each_program_stands_in_a_row_of_its_core(session: int) -> None:
+def test_each_program_stands_in_a_row_of_its_core(session: Any) -> None:
     emit(shared_buffer("default-trace"))
 
     cores = [event for event in trace(encoded(session, "chrome_trace")) if event["cat"] == "core"]
@@ -128,7 +128,7 @@ def test_each_program_stands_in_a_row_of_its_core(session: int) -> None:
     assert all(event["tid"].startswith("Core ") and event["dur"] > 0 for event in cores)
 
 
-def test_the_trace_says_when_it_began(session: int) -> None:
+def test_the_trace_says_when_it_began(session: Any) -> None:
     buffer = shared_buffer("default-trace")
     emit(buffer)
     programs, _, _ = native.decode_records(buffer.payload, buffer.layout)

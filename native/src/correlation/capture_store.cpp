@@ -5,7 +5,7 @@
 
 namespace proton {
 
-bool CapturedAt::is_seen_by(int session) const {
+bool CapturedAt::is_seen_by(uint32_t session) const {
   return std::find(sessions.begin(), sessions.end(), session) != sessions.end();
 }
 
@@ -18,7 +18,7 @@ bool CaptureStore::Same::operator()(const Capture &left, const Capture &right) c
   return left.shadow == right.shadow && left.python == right.python && left.epoch == right.epoch;
 }
 
-CaptureId CaptureStore::keep(const Capture &at, const std::vector<int> &sessions) {
+CaptureId CaptureStore::keep(const Capture &at, const std::vector<uint32_t> &sessions) {
   auto [found, is_new] = known_.try_emplace(at, next_);
   if (!is_new) {
     ++places_.at(found->second).references;
@@ -33,7 +33,7 @@ CaptureId CaptureStore::keep(const Capture &at, const std::vector<int> &sessions
   return next_++;
 }
 
-CaptureId CaptureStore::keep(const Capture &at, const std::vector<int> &sessions,
+CaptureId CaptureStore::keep(const Capture &at, const std::vector<uint32_t> &sessions,
                              std::vector<UserMetric> metrics) {
   places_.try_emplace(next_, CapturedAt{at, sessions, std::move(metrics), 1});
   return next_++;

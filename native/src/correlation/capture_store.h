@@ -27,21 +27,21 @@ struct UserMetric {
 /// One place of capture, or the values that were added at one.
 struct CapturedAt {
   Capture at;
-  std::vector<int> sessions; ///< that were active
+  std::vector<uint32_t> sessions; ///< births of those that were active
   std::vector<UserMetric> metrics;
   uint64_t references = 0;
 
-  bool is_seen_by(int session) const;
+  bool is_seen_by(uint32_t session) const;
 };
 
 /// Numbers are not used again while the process lives, so that a cache may be keyed by them. Not
 /// synchronised: the aggregator's lock guards it.
 class CaptureStore {
 public:
-  /// Returns the place, which is made if it is new, with one more reference.
-  CaptureId keep(const Capture &at, const std::vector<int> &sessions);
-  /// Keeps values, with one reference.
-  CaptureId keep(const Capture &at, const std::vector<int> &sessions,
+  /// The place, made when it is new, with one reference more.
+  CaptureId keep(const Capture &at, const std::vector<uint32_t> &sessions);
+  /// Values, with one reference.
+  CaptureId keep(const Capture &at, const std::vector<uint32_t> &sessions,
                  std::vector<UserMetric> metrics);
   void keep(CaptureId id);
   void give_back(CaptureId id);

@@ -77,7 +77,7 @@ OpenGraph &GraphLaunches::open(const LaunchRecord &launch) {
   OpenGraph &open = open_[launch.correlation_id];
   open.launch = launch;
   open.layout = &layout;
-  open.owed = layout.kernels;
+  open.missing = layout.kernels;
   ++layout.launches;
   if (layout.layout.is_known && layout.kernels == 0) // no record says that it is over
     layout.waiting.push_back(launch.correlation_id);
@@ -94,27 +94,27 @@ CaptureId GraphLaunches::note(OpenGraph &open, uint64_t node, bool is_kernel) {
   const GraphNode *found = entry.find(node);
   if (entry.layout.is_whole && node != kWholeGraph) // made before launches were recorded whole
     entry.layout.is_whole = entry.layout.is_known = entry.layout.is_exact = false;
-  bool is_pending = entry.layout.is_whole ? node == kWholeGraph
-                                          : is_kernel && found != nullptr && found->is_kernel;
+  bool is_expected = entry.layout.is_whole ? node == kWholeGraph
+                                           : is_kernel && found != nullptr && found->is_kernel;
   bool is_first = !std::exchange(open.has_records, true);
   bool is_over_with_last = entry.layout.is_known && entry.layout.is_exact;
   bool waits_already = entry.layout.is_known && entry.kernels == 0;
   if (is_first && !is_over_with_last && !waits_already)
     (entry.is_retired ? retired_ : entry.waiting).push_back(open.launch.correlation_id);
-  if (is_pending && open.owed != 0)
-    open.is_complete = --open.owed == 0 && entry.layout.is_known;
+  if (is_expected && open.missing != 0)
+    open.is_complete = --open.missing == 0 && entry.layout.is_known;
   return found ? found->at : 0;
 }
 
-uint64_t GraphLaunches::outlived(OpenGraph &open) {
+uint64_t GraphLaunches::take_settled(OpenGraph &open) {
   std::deque<uint64_t> &waiting = open.layout->waiting;
   bool has_kernels = !open.layout->layout.is_known || open.layout->kernels != 0;
-  if (waiting.size() <= (has_kernels ? kMostWaiting : kMaxQueued))
+  if (waiting.size() <= (has_kernels ? kWaiting : kMaxQueued))
     return 0;
   return pop(waiting);
 }
 
-uint64_t GraphLaunches::outlived_retired() {
+uint64_t GraphLaunches::take_settled_retired() {
   return retired_.size() <= kMaxQueued ? 0 : pop(retired_);
 }
 

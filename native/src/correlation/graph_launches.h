@@ -11,11 +11,11 @@
 
 namespace proton {
 
-/// A launch whose records are not complete, or may be followed by others.
+/// A launch whose records are not all there yet, or to which more may come.
 struct OpenGraph {
   LaunchRecord launch;
   struct LayoutEntry *layout = nullptr;
-  uint32_t owed = 0;        ///< records of kernels that are still to come; 0 for unknown layouts
+  uint32_t missing = 0;     ///< records of kernels that are still to come; unless it is unknown
   bool has_records = false; ///< some came
   bool is_complete = false; ///< every kernel was recorded; records of copies may follow
   bool is_counted = false;  ///< as recorded
@@ -23,7 +23,7 @@ struct OpenGraph {
 
 struct LayoutEntry {
   GraphLayout layout;
-  uint32_t kernels = 0;         ///< records of kernels per launch
+  uint32_t kernels = 0;         ///< records that each launch has
   uint64_t launches = 0;        ///< that are open
   bool is_retired = false;      ///< goes with its last open launch
   size_t newest = 0;            ///< position of the node found last: records come in order
@@ -44,12 +44,12 @@ public:
   /// Opens a launch; the older one of this correlation id, if there is one, must be closed before.
   OpenGraph &open(const LaunchRecord &launch);
   OpenGraph *find(uint64_t correlation_id);
-  /// Notes a record of the node and returns where it was captured: 0 if that is not known.
+  /// Notes a record of the node and returns where it was captured: 0 where that is unknown.
   CaptureId note(OpenGraph &open, uint64_t node, bool is_kernel);
-  /// The oldest launch that need not wait for more records; 0 if there is none.
-  uint64_t outlived(OpenGraph &open);
-  /// Same among those of retired layouts.
-  uint64_t outlived_retired();
+  /// The oldest launch that need not wait for more records, which is no longer listed; 0: none.
+  uint64_t take_settled(OpenGraph &open);
+  /// The same among those of retired layouts.
+  uint64_t take_settled_retired();
   void close(uint64_t correlation_id);
   template <typename Visit> void for_each(Visit &&visit) {
     for (auto &[id, open] : open_)
@@ -60,8 +60,8 @@ public:
 
 private:
   static constexpr LayoutId kMaxLayouts = 1u << 24;
-  /// After this many later launches of a graph with records, the records of a launch are complete.
-  static constexpr size_t kMostWaiting = 64;
+  /// So many later launches of a graph with records of their own: its older records are all there.
+  static constexpr size_t kWaiting = 64;
   /// More than the driver lets wait for a device.
   static constexpr size_t kMaxQueued = 4096;
   static uint64_t pop(std::deque<uint64_t> &ids);
@@ -72,7 +72,7 @@ private:
   CaptureStore &captures_;
   std::unordered_map<LayoutId, std::unique_ptr<LayoutEntry>> layouts_;
   std::deque<uint64_t> retired_; ///< waiting launches whose graph is gone, oldest first
-  LayoutEntry unknown_;          ///< of launches that no layout is known for
+  LayoutEntry unknown_;          ///< of launches whose layout is unknown
   LayoutId next_ = 1;
   std::unordered_map<uint64_t, OpenGraph> open_;
 };

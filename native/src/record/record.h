@@ -34,36 +34,94 @@ struct Capture {
 };
 
 enum class LaunchKind : uint8_t {
-  kKernel,    ///< a device record is owed
-  kCopy,      ///< a copy or set: a device record may come, or none (from host to host)
-  kCopies,    ///< a batch of copies: records come until it is settled
-  kGraph,     ///< a graph: records of its nodes are owed, as many as its layout says
-  kRetracted, ///< takes an earlier launch of the same thread back: no record will come
-  kScoped,    ///< an earlier launch of the same thread has scopes inside, which come by themselves
-  kReturned,  ///< the call of an earlier launch of the same thread returned, at `called_ns`
-  kThread,    ///< what follows in the log is of the thread whose number is `correlation_id`
+  kKernel, ///< a device record will come
+  kCopy,   ///< a copy or set: a device record may come, or none (from host to host)
+  kCopies, ///< a batch of copies: records come until it is settled
+  kGraph,  ///< a graph: records of its nodes will come, as many as its layout says
+};
+
+/// What an entry in a thread's log of launches says; the first member of each.
+enum class LaunchEntryKind : uint8_t {
+  kLaunch,  ///< LaunchRecord
+  kReturn,  ///< CallReturn
+  kRetract, ///< LaunchRetraction
+  kScopes,  ///< KernelScopesNote
+  kThread,  ///< ThreadChange
 };
 
 /// A launch call was entered. [launching thread]
 struct LaunchRecord {
-  uint64_t correlation_id = 0; ///< not 0
-  Capture at;
-  uint32_t code : 24 = 0; ///< from intern_code; of a graph the number of its layout; 0: unknown
-  LaunchKind kind : 6 = LaunchKind::kKernel;
-  bool awaits_return : 1 = false; ///< a record of kReturned follows
+  LaunchEntryKind entry : 3 = LaunchEntryKind::kLaunch;
+  LaunchKind kind : 3 = LaunchKind::kKernel;
+  bool awaits_return : 1 = false; ///< a CallReturn follows
   bool has_tick_time : 1 = false; ///< `called_ns` is of TickClock, as until it is consumed
-  int64_t called_ns = 0;          ///< when the call was entered; 0: unknown
+  uint32_t code : 24 = 0; ///< from intern_code; of a graph the number of its layout; 0: unknown
+  Capture at;
+  uint64_t correlation_id = 0; ///< not 0
+  int64_t called_ns = 0;       ///< when the call was entered; 0: unknown
 };
-static_assert(sizeof(LaunchRecord) == 32, "there are very many of them");
 
-/// What a record of a host thread says; the first four are ranges.
-enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen, kValue, kPaid };
+/// The call of an earlier launch of the same thread returned.
+struct CallReturn {
+  LaunchEntryKind entry : 3 = LaunchEntryKind::kReturn;
+  uint64_t correlation_id = 0;
+  int64_t returned_tick_ns = 0; ///< of TickClock
+};
+
+/// Takes an earlier launch of the same thread back: no record will come.
+struct LaunchRetraction {
+  LaunchEntryKind entry : 3 = LaunchEntryKind::kRetract;
+  uint64_t correlation_id = 0;
+};
+
+/// An earlier launch of the same thread has scopes inside, whose records come by themselves.
+struct KernelScopesNote {
+  LaunchEntryKind entry : 3 = LaunchEntryKind::kScopes;
+  uint64_t correlation_id = 0;
+};
+
+/// What follows in the log is of another thread, which has the log now.
+struct ThreadChange {
+  LaunchEntryKind entry : 3 = LaunchEntryKind::kThread;
+  uint32_t number = kNoThread;
+};
+
+/// What a thread notes of its launches, in the order in which it made them.
+union LaunchEntry {
+  LaunchRecord launch;
+  CallReturn returned;
+  LaunchRetraction retraction;
+  KernelScopesNote scopes;
+  ThreadChange thread;
+
+  LaunchEntry() : launch{} {}
+  LaunchEntry(const LaunchRecord &record) : launch(record) {}
+  LaunchEntry(const CallReturn &record) : returned(record) {}
+  LaunchEntry(const LaunchRetraction &record) : retraction(record) {}
+  LaunchEntry(const KernelScopesNote &record) : scopes(record) {}
+  LaunchEntry(const ThreadChange &record) : thread(record) {}
+  /// All begin with it.
+  LaunchEntryKind kind() const { return launch.entry; }
+};
+static_assert(sizeof(LaunchRecord) == 32 && sizeof(LaunchEntry) == 32,
+              "a program makes hundreds of thousands per second");
+
+/// What an entry in a thread's log of ranges and values says; the first member of each.
+enum class HostEntryKind : uint8_t {
+  kRange,       ///< RangeRecord
+  kValue,       ///< ValueRecord
+  kLaunchValue, ///< LaunchValueRecord
+  kNoValue,     ///< NoLaunchValue
+};
+
+enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
 
 /// A range of host time ended: a scope, a torch operator or an interpreted kernel. kSeen only says
 /// that a scope was open in the epoch, so that it is in the tree even when nothing ran inside.
 struct RangeRecord {
-  Capture at; ///< `shadow` is the range's own node
+  HostEntryKind entry = HostEntryKind::kRange;
   RangeKind kind = RangeKind::kScope;
+  Capture at;                  ///< `shadow` is the range's own node
   int32_t variant = -1;        ///< index into the launching collector's variants; -1 none
   uint32_t thread = kNoThread; ///< number of the thread on which it began
   int64_t end_ns = 0;          ///< of TickClock; 0: unknown
@@ -71,20 +129,20 @@ struct RangeRecord {
   int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
 };
 
-struct LargeValue; ///< one that is no number
+struct LargeValue; ///< one that is not a number
 
-/// The program gave a value: kValue at a place, kPaid at that of an earlier launch.
+/// Which of its members the union in the next records holds.
+enum class HeldValue : uint8_t { kInt, kDouble, kLarge };
+
+/// The program gave a value at a place.
 struct ValueRecord {
-  enum class Held : uint8_t { kInt, kDouble, kLarge };
-  static constexpr uint32_t kNoMetric = 0xffffffffu; ///< of kPaid: there was no value after all
-
+  HostEntryKind entry = HostEntryKind::kValue;
+  HeldValue held = HeldValue::kInt;
+  uint32_t metric = 0; ///< number of a MetricName
   Capture at;
-  RangeKind kind = RangeKind::kValue;
-  Held held = Held::kInt;
-  uint32_t metric = 0;         ///< number of a MetricName
   uint32_t thread = kNoThread; ///< number of the thread that gave it
-  uint64_t owner = 0; ///< id of the scope whose event shows it, 0: none; of kPaid the launch
-  int64_t at_ns = 0;  ///< of TickClock; 0 without a scope
+  uint64_t scope_id = 0;       ///< of the scope whose event shows it; 0: none
+  int64_t at_ns = 0;           ///< of TickClock; 0 without a scope
   union {
     int64_t integer = 0;
     double number;
@@ -92,17 +150,41 @@ struct ValueRecord {
   };
 };
 
+/// The program gave a value at the place of an earlier launch, which is then taken back.
+struct LaunchValueRecord {
+  HostEntryKind entry = HostEntryKind::kLaunchValue;
+  HeldValue held = HeldValue::kInt;
+  uint32_t metric = 0; ///< number of a MetricName
+  uint64_t launch = 0; ///< its correlation id
+  union {
+    int64_t integer = 0;
+    double number;
+    LargeValue *large; ///< owned by the record
+  };
+};
+
+/// An earlier launch is taken back, because it gave no value after all.
+struct NoLaunchValue {
+  HostEntryKind entry = HostEntryKind::kNoValue;
+  uint64_t launch = 0; ///< its correlation id
+};
+
 /// What a host thread did, in the order in which it did it.
-union HostRecord {
+union HostEntry {
   RangeRecord range;
   ValueRecord value;
+  LaunchValueRecord launch_value;
+  NoLaunchValue no_value;
 
-  HostRecord() : range{} {}
-  HostRecord(const RangeRecord &record) : range(record) {}
-  HostRecord(const ValueRecord &record) : value(record) {}
-  /// Both begin alike.
-  RangeKind kind() const { return range.kind; }
+  HostEntry() : range{} {}
+  HostEntry(const RangeRecord &record) : range(record) {}
+  HostEntry(const ValueRecord &record) : value(record) {}
+  HostEntry(const LaunchValueRecord &record) : launch_value(record) {}
+  HostEntry(const NoLaunchValue &record) : no_value(record) {}
+  /// All begin with it.
+  HostEntryKind kind() const { return range.entry; }
 };
+static_assert(sizeof(HostEntry) == 48);
 
 /// What distinguishes launches of one kernel on one call path.
 struct VariantRecord {
@@ -158,15 +240,16 @@ struct CopyRecord {
 struct SettledRecord {
   uint64_t first_id = 0;
   uint64_t last_id = 0;
-  bool owes_kernels = false; ///< also kernels are given up, not only copies
-  uint64_t known_lost = 0;   ///< so many of the kernels were counted as dropped before
+  bool gives_kernels_up = false; ///< records of kernels will not come either, not only of copies
+  uint64_t known_lost = 0;       ///< so many of the kernels were counted as dropped before
 };
 
 /// Records were lost.
 struct DroppedRecord {
   const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map
   uint64_t count = 0;
-  /// Of work that was launched earlier: when nobody listens any more, those who did last count it.
+  /// Of work that was launched earlier: where no session listens now, those that listened last
+  /// count it.
   bool is_late = false;
 };
 

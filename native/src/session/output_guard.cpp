@@ -33,7 +33,7 @@ std::string encoded(const PhaseCopy &phase, const std::string &format) {
                         parse_file_format(format), &phase.timeline);
 }
 
-// Whatever goes wrong with one session must not keep the others from being written.
+// A failure of one session must not keep the others from being written.
 template <typename Work> void attempt(WriteReport &report, Work &&work) {
   try {
     work();
@@ -63,30 +63,32 @@ private:
 OutputGuard::OutputGuard() { guard_across_fork(mutex_, LockRank::kOutputs); }
 
 OutputGuard &OutputGuard::instance() {
-  static OutputGuard *guard = new OutputGuard; // outlives the watching thread
+  static OutputGuard *guard = new OutputGuard; // the watching thread may need it to the end
   return *guard;
 }
 
-void OutputGuard::protect(int session, OutputPlan plan) {
+void OutputGuard::protect(std::shared_ptr<Session> session, OutputPlan plan) {
   Lock lock(mutex_);
-  entries_[session].plan = std::move(plan);
+  Entry &entry = entries_[session->id()];
+  entry.session = std::move(session);
+  entry.plan = std::move(plan);
 }
 
-void OutputGuard::expect_parts(int session) {
+void OutputGuard::expect_parts(const Session &session) {
   Lock lock(mutex_);
-  if (auto found = entries_.find(session); found != entries_.end())
+  if (auto found = entries_.find(session.id()); found != entries_.end())
     found->second.has_parts = true;
 }
 
-void OutputGuard::begin_final(int session) {
+void OutputGuard::begin_final(const Session &session) {
   Lock lock(mutex_);
-  if (auto found = entries_.find(session); found != entries_.end())
+  if (auto found = entries_.find(session.id()); found != entries_.end())
     found->second.is_finalizing = true;
 }
 
-void OutputGuard::release(int session, bool is_written) {
+void OutputGuard::release(const Session &session, bool is_written) {
   Lock lock(mutex_);
-  auto found = entries_.find(session);
+  auto found = entries_.find(session.id());
   if (found == entries_.end())
     return;
   Partials &partials = *found->second.partials;
@@ -99,9 +101,9 @@ void OutputGuard::release(int session, bool is_written) {
   entries_.erase(found);
 }
 
-void OutputGuard::phase_written(int session, uint32_t phase) {
+void OutputGuard::phase_written(const Session &session, uint32_t phase) {
   Lock lock(mutex_);
-  auto found = entries_.find(session);
+  auto found = entries_.find(session.id());
   if (found == entries_.end())
     return;
   if (auto file = found->second.partials->files.extract(phase)) // else `forget_freed` sees to it
@@ -113,23 +115,26 @@ size_t OutputGuard::count() {
   return entries_.size();
 }
 
-std::map<int, OutputGuard::Entry> OutputGuard::entries() {
+std::vector<OutputGuard::Entry> OutputGuard::entries() {
   Lock lock(mutex_);
-  return entries_;
+  std::vector<Entry> all;
+  for (const auto &[id, entry] : entries_)
+    all.push_back(entry);
+  return all;
 }
 
 WriteReport OutputGuard::write_partials() {
   WriteReport report;
-  for (const auto &[session, entry] : entries())
+  for (const Entry &entry : entries())
     if (!entry.is_finalizing && entry.plan.path != kStdout)
-      attempt(report, [&, id = session] { write_partial(id, entry, report); });
+      attempt(report, [&] { write_partial(entry, report); });
   return report;
 }
 
-void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &report) {
+void OutputGuard::write_partial(const Entry &entry, WriteReport &report) {
+  Session &session = *entry.session;
   SessionCopy copy;
-  if (!SessionRegistry::instance().try_copy(session, monotonic_ns() + kCopyPatience_ns, entry.seen,
-                                            copy))
+  if (!session.try_copy(monotonic_ns() + kCopyPatience_ns, entry.seen, copy))
     return; // busy: the next time will do
   forget_freed(session, copy);
   for (PhaseCopy &phase : copy.phases) {
@@ -147,7 +152,7 @@ void OutputGuard::write_partial(int session, const Entry &entry, WriteReport &re
     std::string path = file.path();
     give_back(*entry.partials, phase.phase, std::move(file));
     Lock lock(mutex_);
-    auto found = entries_.find(session);
+    auto found = entries_.find(session.id());
     if (found == entries_.end() || found->second.is_finalizing)
       return; // what is written now goes elsewhere
     found->second.seen[phase.phase] = phase.revision;
@@ -168,9 +173,9 @@ void OutputGuard::give_back(Partials &partials, uint32_t phase, OwnFile file) {
     file.remove();
 }
 
-void OutputGuard::forget_freed(int session, const SessionCopy &copy) {
+void OutputGuard::forget_freed(const Session &session, const SessionCopy &copy) {
   Lock lock(mutex_);
-  auto found = entries_.find(session);
+  auto found = entries_.find(session.id());
   if (found == entries_.end())
     return;
   std::map<uint32_t, OwnFile> &files = found->second.partials->files;
@@ -189,7 +194,7 @@ void OutputGuard::wait_for_python() {
   int64_t deadline_ns = monotonic_ns() + kPythonPatience_ns;
   auto is_busy = [this] {
     Lock lock(mutex_);
-    for (const auto &[session, entry] : entries_)
+    for (const auto &[id, entry] : entries_)
       if (entry.is_finalizing)
         return true;
     return false;
@@ -198,12 +203,11 @@ void OutputGuard::wait_for_python() {
     nanosleep(&kPause, nullptr);
 }
 
-void OutputGuard::write_trees(int session, const Entry &entry, const SignalEnd &end,
-                              WriteReport &report) {
+void OutputGuard::write_trees(const Entry &entry, const SignalEnd &end, WriteReport &report) {
   SessionCopy copy;
   attempt(report, [&] {
-    if (!SessionRegistry::instance().try_copy(session, monotonic_ns() + kCopyPatience_ns, {}, copy))
-      report.errors.push_back("session " + std::to_string(session) + " is busy");
+    if (!entry.session->try_copy(monotonic_ns() + kCopyPatience_ns, {}, copy))
+      report.errors.push_back("session " + std::to_string(entry.session->id()) + " is busy");
   });
   for (PhaseCopy &phase : copy.phases) {
     phase.facts.partial = end.goes_on || entry.has_parts;
@@ -217,17 +221,16 @@ void OutputGuard::write_trees(int session, const Entry &entry, const SignalEnd &
   }
 }
 
-void OutputGuard::write_timeline(int session, const Entry &entry, const SignalEnd &end,
-                                 WriteReport &report) {
-  SessionRegistry &sessions = SessionRegistry::instance();
+void OutputGuard::write_timeline(const Entry &entry, const SignalEnd &end, WriteReport &report) {
+  Session &session = *entry.session;
   int64_t deadline_ns = monotonic_ns() + kTimelinePatience_ns;
   // Where the process lives on, the partial files of the timeline are what there is.
-  if (!sessions.try_settle(session, deadline_ns, !end.goes_on))
-    report.errors.push_back("the timeline of session " + std::to_string(session) +
+  if (!session.try_settle(deadline_ns, !end.goes_on))
+    report.errors.push_back("the timeline of session " + std::to_string(session.id()) +
                             " was not written to its end; its partial files may be read");
   else if (!end.goes_on)
-    for (const EndedFile &file : sessions.end_timeline(
-             session, {entry.plan.traces, 0, entry.has_parts, false, end.signal}, deadline_ns))
+    for (const EndedFile &file : session.end_timeline(
+             {entry.plan.traces, 0, entry.has_parts, false, end.signal}, deadline_ns))
       report.files.push_back(file.path);
 }
 
@@ -237,14 +240,14 @@ WriteReport OutputGuard::write_all(const std::string &signal, bool goes_on,
   Turn turn(is_writing_all_);
   WriteReport report;
   const SignalEnd end{signal, goes_on};
-  for (const auto &[session, entry] : entries()) {
+  for (const Entry &entry : entries()) {
     if (goes_on && entry.plan.path == kStdout)
       continue;
     if (entry.plan.is_written_meanwhile)
-      attempt(report, [&, id = session] { write_timeline(id, entry, end, report); });
-    write_trees(session, entry, end, report);
+      attempt(report, [&] { write_timeline(entry, end, report); });
+    write_trees(entry, end, report);
     if (!goes_on && report.errors.empty())
-      release(session, true);
+      release(*entry.session, true);
   }
   if (tell)
     tell(report);

@@ -4,7 +4,7 @@
 
 #include "record/device.h"
 #include "session/output_guard.h"
-#include "session/session_registry.h"
+#include "session/session.h"
 #include "session/stderr_line.h"
 #include "support/clock.h"
 #include "writer/file/scratch_file.h"
@@ -19,11 +19,12 @@ WriterThread &writer() { return WriterThread::instance(); }
 
 } // namespace
 
-PhaseCloser::PhaseCloser(int session, ClosingPlan plan)
-    : session_(session), plan_(std::move(plan)), advance_ns_(monotonic_ns() + plan_.interval_ns) {}
+PhaseCloser::PhaseCloser(std::shared_ptr<Session> session, ClosingPlan plan)
+    : session_(std::move(session)), plan_(std::move(plan)),
+      advance_ns_(monotonic_ns() + plan_.interval_ns) {}
 
-std::shared_ptr<PhaseCloser> PhaseCloser::open(int session, ClosingPlan plan) {
-  auto closer = std::make_shared<PhaseCloser>(session, std::move(plan));
+std::shared_ptr<PhaseCloser> PhaseCloser::open(std::shared_ptr<Session> session, ClosingPlan plan) {
+  auto closer = std::make_shared<PhaseCloser>(std::move(session), std::move(plan));
   writer().add(closer);
   return closer;
 }
@@ -61,12 +62,12 @@ void PhaseCloser::tick(int64_t now_ns) noexcept {
   try {
     if (plan_.interval_ns > 0 && now_ns >= advance_ns_) {
       advance_ns_ = now_ns + plan_.interval_ns;
-      SessionRegistry::instance().advance_if_recorded(session_);
+      session_->advance_if_recorded();
     }
     if (over_.load() != 0)
       close_phases();
     if (now_ns >= hand_over_ns_) {
-      SessionRegistry::instance().try_hand_over(session_);
+      session_->try_hand_over();
       hand_over_ns_ = monotonic_ns() + kHandOver_ns;
     }
   } catch (const std::exception &error) { // no memory: the next time will do
@@ -78,8 +79,8 @@ void PhaseCloser::close_phases() {
   for (;;) {
     if (is_over_.load())
       return;
-    std::optional<ClosedPhase> phase = SessionRegistry::instance().close_next_phase(
-        session_, plan_.format.has_value(), plan_.frees);
+    std::optional<ClosedPhase> phase =
+        session_->close_next_phase(plan_.format.has_value(), plan_.frees);
     if (!phase)
       return;
     --over_;
@@ -94,7 +95,7 @@ void PhaseCloser::write(const PhaseCopy &copy) {
     write_file(path, encode_profile(copy.tree, DeviceTable::instance().list(), copy.facts,
                                     *plan_.format, &copy.timeline));
     ++written_;
-    OutputGuard::instance().phase_written(session_, copy.phase);
+    OutputGuard::instance().phase_written(*session_, copy.phase);
   } catch (const NotFlushed &error) {
     ++written_;
     fail(error.what(), true);

@@ -24,17 +24,18 @@ struct ClosingPlan {
 };
 
 struct PhaseCopy;
+class Session;
 
-/// One per session. Asks for phases that are complete as long as some are over, and for events that
-/// no full batch has brought, on the writer thread.
+/// One per session, which it keeps until that is removed. Asks for phases that are complete as long
+/// as some are over, and for events that no full batch has brought, on the writer thread.
 class PhaseCloser : public WriterClient, public std::enable_shared_from_this<PhaseCloser> {
 public:
-  /// As many complete phases may wait before `advance_phase` does.
+  /// So many complete phases may wait until `advance_phase` waits for them.
   static constexpr size_t kMostBehind = 64;
 
   /// Throws Error(kUnavailable).
-  static std::shared_ptr<PhaseCloser> open(int session, ClosingPlan plan);
-  PhaseCloser(int session, ClosingPlan plan);
+  static std::shared_ptr<PhaseCloser> open(std::shared_ptr<Session> session, ClosingPlan plan);
+  PhaseCloser(std::shared_ptr<Session> session, ClosingPlan plan);
 
   /// One more phase is over. [aggregator's lock held]
   void phase_over() noexcept;
@@ -42,14 +43,14 @@ public:
   void phase_cleared() noexcept { --over_; }
   /// Closes what is complete. False: not until the deadline. [not the writer thread, no lock held]
   bool settle(int64_t deadline_ns);
-  /// Lets the writer thread catch up, a second at most. [as `settle`]
+  /// Waits for the writer thread, a second at most. [as `settle`]
   void wait_for_room();
   /// No more is closed. [as `settle`]
   void close();
 
   uint64_t written() const { return written_.load(); }
   uint64_t waits() const { return waits_.load(); }
-  /// What went wrong first; empty: nothing did.
+  /// What failed first; empty: nothing did.
   std::string error();
 
   void tick(int64_t now_ns) noexcept override;
@@ -60,7 +61,7 @@ private:
   ///   is_written: the file is there all the same.
   void fail(const std::string &message, bool is_written = false) noexcept;
 
-  const int session_;
+  const std::shared_ptr<Session> session_;
   const ClosingPlan plan_;
   std::atomic<bool> is_over_{false};
   std::atomic<uint64_t> over_{0};    ///< phases that are over and not closed

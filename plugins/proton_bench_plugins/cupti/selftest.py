@@ -40,13 +40,13 @@ def _record(candidates: list[tuple[str, str, bool]]) -> dict[str, Any]:
         collector.start()
     except BackendUnavailableError as error:
         return {"error": str(error)}
-    session = _native.add_session("-", "shadow", False)  # noqa: FBT003 - positional there
-    _native.activate_session(session)
+    session = _native.Session("shadow", False)  # noqa: FBT003 - positional there
+    session.activate()
     obstacle = _launch()
     collector.flush()
     _native.drain()
-    counts = _native.session_counts(session)
-    _native.deactivate_session(session)
+    counts = session.counts()
+    session.deactivate()
     collector.stop()
     return {"records": counts["records"], "facts": collector.facts(), "kernel": obstacle}
 

@@ -35,7 +35,7 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    debt: int
+    place: int
     kernel: _Kernel
     memory: Any
     size: int
@@ -49,11 +49,11 @@ class _LaunchFrames(_native.launch_hook):
         del kernel
         return True
 
-    def owe(self, kernel: str) -> int:
+    def keep_place(self, kernel: str) -> int:
         """Keep the place of a kernel's frame for values that come later; 0 without a session."""
         self.enter(SimpleNamespace(data={"name": kernel}, extras=[]))
         try:
-            return _native.owe_metrics()
+            return _native.defer_metrics()
         finally:
             self.exit(None)
 
@@ -121,7 +121,9 @@ class ValueRuntime:
         if memory is None or kernel is None:  # no buffer, or that of a launch around it
             return
         self._pending.memory = None
-        launch = _Launch(self._frames.owe(kernel.scopes.name), kernel, memory, self._pending.size)
+        launch = _Launch(
+            self._frames.keep_place(kernel.scopes.name), kernel, memory, self._pending.size
+        )
         with self._lock:
             self._launches.append(launch)
             self._kept_bytes += launch.size
@@ -141,7 +143,7 @@ class ValueRuntime:
             self._kept_bytes = 0
         for launch in launches:
             try:
-                self._pay(launch)
+                self._add(launch)
             except Exception as error:  # noqa: BLE001 - a mode's reader may raise anything
                 _native.add_dropped("buffers of kernels", 1)
                 name = launch.kernel.scopes.name
@@ -164,7 +166,7 @@ class ValueRuntime:
         """Return how many buffers were read."""
         return {"buffers_read": self._read}
 
-    def _pay(self, launch: _Launch) -> None:
+    def _add(self, launch: _Launch) -> None:
         kernel = launch.kernel
         buffer = KernelBuffer(
             kernel=kernel.scopes.name,
@@ -174,8 +176,8 @@ class ValueRuntime:
             ir=kernel.ir,
         )
         metrics = list(self._metrics(self._mode.reader(buffer)))
-        if metrics and launch.debt:
-            _native.pay_metrics(launch.debt, metrics)
+        if metrics and launch.place:
+            _native.add_deferred_metrics(launch.place, metrics)
         self._read += 1
 
     def _metrics(self, values: Iterable[tuple[str, float]]) -> Iterable[Metric]:

@@ -25,10 +25,10 @@ _Copy = tuple[Any, str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
+class _Deferred:
     """Values of one launch; the native side keeps the place where they belong."""
 
-    debt: int
+    place: int
     kernel: str
     values: list[tuple[str, Any]]
 
@@ -43,8 +43,8 @@ class LateValues:
     def __init__(self, report: Callable[[str, BaseException | str], None]) -> None:
         self._report = report
         self._lock = threading.Lock()
-        self._open: dict[Any, list[_Pending]] = {}  # by stream
-        self._batches: deque[tuple[Any, list[_Pending]]] = deque()  # with the event that ends them
+        self._open: dict[Any, list[_Deferred]] = {}  # by stream
+        self._batches: deque[tuple[Any, list[_Deferred]]] = deque()  # with the event that ends them
 
     def copy(self, kernel: str, tensors: Mapping[str, Any]) -> list[_Copy]:
         """Begin to copy tensors to the host, each in the order of its device's current stream."""
@@ -70,14 +70,14 @@ class LateValues:
     def expect(self, kernel: str, copies: list[_Copy]) -> None:
         """Keep the place of copied values: the frame that is open on this thread."""
         for stream in dict.fromkeys(stream for stream, _, _ in copies):
-            debt = _native.owe_metrics()
-            if debt == 0:
+            place = _native.defer_metrics()
+            if place == 0:
                 return
             values = [(name, host) for at, name, host in copies if at == stream]
             with self._lock:
-                pending = self._open.setdefault(stream, [])
-                pending.append(_Pending(debt, kernel, values))
-                is_full = len(pending) >= _BATCH and not _is_captured(stream)
+                deferred = self._open.setdefault(stream, [])
+                deferred.append(_Deferred(place, kernel, values))
+                is_full = len(deferred) >= _BATCH and not _is_captured(stream)
                 if is_full:
                     self._close(stream)
             if is_full:
@@ -94,17 +94,17 @@ class LateValues:
             if waiting:
                 for stream in [each for each in self._open if not _is_captured(each)]:
                     self._close(stream)
-            done: list[_Pending] = []
+            done: list[_Deferred] = []
             while self._batches:
-                event, pending = self._batches[0]
+                event, deferred = self._batches[0]
                 if waiting or len(self._batches) > _MOST_BATCHES:
                     event.synchronize()
                 elif not event.query():
                     break
                 self._batches.popleft()
-                done += pending
+                done += deferred
         for each in done:
-            self._pay(each)
+            self._add(each)
 
     def clear(self) -> None:
         """Forget all values: nobody listens any more."""
@@ -116,17 +116,17 @@ class LateValues:
         """End the stream's batch. The lock is held."""
         self._batches.append((stream.record_event(), self._open.pop(stream)))
 
-    def _pay(self, pending: _Pending) -> None:
+    def _add(self, deferred: _Deferred) -> None:
         metrics = []
-        for name, host in pending.values:
+        for name, host in deferred.values:
             try:
                 metrics += normalize_metrics({name: host})
             except MetricError as error:
-                self._report(pending.kernel, str(error))
+                self._report(deferred.kernel, str(error))
         try:
-            _native.pay_metrics(pending.debt, metrics)
+            _native.add_deferred_metrics(deferred.place, metrics)
         except MetricError as error:
-            self._report(pending.kernel, str(error))
+            self._report(deferred.kernel, str(error))
 
 
 def _converted(name: str, tensor: Any) -> Any:

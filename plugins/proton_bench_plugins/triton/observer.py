@@ -48,8 +48,8 @@ class Observer:
 
     def end(self, session: int) -> None:
         """Detach unless another session lives."""
-        # Nobody says it of a session whose file could not be written.
-        self._sessions = {each for each in self._sessions if _native.session_exists(each)}
+        # A session whose file could not be written ends without this call.
+        self._sessions.intersection_update(_native.live_sessions())
         self._sessions.discard(session)
         if not self._sessions:
             self._undo.close()

@@ -150,7 +150,7 @@ class WorkerOrders:
         )
         formats = (*_PART_FORMATS, *self.trace_formats)
         flags.command_line = self.command_line
-        watch_outputs(session, formats, ends_by_signal=True)
+        watch_outputs(session.core, session.plan, formats, ends_by_signal=True)
         return RunSession(session, formats)
 
 
@@ -194,8 +194,6 @@ class WorkerParts:
     """
 
     def __init__(self, session: Session, *, interpret: bool, devices: tuple[str, ...] = ()) -> None:
-        from proton_bench.recording.session.watch import expect_parts
-
         if session.plan.flushing is not None:
             raise UsageError(
                 "periodic_flushing does not work with the workers of pytest-xdist, whose "
@@ -203,7 +201,7 @@ class WorkerParts:
             )
         self._session = session
         self._folder = _make_folder(session.path)
-        expect_parts(session.id)
+        session.core.expect_parts()
         self._workers: list[str] = []
         self._order: dict[str, int] = {}
         self._tests: dict[str, set[str]] = defaultdict(set)

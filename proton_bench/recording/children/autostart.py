@@ -56,7 +56,7 @@ def _open(options: ChildOptions, name: str) -> Session:
         )
     )
     # The parent may check how its child ended, so the exit status must not change.
-    watch_outputs(session, options.formats, ends_by_signal=True)
+    watch_outputs(session.core, session.plan, options.formats, ends_by_signal=True)
     return session
 
 

@@ -136,7 +136,7 @@ def _open_session(options: RunOptions) -> Session:
 
     session = open_session(session_options(options))
     try:
-        watch_outputs(session, options.formats, ends_by_signal=False)
+        watch_outputs(session.core, session.plan, options.formats, ends_by_signal=False)
     except BaseException:
         session.finalize(formats=())
         raise

@@ -99,7 +99,7 @@ class SessionCanary:
     def _is_at_top(self) -> bool:
         """Tell whether nothing is open; other threads may stand below scopes of the main one."""
         is_main = threading.current_thread() is threading.main_thread()
-        return is_main and not (native.context_depth(self._session.id) or native.state_depth())
+        return is_main and not (self._session.core.context_depth() or native.state_depth())
 
     def _note(self, error: Exception) -> None:
         self._problem = f"{type(error).__name__}: {error}"

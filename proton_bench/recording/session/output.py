@@ -9,12 +9,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.recording.children.child_profiles import AdoptedProfile
-from proton_bench.recording.native import native
-from proton_bench.recording.session.options import STDOUT, CapturePlan
+from proton_bench.recording.session.options import STDOUT
 from proton_bench.recording.session.output_format import (
     NATIVE_FORMATS,
     TRACE_FORMATS,
@@ -25,6 +23,7 @@ from proton_bench.support.text import bytes_for, json_text, visible
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
+    from proton_bench.recording.session.recording import Session
 
 __all__ = ["check_writable", "library_formats", "output_turn", "write_session"]
 
@@ -32,33 +31,6 @@ _TRUE = ("1", "on", "true")
 _PIECE_BYTES = 1 << 20
 _ADDRESS_BYTES = 90
 _TURN_S = 5.0  # for which another process with the same output is waited for
-
-
-class Phases(Protocol):
-    """What writing needs of a session."""
-
-    @property
-    def id(self) -> int:
-        """Number of the session."""
-
-    @property
-    def path(self) -> str:
-        """Absolute output path without a suffix, or "-"."""
-
-    @property
-    def plan(self) -> CapturePlan:
-        """What the session records."""
-
-    @property
-    def clock_drift_ns(self) -> int:
-        """How much the clock of the devices gained on the host's while the session recorded."""
-
-    @property
-    def adopted(self) -> Sequence[AdoptedProfile]:
-        """What other processes recorded for the current phase."""
-
-    def profile(self, phase: int | None = None) -> Profile:
-        """Return what a phase recorded."""
 
 
 def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) -> tuple[str, ...]:
@@ -108,7 +80,7 @@ def check_writable(path: str) -> None:
         os.unlink(probe)
 
 
-def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
+def write_session(session: Session, formats: Sequence[str]) -> list[Path]:
     """Write every live phase in every format, and end the files of its timeline.
 
     Args:
@@ -125,7 +97,7 @@ def write_session(session: Phases, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
     try:
         with output_turn(session.path), contextlib.ExitStack() as steps:
-            # One kind of files is no reason to lose the other.
+            # A failure with one kind of files must not lose the other.
             if formats and session.plan.is_written_meanwhile:
                 steps.callback(lambda: paths.extend(_end_timeline(session, streamed)))
             paths += _write_phases(session, [name for name in formats if name not in streamed])
@@ -180,10 +152,10 @@ def _is_free(place: Any, address: bytes) -> bool:
     return True
 
 
-def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
+def _write_phases(session: Session, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
-    current = native.current_phase(session.id)
-    for phase in native.live_phases(session.id):
+    current = session.core.current_phase()
+    for phase in session.core.live_phases():
         part = f".part_{phase}" if current > 0 else ""
         merged = session.profile(phase) if session.adopted and phase == current else None
         for name in formats:
@@ -201,9 +173,9 @@ def _write_phases(session: Phases, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
-def _end_timeline(session: Phases, formats: Sequence[str]) -> list[Path]:
+def _end_timeline(session: Session, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
-    for _, _, path, spooled in native.end_timeline(session.id, formats, session.clock_drift_ns):
+    for _, _, path, spooled in session.core.end_timeline(formats, session.clock_drift_ns):
         if spooled < 0:
             paths.append(Path(os.fsdecode(path)))
             continue
@@ -213,11 +185,11 @@ def _end_timeline(session: Phases, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
-def _write(session: Phases, phase: int, path: Path) -> None:
+def _write(session: Session, phase: int, path: Path) -> None:
     name = path.suffix[1:]
     if name in NATIVE_FORMATS:
-        native.write_phase(session.id, phase, path, name)
-        if name.startswith("hatchet") and native.folds_in_hatchet(session.id, phase):
+        session.core.write(phase, path, name)
+        if name.startswith("hatchet") and session.core.folds_in_hatchet(phase):
             sys.stderr.write(
                 f"proton: warning: {visible(path.name)} holds 480 levels; what is deeper was added "
                 "to the row there (.proton has no such limit)\n"
@@ -233,9 +205,9 @@ def _write_profile(profile: Profile, path: Path) -> None:
         sys.stderr.write(f"proton: warning: {visible(path.name)}: {visible(note)}\n")
 
 
-def _encoded(session: Phases, phase: int, name: str) -> bytes:
+def _encoded(session: Session, phase: int, name: str) -> bytes:
     if name in NATIVE_FORMATS:
-        encoded = native.encode_phase(session.id, phase, name)  # type: ignore[arg-type]
+        encoded = session.core.encode(phase, name)  # type: ignore[arg-type]
         if name == "hatchet":  # the JSON among them; a job's log may be at the end of the pipe
             encoded = json_text(encoded.decode("utf-8", "surrogateescape")).encode()
         return encoded

@@ -62,6 +62,7 @@ class Session:
 
     Attributes:
         id: Number of the session in this process.
+        core: What the native module has of it.
         path: Absolute output path without a suffix, or "-" for stdout.
         plan: What the session records and how.
         adopted: What other processes recorded for it.
@@ -69,8 +70,9 @@ class Session:
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
     """
 
-    def __init__(self, identifier: int, plan: CapturePlan, lease: CollectorLease) -> None:
-        self.id = identifier
+    def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
+        self.id = core.id
+        self.core = core
         self.path = plan.path
         self.plan = plan
         self.adopted: list[AdoptedProfile] = []
@@ -78,7 +80,7 @@ class Session:
         self.clock_drift_ns = 0
         self._lease = lease
         self._started = start_facts(plan)
-        native.set_provenance(identifier, encode_facts(self._started))
+        core.set_provenance(encode_facts(self._started))
 
     @property
     def name(self) -> str:
@@ -93,7 +95,7 @@ class Session:
     @property
     def is_active(self) -> bool:
         """Whether the session records at the moment."""
-        return self.is_live and native.session_active(self.id)
+        return self.is_live and self.core.is_active
 
     def activate(self) -> None:
         """Go on recording; does nothing while the session is active.
@@ -108,7 +110,7 @@ class Session:
                 undo.callback(self._lease.stop)
                 HookManager.activate(self.id)
                 undo.callback(HookManager.deactivate, self.id)
-                native.activate_session(self.id)
+                self.core.activate()
                 undo.pop_all()
 
     def deactivate(self, *, flushing: bool = False) -> None:
@@ -120,7 +122,7 @@ class Session:
         Raises:
             SessionError: The session was finalized.
         """
-        self._stop(native.deactivate_session, flushing=flushing)
+        self._stop(self.core.deactivate, flushing=flushing)
 
     def settle(self) -> None:
         """Stop recording for good, once all that was submitted is recorded; to be finalized then.
@@ -133,14 +135,14 @@ class Session:
             stop_counters(self.id)  # takes the last sample, so while the session is active
         self.deactivate(flushing=True)
 
-    def _stop(self, stop: Callable[[int], None], *, flushing: bool) -> None:
+    def _stop(self, stop: Callable[[], None], *, flushing: bool) -> None:
         with _lock:
             self._require_live()
             with contextlib.ExitStack() as steps:  # last in, first out, whatever fails
                 steps.callback(_stop_unused_later)
                 steps.callback(self._lease.stop)
                 steps.callback(HookManager.deactivate, self.id)
-                steps.callback(stop, self.id)
+                steps.callback(stop)
                 if flushing:
                     self._lease.flush()
                     HookManager.flush(self.id)
@@ -170,9 +172,9 @@ class Session:
             self._lease.flush()
             HookManager.flush(self.id)
             native.drain()
-            current = native.current_phase(self.id)
+            current = self.core.current_phase()
             number = current if phase is None else phase
-            encoded = native.encode_phase(self.id, number, "proton")
+            encoded = self.core.encode(number, "proton")
             adopted = list(self.adopted) if number == current else []
         from proton_bench.formats.registry import find_format
 
@@ -191,13 +193,13 @@ class Session:
         with _lock:
             self._require_live()
             self._started.update(facts)
-            native.set_provenance(self.id, encode_facts(self._started))
+            self.core.set_provenance(encode_facts(self._started))
 
     def counts(self) -> dict[str, int]:
         """Return how many records of each kind came and how many were lost, by name."""
         with _lock:
             self._require_live()
-            return add_counts(native.session_counts(self.id), self.adopted)
+            return add_counts(self.core.counts(), self.adopted)
 
     @property
     def has_records(self) -> bool:
@@ -229,24 +231,24 @@ class Session:
                 return []
             with contextlib.ExitStack() as steps:
                 steps.callback(self._forget)
-                steps.callback(release_outputs, self.id)  # the partial file stays on an error
-                native.begin_final_write(self.id)
+                steps.callback(release_outputs, self.core)  # the partial file stays on an error
+                self.core.begin_final_write()
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
                 stop_counters(self.id)  # takes the last sample, so while the session is active
-                self._stop(native.end_recording, flushing=True)
-                native.settle_session(self.id)
-                counts = native.session_counts(self.id)
+                self._stop(self.core.end_recording, flushing=True)
+                self.core.settle()
+                counts = self.core.counts()
                 self.remarks = [] if self.adopted else self._lease.remarks(counts)
                 ended = end_facts(self._started, counts)
                 collectors = self._lease.facts()
                 self.clock_drift_ns = drift_of(collectors)
                 if self.plan.is_written_meanwhile:
-                    ended["timeline"] = native.timeline_counts(self.id)
+                    ended["timeline"] = self.core.timeline_counts()
                 facts = encode_facts({**ended, "collectors": collectors})
-                native.set_provenance(self.id, facts)
+                self.core.set_provenance(facts)
                 paths = write_session(self, formats)
-                release_outputs(self.id, is_written=True)
+                release_outputs(self.core, is_written=True)
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
 
@@ -254,7 +256,7 @@ class Session:
         _live.pop(self.id, None)
         flags.profiling_on = bool(_live)
         flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
-        native.remove_session(self.id)
+        self.core.remove()
 
     def _require_live(self) -> None:
         if not self.is_live:
@@ -323,18 +325,16 @@ def _start(plan: CapturePlan) -> Session:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
         own_trace = plan.has_own_trace
-        identifier = native.add_session(
-            plan.path, plan.context, plan.records_wall, own_trace, plan.upstream_shape
-        )
-        undo.callback(native.remove_session, identifier)
-        write_meanwhile(identifier, plan)
-        session = Session(identifier, plan, lease)
-        native.activate_session(identifier)
+        core = native.Session(plan.context, plan.records_wall, own_trace, plan.upstream_shape)
+        undo.callback(core.remove)
+        write_meanwhile(core, plan)
+        session = Session(core, plan, lease)
+        core.activate()
         if plan.hook is not None:
-            HookManager.register(plan.hook, identifier)
-        start_counters(identifier, plan.counter_rate_hz)
+            HookManager.register(plan.hook, core.id)
+        start_counters(core.id, plan.counter_rate_hz)
         undo.pop_all()
-    _live[identifier] = session
+    _live[core.id] = session
     flags.profiling_on = True
     flags.upstream_shape |= plan.upstream_shape
     return session
@@ -370,7 +370,7 @@ def _stop_after_captures() -> None:
 def _try_to_stop() -> bool:
     try:
         return stop_unused()
-    except Exception as error:  # noqa: BLE001 - nobody would see it on this thread
+    except Exception as error:  # noqa: BLE001 - it would be lost on this thread
         warn(f"a collector did not stop after a graph was captured: {error}")
         return True
 

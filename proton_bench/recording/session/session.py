@@ -104,7 +104,7 @@ def start(
     if library_asks():
         # The host decides about its exit codes: after a signal it ends as without us.
         formats = library_formats("", session.plan.end_formats)
-        watch_outputs(session, formats, ends_by_signal=True)
+        watch_outputs(session.core, session.plan, formats, ends_by_signal=True)
     return session.id
 
 

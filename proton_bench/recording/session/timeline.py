@@ -15,11 +15,11 @@ __all__ = ["drift_of", "write_meanwhile"]
 _DRIFT = "clock_drift_ns"
 
 
-def write_meanwhile(session: int, plan: CapturePlan) -> None:
+def write_meanwhile(core: native.Session, plan: CapturePlan) -> None:
     """Have the native writer thread write what the plan asks for; nothing starts it otherwise.
 
     Args:
-        session: Number of a session that is not active yet.
+        core: A session that is not active yet.
         plan: What it records.
 
     Raises:
@@ -27,13 +27,13 @@ def write_meanwhile(session: int, plan: CapturePlan) -> None:
     """
     path = os.fsencode(plan.path)
     if plan.trace_formats:
-        native.stream_timeline(session, path, plan.trace_formats, _facts(plan))
+        core.stream_timeline(path, plan.trace_formats, _facts(plan))
     if plan.flushing is not None:
         is_streamed = plan.flushing.format in plan.trace_formats
         tree_format = "" if is_streamed else plan.flushing.format
-        native.close_phases(session, path, tree_format, True, plan.flushing.interval_s)  # noqa: FBT003
+        core.close_phases(path, tree_format, True, plan.flushing.interval_s)  # noqa: FBT003
     elif plan.trace_formats:
-        native.close_phases(session, path, "", False, 0.0)  # noqa: FBT003
+        core.close_phases(path, "", False, 0.0)  # noqa: FBT003
 
 
 def drift_of(collectors: Mapping[str, Mapping[str, Any]]) -> int:

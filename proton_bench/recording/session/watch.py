@@ -11,7 +11,7 @@ import math
 import os
 import signal
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
@@ -20,7 +20,7 @@ from proton_bench.recording.native import native
 from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import NATIVE_FORMATS, check_formats
 
-__all__ = ["expect_parts", "library_asks", "release_outputs", "watch_outputs"]
+__all__ = ["library_asks", "release_outputs", "watch_outputs"]
 
 _INTERVAL = "PROTON_BENCH_PARTIAL_INTERVAL_S"
 _SIGNALS = "PROTON_BENCH_SIGNALS"
@@ -32,22 +32,6 @@ _FALSE = ("0", "off", "false")
 _python_signal: Callable[..., Any] = signal.signal
 
 
-class Outputs(Protocol):
-    """What watching needs of a session."""
-
-    @property
-    def id(self) -> int:
-        """Number of the session."""
-
-    @property
-    def path(self) -> str:
-        """Absolute output path without a suffix, or "-"."""
-
-    @property
-    def plan(self) -> CapturePlan:
-        """What the session records."""
-
-
 def library_asks() -> bool:
     """Whether sessions of ``start()`` are watched too: only where the user says so.
 
@@ -57,7 +41,9 @@ def library_asks() -> bool:
     return os.environ.get(_SIGNALS, "").lower() in _TRUE
 
 
-def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: bool) -> None:
+def watch_outputs(
+    core: native.Session, plan: CapturePlan, formats: Sequence[str], *, ends_by_signal: bool
+) -> None:
     """Have the session's files written on SIGTERM, SIGHUP and SIGINT, and from time to time.
 
     Also before ``os._exit`` and ``os.exec*``. A terminal gets nothing then, because only the end
@@ -68,7 +54,8 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
     ``PROTON_BENCH_SIGNALS=0`` does without all of it.
 
     Args:
-        session: A live session.
+        core: A live session.
+        plan: What it records.
         formats: What its end will write.
         ends_by_signal: After a signal that the target does not handle the process dies by that
             signal, as its parent expects; else it exits with 128+n.
@@ -77,39 +64,29 @@ def watch_outputs(session: Outputs, formats: Sequence[str], *, ends_by_signal: b
         UsageError: The interval is no number of seconds, or the end cannot write a format.
         BackendUnavailableError: The thread cannot be started.
     """
-    check_formats(formats, session.plan.data, session.plan.writable_traces)
+    check_formats(formats, plan.data, plan.writable_traces)
     if os.environ.get(_SIGNALS, "").lower() in _FALSE:
         return
     interval_s = _interval_s()
-    traces = [name for name in formats if name in session.plan.trace_formats]
+    traces = [name for name in formats if name in plan.trace_formats]
     known = [name for name in formats if name in NATIVE_FORMATS and name not in traces]
-    if session.path == STDOUT and os.isatty(1):
+    if plan.path == STDOUT and os.isatty(1):
         traces, known = [], []
-    is_meanwhile = session.plan.is_written_meanwhile
-    native.protect_outputs(session.id, os.fsencode(session.path), known, traces, is_meanwhile)
+    core.protect_outputs(os.fsencode(plan.path), known, traces, plan.is_written_meanwhile)
     native.start_watch(interval_s, ends_by_signal)
     signal.signal = _signal_and_renew
     write_before_leaving()
     _note_interrupt_handler()
 
 
-def expect_parts(session: int) -> None:
-    """Files written on a signal lack what other processes recorded, and are marked partial.
-
-    Args:
-        session: Number of the session; one that is not watched is fine.
-    """
-    native.expect_parts(session)
-
-
-def release_outputs(session: int, *, is_written: bool = False) -> None:
+def release_outputs(core: native.Session, *, is_written: bool = False) -> None:
     """The session is over; the last one ends the watch, but not that of a command line's process.
 
     Args:
-        session: Number of the session; one that is not watched is fine.
+        core: The session; one that is not watched is fine.
         is_written: The files are there, so the partial one can go.
     """
-    native.release_outputs(session, is_written)
+    core.release_outputs(is_written)
     if native.is_watching() and not flags.command_line and native.protected_count() == 0:
         if signal.signal is _signal_and_renew:
             signal.signal = _python_signal

@@ -35,44 +35,44 @@ public:
   explicit RecordedSession(Options options)
       : collector(Aggregator::instance(), std::move(options)) {
     collector.start();
-    id = sessions().add("test", ContextSource::kShadow, false);
-    sessions().activate(id);
+    core = sessions().add(ContextSource::kShadow, false);
+    core->activate();
   }
   ~RecordedSession() {
     if (is_running_)
       stop();
-    sessions().remove(id);
+    core->remove();
   }
 
   static SessionRegistry &sessions() { return SessionRegistry::instance(); }
   void stop() {
-    sessions().deactivate(id);
+    core->deactivate();
     collector.stop();
     is_running_ = false;
   }
-  RecordCounts counts() const { return sessions().counts(id); }
+  RecordCounts counts() const { return core->counts(); }
   /// Sum of all losses, whatever their reason.
   uint64_t lost() const {
     uint64_t sum = 0;
-    for (const auto &[reason, count] : sessions().losses(id))
+    for (const auto &[reason, count] : core->losses())
       sum += count;
     return sum;
   }
   /// "reason=count " of each.
   std::string losses() const {
     std::string text;
-    for (const auto &[reason, count] : sessions().losses(id))
+    for (const auto &[reason, count] : core->losses())
       text += reason + "=" + std::to_string(count) + " ";
     return text;
   }
   uint64_t lost(const std::string &reason) const {
-    auto losses = sessions().losses(id);
+    auto losses = core->losses();
     auto found = losses.find(reason);
     return found == losses.end() ? 0 : found->second;
   }
   /// Every node with its count, in pre-order: "outer/kernel=3 ".
   std::string tree(const char *metric = "count", uint32_t phase = 0) const {
-    msgpack::Value file = msgpack::parse(sessions().encode(id, phase, FileFormat::kHatchetMsgpack));
+    msgpack::Value file = msgpack::parse(core->encode(phase, FileFormat::kHatchetMsgpack));
     std::string text;
     for (const msgpack::Value &child : file[0]["children"].items)
       describe(child, "", metric, text);
@@ -80,7 +80,7 @@ public:
   }
 
   GpuCollector collector;
-  int id = 0;
+  std::shared_ptr<Session> core;
 
 private:
   static void describe(const msgpack::Value &node, const std::string &above, const char *metric,

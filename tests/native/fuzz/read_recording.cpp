@@ -19,8 +19,8 @@ namespace {
 void replay(const std::string &path, bool manual) {
   SessionRegistry &sessions = SessionRegistry::instance();
   ReplayCollector collector(Aggregator::instance(), path, manual);
-  int id = sessions.add("replay", ContextSource::kShadow, false);
-  sessions.activate(id);
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
+  session->activate();
   try {
     collector.start();
     if (manual)
@@ -28,13 +28,13 @@ void replay(const std::string &path, bool manual) {
     collector.stop();
     for (FileFormat format : {FileFormat::kProton, FileFormat::kHatchet,
                               FileFormat::kHatchetCompact, FileFormat::kHatchetMsgpack})
-      if (sessions.encode(id, 0, format).empty())
+      if (session->encode(0, format).empty())
         std::abort();
   } catch (const Error &) {
-    sessions.remove(id);
+    session->remove();
     throw;
   }
-  sessions.remove(id);
+  session->remove();
 }
 
 } // namespace

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,12 +85,12 @@ def compiled(compiler: str, source: str, target: Path, *options: str) -> Path:
 
 
 @pytest.fixture
-def session() -> Iterator[int]:
-    number = native.add_session("record sink", "shadow", False)
-    native.activate_session(number)
-    yield number
-    native.deactivate_session(number)
-    native.remove_session(number)
+def session() -> Iterator[Any]:
+    core = native.Session("shadow", False)
+    core.activate()
+    yield core
+    core.deactivate()
+    core.remove()
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ def collector(compiler: str, tmp_path: Path) -> ctypes.CDLL:
 
 
 def test_kernels_of_a_c_collector_stand_below_the_scope_of_their_launch(
-    session: int, collector: ctypes.CDLL
+    session: Any, collector: ctypes.CDLL
 ) -> None:
     native.enter_scope("launching")
     captured = collector.launch_all()
@@ -114,7 +115,7 @@ def test_kernels_of_a_c_collector_stand_below_the_scope_of_their_launch(
     failed = collector.complete_all()
 
     assert (captured, failed) == (LAUNCHES, 0)
-    profile = decode_profile(bytes(native.encode_phase(session, 0, "proton")), "x.proton")
+    profile = decode_profile(bytes(session.encode(0, "proton")), "x.proton")
     leaf = next(row for row in range(len(profile)) if profile.name(row) == "theirs")
     device, variant = profile.device(leaf), profile.variant(leaf)
     assert device is not None

@@ -7,6 +7,7 @@
 #include "record/device.h"
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"
+#include "session/session_registry.h"
 #include "support/clock.h"
 #include "writer/file/flock_double.h"
 
@@ -15,17 +16,16 @@ using namespace proton;
 namespace {
 
 OutputGuard &guard() { return OutputGuard::instance(); }
-SessionRegistry &sessions() { return SessionRegistry::instance(); }
 
 // An active session whose files go to a folder of its own.
 struct Recording {
   explicit Recording(std::vector<std::string> formats = {"proton", "hatchet"}) {
-    sessions().activate(id);
-    guard().protect(id, {folder.file("x"), std::move(formats)});
+    core->activate();
+    guard().protect(core, {folder.file("x"), std::move(formats)});
   }
   ~Recording() {
-    guard().release(id, false);
-    sessions().remove(id);
+    guard().release(*core, false);
+    core->remove();
   }
   void record(int64_t duration_ns = 10) const {
     KernelRecord kernel;
@@ -36,7 +36,7 @@ struct Recording {
     Aggregator::instance().complete({&kernel, 1});
   }
   ScratchFolder folder;
-  int id = sessions().add("x", ContextSource::kShadow, false);
+  std::shared_ptr<Session> core = SessionRegistry::instance().add(ContextSource::kShadow, false);
 };
 
 } // namespace
@@ -61,7 +61,7 @@ TEST(a_flush_writes_one_file_and_the_next_one_only_what_is_new) {
 TEST(ended_phases_are_flushed_once) {
   Recording recording;
   recording.record();
-  sessions().advance_phase(recording.id);
+  recording.core->advance_phase();
   recording.record();
   CHECK_EQ(guard().write_partials().files.size(), 2);
   recording.record();
@@ -73,17 +73,17 @@ TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
   Recording recording;
   recording.record();
   guard().write_partials();
-  guard().release(recording.id, false);
+  guard().release(*recording.core, false);
   CHECK_EQ(recording.folder.entries(), 1);
-  guard().protect(recording.id, {recording.folder.file("x"), {"proton"}});
+  guard().protect(recording.core, {recording.folder.file("x"), {"proton"}});
   guard().write_partials();
-  guard().release(recording.id, true);
+  guard().release(*recording.core, true);
   CHECK_EQ(recording.folder.entries(), 0);
 }
 
 TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
   Recording first, second;
-  guard().protect(second.id, {first.folder.file("x"), {"proton"}});
+  guard().protect(second.core, {first.folder.file("x"), {"proton"}});
   for (int time = 0; time < 2; ++time) {
     first.record();
     second.record();
@@ -91,7 +91,7 @@ TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
   }
   CHECK_EQ(first.folder.entries(), 2);
   CHECK(is_locked(first.folder.file("x.partial.proton")));
-  guard().release(second.id, true);
+  guard().release(*second.core, true);
   CHECK_EQ(first.folder.entries(), 1);
   CHECK(is_locked(first.folder.file("x.partial.proton")));
 }
@@ -99,10 +99,10 @@ TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
 TEST(a_phase_that_is_written_whole_leaves_no_partial_file) {
   Recording recording;
   recording.record();
-  sessions().advance_phase(recording.id);
+  recording.core->advance_phase();
   recording.record();
   guard().write_partials();
-  guard().phase_written(recording.id, 0);
+  guard().phase_written(*recording.core, 0);
   CHECK_EQ(recording.folder.entries(), 1);
   CHECK(recording.folder.content("x.part_1.partial.proton") != "");
 }
@@ -134,7 +134,7 @@ TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
   char byte = 0;
   CHECK_EQ(read(ready[0], &byte, 1), 1);
   CHECK(is_locked(recording.folder.file("x.partial.proton")));
-  guard().release(recording.id, false);
+  guard().release(*recording.core, false);
   CHECK(!is_locked(recording.folder.file("x.partial.proton")));
   CHECK_EQ(recording.folder.entries(), 1);
   for (int end : {over[1], over[0], ready[0], ready[1]})
@@ -147,7 +147,7 @@ TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
 TEST(nothing_is_flushed_while_python_writes) {
   Recording recording;
   recording.record();
-  guard().begin_final(recording.id);
+  guard().begin_final(*recording.core);
   CHECK(guard().write_partials().files.empty());
 }
 
@@ -175,7 +175,7 @@ TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
     Recording recording({"proton"});
     recording.record();
     if (has_parts)
-      guard().expect_parts(recording.id);
+      guard().expect_parts(*recording.core);
     guard().write_all("SIGTERM", false);
     std::string content = recording.folder.content("x.proton");
     std::string key = "partial";
@@ -187,7 +187,7 @@ TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
 TEST(a_session_that_cannot_be_written_does_not_keep_the_others_from_it) {
   Recording first, second;
   first.record();
-  guard().protect(first.id, {"/proc/none/x", {"proton"}});
+  guard().protect(first.core, {"/proc/none/x", {"proton"}});
   WriteReport report = guard().write_all("SIGTERM", false);
   CHECK_EQ(report.errors.size(), 1);
   CHECK_EQ(second.folder.entries(), 2);
@@ -195,9 +195,9 @@ TEST(a_session_that_cannot_be_written_does_not_keep_the_others_from_it) {
 
 TEST(a_busy_aggregator_is_not_waited_for_past_the_deadline) {
   Recording recording;
-  std::lock_guard lock(Aggregator::instance().mutex);
+  Aggregator::Held held;
   SessionCopy copy;
-  CHECK(!sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK(!recording.core->try_copy(monotonic_ns(), {}, copy));
   CHECK(copy.phases.empty());
 }
 
@@ -205,17 +205,17 @@ TEST(a_copy_is_not_changed_by_what_is_recorded_later) {
   Recording recording;
   recording.record();
   SessionCopy copy;
-  CHECK(sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK(recording.core->try_copy(monotonic_ns(), {}, copy));
   CHECK_EQ(copy.phases.size(), 1);
   size_t nodes = copy.phases[0].tree.nodes().size();
   std::string before = encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet);
   for (int i = 0; i < 200; ++i)
     recording.record(1000 + i); // past the raw samples of a distribution
-  CHECK(sessions().try_copy(recording.id, monotonic_ns(), {}, copy));
+  CHECK(recording.core->try_copy(monotonic_ns(), {}, copy));
   CHECK_EQ(copy.phases[0].tree.nodes().size(), nodes);
   CHECK_EQ(encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet), before);
   CHECK_EQ(
       encode_profile(copy.phases[1].tree, DeviceTable::instance().list(), {}, FileFormat::kProton)
           .size(),
-      sessions().encode(recording.id, 0, FileFormat::kProton).size());
+      recording.core->encode(0, FileFormat::kProton).size());
 }

@@ -26,13 +26,11 @@ pb_kernel_record kernel(uint64_t id, const char *name, const pb_variant_record *
   return record;
 }
 
-struct Session {
-  int id = SessionRegistry::instance().add("abi", ContextSource::kShadow, false);
-  Session() { SessionRegistry::instance().activate(id); }
-  ~Session() { SessionRegistry::instance().remove(id); }
-  std::string json() const {
-    return SessionRegistry::instance().encode(id, 0, FileFormat::kHatchetCompact);
-  }
+struct ActiveSession {
+  std::shared_ptr<Session> core = SessionRegistry::instance().add(ContextSource::kShadow, false);
+  ActiveSession() { core->activate(); }
+  ~ActiveSession() { core->remove(); }
+  std::string json() const { return core->encode(0, FileFormat::kHatchetCompact); }
 };
 
 bool contains(const std::string &text, const std::string &part) {
@@ -42,12 +40,12 @@ bool contains(const std::string &text, const std::string &part) {
 } // namespace
 
 TEST(a_session_that_pauses_during_a_capture_loses_nothing) {
-  Session session;
+  ActiveSession session;
   std::atomic<bool> pauses{true};
   std::thread pausing([&] {
     while (pauses) {
-      SessionRegistry::instance().deactivate(session.id);
-      SessionRegistry::instance().activate(session.id);
+      session.core->deactivate();
+      session.core->activate();
     }
   });
   for (int buffer = 0; buffer < 200; ++buffer) {
@@ -59,8 +57,8 @@ TEST(a_session_that_pauses_during_a_capture_loses_nothing) {
   }
   pauses = false;
   pausing.join();
-  CHECK_EQ(SessionRegistry::instance().losses(session.id).size(), 0);
-  CHECK(SessionRegistry::instance().counts(session.id).is_complete());
+  CHECK_EQ(session.core->losses().size(), 0);
+  CHECK(session.core->counts().is_complete());
 }
 
 TEST(the_sink_is_usable_and_lives_for_the_process) {
@@ -76,7 +74,7 @@ TEST(nothing_is_captured_without_a_session) {
 }
 
 TEST(a_kernel_of_a_new_kind_of_device_is_recorded) {
-  Session session;
+  ActiveSession session;
   pb_token token{};
   uint64_t id = sink().capture(sink().self, &token);
   CHECK_EQ(token.correlation_id, id);
@@ -87,7 +85,7 @@ TEST(a_kernel_of_a_new_kind_of_device_is_recorded) {
 }
 
 TEST(buffers_may_be_reused_at_once) {
-  Session session;
+  ActiveSession session;
   std::string name = "first", signature = "i32";
   pb_variant_record variant{};
   variant.grid[0] = 5;
@@ -101,11 +99,11 @@ TEST(buffers_may_be_reused_at_once) {
 }
 
 TEST(failed_and_lost_launches_complete_the_counts) {
-  Session session;
+  ActiveSession session;
   sink().failed(sink().self, sink().capture(sink().self, nullptr));
   sink().dropped(sink().self, "buffer full", 4);
-  RecordCounts counts = SessionRegistry::instance().counts(session.id);
+  RecordCounts counts = session.core->counts();
   CHECK_EQ(counts.failed, 1);
   CHECK(counts.is_complete());
-  CHECK_EQ(SessionRegistry::instance().losses(session.id)["buffer full"], 4);
+  CHECK_EQ(session.core->losses()["buffer full"], 4);
 }

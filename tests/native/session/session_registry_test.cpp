@@ -21,12 +21,12 @@ SessionRegistry &sessions() { return SessionRegistry::instance(); }
 RecordSink &sink() { return Aggregator::instance(); }
 
 // An active session that is removed at the end of the test.
-struct Session {
-  int id = sessions().add("test", ContextSource::kShadow, false);
-  Session() { sessions().activate(id); }
-  ~Session() { sessions().remove(id); }
+struct ActiveSession {
+  std::shared_ptr<Session> core = sessions().add(ContextSource::kShadow, false);
+  ActiveSession() { core->activate(); }
+  ~ActiveSession() { core->remove(); }
   std::string json(uint32_t phase = 0) const {
-    return sessions().encode(id, phase, FileFormat::kHatchetCompact);
+    return core->encode(phase, FileFormat::kHatchetCompact);
   }
 };
 
@@ -62,9 +62,9 @@ bool has_time(const std::string &json, int64_t time_ns) {
 } // namespace
 
 TEST(a_kernel_lands_in_the_session_that_was_active_at_its_launch) {
-  Session first;
+  ActiveSession first;
   uint64_t early = launch();
-  Session second;
+  ActiveSession second;
   uint64_t late = launch();
   complete(late, "late");
   complete(early, "early");
@@ -72,36 +72,36 @@ TEST(a_kernel_lands_in_the_session_that_was_active_at_its_launch) {
   CHECK(!contains(second.json(), "early") && contains(second.json(), "late"));
 }
 
-TEST(launches_made_while_no_session_listens_are_nobodys) {
-  Session session;
-  sessions().deactivate(session.id);
+TEST(launches_made_while_no_session_listens_are_dropped) {
+  ActiveSession session;
+  session.core->deactivate();
   uint64_t id = launch();
-  sessions().activate(session.id);
+  session.core->activate();
   complete(id);
   CHECK(!contains(session.json(), "\"k\""));
 }
 
 TEST(a_kernel_that_completes_after_deactivate_still_counts) {
-  Session session;
+  ActiveSession session;
   uint64_t id = launch();
-  sessions().deactivate(session.id);
+  session.core->deactivate();
   complete(id, "k", 25);
   CHECK(has_time(session.json(), 25));
 }
 
 TEST(a_kernel_record_is_used_once) {
-  Session session;
+  ActiveSession session;
   uint64_t id = launch();
   complete(id, "k", 25);
   complete(id, "k", 25);
   CHECK(has_time(session.json(), 25));
-  CHECK_EQ(sessions().losses(session.id)["kernel record without a launch"], 1);
+  CHECK_EQ(session.core->losses()["kernel record without a launch"], 1);
 }
 
 TEST(phases_hold_what_was_launched_in_them_whenever_it_completes) {
-  Session session;
+  ActiveSession session;
   uint64_t in_first = launch();
-  CHECK_EQ(sessions().advance_phase(session.id), 1);
+  CHECK_EQ(session.core->advance_phase(), 1);
   uint64_t in_second = launch();
   complete(in_second, "k", 7);
   complete(in_first, "k", 5);
@@ -110,64 +110,70 @@ TEST(phases_hold_what_was_launched_in_them_whenever_it_completes) {
 }
 
 TEST(a_phase_is_complete_when_every_launch_is_accounted_for) {
-  Session session;
+  ActiveSession session;
   uint64_t done = launch(), broken = launch();
-  CHECK(!sessions().is_phase_complete(session.id, 0));
-  sessions().advance_phase(session.id);
-  CHECK(!sessions().is_phase_complete(session.id, 0));
+  CHECK(!session.core->is_phase_complete(0));
+  session.core->advance_phase();
+  CHECK(!session.core->is_phase_complete(0));
   complete(done);
-  CHECK(!sessions().is_phase_complete(session.id, 0));
+  CHECK(!session.core->is_phase_complete(0));
   sink().failed(broken);
-  CHECK(sessions().is_phase_complete(session.id, 0));
+  CHECK(session.core->is_phase_complete(0));
 }
 
 TEST(a_cleared_phase_is_gone_and_its_late_kernels_too) {
-  Session session;
+  ActiveSession session;
   uint64_t late = launch();
-  sessions().advance_phase(session.id);
-  sessions().clear_phase(session.id, 0, false);
+  session.core->advance_phase();
+  session.core->clear_phase(0, false);
   complete(late, "late");
   CHECK_THROWS(session.json(0), Error);
   CHECK(!contains(session.json(1), "late"));
 }
 
 TEST(the_current_phase_goes_on_empty_after_a_clear) {
-  Session session;
+  ActiveSession session;
   complete(launch(), "old");
-  sessions().clear_phase(session.id, 0, false);
+  session.core->clear_phase(0, false);
   complete(launch(), "new");
   CHECK(!contains(session.json(), "old") && contains(session.json(), "new"));
 }
 
 TEST(lost_records_are_counted_by_reason) {
-  Session session;
+  ActiveSession session;
   sink().dropped({"buffer full", 3});
   sink().dropped({"buffer full", 2});
-  CHECK_EQ(sessions().losses(session.id)["buffer full"], 5);
+  CHECK_EQ(session.core->losses()["buffer full"], 5);
 }
 
 TEST(a_kernel_that_ends_before_it_starts_is_dropped_and_counted) {
-  Session session;
+  ActiveSession session;
   complete(launch(), "k", -1);
   CHECK(!contains(session.json(), "\"k\""));
-  CHECK_EQ(sessions().counts(session.id).dropped, 1);
-  CHECK(sessions().counts(session.id).is_complete());
+  CHECK_EQ(session.core->counts().dropped, 1);
+  CHECK(session.core->counts().is_complete());
 }
 
-TEST(an_unknown_session_is_named_with_the_live_ones) {
+TEST(a_session_that_was_removed_is_named_with_the_live_ones) {
+  ActiveSession live;
+  std::shared_ptr<Session> removed = sessions().add(ContextSource::kShadow, false);
+  removed->remove();
   std::string message;
   try {
-    sessions().activate(12345);
+    removed->activate();
   } catch (const Error &error) {
     CHECK(error.code() == ErrorCode::kSession);
     message = error.what();
   }
-  CHECK(contains(message, "Session has not been initialized: 12345"));
+  CHECK(!removed->is_live());
+  CHECK(contains(message, "Session has not been initialized: " + std::to_string(removed->id())));
+  CHECK(contains(message, "live sessions: " + std::to_string(live.core->id())));
+  CHECK_EQ(sessions().list().size(), 1);
 }
 
 TEST(memory_is_flat_over_many_scopes_and_phases) {
   constexpr int kPhases = 60, kWarm = 20, kNames = 1000;
-  Session session;
+  ActiveSession session;
   ShadowStack &stack = this_thread().stack;
   size_t names = 0, contexts = 0;
   int64_t resident_kb = 0;
@@ -178,7 +184,7 @@ TEST(memory_is_flat_over_many_scopes_and_phases) {
       complete(launch());
       close_top(situation());
     }
-    sessions().clear_phase(session.id, 0, false);
+    session.core->clear_phase(0, false);
     names = phase == kWarm ? live_name_count() : names;
     contexts = phase == kWarm ? ContextTree::instance().live_count() : contexts;
     resident_kb = phase == kWarm ? resident_memory_kb() : resident_kb;
@@ -192,12 +198,12 @@ TEST(memory_is_flat_over_many_scopes_and_phases) {
 }
 
 TEST(contexts_of_cleared_phases_are_freed_while_an_older_phase_is_kept) {
-  Session session; // phase 0 is never cleared
+  ActiveSession session; // phase 0 is never cleared
   ShadowStack &stack = this_thread().stack;
   open_scope(hashed("of phase 0"), FrameKind::kScope, situation());
   uint64_t early = launch();
   close_top(situation());
-  uint32_t phase = sessions().advance_phase(session.id);
+  uint32_t phase = session.core->advance_phase();
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 100; ++i) {
       std::string name = "scope " + std::to_string(round * 100 + i);
@@ -206,11 +212,11 @@ TEST(contexts_of_cleared_phases_are_freed_while_an_older_phase_is_kept) {
       close_top(situation());
     }
     uint32_t ended = phase;
-    phase = sessions().advance_phase(session.id);
-    sessions().clear_phase(session.id, ended, false);
+    phase = session.core->advance_phase();
+    session.core->clear_phase(ended, false);
   }
   CHECK_EQ(ContextTree::instance().live_count(), 1);
-  CHECK_EQ(Aggregator::instance().epochs.size(), 2);
+  CHECK_EQ(Aggregator::Held().epochs().trim().size(), 2);
   CHECK_EQ(stack.depth(), 0);
   complete(early, "late", 7);
   CHECK(has_time(session.json(0), 7));
@@ -218,41 +224,41 @@ TEST(contexts_of_cleared_phases_are_freed_while_an_older_phase_is_kept) {
 }
 
 TEST(sessions_beside_a_paused_one_leave_nothing) {
-  Session paused;
-  sessions().deactivate(paused.id);
+  ActiveSession paused;
+  paused.core->deactivate();
   std::vector<uint64_t> late;
   for (int i = 0; i < 20; ++i) {
-    Session session;
+    ActiveSession session;
     open_scope(hashed("scope " + std::to_string(i)), FrameKind::kScope, situation());
     late.push_back(launch());
     close_top(situation());
   }
   CHECK_EQ(ContextTree::instance().live_count(), 0);
-  CHECK(Aggregator::instance().epochs.size() <= 1);
-  CHECK_EQ(Aggregator::instance().launches.size(), 0);
+  CHECK(Aggregator::Held().epochs().trim().size() <= 1);
+  CHECK_EQ(Aggregator::Held().launches().size(), 0);
   for (uint64_t id : late)
     complete(id);
-  CHECK_EQ(sessions().losses(paused.id).size(), 0);
+  CHECK_EQ(paused.core->losses().size(), 0);
 }
 
 TEST(a_session_that_pauses_often_needs_no_memory_for_it) {
-  Session session;
+  ActiveSession session;
   for (int i = 0; i < 100; ++i) {
-    sessions().deactivate(session.id);
-    sink().dropped({"while nobody listens", 1});
-    sessions().drain();
-    sessions().activate(session.id);
+    session.core->deactivate();
+    sink().dropped({"while no session listens", 1});
+    Aggregator::Held().drain();
+    session.core->activate();
     complete(launch(), "k", 10);
   }
-  CHECK_EQ(Aggregator::instance().epochs.size(), 1);
-  CHECK_EQ(sessions().counts(session.id).launches, 100);
-  CHECK_EQ(sessions().losses(session.id).size(), 0);
+  CHECK_EQ(Aggregator::Held().epochs().trim().size(), 1);
+  CHECK_EQ(session.core->counts().launches, 100);
+  CHECK_EQ(session.core->losses().size(), 0);
   CHECK(has_time(session.json(), 1000));
 }
 
 TEST(threads_that_launch_while_phases_advance_lose_nothing) {
   constexpr int kThreads = 4, kLaunches = 2000;
-  Session session;
+  ActiveSession session;
   std::atomic<int> running{kThreads};
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread)
@@ -267,67 +273,67 @@ TEST(threads_that_launch_while_phases_advance_lose_nothing) {
     });
   uint32_t last = 0;
   while (running > 0 && last < 500)
-    last = sessions().advance_phase(session.id);
+    last = session.core->advance_phase();
   for (std::thread &thread : threads)
     thread.join();
-  RecordCounts counts = sessions().counts(session.id);
+  RecordCounts counts = session.core->counts();
   CHECK_EQ(counts.records, uint64_t{kThreads} * kLaunches);
   CHECK(counts.is_complete());
 }
 
 TEST(clearing_accounts_for_launches_whose_record_will_never_count) {
-  Session session;
+  ActiveSession session;
   complete(launch());
   uint64_t late = launch();
-  sessions().clear_phase(session.id, 0, false);
-  RecordCounts counts = sessions().counts(session.id);
+  session.core->clear_phase(0, false);
+  RecordCounts counts = session.core->counts();
   CHECK_EQ(counts.launches, 2);
   CHECK_EQ(counts.cleared, 1);
   CHECK(counts.is_complete());
   complete(late);
-  CHECK(sessions().losses(session.id).empty());
+  CHECK(session.core->losses().empty());
 }
 
 TEST(a_failed_launch_of_a_cleared_phase_excuses_no_unknown_record) {
-  Session session;
+  ActiveSession session;
   uint64_t late = launch();
-  sessions().clear_phase(session.id, 0, false);
+  session.core->clear_phase(0, false);
   sink().failed(late);
   complete(next_correlation_id());
-  CHECK_EQ(sessions().losses(session.id)["kernel record without a launch"], 1);
+  CHECK_EQ(session.core->losses()["kernel record without a launch"], 1);
 }
 
 TEST(a_correlation_id_used_twice_leaves_no_phase_incomplete) {
-  Session session;
+  ActiveSession session;
   uint64_t id = launch();
   sink().launched(id);
   complete(id);
-  sessions().advance_phase(session.id);
-  CHECK(sessions().is_phase_complete(session.id, 0));
-  CHECK_EQ(sessions().losses(session.id)["correlation id used again before its record came"], 1);
+  session.core->advance_phase();
+  CHECK(session.core->is_phase_complete(0));
+  CHECK_EQ(session.core->losses()["correlation id used again before its record came"], 1);
 }
 
 TEST(a_duration_that_no_integer_holds_is_dropped_and_counted) {
-  Session session;
+  ActiveSession session;
   KernelRecord record;
   record.correlation_id = launch();
   record.name = "k";
   record.start_ns = INT64_MIN;
   record.end_ns = INT64_MAX;
   sink().complete({&record, 1});
-  CHECK_EQ(sessions().counts(session.id).dropped, 1);
+  CHECK_EQ(session.core->counts().dropped, 1);
   CHECK(!contains(session.json(), "\"k\""));
 }
 
 TEST(records_of_a_thread_that_ended_inside_a_scope_stay_on_its_path) {
-  Session session;
+  ActiveSession session;
   std::thread([&] {
     this_thread().stack.push(hashed("left open"), FrameKind::kScope, situation());
-    sessions().advance_phase(session.id);
+    session.core->advance_phase();
     complete(launch(), "early", 3);
   }).join();
-  sessions().clear_phase(session.id, 0, false);
-  // Frees what nobody needs; a node freed too early would be this scope's now.
+  session.core->clear_phase(0, false);
+  // Frees what is not needed; a node freed too early would be this scope's now.
   ShadowStack &stack = this_thread().stack;
   stack.push(hashed("another"), FrameKind::kScope, situation());
   complete(launch(), "late", 4);
@@ -336,28 +342,28 @@ TEST(records_of_a_thread_that_ended_inside_a_scope_stay_on_its_path) {
   CHECK(contains(json, "left open") && contains(json, "another"));
 }
 
-TEST(a_thread_that_reuses_the_stack_of_the_starting_one_leads_nobody) {
-  int id = -1;
+TEST(a_thread_that_reuses_the_stack_of_the_starting_one_leads_no_other) {
+  std::shared_ptr<Session> session;
   std::thread([&] {
-    id = sessions().add("started elsewhere", ContextSource::kShadow, false);
-    sessions().activate(id);
+    session = sessions().add(ContextSource::kShadow, false);
+    session->activate();
   }).join();
   std::thread([&] {
     this_thread().stack.push(hashed("not the leader's"), FrameKind::kScope, situation());
-    sessions().advance_phase(id);
+    session->advance_phase();
     std::thread([] { complete(launch()); }).join();
     this_thread().stack.pop(situation());
   }).join();
-  sessions().clear_phase(id, 0, false);
-  std::string json = sessions().encode(id, 1, FileFormat::kHatchetCompact);
+  session->clear_phase(0, false);
+  std::string json = session->encode(1, FileFormat::kHatchetCompact);
   size_t scope = json.find("not the leader's"), kernel = json.find("\"k\"");
   CHECK(kernel != std::string::npos);
   CHECK(scope == std::string::npos || json.find("\"children\":[]") < scope);
-  sessions().remove(id);
+  session->remove();
 }
 
 TEST(a_forked_childs_sessions_do_not_go_on) {
-  Session session;
+  ActiveSession session;
   sessions().reset_after_fork();
   CHECK(!situation().active);
   CHECK_EQ(sessions().active_count(), 0);

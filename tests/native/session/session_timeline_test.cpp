@@ -42,29 +42,28 @@ struct Recording {
       plan.make_encoder = [](TraceFormat) -> std::unique_ptr<TraceEncoder> {
         return std::make_unique<TextEncoder>();
       };
-      sessions().stream_timeline(id, std::move(plan));
+      core->stream_timeline(std::move(plan));
     }
   }
   ~Recording() {
-    if (sessions().exists(id))
-      sessions().remove(id);
+    if (core->is_live())
+      core->remove();
   }
   void close_phases(std::optional<FileFormat> format, bool frees, int64_t interval_ns = 0) const {
-    sessions().close_phases(
-        id, {folder.file("x"), format, format ? "hatchet" : "", frees, interval_ns});
+    core->close_phases({folder.file("x"), format, format ? "hatchet" : "", frees, interval_ns});
   }
   std::vector<EndedFile> end() const {
-    sessions().end_recording(id);
-    sessions().settle(id, soon(), true);
+    core->end_recording();
+    core->settle(soon(), true);
     TimelineEnd end;
     end.formats = {TraceFormat::kChrome};
-    return sessions().end_timeline(id, std::move(end), soon());
+    return core->end_timeline(std::move(end), soon());
   }
   std::string trace(const std::string &part = "") const {
     return folder.content("x" + part + ".chrome_trace");
   }
   ScratchFolder folder;
-  int id = sessions().add("x", ContextSource::kShadow, false);
+  std::shared_ptr<Session> core = sessions().add(ContextSource::kShadow, false);
 };
 
 bool contains(const std::string &text, const std::string &part) {
@@ -75,26 +74,26 @@ bool contains(const std::string &text, const std::string &part) {
 
 TEST(what_a_session_records_stands_in_its_timeline) {
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("in_timeline");
   CHECK_EQ(recording.end().size(), 1);
   CHECK(contains(recording.trace(), "node in_timeline\n"));
-  CHECK(sessions().stream_counts(recording.id).events >= 1);
+  CHECK(recording.core->stream_counts().events >= 1);
 }
 
 TEST(a_timeline_holds_the_tree_that_is_written_beside_it) {
   Recording recording;
   recording.close_phases(std::nullopt, false);
-  sessions().activate(recording.id);
+  recording.core->activate();
   for (const char *name : {"first", "second"}) {
     run_kernel(name);
-    sessions().advance_phase(recording.id);
+    recording.core->advance_phase();
   }
-  sessions().end_recording(recording.id);
-  sessions().settle(recording.id, soon(), true);
+  recording.core->end_recording();
+  recording.core->settle(soon(), true);
   std::vector<std::string> trees;
   for (uint32_t phase : {0u, 1u})
-    trees.push_back(sessions().encode(recording.id, phase, FileFormat::kProton));
+    trees.push_back(recording.core->encode(phase, FileFormat::kProton));
   recording.end();
   CHECK(recording.trace(".part_0").ends_with("end " + trees[0] + "\n"));
   CHECK(recording.trace(".part_1").ends_with("end " + trees[1] + "\n"));
@@ -109,16 +108,16 @@ TEST(a_session_that_never_was_active_has_an_empty_timeline) {
 TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
   Recording recording;
   recording.close_phases(std::nullopt, false);
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("first");
-  sessions().set_provenance(recording.id, "\x81\xa4when\xa5"
-                                          "early");
-  sessions().advance_phase(recording.id);
+  recording.core->set_provenance("\x81\xa4when\xa5"
+                                 "early");
+  recording.core->advance_phase();
   run_kernel("second");
-  CHECK(sessions().settle(recording.id, soon(), false));
+  CHECK(recording.core->settle(soon(), false));
   CHECK(contains(recording.folder.content("x.part_0.partial.chrome_trace"), "early"));
   CHECK(recording.folder.content("x.part_1.partial.chrome_trace").ends_with("tail"));
-  sessions().set_provenance(recording.id, "\x81\xa4when\xa4late");
+  recording.core->set_provenance("\x81\xa4when\xa4late");
   CHECK_EQ(recording.end().size(), 2);
   CHECK(contains(recording.trace(".part_0"), "node first\n"));
   CHECK(!contains(recording.trace(".part_0"), "second"));
@@ -130,18 +129,18 @@ TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
 TEST(a_phase_with_work_outstanding_is_not_ended) {
   Recording recording;
   recording.close_phases(std::nullopt, false);
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("never_completed", false);
-  sessions().advance_phase(recording.id);
-  CHECK(sessions().settle(recording.id, soon(), false));
+  recording.core->advance_phase();
+  CHECK(recording.core->settle(soon(), false));
   CHECK(!contains(recording.folder.content("x.part_0.partial.chrome_trace"), "end"));
 }
 
 TEST(the_current_phase_goes_on_empty_after_it_was_cleared) {
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("cleared");
-  sessions().clear_phase(recording.id, 0, false);
+  recording.core->clear_phase(0, false);
   run_kernel("kept");
   recording.end();
   CHECK(contains(recording.trace(), "node kept\n"));
@@ -151,11 +150,11 @@ TEST(the_current_phase_goes_on_empty_after_it_was_cleared) {
 TEST(a_cleared_phase_leaves_no_file) {
   Recording recording;
   recording.close_phases(std::nullopt, false);
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("cleared");
-  sessions().advance_phase(recording.id);
-  sessions().settle(recording.id, soon(), false);
-  sessions().clear_phase(recording.id, 0, false);
+  recording.core->advance_phase();
+  recording.core->settle(soon(), false);
+  recording.core->clear_phase(0, false);
   run_kernel("kept");
   CHECK_EQ(recording.end().size(), 1);
   CHECK_EQ(recording.folder.entries(), 1);
@@ -164,7 +163,7 @@ TEST(a_cleared_phase_leaves_no_file) {
 
 TEST(scopes_that_are_open_at_the_end_are_shown) {
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   OpenRange range = enter_scope_range("still_open");
   recording.end();
   CHECK(contains(recording.trace(), "node still_open\n"));
@@ -173,40 +172,40 @@ TEST(scopes_that_are_open_at_the_end_are_shown) {
 
 TEST(a_session_that_is_removed_leaves_nothing) {
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("a");
-  sessions().settle(recording.id, soon(), false);
+  recording.core->settle(soon(), false);
   CHECK_EQ(recording.folder.entries(), 1);
-  sessions().remove(recording.id);
+  recording.core->remove();
   CHECK_EQ(recording.folder.entries(), 0);
 }
 
 TEST(trees_of_phases_are_written_and_freed) {
   Recording recording(false);
   recording.close_phases(FileFormat::kHatchet, true);
-  sessions().activate(recording.id);
+  recording.core->activate();
   for (int i = 0; i < 5; ++i) {
     run_kernel("k");
-    sessions().advance_phase(recording.id);
+    recording.core->advance_phase();
   }
-  sessions().settle(recording.id, soon(), false);
+  recording.core->settle(soon(), false);
   CHECK_EQ(recording.folder.entries(), 5);
   CHECK(contains(recording.folder.content("x.part_4.hatchet"), "\"k\""));
-  CHECK((sessions().live_phases(recording.id) == std::vector<uint32_t>{5}));
-  CHECK(sessions().is_phase_complete(recording.id, 2));
-  CHECK_EQ(sessions().counts(recording.id).records, 5);
+  CHECK((recording.core->live_phases() == std::vector<uint32_t>{5}));
+  CHECK(recording.core->is_phase_complete(2));
+  CHECK_EQ(recording.core->counts().records, 5);
 }
 
 TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {
   Recording recording;
   recording.close_phases(std::nullopt, true);
-  sessions().activate(recording.id);
+  recording.core->activate();
   for (int i = 0; i < 3; ++i) {
     run_kernel("k");
-    sessions().advance_phase(recording.id);
+    recording.core->advance_phase();
   }
   run_kernel("last");
-  sessions().settle(recording.id, soon(), false);
+  recording.core->settle(soon(), false);
   for (const char *part : {".part_0", ".part_1", ".part_2"})
     CHECK(contains(recording.trace(part), "node k\n"));
   CHECK_EQ(recording.end().size(), 1);
@@ -217,22 +216,22 @@ TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {
 TEST(the_phase_advances_by_itself_where_something_was_recorded) {
   Recording recording(false);
   recording.close_phases(FileFormat::kHatchet, true, 1);
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("k");
   for (int64_t deadline_ns = soon();
        recording.folder.entries() == 0 && monotonic_ns() < deadline_ns;)
-    sessions().settle(recording.id, soon(), false);
+    recording.core->settle(soon(), false);
   CHECK_EQ(recording.folder.entries(), 1);
-  CHECK_EQ(sessions().current_phase(recording.id), 1);
+  CHECK_EQ(recording.core->current_phase(), 1);
 }
 
 TEST(a_part_that_cannot_be_written_is_an_error_at_the_end) {
   Recording recording(false);
-  sessions().close_phases(recording.id, {"/proc/none/x", FileFormat::kHatchet, "hatchet", true, 0});
-  sessions().activate(recording.id);
+  recording.core->close_phases({"/proc/none/x", FileFormat::kHatchet, "hatchet", true, 0});
+  recording.core->activate();
   run_kernel("k");
-  sessions().advance_phase(recording.id);
-  sessions().settle(recording.id, soon(), false);
+  recording.core->advance_phase();
+  recording.core->settle(soon(), false);
   std::string message;
   try {
     recording.end();
@@ -245,29 +244,29 @@ TEST(a_part_that_cannot_be_written_is_an_error_at_the_end) {
 TEST(memory_stays_flat_over_a_thousand_phases) {
   Recording recording;
   recording.close_phases(std::nullopt, true);
-  sessions().activate(recording.id);
+  recording.core->activate();
   size_t after_few = 0;
   for (int i = 0; i < 1000; ++i) {
     OpenRange range = enter_scope_range("scope of phase " + std::to_string(i));
     run_kernel("k");
     exit_scope_range(range);
-    sessions().advance_phase(recording.id);
+    recording.core->advance_phase();
     if (i % 100 == 99)
-      sessions().settle(recording.id, soon(), false);
+      recording.core->settle(soon(), false);
     if (i == 99)
       after_few = live_name_count();
   }
   CHECK(live_name_count() <= after_few + 5);
-  CHECK_EQ(sessions().live_phases(recording.id).size(), 1);
+  CHECK_EQ(recording.core->live_phases().size(), 1);
   CHECK_EQ(recording.folder.entries(), 1000);
 }
 
 TEST(a_signal_that_ends_the_process_ends_the_timeline) {
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("k");
   OutputPlan plan{recording.folder.file("x"), {"proton"}, {TraceFormat::kChrome}, true};
-  OutputGuard::instance().protect(recording.id, std::move(plan));
+  OutputGuard::instance().protect(recording.core, std::move(plan));
   WriteReport going_on = OutputGuard::instance().write_all("SIGTERM", true);
   CHECK((going_on.files == std::vector{recording.folder.file("x.proton")}));
   CHECK(recording.folder.content("x.partial.chrome_trace").ends_with("tail"));
@@ -276,30 +275,30 @@ TEST(a_signal_that_ends_the_process_ends_the_timeline) {
   CHECK_EQ(report.files.size(), 2);
   CHECK(contains(recording.trace(), "SIGTERM"));
   CHECK_EQ(recording.folder.entries(), 2);
-  OutputGuard::instance().release(recording.id, true);
+  OutputGuard::instance().release(*recording.core, true);
 }
 
 TEST(partial_files_of_freed_phases_go) {
   Recording recording(false);
   recording.close_phases(FileFormat::kHatchet, true);
-  OutputGuard::instance().protect(recording.id,
+  OutputGuard::instance().protect(recording.core,
                                   {recording.folder.file("x"), {"hatchet"}, {}, true});
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("k");
   OutputGuard::instance().write_partials();
   CHECK(recording.folder.content("x.partial.proton") != "");
-  sessions().advance_phase(recording.id);
-  sessions().settle(recording.id, soon(), false);
+  recording.core->advance_phase();
+  recording.core->settle(soon(), false);
   OutputGuard::instance().write_partials();
   CHECK_EQ(recording.folder.entries(), 1);
   CHECK(recording.folder.content("x.part_0.hatchet") != "");
-  OutputGuard::instance().release(recording.id, true);
+  OutputGuard::instance().release(*recording.core, true);
 }
 
 TEST(a_forked_child_writes_no_timeline) {
   install_fork_handlers();
   Recording recording;
-  sessions().activate(recording.id);
+  recording.core->activate();
   run_kernel("before");
   pid_t child = fork();
   if (child == 0) {

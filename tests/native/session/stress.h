@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "aggregate/consumer/given_values.h"
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
 #include "session/session_registry.h"
@@ -136,7 +137,7 @@ private:
     proton::Capture at = proton::capture_current();
     if (at.epoch == 0)
       return;
-    sessions().add_metrics(at, {metric});
+    proton::give_values_or_capture(at, {metric});
     totals_.metrics += 2;
   }
 

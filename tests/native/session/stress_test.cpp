@@ -26,17 +26,17 @@ uint32_t iterations() {
   return 600 * static_cast<uint32_t>(factor ? std::max(1, std::atoi(factor)) : 1);
 }
 
-int start(ContextSource source = ContextSource::kShadow, bool records_wall = false) {
-  int id = sessions().add("stress", source, records_wall);
-  sessions().activate(id);
-  return id;
+std::shared_ptr<Session> start(ContextSource source = ContextSource::kShadow,
+                               bool records_wall = false) {
+  std::shared_ptr<Session> session = sessions().add(source, records_wall);
+  session->activate();
+  return session;
 }
 
 // Kernels of the phase that stand on a path which is not theirs; prints the first ones.
-uint64_t check_paths(int id, uint32_t phase) {
+uint64_t check_paths(Session &session, uint32_t phase) {
   stress::PathCheck check;
-  msgpack::Value root =
-      msgpack::parse(sessions().encode(id, phase, FileFormat::kHatchetMsgpack))[0];
+  msgpack::Value root = msgpack::parse(session.encode(phase, FileFormat::kHatchetMsgpack))[0];
   check.visit(root);
   for (size_t i = 0; i < check.misplaced.size() && i < 3; ++i)
     std::fprintf(stderr, "misplaced: %s\n", check.misplaced[i].c_str());
@@ -44,9 +44,9 @@ uint64_t check_paths(int id, uint32_t phase) {
   return check.kernels;
 }
 
-void encode_all(int id, uint32_t phase) {
+void encode_all(Session &session, uint32_t phase) {
   for (FileFormat format : kFormats)
-    CHECK(!sessions().encode(id, phase, format).empty());
+    CHECK(!session.encode(phase, format).empty());
 }
 
 // Sessions come, pause and go, some from a thread that ends before they do and leaves a scope open.
@@ -54,34 +54,35 @@ void churn_sessions(const stress::Crew &crew) {
   ShadowStack &stack = this_thread().stack;
   for (uint32_t round = 0; crew.works() && round < 100'000; ++round) {
     std::string name = "lead." + std::to_string(round);
-    int id = -1;
+    std::shared_ptr<Session> session;
     auto open = [&] {
-      id = start(round % 2 == 0 ? ContextSource::kShadow : ContextSource::kPython, round % 3 == 0);
+      session =
+          start(round % 2 == 0 ? ContextSource::kShadow : ContextSource::kPython, round % 3 == 0);
       open_scope(hashed(name), FrameKind::kScope, situation());
     };
     if (round % 4 == 0)
       std::thread(open).join();
     else
       open();
-    sessions().deactivate(id);
-    sessions().activate(id);
-    encode_all(id, 0);
+    session->deactivate();
+    session->activate();
+    encode_all(*session, 0);
     if (stack.depth() != 0)
       close_top(situation());
-    sessions().remove(id);
+    session->remove();
   }
 }
 
 // One session's phases advance and are cleared, newest included.
-void churn_phases(const stress::Crew &crew, int id) {
+void churn_phases(const stress::Crew &crew, Session &session) {
   ShadowStack &stack = this_thread().stack;
   for (uint32_t round = 0; crew.works() && round < 100'000; ++round) {
     std::string name = "lead.phase." + std::to_string(round);
     stack.push(hashed(name), FrameKind::kScope, situation());
-    uint32_t phase = sessions().advance_phase(id);
-    sessions().is_phase_complete(id, phase - 1);
-    check_paths(id, phase - 1);
-    sessions().clear_phase(id, round % 2 == 0 ? phase - 1 : phase, round % 3 == 0);
+    uint32_t phase = session.advance_phase();
+    session.is_phase_complete(phase - 1);
+    check_paths(session, phase - 1);
+    session.clear_phase(round % 2 == 0 ? phase - 1 : phase, round % 3 == 0);
     stack.pop(situation());
   }
 }
@@ -98,51 +99,51 @@ int64_t metric_sum(const msgpack::Value &node, const std::string &name) {
 
 TEST(a_session_that_lasts_holds_exactly_what_the_threads_did) {
   stress::Totals done;
-  int id = start();
+  std::shared_ptr<Session> session = start();
   stress::Crew crew(done, kThreads, iterations());
   std::thread sessions_come_and_go([&] { churn_sessions(crew); });
   crew.join();
   sessions_come_and_go.join();
-  RecordCounts counts = sessions().counts(id);
+  RecordCounts counts = session->counts();
   CHECK_EQ(counts.launches, done.launches.load());
   CHECK_EQ(counts.records, done.kernels.load());
   CHECK_EQ(counts.failed, done.failed.load());
   CHECK_EQ(counts.dropped, done.impossible.load());
   CHECK(counts.ranges >= done.ops); // and the scopes that a session wanted timed
   CHECK(counts.is_complete());
-  std::map<std::string, uint64_t> losses = sessions().losses(id);
+  std::map<std::string, uint64_t> losses = session->losses();
   CHECK_EQ(losses.size(), 1);
   CHECK_EQ(losses["kernel record with end before start"], done.impossible.load());
-  msgpack::Value root = msgpack::parse(sessions().encode(id, 0, FileFormat::kHatchetMsgpack))[0];
+  msgpack::Value root = msgpack::parse(session->encode(0, FileFormat::kHatchetMsgpack))[0];
   CHECK_EQ(metric_sum(root, "count"), done.kernels.load() + done.ops.load());
   CHECK_EQ(metric_sum(root, "time (ns)"), done.kernel_ns.load() + done.op_ns.load());
   CHECK_EQ(metric_sum(root, "flops"), done.metrics.load());
-  CHECK(check_paths(id, 0) > 0);
-  sessions().remove(id);
+  CHECK(check_paths(*session, 0) > 0);
+  session->remove();
 }
 
 TEST(phases_and_sessions_that_come_and_go_leave_nothing_and_mix_nothing) {
   size_t names = live_name_count() - MetricName::count();
   stress::Totals done;
   stress::Crew crew(done, kThreads, iterations());
-  int id = -1;
+  std::shared_ptr<Session> session;
   std::thread sessions_come_and_go([&] { churn_sessions(crew); });
   std::thread phases_come_and_go([&] {
-    id = start();
-    churn_phases(crew, id);
+    session = start();
+    churn_phases(crew, *session);
   });
   crew.join();
   sessions_come_and_go.join();
   phases_come_and_go.join();
-  RecordCounts counts = sessions().counts(id);
+  RecordCounts counts = session->counts();
   CHECK(counts.is_complete());
   CHECK(counts.launches <= done.launches);
-  for (uint32_t phase : sessions().live_phases(id))
-    check_paths(id, phase);
-  sessions().remove(id);
+  for (uint32_t phase : session->live_phases())
+    check_paths(*session, phase);
+  session->remove();
   CHECK_EQ(sessions().active_count(), 0);
-  CHECK(Aggregator::instance().epochs.empty());
-  CHECK_EQ(Aggregator::instance().launches.size(), 0);
+  CHECK(Aggregator::Held().epochs().trim().empty());
+  CHECK_EQ(Aggregator::Held().launches().size(), 0);
   CHECK_EQ(ContextTree::instance().live_count(), 0);
   CHECK_EQ(live_name_count() - MetricName::count(), names);
 }
@@ -150,7 +151,7 @@ TEST(phases_and_sessions_that_come_and_go_leave_nothing_and_mix_nothing) {
 TEST(threads_that_come_and_go_share_few_states) {
   constexpr uint32_t kRounds = 30;
   stress::Totals done;
-  int id = start();
+  std::shared_ptr<Session> session = start();
   for (uint32_t round = 0; round < kRounds; ++round)
     stress::Crew(done, kThreads, 5).join();
   size_t states = 0;
@@ -159,9 +160,9 @@ TEST(threads_that_come_and_go_share_few_states) {
     CHECK_EQ(thread.stack.depth(), 0);
   });
   CHECK(states <= 2 * kThreads + 8);
-  sessions().drain();
-  CHECK_EQ(sessions().counts(id).launches, done.launches.load());
-  CHECK(sessions().counts(id).is_complete());
-  sessions().remove(id);
+  Aggregator::Held().drain();
+  CHECK_EQ(session->counts().launches, done.launches.load());
+  CHECK(session->counts().is_complete());
+  session->remove();
   CHECK_EQ(ContextTree::instance().live_count(), 0);
 }

@@ -10,6 +10,7 @@
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"
 #include "session/output_guard.h"
+#include "session/session_registry.h"
 #include "session/signal_chain.h"
 
 using namespace proton;
@@ -31,9 +32,9 @@ template <typename Body> int status_of(Body body) {
 
 void watch(Ending ending, const std::string &path) {
   SessionRegistry &sessions = SessionRegistry::instance();
-  int id = sessions.add("x", ContextSource::kShadow, false);
-  sessions.activate(id);
-  OutputGuard::instance().protect(id, {path, {"proton"}});
+  std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
+  session->activate();
+  OutputGuard::instance().protect(session, {path, {"proton"}});
   start_watch({0, ending});
 }
 

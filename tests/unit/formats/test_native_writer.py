@@ -34,12 +34,12 @@ TIME = "time (ns)"
 
 
 @pytest.fixture
-def session() -> Iterator[int]:
-    number = native.add_session("native writer", "shadow", False)
-    native.activate_session(number)
-    yield number
-    native.deactivate_session(number)
-    native.remove_session(number)
+def session() -> Iterator[Any]:
+    core = native.Session("shadow", False)
+    core.activate()
+    yield core
+    core.deactivate()
+    core.remove()
 
 
 def run_kernel(name: str, duration_ns: int, **variant: object) -> None:
@@ -63,12 +63,12 @@ def small_tree() -> None:
     native.exit_scope("backward")
 
 
-def encoded(session: int, name: str) -> bytes:
+def encoded(session: Any, name: str) -> bytes:
     native.drain()
-    return bytes(native.encode_phase(session, 0, name))
+    return bytes(session.encode(0, name))
 
 
-def profile_of(session: int, name: str) -> Profile:
+def profile_of(session: Any, name: str) -> Profile:
     return decode_profile(encoded(session, name), f"native{SUFFIXES[name]}")
 
 
@@ -79,7 +79,7 @@ def sums(profile: Profile, metric: str) -> dict[tuple[str, ...], float]:
 
 
 @pytest.mark.parametrize("name", SUFFIXES)
-def test_every_format_reads_back_with_the_same_sums(session: int, name: str) -> None:
+def test_every_format_reads_back_with_the_same_sums(session: Any, name: str) -> None:
     small_tree()
 
     profile = profile_of(session, name)
@@ -97,7 +97,7 @@ def test_every_format_reads_back_with_the_same_sums(session: int, name: str) -> 
 
 
 @pytest.mark.parametrize("name", SUFFIXES)
-def test_every_format_keeps_types_aggregations_and_devices(session: int, name: str) -> None:
+def test_every_format_keeps_types_aggregations_and_devices(session: Any, name: str) -> None:
     small_tree()
 
     profile = profile_of(session, name).fold_variants()
@@ -123,7 +123,7 @@ def test_every_format_keeps_types_aggregations_and_devices(session: int, name: s
     assert (device.kind, device.index, device.arch, device.num_sms) == ("CUDA", 0, "90", 132)
 
 
-def test_proton_holds_variants_kinds_and_distributions(session: int) -> None:
+def test_proton_holds_variants_kinds_and_distributions(session: Any) -> None:
     small_tree()
     for repetition in range(200):
         run_kernel("loop", 10_000 + repetition)
@@ -142,7 +142,7 @@ def test_proton_holds_variants_kinds_and_distributions(session: int) -> None:
     assert median == pytest.approx(10_099.5, rel=0.002)
 
 
-def test_the_tree_of_hatchet_is_what_our_python_writer_makes_of_proton(session: int) -> None:
+def test_the_tree_of_hatchet_is_what_our_python_writer_makes_of_proton(session: Any) -> None:
     small_tree()
     profile = NativeFile().decode(encoded(session, "proton"), "native")
 
@@ -156,7 +156,7 @@ def test_the_tree_of_hatchet_is_what_our_python_writer_makes_of_proton(session: 
     assert from_native == from_python
 
 
-def test_compact_and_indented_hatchet_hold_the_same(session: int) -> None:
+def test_compact_and_indented_hatchet_hold_the_same(session: Any) -> None:
     small_tree()
 
     indented, compact = encoded(session, "hatchet"), encoded(session, "hatchet_compact")
@@ -167,7 +167,7 @@ def test_compact_and_indented_hatchet_hold_the_same(session: int) -> None:
     assert b"\n" not in compact
 
 
-def test_llnl_hatchet_reads_names_and_inclusive_sums(session: int) -> None:
+def test_llnl_hatchet_reads_names_and_inclusive_sums(session: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         hatchet = pytest.importorskip("hatchet", reason="needs the extra 'hatchet'")
@@ -190,7 +190,7 @@ def test_llnl_hatchet_reads_names_and_inclusive_sums(session: int) -> None:
 @pytest.mark.parametrize(
     "hostile", ["two\nlines", "n\0ul", "[bold]\x1b[31m", 'q"\\', "\u00e4\U0001f600"]
 )
-def test_hostile_names_survive(session: int, name: str, hostile: str) -> None:
+def test_hostile_names_survive(session: Any, name: str, hostile: str) -> None:
     native.enter_scope(hostile)
     native.add_metrics([("m", "inc", 1)])
     native.exit_scope(hostile)
@@ -199,7 +199,7 @@ def test_hostile_names_survive(session: int, name: str, hostile: str) -> None:
 
 
 @pytest.mark.parametrize("name", SUFFIXES)
-def test_a_lone_surrogate_is_escaped_to_valid_text(session: int, name: str) -> None:
+def test_a_lone_surrogate_is_escaped_to_valid_text(session: Any, name: str) -> None:
     native.enter_scope("a\ud800b")
     native.add_metrics([("m", "inc", 1)])
     native.exit_scope("a\ud800b")
@@ -211,7 +211,7 @@ def test_a_lone_surrogate_is_escaped_to_valid_text(session: int, name: str) -> N
     assert found.endswith("b")
 
 
-def test_a_megabyte_of_name_is_kept(session: int) -> None:
+def test_a_megabyte_of_name_is_kept(session: Any) -> None:
     name = "x" * (1 << 20)
     native.enter_scope(name)
     native.add_metrics([("m", "inc", 1)])
@@ -222,7 +222,7 @@ def test_a_megabyte_of_name_is_kept(session: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["hatchet", "hatchet_msgpack"])
-def test_deep_stacks_fold_in_hatchet_and_not_in_proton(session: int, name: str) -> None:
+def test_deep_stacks_fold_in_hatchet_and_not_in_proton(session: Any, name: str) -> None:
     depth = 10_000
     for level in range(depth):
         native.enter_scope(f"level {level % 3}")
@@ -238,7 +238,7 @@ def test_deep_stacks_fold_in_hatchet_and_not_in_proton(session: int, name: str) 
 
 
 @pytest.mark.parametrize("name", ["hatchet", "hatchet_compact", "hatchet_msgpack"])
-def test_nan_and_infinity_are_null(session: int, name: str) -> None:
+def test_nan_and_infinity_are_null(session: Any, name: str) -> None:
     native.enter_scope("s")
     native.add_metrics([("bad", "exc", math.nan), ("worse", "exc", [math.inf, 1.0])])
     native.exit_scope("s")
@@ -255,7 +255,7 @@ def test_nan_and_infinity_are_null(session: int, name: str) -> None:
     assert plain()[0]["children"][0]["metrics"] == {"bad": None, "worse": [None, 1.0]}
 
 
-def test_proton_is_at_most_half_of_hatchet(session: int) -> None:
+def test_proton_is_at_most_half_of_hatchet(session: Any) -> None:
     for scope in range(40):
         native.enter_scope(f"layer {scope}")
         for kernel in range(25):
@@ -271,21 +271,21 @@ def test_proton_is_at_most_half_of_hatchet(session: int) -> None:
 
 
 @pytest.mark.parametrize("name", SUFFIXES)
-def test_a_written_file_is_whole_and_alone(session: int, tmp_path: Path, name: str) -> None:
+def test_a_written_file_is_whole_and_alone(session: Any, tmp_path: Path, name: str) -> None:
     small_tree()
     native.drain()
     path = tmp_path / f"run{SUFFIXES[name]}"
 
-    native.write_phase(session, 0, str(path), name)
+    session.write(0, str(path), name)
 
     assert os.listdir(tmp_path) == [path.name]
     assert read_profile(path).inclusive(TIME)[0] == 147
 
 
-def test_an_unwritable_path_is_an_output_error_that_names_it(session: int, tmp_path: Path) -> None:
+def test_an_unwritable_path_is_an_output_error_that_names_it(session: Any, tmp_path: Path) -> None:
     path = tmp_path / "missing" / "run.proton"
 
     with pytest.raises(OutputError, match=r"missing/run\.proton.*create the folder"):
-        native.write_phase(session, 0, str(path), "proton")
+        session.write(0, str(path), "proton")
 
     assert os.listdir(tmp_path) == []

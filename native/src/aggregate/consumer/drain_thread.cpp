@@ -38,11 +38,8 @@ void *drain_for_ever(void *) noexcept {
     }
     g_requests.store(0, std::memory_order_relaxed);
     try {
-      for (Aggregator &aggregator = Aggregator::instance();; nanosleep(&kPause, nullptr)) {
-        std::lock_guard lock(aggregator.mutex);
-        if (aggregator.drain_slice())
-          break;
-      }
+      while (!Aggregator::Held().drain_slice())
+        nanosleep(&kPause, nullptr);
     } catch (...) { // the records stay in their logs for the next drain
     }
   }

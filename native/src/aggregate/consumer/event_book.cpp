@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "aggregate/consumer/aggregator.h"
 #include "calltree/context_tree.h"
 #include "context/thread/current.h"
 #include "context/thread/thread_state.h"
@@ -33,7 +32,7 @@ ContextId without_states(ContextId at) {
 }
 
 /// The frame of the thread's own stack where `at` stands; null when it is another thread's, or one
-/// of which no event will tell.
+/// that no event will show.
 StackEntry *frame_of(ShadowStack &stack, ContextId at) {
   at = without_states(at);
   for (uint32_t i = at == 0 ? 0 : stack.depth(); i-- != 0;) {
@@ -56,11 +55,10 @@ void EventBook::announce(const EpochMember &member, uint32_t thread) {
 }
 
 void EventBook::count_lost(const EpochMember &member) {
-  auto &losses = aggregator_.losses[member.session];
   if (uint64_t lost = events_of(member)->take_lost(); lost != 0)
-    losses[kNoRoom] += lost;
+    member.tree->lose(kNoRoom, lost);
   if (uint64_t lost = events_of(member)->take_lost_scopes(); lost != 0)
-    losses[kNoRoomForScopes] += lost;
+    member.tree->lose(kNoRoomForScopes, lost);
 }
 
 void EventBook::handed(const EpochMember &member) {
@@ -100,7 +98,7 @@ void EventBook::returned(uint64_t correlation_id, int64_t returned_ns) {
   if (!call)
     return;
   call->returned_ns = std::max(returned_ns, call->called_ns);
-  const Epoch *epoch = call->is_shown ? aggregator_.find_epoch(call->epoch) : nullptr;
+  const Epoch *epoch = call->is_shown ? epochs_.find(call->epoch) : nullptr;
   if (epoch)
     for (const EpochMember &member : epoch->members)
       if (events_of(member) && events_of(member)->returned(call->number, call->returned_ns))
@@ -130,8 +128,8 @@ void EventBook::add_range(const RangeRecord &record, const Epoch &epoch,
   int64_t start_tick_ns = record.end_ns - record.duration_ns;
   TimelineEvent event;
   event.kind = event_kind(record.kind);
-  event.start_ns = aggregator_.ticks_.monotonic(start_tick_ns);
-  event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(record.end_ns));
+  event.start_ns = ticks_.monotonic(start_tick_ns);
+  event.end_ns = std::max(event.start_ns, ticks_.monotonic(record.end_ns));
   event.track = record.thread;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const EpochMember &member = epoch.members[i];
@@ -209,21 +207,20 @@ void EventBook::expect_scopes(uint64_t correlation_id) {
 void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &record) {
   std::optional<TimelineLaunch> scopes = member.tree->own_scopes(member.phase, record);
   if (!scopes) {
-    aggregator_.losses[member.session][kNoRoomForScopes] +=
-        record.instances.size() + record.left_out;
+    member.tree->lose(kNoRoomForScopes, record.instances.size() + record.left_out);
     return;
   }
-  HeldScopes held{record.at.epoch, member.session, member.phase, std::move(*scopes)};
+  HeldScopes held{record.at.epoch, member.tree->birth(), member.phase, std::move(*scopes)};
   show(scoped_.add(record.correlation_id, std::move(held)));
 }
 
 void EventBook::show(ScopedLaunches::Released released) {
   for (HeldScopes &held : released) {
-    const Epoch *epoch = aggregator_.find_epoch(held.epoch);
+    const Epoch *epoch = epochs_.find(held.epoch);
     if (!epoch)
       continue; // its phase was cleared
     for (const EpochMember &member : epoch->members)
-      if (member.session == held.session && events_of(member) &&
+      if (member.tree->birth() == held.session && events_of(member) &&
           events_of(member)->add(held.phase, member.tree->bare_tree(held.phase),
                                  std::move(held.scopes)))
         handed(member);
@@ -236,10 +233,10 @@ std::optional<uint64_t> EventBook::scope_of(const Capture &at) {
 }
 
 void EventBook::add_value(const ValueRecord &record, const UserMetric &metric) {
-  const Epoch *epoch = aggregator_.find_epoch(record.at.epoch);
+  const Epoch *epoch = epochs_.find(record.at.epoch);
   if (!epoch || !epoch->has_events())
     return;
-  OpenInstance instance{record.thread, without_states(record.at.shadow), record.owner,
+  OpenInstance instance{record.thread, without_states(record.at.shadow), record.scope_id,
                         record.at.epoch};
   values_.add(instance, record.at_ns, metric);
 }
@@ -271,8 +268,8 @@ void EventBook::add_open_scopes(const EpochMember &member) {
       std::optional<EventValues> values =
           values_.take(thread.number, scope.id, scope.start_ns, now_tick_ns);
       TimelineEvent event;
-      event.start_ns = aggregator_.ticks_.monotonic(scope.start_ns);
-      event.end_ns = std::max(event.start_ns, aggregator_.ticks_.monotonic(now_tick_ns));
+      event.start_ns = ticks_.monotonic(scope.start_ns);
+      event.end_ns = std::max(event.start_ns, ticks_.monotonic(now_tick_ns));
       event.node = node;
       event.track = thread.number;
       event.is_open = true;
@@ -286,14 +283,14 @@ void EventBook::add_open_scopes(const EpochMember &member) {
 void EventBook::end_phase(const EpochMember &member) {
   if (!events_of(member))
     return;
-  show(scoped_.end_phase(member.session, member.phase));
+  show(scoped_.end_phase(member.tree->birth(), member.phase));
   events_of(member)->end_phase(member.phase);
   count_lost(member);
   trim();
 }
 
 void EventBook::trim() {
-  auto is_over = [&](EpochId epoch) { return aggregator_.find_epoch(epoch) == nullptr; };
+  auto is_over = [&](EpochId epoch) { return epochs_.find(epoch) == nullptr; };
   calls_.remove_if([&](const LaunchCall &call) {
     if (!is_over(call.epoch))
       return false;

@@ -9,20 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "aggregate/consumer/epoch_table.h"
 #include "aggregate/events/instance_values.h"
 #include "aggregate/events/scoped_launches.h"
 #include "aggregate/events/session_events.h"
+#include "aggregate/times/tick_anchors.h"
 #include "correlation/id_table.h"
 #include "correlation/launch_call.h"
 #include "record/timeline_record.h"
 
 namespace proton {
 
-class Aggregator;
-struct Epoch;
-struct EpochMember;
-
-/// Something that a launch had a device do.
+/// Work of a device that a launch caused.
 struct DeviceWork {
   EventKind kind = EventKind::kKernel;
   uint64_t correlation_id = 0;
@@ -33,24 +31,24 @@ struct DeviceWork {
   uint64_t bytes = 0; ///< of a copy
 };
 
-/// What the log of a thread says of a call that launched.
+/// What the log of a thread knows of a call that launched.
 struct NotedCall {
   uint32_t thread = kNoThread; ///< number
   int64_t tick_ns = 0;         ///< when it was called, of TickClock; 0: unknown
   int64_t returned_ns = 0;     ///< CLOCK_MONOTONIC; 0: unknown
 };
 
-/// Part of the aggregator, whose mutex guards it and has to be held. Nothing is kept for sessions
-/// that nobody takes events of.
+/// Not synchronised: the aggregator's lock guards it. Keeps nothing for sessions without a sink for
+/// their events.
 class EventBook {
 public:
   static constexpr const char *kNoRoom = "event of a timeline that found no room";
   static constexpr const char *kNoRoomForScopes =
       "scopes inside kernels that the timeline had no room for";
 
-  explicit EventBook(Aggregator &aggregator) : aggregator_(aggregator) {}
+  EventBook(EpochTable &epochs, const TickAnchors &ticks) : epochs_(epochs), ticks_(ticks) {}
 
-  // What comes from the logs of threads.
+  // From the logs of threads.
 
   /// A launch was noted; its `called_ns` is converted.
   void add_launch(const LaunchRecord &launch, const Epoch &epoch, const NotedCall &noted);
@@ -61,7 +59,7 @@ public:
   /// A range that became this node of the member's tree; kNoNode: of none.
   void add_range(const RangeRecord &record, const Epoch &epoch, std::span<const NodeIndex> nodes);
 
-  // What comes from devices.
+  // From devices.
 
   /// Work that became the leaf of the member's tree; the call shows where its launch stood.
   void add_work(const EpochMember &member, const DeviceWork &work, NodeIndex leaf, NodeIndex call);
@@ -70,19 +68,19 @@ public:
     if (LaunchCall *call = calls_.find(correlation_id))
       call->is_shown = true;
   }
-  /// Same, and no more work of the launch comes.
+  /// The same, and no more work of the launch will come.
   void end(uint64_t correlation_id) {
     if (calls_.size() == 0)
       return;
     show(correlation_id);
     forget(correlation_id);
   }
-  /// No more work of the launch comes, or none at all.
+  /// No more work of the launch will come, or none came.
   void forget(uint64_t correlation_id) {
     if (calls_.size() != 0)
       close(correlation_id);
   }
-  /// Same for all launches that `is_over` says yes to.
+  /// The same for all launches for which `is_over` is true.
   template <typename Predicate> void forget_if(Predicate &&is_over) {
     std::vector<uint64_t> over;
     calls_.for_each([&](const LaunchCall &call) {
@@ -101,16 +99,16 @@ public:
   /// They were added to all members.
   void end_scopes(uint64_t correlation_id) { scoped_.end_scopes(correlation_id); }
 
-  // What sessions ask for.
+  // For sessions.
 
-  /// The scope of the calling thread whose event shows values given at `at`; empty: none does.
+  /// The scope of the calling thread whose event shows values given at `at`; empty without one.
   static std::optional<uint64_t> scope_of(const Capture &at);
-  /// It was added to the trees.
+  /// A value was added to the trees: the event of its scope shows it.
   void add_value(const ValueRecord &record, const UserMetric &metric);
   /// Hands over the events so far. After `drain`.
   void push(const EpochMember &member);
   /// Scopes that are open on any thread are shown until now, in the member's phase. After `drain`,
-  /// once, in the same hold of the mutex in which the session ceases to listen: a scope that ends
+  /// once, before the lock is released under which the session stops to listen: a scope that ends
   /// after that is not shown by its end.
   void add_open_scopes(const EpochMember &member);
   /// Hands over the last events of the member's phase.
@@ -128,14 +126,16 @@ private:
 
   void close(uint64_t correlation_id);
   void announce(const EpochMember &member, uint32_t thread);
-  /// Scopes inside kernels that wait for nothing any more.
+  /// Shows scopes inside kernels that need not wait any more.
   void show(ScopedLaunches::Released released);
   /// A batch was handed over.
   void handed(const EpochMember &member);
   void count_lost(const EpochMember &member);
   /// Values of the range, if the program gave it some.
   std::optional<EventValues> values_of(const RangeRecord &record);
-  Aggregator &aggregator_;
+
+  EpochTable &epochs_;
+  const TickAnchors &ticks_;
   IdTable<LaunchCall> calls_;
   InstanceValues values_;
   ScopedLaunches scoped_;

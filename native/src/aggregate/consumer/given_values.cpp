@@ -1,4 +1,5 @@
-// The giving side of the aggregator: a value becomes a record in its thread's own log.
+#include "aggregate/consumer/given_values.h"
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -7,21 +8,24 @@
 #include <variant>
 
 #include "aggregate/consumer/aggregator.h"
+#include "context/thread/current.h"
+#include "context/thread/graph_capture.h"
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
+#include "support/error.h"
 #include "support/fork_locks.h"
 #include "support/tick_clock.h"
 
 namespace proton {
 namespace {
 
-/// What stands where lists of numbers were given, so that who gives one that does not fit is told
-/// at once. Of the newest epoch: what it does not know, the drain counts.
+/// What stands where lists of numbers were given, so that giving one that does not fit fails at
+/// once. Of the newest epoch: what it does not know, the drain counts.
 class GivenLists {
 public:
   GivenLists() { guard_across_fork(mutex_, LockRank::kGivenLists); }
   static GivenLists &instance() {
-    static auto *lists = new GivenLists; // outlives threads of the target
+    static auto *lists = new GivenLists; // the target's threads may need it to the end
     return *lists;
   }
 
@@ -57,53 +61,70 @@ void check(const Capture &at, const UserMetric &metric) {
     GivenLists::instance().check(at, metric);
 }
 
-void append(ValueRecord record, const UserMetric &metric) {
-  ThreadState &thread = this_thread();
+/// Fills in the value of a record of either kind, and appends it to the thread's log.
+template <typename Record>
+void append(ThreadState &thread, Record record, const UserMetric &metric) {
   record.metric = metric.metric->number;
-  record.thread = thread.number;
   std::unique_ptr<LargeValue> large;
   if (const auto *integer = std::get_if<int64_t>(&metric.value)) {
     record.integer = *integer;
   } else if (const auto *number = std::get_if<double>(&metric.value)) {
-    record.held = ValueRecord::Held::kDouble;
+    record.held = HeldValue::kDouble;
     record.number = *number;
   } else {
-    record.held = ValueRecord::Held::kLarge;
+    record.held = HeldValue::kLarge;
     large = std::make_unique<LargeValue>(metric.value);
     record.large = large.get();
   }
   uint64_t lost = thread.host.lost.load(std::memory_order_relaxed);
   if (thread.host.append(record))
     request_drain();
-  // A drain may have set the count to 0 meanwhile, which tells of no loss.
+  // A drain may have set the count to 0 meanwhile: then nothing was lost here.
   if (thread.host.lost.load(std::memory_order_relaxed) <= lost)
     large.release(); // NOLINT: the record has it
 }
 
 } // namespace
 
-void Aggregator::give(const Capture &at, std::span<const UserMetric> metrics, bool are_shown) {
+void give_values(const Capture &at, std::span<const UserMetric> metrics, bool are_shown) {
+  ThreadState &thread = this_thread();
   ValueRecord record;
   record.at = at;
+  record.thread = thread.number;
   if (std::optional<uint64_t> scope = are_shown ? EventBook::scope_of(at) : std::nullopt) {
-    record.owner = *scope;
+    record.scope_id = *scope;
     record.at_ns = TickClock::now_ns();
   }
   for (const UserMetric &metric : metrics)
     check(at, metric);
   for (const UserMetric &metric : metrics)
-    append(record, metric);
+    append(thread, record, metric);
 }
 
-void Aggregator::pay(uint64_t correlation_id, std::span<const UserMetric> metrics) {
-  ValueRecord record;
-  record.kind = RangeKind::kPaid;
-  record.owner = correlation_id;
-  record.metric = ValueRecord::kNoMetric;
-  if (metrics.empty())
-    this_thread().host.append(record);
+void give_values_or_capture(const Capture &at, const std::vector<UserMetric> &metrics) {
+  if (is_capturing()) { // nothing runs now; each launch of the graph adds them
+    CaptureId values = Aggregator::Held().graphs().keep_values(at, metrics);
+    open_capture()->add_metrics(values);
+    return;
+  }
   for (const UserMetric &metric : metrics)
-    append(record, metric);
+    if (metric.on_device)
+      throw Error(ErrorCode::kMetric, "metric '" + metric.metric->text +
+                                          "' is left by a graph, but none is being captured");
+  give_values(at, metrics, situation().wants_timeline);
+}
+
+void give_launch_values(uint64_t correlation_id, std::span<const UserMetric> metrics) {
+  ThreadState &thread = this_thread();
+  if (metrics.empty()) {
+    NoLaunchValue none;
+    none.launch = correlation_id;
+    thread.host.append(none);
+  }
+  LaunchValueRecord record;
+  record.launch = correlation_id;
+  for (const UserMetric &metric : metrics)
+    append(thread, record, metric);
 }
 
 } // namespace proton

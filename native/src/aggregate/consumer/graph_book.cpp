@@ -1,16 +1,13 @@
 #include "aggregate/consumer/graph_book.h"
 
 #include <algorithm>
-#include <mutex>
-
-#include "aggregate/consumer/aggregator.h"
 
 namespace proton {
 namespace {
 
 /// The place, where the session saw the capture; else null.
 const CapturedAt *seen_by(const EpochMember &member, const CapturedAt *place) {
-  return place && place->is_seen_by(member.session) ? place : nullptr;
+  return place && place->is_seen_by(member.tree->birth()) ? place : nullptr;
 }
 
 DeviceWork work_of(const KernelRecord &record) {
@@ -27,12 +24,11 @@ DeviceWork work_of(const CopyRecord &record) {
 
 } // namespace
 
-std::vector<int> GraphBook::sessions_of(const Capture &at) const {
-  std::vector<int> sessions;
-  auto epoch = aggregator_.epochs.find(at.epoch);
-  if (epoch != aggregator_.epochs.end())
-    for (const EpochMember &member : epoch->second.members)
-      sessions.push_back(member.session);
+std::vector<uint32_t> GraphBook::sessions_of(const Capture &at) const {
+  std::vector<uint32_t> sessions;
+  if (const Epoch *epoch = epochs_.find(at.epoch))
+    for (const EpochMember &member : epoch->members)
+      sessions.push_back(member.tree->birth());
   return sessions;
 }
 
@@ -40,36 +36,35 @@ CaptureId GraphBook::captured(const Capture &at) noexcept {
   if (at.epoch == 0)
     return 0;
   try {
-    std::lock_guard lock(aggregator_.mutex);
-    std::vector<int> sessions = sessions_of(at);
-    // Without an epoch its contexts may be gone by now, and nobody wants them.
+    auto lock = owner_.lock();
+    std::vector<uint32_t> sessions = sessions_of(at);
+    // Without an epoch its contexts may be gone by now, and no session wants them.
     return sessions.empty() ? 0 : captures_.keep(at, sessions);
   } catch (...) { // no memory: the node is shown by the name of its kernel
     return 0;
   }
 }
 
-CaptureId GraphBook::captured(const Capture &at, const std::vector<UserMetric> &metrics) {
-  std::lock_guard lock(aggregator_.mutex);
-  std::vector<int> sessions = sessions_of(at);
+CaptureId GraphBook::keep_values(const Capture &at, const std::vector<UserMetric> &metrics) {
+  std::vector<uint32_t> sessions = sessions_of(at);
   return sessions.empty() ? 0 : captures_.keep(at, sessions, metrics);
 }
 
 void GraphBook::keep(std::span<const CaptureId> captures) noexcept {
-  std::lock_guard lock(aggregator_.mutex);
+  auto lock = owner_.lock();
   for (CaptureId id : captures)
     captures_.keep(id);
 }
 
 void GraphBook::give_back(std::span<const CaptureId> captures) noexcept {
-  std::lock_guard lock(aggregator_.mutex);
+  auto lock = owner_.lock();
   for (CaptureId id : captures)
     captures_.give_back(id);
 }
 
 LayoutId GraphBook::add(GraphLayout layout) noexcept {
   try {
-    std::lock_guard lock(aggregator_.mutex);
+    auto lock = owner_.lock();
     return launches_.add(std::move(layout));
   } catch (...) { // no memory: its launches are of an unknown graph
     return 0;
@@ -78,10 +73,10 @@ LayoutId GraphBook::add(GraphLayout layout) noexcept {
 
 void GraphBook::retire(LayoutId layout) noexcept {
   try {
-    std::lock_guard lock(aggregator_.mutex);
-    aggregator_.drain(); // launches that name it
+    auto lock = owner_.lock();
+    owner_.drain(); // launches that name it
     launches_.retire(layout);
-    while (uint64_t oldest = launches_.outlived_retired())
+    while (uint64_t oldest = launches_.take_settled_retired())
       end(oldest);
   } catch (...) { // no memory: it stays
   }
@@ -89,16 +84,16 @@ void GraphBook::retire(LayoutId layout) noexcept {
 
 void GraphBook::add_launch(const LaunchRecord &launch) {
   if (OpenGraph *older = launches_.find(launch.correlation_id)) {
-    Epoch *epoch = aggregator_.find_epoch(older->launch.at.epoch);
+    Epoch *epoch = epochs_.find(older->launch.at.epoch);
     if (epoch && !older->is_complete) {
       ++epoch->counts.dropped;
-      aggregator_.lose("correlation id used again before its record came", 1, epoch);
+      epochs_.lose("correlation id used again before its record came", 1, epoch);
     }
     discard_values(*older);
     close(launch.correlation_id);
   }
   OpenGraph &open = launches_.open(launch);
-  if (Epoch *epoch = aggregator_.find_epoch(launch.at.epoch))
+  if (Epoch *epoch = epochs_.find(launch.at.epoch))
     ++epoch->counts.launches;
   pull_values(open);
   proceed(open);
@@ -108,7 +103,7 @@ bool GraphBook::retract(uint64_t correlation_id) {
   OpenGraph *open = launches_.find(correlation_id);
   if (!open)
     return false;
-  Epoch *epoch = aggregator_.find_epoch(open->launch.at.epoch);
+  Epoch *epoch = epochs_.find(open->launch.at.epoch);
   if (epoch && !open->is_complete)
     ++epoch->counts.failed;
   close(correlation_id);
@@ -117,24 +112,24 @@ bool GraphBook::retract(uint64_t correlation_id) {
 
 void GraphBook::close(uint64_t correlation_id) {
   launches_.close(correlation_id);
-  aggregator_.event_book.forget(correlation_id);
+  events_.forget(correlation_id);
 }
 
 OpenGraph *GraphBook::find(uint64_t correlation_id, bool may_lack_launch) {
   OpenGraph *open = launches_.find(correlation_id);
   if (!open && !may_lack_launch)
-    aggregator_.lose("record of a graph without a launch", 1, nullptr);
+    epochs_.lose("record of a graph without a launch", 1, nullptr);
   return open;
 }
 
 template <typename Record>
 void GraphBook::add_node(const OpenGraph &open, CaptureId at, const Record &record,
                          const char *if_untimed) {
-  Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+  Epoch *epoch = epochs_.find(open.launch.at.epoch);
   if (!epoch)
     return;
   if (!has_duration(record)) {
-    aggregator_.lose(if_untimed, 1, epoch);
+    epochs_.lose(if_untimed, 1, epoch);
     return;
   }
   const CapturedAt *place = captures_.find(at);
@@ -146,9 +141,9 @@ void GraphBook::add_node(const OpenGraph &open, CaptureId at, const Record &reco
       continue;
     bool is_whole = work.kind == EventKind::kGraph;
     NodeIndex call = is_whole ? leaf : member.tree->graph_node(member.phase, open.launch);
-    aggregator_.event_book.add_work(member, work, leaf, call);
+    events_.add_work(member, work, leaf, call);
   }
-  aggregator_.event_book.show(record.correlation_id);
+  events_.show(record.correlation_id);
 }
 
 void GraphBook::add_kernel(const KernelRecord &record) {
@@ -180,22 +175,22 @@ void GraphBook::proceed(OpenGraph &open) {
     close(open.launch.correlation_id);
     return;
   }
-  if (uint64_t oldest = launches_.outlived(open)) // perhaps this one
+  if (uint64_t oldest = launches_.take_settled(open)) // perhaps this one
     end(oldest);
-  if (uint64_t oldest = launches_.outlived_retired())
+  if (uint64_t oldest = launches_.take_settled_retired())
     end(oldest);
 }
 
 void GraphBook::end(uint64_t correlation_id) {
   OpenGraph *over = launches_.find(correlation_id);
-  if (!over || (over->layout->layout.is_known && over->owed != 0))
+  if (!over || (over->layout->layout.is_known && over->missing != 0))
     return;
   complete(*over);
   close(correlation_id);
 }
 
 void GraphBook::complete(OpenGraph &open) {
-  Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+  Epoch *epoch = epochs_.find(open.launch.at.epoch);
   if (!open.is_counted) {
     if (epoch)
       ++epoch->counts.records;
@@ -220,7 +215,7 @@ void GraphBook::add_metrics(const LaunchRecord &launch, Epoch *epoch, CaptureId 
         member.tree->add_metric(member.phase, launch, {metrics, &place->at}, metric);
         ++epoch->counts.metrics;
       } catch (...) { // of another type than before
-        aggregator_.losses[member.session]["metric under capture not added"] += 1;
+        member.tree->lose("metric under capture not added", 1);
       }
     }
   }
@@ -238,7 +233,7 @@ std::vector<UserMetric> GraphBook::take_values(const CapturedAt &place, Epoch *e
       ++lost;
   }
   if (lost != 0 && epoch)
-    aggregator_.lose("value that a graph left on its device", lost, epoch);
+    epochs_.lose("value that a graph left on its device", lost, epoch);
   return values;
 }
 
@@ -258,7 +253,7 @@ void GraphBook::pull_values(const OpenGraph &open) {
 }
 
 bool GraphBook::has_device_values() noexcept {
-  std::lock_guard lock(aggregator_.mutex);
+  auto lock = owner_.lock();
   bool has = false;
   captures_.for_each_on_device([&](const DeviceValues &) { has = true; });
   return has;
@@ -266,7 +261,7 @@ bool GraphBook::has_device_values() noexcept {
 
 void GraphBook::skip_device_values() noexcept {
   try {
-    std::lock_guard lock(aggregator_.mutex);
+    auto lock = owner_.lock();
     captures_.for_each_on_device([](DeviceValues &values) { values.skip(); });
   } catch (...) { // no memory: the next launches get what these left
   }
@@ -279,7 +274,7 @@ void GraphBook::count_pending(uint64_t first_id, uint64_t last_id, PendingLaunch
       return;
     pending.newest_id = std::max(pending.newest_id, id);
     if (open.layout->layout.is_known)
-      pending.kernels += open.owed;
+      pending.kernels += open.missing;
     else
       pending.kernels += open.has_records ? 0 : 1;
   });
@@ -291,23 +286,23 @@ void GraphBook::settle(const SettledRecord &record, uint64_t known_lost) {
     uint64_t id = open.launch.correlation_id;
     if (id < record.first_id || id > record.last_id)
       return;
-    bool is_owed = open.layout->layout.is_known && open.owed != 0;
-    if (is_owed && !record.owes_kernels)
+    bool is_missing = open.layout->layout.is_known && open.missing != 0;
+    if (is_missing && !record.gives_kernels_up)
       return;
     over.push_back(id);
-    if (!is_owed) {
+    if (!is_missing) {
       complete(open);
       return;
     }
     discard_values(open);
-    Epoch *epoch = aggregator_.find_epoch(open.launch.at.epoch);
+    Epoch *epoch = epochs_.find(open.launch.at.epoch);
     if (!epoch)
       return;
     ++epoch->counts.dropped;
-    uint64_t explained = std::min<uint64_t>(known_lost, open.owed);
+    uint64_t explained = std::min<uint64_t>(known_lost, open.missing);
     known_lost -= explained;
-    if (open.owed != explained)
-      aggregator_.lose("kernel of a graph without a record", open.owed - explained, epoch);
+    if (open.missing != explained)
+      epochs_.lose("kernel of a graph without a record", open.missing - explained, epoch);
   });
   for (uint64_t id : over)
     close(id);

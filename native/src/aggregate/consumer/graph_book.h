@@ -1,6 +1,10 @@
 // Graphs on the consuming side: layouts, launches under way, and where their nodes were captured.
 #pragma once
 
+#include <mutex>
+
+#include "aggregate/consumer/epoch_table.h"
+#include "aggregate/consumer/event_book.h"
 #include "correlation/capture_store.h"
 #include "correlation/graph_launches.h"
 #include "record/graph.h"
@@ -8,28 +12,27 @@
 
 namespace proton {
 
-class Aggregator;
-struct Epoch;
-
-/// Part of the aggregator, whose mutex guards it: functions of GraphSink take that mutex, the
-/// others want it held.
+/// The aggregator's lock guards it: what it is as a GraphSink takes that lock, its own functions
+/// want it held.
 class GraphBook : public GraphSink {
 public:
-  explicit GraphBook(Aggregator &aggregator) : aggregator_(aggregator), launches_(captures_) {}
+  /// What a GraphSink needs of the aggregator.
+  class Owner {
+  public:
+    virtual ~Owner() = default;
+    [[nodiscard]] virtual std::unique_lock<std::mutex> lock() = 0;
+    /// Consumes the logs of every thread. [lock held]
+    virtual void drain() = 0;
+  };
 
-  CaptureId captured(const Capture &at) noexcept override;
-  void keep(std::span<const CaptureId> captures) noexcept override;
-  void give_back(std::span<const CaptureId> captures) noexcept override;
-  LayoutId add(GraphLayout layout) noexcept override;
-  void retire(LayoutId layout) noexcept override;
-  bool has_device_values() noexcept override;
-  void skip_device_values() noexcept override;
-  /// Values that the calling thread added under capture. Takes the mutex.
-  CaptureId captured(const Capture &at, const std::vector<UserMetric> &metrics);
+  GraphBook(Owner &owner, EpochTable &epochs, EventBook &events)
+      : owner_(owner), epochs_(epochs), events_(events), launches_(captures_) {}
 
+  /// Keeps values that a thread added under capture.
+  CaptureId keep_values(const Capture &at, const std::vector<UserMetric> &metrics);
   void add_launch(const LaunchRecord &launch);
   bool is_open(uint64_t correlation_id) { return launches_.find(correlation_id) != nullptr; }
-  /// False when it is no launch of a graph.
+  /// False when it is not the launch of a graph.
   bool retract(uint64_t correlation_id);
   void add_kernel(const KernelRecord &record);
   void add_copy(const CopyRecord &record);
@@ -43,28 +46,39 @@ public:
   size_t capture_count() const { return captures_.size(); }
 
 private:
-  /// Adds the record of a node that was captured at a place, unless it has no times.
+  CaptureId captured(const Capture &at) noexcept override;
+  void keep(std::span<const CaptureId> captures) noexcept override;
+  void give_back(std::span<const CaptureId> captures) noexcept override;
+  LayoutId add(GraphLayout layout) noexcept override;
+  void retire(LayoutId layout) noexcept override;
+  bool has_device_values() noexcept override;
+  void skip_device_values() noexcept override;
+
+  /// Adds the record of a node that was captured at a place, if it has times.
   template <typename Record>
   void add_node(const OpenGraph &open, CaptureId at, const Record &record, const char *if_untimed);
-  std::vector<int> sessions_of(const Capture &at) const;
+  /// Births of the sessions that were active there.
+  std::vector<uint32_t> sessions_of(const Capture &at) const;
   OpenGraph *find(uint64_t correlation_id, bool may_lack_launch);
   void close(uint64_t correlation_id);
-  /// What follows from a record of the launch that is counted and added by now.
+  /// Ends launches where a record that was added settles them.
   void proceed(OpenGraph &open);
-  /// Ends a launch that waited for company, unless records of kernels are still owed: those are
-  /// settled by the next flush.
+  /// Ends a launch that waited for more records, unless some of kernels are still missing: the next
+  /// flush settles those.
   void end(uint64_t correlation_id);
   /// Counts the launch as recorded and adds what was added under capture.
   void complete(OpenGraph &open);
   void add_metrics(const LaunchRecord &launch, Epoch *epoch, CaptureId metrics);
-  /// The values for one launch; those that a device left are taken, and lost ones left out.
+  /// The values for one launch. Values that a device left are taken; lost ones are left out.
   std::vector<UserMetric> take_values(const CapturedAt &place, Epoch *epoch);
-  /// Takes what a launch left that is not recorded.
+  /// Takes and drops the values that a launch left on its device.
   void discard_values(const OpenGraph &open);
-  /// Has devices go on: reads what they left so far.
+  /// Reads the values that devices left so far, which makes room for more.
   void pull_values(const OpenGraph &open);
 
-  Aggregator &aggregator_;
+  Owner &owner_;
+  EpochTable &epochs_;
+  EventBook &events_;
   CaptureStore captures_;
   GraphLaunches launches_;
 };

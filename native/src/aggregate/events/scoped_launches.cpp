@@ -81,7 +81,7 @@ ScopedLaunches::Released ScopedLaunches::without_kernel(uint64_t correlation_id)
   return released;
 }
 
-ScopedLaunches::Released ScopedLaunches::end_phase(int session, uint32_t phase) {
+ScopedLaunches::Released ScopedLaunches::end_phase(uint32_t session, uint32_t phase) {
   Released released;
   for (auto &[correlation_id, launch] : launches_) {
     auto is_others = [&](const HeldScopes &held) {

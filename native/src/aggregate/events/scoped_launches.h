@@ -16,7 +16,7 @@ namespace proton {
 /// synchronised: the aggregator's lock guards it.
 struct HeldScopes {
   EpochId epoch = 0;
-  int session = 0;
+  uint32_t session = 0; ///< its birth
   uint32_t phase = 0;
   TimelineLaunch scopes;
 };
@@ -37,7 +37,7 @@ public:
   /// No kernel will come. Returns the scopes that waited.
   Released without_kernel(uint64_t correlation_id);
   /// The phase of a session ends. Returns its scopes that wait.
-  Released end_phase(int session, uint32_t phase);
+  Released end_phase(uint32_t session, uint32_t phase);
   template <typename Predicate> void forget_if(Predicate &&is_over) {
     for (auto each = launches_.begin(); each != launches_.end();)
       each = is_over(each->second.epoch) ? erase(each) : std::next(each);

@@ -1,8 +1,12 @@
 #include "aggregate/tree/session_tree.h"
 
+#include <algorithm>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "aggregate/kernels/kernel_times.h"
+#include "aggregate/kernels/sampled_kernel.h"
 #include "aggregate/kernels/scope_cycles.h"
 #include "calltree/context_tree.h"
 #include "record/code_table.h"
@@ -17,6 +21,68 @@ constexpr const char *kTime = "time (ns)";
 constexpr const char *kCount = "count";
 constexpr const char *kBytes = "bytes";
 constexpr const char *kWall = "wall (ns)";
+
+struct TimedLeaf {
+  CallPathTree *tree;
+  NodeIndex node;
+  int64_t window_ns;
+  int64_t ever_ns;
+};
+using LeavesByKernel = std::multimap<std::string_view, TimedLeaf>;
+
+/// The name of a leaf's kernel to the device's tools; as it is shown where only that is known.
+std::string_view raw_name(const CallPathTree &tree, const TreeNode &node) {
+  if (node.variant != kNone) {
+    const Variant &variant = tree.variants()[static_cast<size_t>(node.variant)];
+    if (!variant.raw_name.empty())
+      return variant.raw_name;
+  }
+  return node.name.text();
+}
+
+void collect_leaves(CallPathTree &tree, const std::vector<int64_t> &before, size_t column,
+                    LeavesByKernel &leaves) {
+  static const int32_t cpu = DeviceTable::instance().find_or_add("CPU", 0);
+  const MetricColumn &times = tree.metrics().columns()[column];
+  for (NodeIndex index = 0; index < times.ints.size(); ++index) {
+    const TreeNode &node = tree.nodes()[index];
+    bool is_kernel = node.kind == FrameKind::kKernel && node.device != kNone && node.device != cpu;
+    if (!is_kernel || !times.has(index))
+      continue;
+    int64_t ever_ns = times.ints[index];
+    int64_t before_ns = index < before.size() ? before[index] : 0;
+    leaves.emplace(raw_name(tree, node), TimedLeaf{&tree, index, ever_ns - before_ns, ever_ns});
+  }
+}
+
+/// The leaves of a kernel with the time that counts, and a place for time outside of this session.
+std::vector<SampledLeaf> shares_of(const PcSampleRecord &record, const LeavesByKernel &leaves,
+                                   const KernelTimes &all) {
+  std::vector<TimedLeaf> found;
+  auto take = [&](std::string_view name) {
+    auto [first, last] = leaves.equal_range(name);
+    for (auto each = first; each != last; ++each)
+      found.push_back(each->second);
+  };
+  take(record.raw_name);
+  // Of a leaf with too many variants only the shown name is known.
+  if (std::string_view(record.raw_name) != record.kernel)
+    take(record.kernel);
+  KernelTimes::Time whole = all.find(record.raw_name);
+  // Samples may come after the work of their window was counted; then all that ran counts.
+  bool is_late = whole.window_ns == 0;
+  int64_t outside_ns = is_late ? whole.ever_ns : whole.window_ns;
+  std::vector<SampledLeaf> shares;
+  for (const TimedLeaf &leaf : found) {
+    int64_t time_ns = is_late ? leaf.ever_ns : leaf.window_ns;
+    if (time_ns > 0)
+      shares.push_back({leaf.tree, leaf.node, time_ns});
+    outside_ns -= std::max<int64_t>(time_ns, 0);
+  }
+  if (outside_ns > 0)
+    shares.push_back({nullptr, 0, outside_ns});
+  return shares;
+}
 
 } // namespace
 
@@ -342,6 +408,123 @@ void SessionTree::add_metric(uint32_t number, const Capture &at, const UserMetri
   ++target.revision;
   NodeIndex node = node_for(target, at.shadow, at.python);
   target.tree.metrics().add(node, *metric.metric, metric.value);
+}
+
+// Work of graphs: below the launch, on the path of its capture.
+
+NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
+                                     const GraphPlace &place) const {
+  static const Name captured_at("<captured_at>");
+  NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
+  uint64_t key = (uint64_t{above} << 32) | place.id;
+  auto cached = target.captured.find(key);
+  if (cached != target.captured.end())
+    return cached->second;
+  NodeIndex node = target.tree.child(above, captured_at, FrameKind::kGraph);
+  if (place.id != 0) {
+    // Not through `paths`: contexts of a capture may be freed while the phase goes on.
+    const ContextTree &contexts = ContextTree::instance();
+    const ContextNode *named = naming_frame(place.at->shadow);
+    ContextId shadow = named ? named->parent : place.at->shadow;
+    std::vector<ContextId> frames = frames_of(shadow, place.at->python);
+    for (auto id = frames.rbegin(); id != frames.rend(); ++id)
+      node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+  }
+  if (target.captured.size() >= kMaxCaptured) // of a program that captures anew at every step
+    target.captured.clear();
+  target.captured.emplace(key, node);
+  return node;
+}
+
+// Upstream has no frame for what it did not see captured.
+NodeIndex SessionTree::graph_parent(Phase &target, const LaunchRecord &launch,
+                                    const GraphPlace &place) const {
+  return upstream_shape_ && place.id == 0 ? node_for(target, launch.at.shadow, launch.at.python)
+                                          : captured_node(target, launch, place);
+}
+
+NodeIndex SessionTree::graph_leaf(Phase &target, const LaunchRecord &launch,
+                                  const GraphPlace &place, const KernelRecord &record) const {
+  int32_t device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+  if (record.graph_node == kWholeGraph) {
+    NodeIndex above = node_for(target, launch.at.shadow, launch.at.python);
+    NodeIndex node = target.tree.child(above, Name(record.name), FrameKind::kGraph, device);
+    target.tree.set_device(node, device);
+    return node;
+  }
+  NodeIndex parent = graph_parent(target, launch, place);
+  const ContextNode *named = place.id != 0 ? naming_frame(place.at->shadow) : nullptr;
+  Name name = named ? named->name : name_of(record);
+  int32_t variant = kNone;
+  if (record.variant)
+    variant = target.tree.variant(parent, name, renamed(*record.variant, record, name));
+  return target.tree.child(parent, name, FrameKind::kKernel, device, variant);
+}
+
+NodeIndex SessionTree::graph_node(uint32_t number, const LaunchRecord &launch) {
+  return captured_node(phase(number), launch, {});
+}
+
+NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
+                                const GraphPlace &place, const KernelRecord &record) {
+  return add_found(number, launch, record, &place);
+}
+
+NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
+                                const GraphPlace &place, const CopyRecord &record) {
+  Phase &target = phase(number);
+  return target.add_copy(graph_parent(target, launch, place), record, launch.called_ns);
+}
+
+void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const GraphPlace &place,
+                             const UserMetric &metric) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = captured_node(target, launch, place);
+  if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
+    node = target.tree.child(node, named->name, FrameKind::kKernel);
+  target.tree.metrics().add(node, *metric.metric, metric.value);
+}
+
+// Samples of program counters.
+
+void SessionTree::begin_samples() {
+  for (auto &[number, target] : phases_) {
+    const auto &columns = target->tree.metrics().columns();
+    if (target->time_column != kUnknownColumn)
+      target->sampled_ns = columns[target->time_column].ints;
+  }
+}
+
+void SessionTree::end_samples() {
+  for (auto &[number, target] : phases_)
+    target->sampled_ns = {};
+}
+
+void SessionTree::add_samples(uint32_t number, std::span<const PcSampleRecord> records,
+                              const KernelTimes &all) {
+  LeavesByKernel leaves;
+  for (auto &[each, target] : phases_)
+    if (target->time_column != kUnknownColumn)
+      collect_leaves(target->tree, target->sampled_ns, target->time_column, leaves);
+  for (auto &[each, target] : phases_)
+    ++target->revision;
+  for (const PcSampleRecord &record : records) {
+    std::vector<SampledLeaf> shares = shares_of(record, leaves, all);
+    if (shares.empty()) { // no session saw it being launched
+      Phase &target = phase(number);
+      NodeIndex node = target.tree.child(kRootNode, Name(record.kernel), FrameKind::kKernel);
+      shares.push_back({&target.tree, node, 1});
+    }
+    proton::add_samples(record, shares);
+  }
+}
+
+void SessionTree::add_samples(uint32_t number, const PcSampleRecord &record) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = any_leaf(target, record.at, record.kernel);
+  proton::add_samples(record, {{&target.tree, node, 1}});
 }
 
 } // namespace proton

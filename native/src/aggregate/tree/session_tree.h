@@ -81,6 +81,11 @@ public:
   /// Scopes inside a kernel for a sink; empty when the record is not whole.
   std::optional<TimelineLaunch> own_scopes(uint32_t phase, const TimelineRecord &record);
 
+  /// Counts what is lost to the session.
+  void lose(const std::string &reason, uint64_t count) { losses_[reason] += count; }
+  /// How much, by reason.
+  const std::map<std::string, uint64_t> &losses() const { return losses_; }
+
   /// From when to when the session does not listen: no device was idle for it then.
   void pause(int64_t now_ns) { pauses_.pause(now_ns); }
   void resume(int64_t now_ns) { pauses_.resume(now_ns); }
@@ -101,6 +106,7 @@ public:
   }
 
   ContextSource source() const { return source_; }
+  /// Each session of a process has another.
   uint32_t birth() const { return birth_; }
   /// Whether what upstream's formats show of it is to look as upstream's.
   bool has_upstream_shape() const { return upstream_shape_; }
@@ -191,6 +197,7 @@ private:
   bool upstream_shape_;
   std::unique_ptr<SessionEvents> events_;
   PauseList pauses_;
+  std::map<std::string, uint64_t> losses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;
   uint32_t newest_number_ = 0; ///< of `newest_`, the phase that nearly every record goes to
   Phase *newest_ = nullptr;

@@ -1,6 +1,8 @@
 // Metric values from Python.
 #include <pybind11/stl.h>
 
+#include "aggregate/consumer/aggregator.h"
+#include "aggregate/consumer/given_values.h"
 #include "bindings/module/bindings.h"
 #include "bindings/values/plain_metrics.h"
 #include "bindings/values/python_text.h"
@@ -8,7 +10,6 @@
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
 #include "record/record_sink.h"
-#include "session/session_registry.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -24,9 +25,9 @@ Aggregation parse_aggregation(const std::string &text) {
 
 void add_metrics_at(const Capture &at, const std::vector<UserMetric> &metrics) {
   std::optional<py::gil_scoped_release> release;
-  if (is_capturing()) // this waits for the thread that has the aggregator
+  if (is_capturing()) // which waits for the aggregator's lock
     release.emplace();
-  SessionRegistry::instance().add_metrics(at, metrics);
+  give_values_or_capture(at, metrics);
 }
 
 namespace {
@@ -122,14 +123,14 @@ void add_metrics(const py::sequence &items, std::optional<uint64_t> scope_id) {
   add_metrics_at(at, metrics);
 }
 
-/// Keeps the place of a metric whose value is known later, as a launch's place is kept.
-uint64_t owe_metrics() {
+/// A metric whose value is known later: its place is kept like that of a launch.
+uint64_t defer_metrics() {
   uint64_t id = next_correlation_id();
   return Aggregator::instance().launched(id) == 0 ? 0 : id;
 }
 
-void pay_metrics(uint64_t id, const py::sequence &items) {
-  Aggregator::pay(id, parse_metrics(items));
+void add_deferred_metrics(uint64_t id, const py::sequence &items) {
+  give_launch_values(id, parse_metrics(items));
 }
 
 } // namespace
@@ -137,8 +138,9 @@ void pay_metrics(uint64_t id, const py::sequence &items) {
 void bind_metrics(py::module_ &module) {
   module.def("add_metrics", &add_metrics, py::arg("metrics"), py::arg("scope_id") = py::none(),
              py::pos_only());
-  module.def("owe_metrics", &owe_metrics);
-  module.def("pay_metrics", &pay_metrics, py::arg("debt"), py::arg("metrics"), py::pos_only());
+  module.def("defer_metrics", &defer_metrics);
+  module.def("add_deferred_metrics", &add_deferred_metrics, py::arg("place"), py::arg("metrics"),
+             py::pos_only());
 }
 
 } // namespace proton

@@ -22,6 +22,5 @@ void bind_cycle_records(pybind11::module_ &module);
 void bind_instrumentation(pybind11::module_ &module);
 void bind_watch(pybind11::module_ &module);
 void bind_interrupts(pybind11::module_ &module);
-void bind_timeline(pybind11::module_ &module);
 
 } // namespace proton

@@ -37,6 +37,5 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_instrumentation(module);
   proton::bind_watch(module);
   proton::bind_interrupts(module);
-  proton::bind_timeline(module);
   proton::install_fork_handlers();
 }

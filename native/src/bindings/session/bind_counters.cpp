@@ -25,7 +25,8 @@ void add_counters(int64_t at_ns, const std::string &device_kind, int32_t device_
   counters.reserve(readings.size());
   for (const auto &[name, value] : readings)
     counters.push_back({at_ns, device, Name(name), value});
-  SessionRegistry::instance().add_counters(counters);
+  for (const std::shared_ptr<Session> &session : SessionRegistry::instance().list())
+    session->add_counters(counters);
 }
 
 /// Those that some record was about, or whose context was seen.

@@ -1,13 +1,18 @@
-// Sessions and phases.
+// Sessions: phases, timelines in files, and what is written when Python cannot.
 #include <pybind11/stl.h>
 
+#include <ctime>
+#include <memory>
+
 #include "bindings/module/bindings.h"
-#include "bindings/values/python_text.h"
 #include "calltree/context_tree.h"
 #include "context/python/site_names.h"
 #include "context/thread/python_stack.h"
 #include "context/thread/self_cost.h"
+#include "session/output_guard.h"
 #include "session/session_registry.h"
+#include "session/signal_chain.h"
+#include "support/clock.h"
 #include "support/error.h"
 #include "support/name.h"
 
@@ -18,45 +23,61 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
+// As long as a file system may take: half a year.
+constexpr int64_t kPatience_ns = int64_t{180} * 24 * 3600 * 1'000'000'000;
+
 SessionRegistry &sessions() { return SessionRegistry::instance(); }
 
-int add_session(py::str name, const std::string &context, bool records_wall, bool keeps_timeline,
-                bool upstream_shape) {
+std::shared_ptr<Session> add(const std::string &context, bool records_wall, bool keeps_timeline,
+                             bool upstream_shape) {
   ContextSource source = ContextSource::kShadow;
   if (context == "python")
     source = ContextSource::kPython;
   else if (context != "shadow")
     throw Error(ErrorCode::kUsage,
                 "Unknown context source: " + context + "; choose shadow or python");
-  std::string text(PythonText(name.ptr(), "name").text());
   py::gil_scoped_release release;
-  return sessions().add(text, source, records_wall, keeps_timeline, upstream_shape);
+  return sessions().add(source, records_wall, keeps_timeline, upstream_shape);
 }
 
-uint32_t context_depth(int session) {
+std::vector<int> live_sessions() {
+  std::vector<int> ids;
+  for (const std::shared_ptr<Session> &session : sessions().list())
+    ids.push_back(session->id());
+  return ids;
+}
+
+uint32_t context_depth(Session &session) {
   {
     py::gil_scoped_release release;
-    if (sessions().source(session) != ContextSource::kPython)
-      return sessions().context_depth(session);
+    uint32_t depth = session.context_depth();
+    if (session.source() != ContextSource::kPython)
+      return depth;
   }
   return python_depth();
 }
 
-void remove_session(int session) {
+void remove(Session &session) {
   bool is_last = false;
   {
     py::gil_scoped_release release;
-    sessions().remove(session);
+    session.remove();
     is_last = sessions().active_count() == 0;
   }
   if (is_last)
     forget_site_names();
 }
 
-std::map<std::string, uint64_t> session_counts(int session) {
-  RecordCounts counts = sessions().counts(session);
+void set_provenance(Session &session, const py::bytes &encoded) {
+  std::string copy(encoded);
+  py::gil_scoped_release release;
+  session.set_provenance(std::move(copy));
+}
+
+std::map<std::string, uint64_t> counts(Session &session) {
+  RecordCounts counts = session.counts();
   uint64_t lost = 0;
-  for (const auto &[reason, count] : sessions().losses(session))
+  for (const auto &[reason, count] : session.losses())
     lost += count;
   return {{"launches", counts.launches},
           {"records", counts.records},
@@ -69,17 +90,19 @@ std::map<std::string, uint64_t> session_counts(int session) {
           {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
 }
 
-py::bytes encode_phase(int session, uint32_t phase, const std::string &format) {
+// Phases.
+
+py::bytes encode(Session &session, uint32_t phase, const std::string &format) {
   FileFormat wanted = parse_file_format(format);
   std::string encoded;
   {
     py::gil_scoped_release release;
-    encoded = sessions().encode(session, phase, wanted);
+    encoded = session.encode(phase, wanted);
   }
   return py::bytes(encoded);
 }
 
-void write_phase(int session, uint32_t phase, py::object path, const std::string &format) {
+void write(Session &session, uint32_t phase, py::object path, const std::string &format) {
   FileFormat wanted = parse_file_format(format);
   PyObject *encoded_path = nullptr; // the bytes that the file system knows
   if (PyUnicode_FSConverter(path.ptr(), &encoded_path) == 0)
@@ -87,45 +110,157 @@ void write_phase(int session, uint32_t phase, py::object path, const std::string
   auto bytes = py::reinterpret_steal<py::bytes>(encoded_path);
   std::string target(bytes);
   py::gil_scoped_release release;
-  write_file(target, sessions().encode(session, phase, wanted));
+  write_file(target, session.encode(phase, wanted));
+}
+
+void close_phases(Session &session, const py::bytes &path, const std::string &format, bool frees,
+                  double interval_s) {
+  ClosingPlan plan;
+  plan.path = std::string(path);
+  if (!format.empty())
+    plan.format = parse_file_format(format);
+  plan.suffix = format;
+  plan.frees = frees;
+  plan.interval_ns = static_cast<int64_t>(interval_s * 1e9);
+  py::gil_scoped_release release;
+  session.close_phases(std::move(plan));
+}
+
+// Timelines.
+
+int64_t unix_offset_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - monotonic_ns();
+}
+
+std::vector<TraceFormat> parse_formats(const std::vector<std::string> &names) {
+  std::vector<TraceFormat> formats;
+  for (const std::string &name : names)
+    formats.push_back(parse_trace_format(name));
+  return formats;
+}
+
+TraceFacts read_facts(const py::dict &facts) {
+  auto number = [&](const char *key) {
+    return facts.contains(key) ? facts[key].cast<int32_t>() : -1;
+  };
+  TraceFacts read;
+  read.unix_offset_ns = unix_offset_ns();
+  read.start_ns = monotonic_ns();
+  read.process_id = getpid();
+  read.process_name = facts["process_name"].cast<std::string>();
+  read.host = facts["host"].cast<std::string>();
+  read.rank = number("rank");
+  read.local_rank = number("local_rank");
+  read.world_size = number("world_size");
+  read.keeps_kernel_scopes = facts["keeps_kernel_scopes"].cast<bool>();
+  read.upstream_shape = facts["upstream_shape"].cast<bool>();
+  return read;
+}
+
+void stream_timeline(Session &session, const py::bytes &path,
+                     const std::vector<std::string> &formats, const py::dict &facts) {
+  StreamPlan plan{std::string(path), parse_formats(formats), read_facts(facts), make_trace_encoder};
+  py::gil_scoped_release release;
+  session.stream_timeline(std::move(plan));
+}
+
+// Phase, format, path and, for standard output, the descriptor of what belongs there.
+using Ended = std::tuple<uint32_t, std::string, py::bytes, int>;
+
+std::vector<Ended> end_timeline(Session &session, const std::vector<std::string> &formats,
+                                int64_t clock_drift_ns) {
+  TimelineEnd end;
+  end.formats = parse_formats(formats);
+  end.clock_drift_ns = clock_drift_ns;
+  end.hands_over = true;
+  std::vector<EndedFile> files;
+  {
+    py::gil_scoped_release release;
+    files = session.end_timeline(std::move(end), monotonic_ns() + kPatience_ns);
+  }
+  std::vector<Ended> ended;
+  for (const EndedFile &file : files)
+    ended.emplace_back(file.phase, trace_format_name(file.format), py::bytes(file.path),
+                       file.descriptor);
+  return ended;
+}
+
+std::map<std::string, uint64_t> timeline_counts(Session &session) {
+  StreamCounts counts = session.stream_counts();
+  return {{"events", counts.events},
+          {"bytes", counts.bytes},
+          {"lost", counts.lost},
+          {"waits", counts.waits},
+          {"wait_ns", static_cast<uint64_t>(counts.wait_ns)}};
+}
+
+// What is written when Python cannot.
+
+void protect_outputs(std::shared_ptr<Session> session, const py::bytes &path,
+                     std::vector<std::string> formats, const std::vector<std::string> &traces,
+                     bool is_written_meanwhile) {
+  for (const std::string &format : formats)
+    parse_file_format(format);
+  OutputPlan plan{std::string(path), std::move(formats), parse_formats(traces),
+                  is_written_meanwhile};
+  OutputGuard::instance().protect(std::move(session), std::move(plan));
+}
+
+void begin_final_write(const Session &session) {
+  wait_for_answers();
+  OutputGuard::instance().begin_final(session);
+}
+
+void release_outputs(const Session &session, bool is_written) {
+  OutputGuard::instance().release(session, is_written);
+  wait_for_answers();
 }
 
 } // namespace
 
 void bind_session(py::module_ &module) {
-  module.def("add_session", &add_session, py::arg("name"), py::arg("context"),
-             py::arg("records_wall"), py::arg("keeps_timeline") = false,
-             py::arg("upstream_shape") = false, py::pos_only());
-  module.def("activate_session", [](int id) { sessions().activate(id); }, Unlocked());
-  module.def("deactivate_session", [](int id) { sessions().deactivate(id); }, Unlocked());
-  module.def("remove_session", &remove_session);
-  module.def("session_exists", [](int id) { return sessions().exists(id); }, Unlocked());
-  module.def("session_active", [](int id) { return sessions().is_active(id); }, Unlocked());
+  py::class_<Session, std::shared_ptr<Session>>(module, "Session")
+      .def(py::init(&add), py::arg("context"), py::arg("records_wall"),
+           py::arg("keeps_timeline") = false, py::arg("upstream_shape") = false, py::pos_only())
+      .def_property_readonly("id", &Session::id)
+      .def_property_readonly("is_live", py::cpp_function(&Session::is_live, Unlocked()))
+      .def_property_readonly(
+          "is_active",
+          py::cpp_function([](Session &session) { return session.is_active(); }, Unlocked()))
+      .def("activate", &Session::activate, Unlocked())
+      .def("deactivate", &Session::deactivate, Unlocked())
+      .def("remove", &remove)
+      .def("context_depth", &context_depth)
+      .def("set_provenance", &set_provenance)
+      .def("counts", &counts, Unlocked())
+      .def("advance_phase", &Session::advance_phase, Unlocked())
+      .def("current_phase", &Session::current_phase, Unlocked())
+      .def("live_phases", &Session::live_phases, Unlocked())
+      .def("is_phase_complete", &Session::is_phase_complete, Unlocked())
+      .def("clear_phase", &Session::clear_phase, Unlocked())
+      .def("encode", &encode)
+      .def("write", &write)
+      .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
+      .def("close_phases", &close_phases)
+      .def("stream_timeline", &stream_timeline)
+      .def("end_recording", &Session::end_recording, Unlocked())
+      .def(
+          "settle", [](Session &session) { session.settle(monotonic_ns() + kPatience_ns, true); },
+          Unlocked())
+      .def("end_timeline", &end_timeline)
+      .def("timeline_counts", &timeline_counts, Unlocked())
+      .def("protect_outputs", &protect_outputs)
+      .def(
+          "expect_parts",
+          [](const Session &session) { OutputGuard::instance().expect_parts(session); }, Unlocked())
+      .def("begin_final_write", &begin_final_write, Unlocked())
+      .def("release_outputs", &release_outputs, Unlocked());
+  module.def("live_sessions", &live_sessions, Unlocked());
   module.def("active_session_count", [] { return sessions().active_count(); }, Unlocked());
   module.def("is_recording", [] { return situation().active; });
-  module.def("context_depth", &context_depth);
-  module.def("session_counts", &session_counts, Unlocked());
-  module.def("set_provenance", [](int id, const py::bytes &encoded) {
-    std::string copy(encoded);
-    py::gil_scoped_release release;
-    sessions().set_provenance(id, std::move(copy));
-  });
-  module.def("drain", [] { sessions().drain(); }, Unlocked());
-  module.def("advance_phase", [](int id) { return sessions().advance_phase(id); }, Unlocked());
-  module.def("current_phase", [](int id) { return sessions().current_phase(id); }, Unlocked());
-  module.def("live_phases", [](int id) { return sessions().live_phases(id); }, Unlocked());
-  module.def(
-      "is_phase_complete",
-      [](int id, uint32_t phase) { return sessions().is_phase_complete(id, phase); }, Unlocked());
-  module.def(
-      "clear_phase",
-      [](int id, uint32_t phase, bool up_to) { sessions().clear_phase(id, phase, up_to); },
-      Unlocked());
-  module.def("encode_phase", &encode_phase);
-  module.def("write_phase", &write_phase);
-  module.def(
-      "folds_in_hatchet",
-      [](int id, uint32_t phase) { return sessions().folds_in_hatchet(id, phase); }, Unlocked());
+  module.def("drain", [] { Aggregator::Held().drain(); }, Unlocked());
   module.def("event_cost_ns", &event_cost_ns, Unlocked());
   module.def("live_context_count", [] { return ContextTree::instance().live_count(); });
   module.def("live_name_count", &live_name_count);

@@ -1,4 +1,4 @@
-// The watching thread, the files it writes, and what it asks of the interpreter.
+// The watching thread, and what it asks of the interpreter.
 #include <pybind11/stl.h>
 
 #include <cstdio>
@@ -7,7 +7,6 @@
 #include "session/output_guard.h"
 #include "session/signal_chain.h"
 #include "session/watch_thread.h"
-#include "writer/tree/profile_writer.h"
 
 namespace py = pybind11;
 
@@ -57,31 +56,11 @@ void ask_main_thread(std::atomic<bool> *flag) {
     flag->store(true, std::memory_order_release);
 }
 
-void protect_outputs(int session, const py::bytes &path, std::vector<std::string> formats,
-                     const std::vector<std::string> &traces, bool is_written_meanwhile) {
-  for (const std::string &format : formats)
-    parse_file_format(format);
-  OutputPlan plan{std::string(path), std::move(formats), {}, is_written_meanwhile};
-  for (const std::string &format : traces)
-    plan.traces.push_back(parse_trace_format(format));
-  OutputGuard::instance().protect(session, std::move(plan));
-}
-
 void start_watching(double interval_s, bool ends_by_signal) {
   WatchOptions options;
   options.interval_ns = static_cast<int64_t>(interval_s * 1e9);
   options.ending = ends_by_signal ? Ending::kSignal : Ending::kExitCode;
   start_watch(options);
-}
-
-void begin_final_write(int session) {
-  wait_for_answers();
-  OutputGuard::instance().begin_final(session);
-}
-
-void release_outputs(int session, bool is_written) {
-  OutputGuard::instance().release(session, is_written);
-  wait_for_answers();
 }
 
 void write_outputs(bool is_quiet) {
@@ -94,12 +73,6 @@ void write_outputs(bool is_quiet) {
 
 void bind_watch(py::module_ &module) {
   set_host_actions({flush_and_freeze, ask_main_thread});
-  module.def("protect_outputs", &protect_outputs);
-  module.def(
-      "expect_parts", [](int session) { OutputGuard::instance().expect_parts(session); },
-      Unlocked());
-  module.def("begin_final_write", &begin_final_write, Unlocked());
-  module.def("release_outputs", &release_outputs, Unlocked());
   module.def("protected_count", [] { return OutputGuard::instance().count(); }, Unlocked());
   module.def("write_outputs", &write_outputs, Unlocked());
   module.def("start_watch", &start_watching, Unlocked());

@@ -13,7 +13,7 @@ double event_cost_ns() {
   constexpr int kRounds = 512;
   // A stack and a log of our own: no thread reads them, and no epoch keeps the one frame.
   auto stack = std::make_unique<ShadowStack>();
-  RecordLog<HostRecord> log;
+  RecordLog<HostEntry> log;
   Situation now;
   now.active = true;
   HashedName name = hashed("cost of an event");

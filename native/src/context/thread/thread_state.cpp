@@ -53,7 +53,7 @@ struct ThreadList {
 };
 
 ThreadList &threads() {
-  static ThreadList *list = new ThreadList; // outlives threads of the target
+  static ThreadList *list = new ThreadList; // the target's threads may need it to the end
   return *list;
 }
 
@@ -103,10 +103,9 @@ ThreadState &adopt() {
     state->number = list.next_number++;
     list.unused.pop_back();
   }
-  LaunchRecord mark; // records of the thread before may still be in the log
-  mark.kind = LaunchKind::kThread;
-  mark.correlation_id = state->number;
-  state->launches.append(mark);
+  ThreadChange change; // launches of the thread before may still be in the log
+  change.number = state->number;
+  state->launches.append(change);
   at_thread_end(state);
   t_state = state;
   if (std::string name = python_thread_name(); !name.empty()) { // which may ask for this state

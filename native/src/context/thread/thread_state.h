@@ -24,8 +24,8 @@ struct ThreadState {
   uint32_t number = kNoThread;
   ShadowStack stack;
   PythonPath python;
-  RecordLog<LaunchRecord, true> launches; ///< marked with how long the call took, in ns
-  RecordLog<HostRecord> host;             ///< ranges and values
+  RecordLog<LaunchEntry, true> launches; ///< marked with how long the call took, in ns
+  RecordLog<HostEntry> host;             ///< ranges and values
   OpenCall call;
   uint64_t newest_kernel = 0;     ///< correlation id of the launch; 0: unknown
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next

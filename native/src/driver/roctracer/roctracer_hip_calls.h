@@ -5,64 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "driver/hip/hip_abi.h"
+#include "driver/hip/hip_call_params.h"
+#include "driver/hip/hip_call_table.h"
+
 namespace proton::roctracer {
 
-enum HipApiId : uint32_t { // hip_api_id_t; only ever added to
-  kHipExtLaunchKernel = 62,
-  kHipExtLaunchMultiKernelMultiDevice = 63,
-  kHipExtModuleLaunchKernel = 65,
-  kHipHccModuleLaunchKernel = 88,
-  kHipLaunchByPtr = 104,
-  kHipLaunchCooperativeKernel = 105,
-  kHipLaunchCooperativeKernelMultiDevice = 106,
-  kHipLaunchKernel = 107,
-  kHipMemcpy = 125,
-  kHipMemcpy2D = 126,
-  kHipMemcpy2DAsync = 127,
-  kHipMemcpy3D = 132,
-  kHipMemcpy3DAsync = 133,
-  kHipMemcpyAsync = 134,
-  kHipMemcpyDtoD = 136,
-  kHipMemcpyDtoDAsync = 137,
-  kHipMemcpyDtoH = 138,
-  kHipMemcpyDtoHAsync = 139,
-  kHipMemcpyHtoD = 144,
-  kHipMemcpyHtoDAsync = 145,
-  kHipMemcpyPeer = 148,
-  kHipMemcpyPeerAsync = 149,
-  kHipMemcpyWithStream = 153,
-  kHipMemset = 154,
-  kHipMemset2D = 155,
-  kHipMemset2DAsync = 156,
-  kHipMemset3D = 157,
-  kHipMemset3DAsync = 158,
-  kHipMemsetAsync = 159,
-  kHipMemsetD16 = 160,
-  kHipMemsetD16Async = 161,
-  kHipMemsetD32 = 162,
-  kHipMemsetD32Async = 163,
-  kHipMemsetD8 = 164,
-  kHipMemsetD8Async = 165,
-  kHipModuleLaunchKernel = 169,
-  kHipGraphAddKernelNode = 208,
-  kHipGraphDestroy = 212,
-  kHipGraphExecDestroy = 213,
-  kHipGraphInstantiate = 214,
-  kHipGraphLaunch = 215,
-  kHipStreamBeginCapture = 219,
-  kHipStreamEndCapture = 220,
-  kHipGraphExecKernelNodeSetParams = 238,
-  kHipGraphAddChildGraphNode = 252,
-  kHipGraphClone = 260,
-  kHipGraphExecUpdate = 275,
-  kHipGraphInstantiateWithFlags = 279,
-  kHipModuleLaunchCooperativeKernel = 358,
-  kHipModuleLaunchCooperativeKernelMultiDevice = 359,
-  kHipGraphInstantiateWithParams = 384,
-  kHipStreamBeginCaptureToGraph = 391,
-  kHipLaunchKernelExC = 419,
-  kHipDrvLaunchKernelEx = 420,
+using namespace hip_params;
+
+#define PROTON_HIP_NUMBER(name, form, sdk, tracer) kHip##name = tracer,
+enum HipApiId : uint32_t { // hip_api_id_t
+  PROTON_HIP_CALLS(PROTON_HIP_NUMBER)
 };
+#undef PROTON_HIP_NUMBER
 
 /// What callbacks of kDomainHipApi begin with (hip_api_data_t); the parameters follow.
 struct HipApiData {
@@ -94,57 +49,9 @@ struct CooperativeLaunchParams { // hipLaunchCooperativeKernel
   void *stream;
 };
 
-struct ModuleLaunchParams { // hipModuleLaunchKernel, hipModuleLaunchCooperativeKernel
-  void *function;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  void *stream;
-};
-
-struct ExtModuleLaunchParams { // hipExtModuleLaunchKernel, hipHccModuleLaunchKernel
-  void *function;
-  unsigned work_items[3]; ///< of the whole grid
-  unsigned block[3];
-  size_t shared_bytes;
-  void *stream;
-};
-
-struct LaunchExParams { // hipLaunchKernelExC, hipDrvLaunchKernelEx
-  const void *config;   ///< hip::LaunchConfig, hip::DriverLaunchConfig
-};
-
-struct MultiLaunchParams { // hip...MultiDevice
-  const void *launches;    ///< list of hip::MultiLaunch, of modules hip::ModuleMultiLaunch
-};
-
-struct GraphLaunchParams {
-  void *graph_exec;
-  void *stream;
-};
-
-struct StreamBeginCaptureParams {
-  void *stream;
-  void *graph; ///< of ToGraph alone
-};
-
-struct StreamEndCaptureParams {
-  void *stream;
-  void **graph; ///< written on exit
-};
-
 struct GraphInstantiateParams { // also WithFlags, WithParams
   void **graph_exec;            ///< written on exit
   void *graph_exec_value;
-  void *graph;
-};
-
-struct GraphParams { // hipGraphDestroy, hipGraphExecDestroy
-  void *graph;
-};
-
-struct GraphExecUpdateParams {
-  void *graph_exec;
   void *graph;
 };
 
@@ -174,25 +81,16 @@ struct GraphAddKernelNodeParams {
   const void *parameters; ///< hip::KernelNodeParams
 };
 
-struct GraphExecKernelNodeSetParamsParams {
-  void *graph_exec;
-  void *node;
-  const void *parameters; ///< hip::KernelNodeParams
+struct LaunchKernelExParams { // hipLaunchKernelExC
+  const void *config;
+  hip::LaunchConfig config_value;
+  const void *host_function;
 };
 
-struct CopyAsyncParams { // hipMemcpyAsync, hipMemcpyWithStream
-  void *target;
-  const void *source;
-  size_t bytes;
-  int kind; ///< hip::CopyKind
-  void *stream;
-};
-
-struct SetAsyncParams { // hipMemsetAsync
-  void *target;
-  int value;
-  size_t bytes;
-  void *stream;
+struct DrvLaunchKernelExParams { // hipDrvLaunchKernelEx
+  const void *config;
+  hip::DriverLaunchConfig config_value;
+  const void *function;
 };
 
 } // namespace proton::roctracer

@@ -3,7 +3,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <thread>
 
 #include "aggregate/consumer/aggregator.h"
@@ -18,30 +17,25 @@ namespace {
 
 // Enough for the thread to be woken: several chunks of records.
 void record_many() {
-  for (uint32_t i = 0; i < 70 * RecordLog<HostRecord>::kChunkRecords; ++i) {
+  for (uint32_t i = 0; i < 70 * RecordLog<HostEntry>::kChunkRecords; ++i) {
     OpenRange range = enter_range("op", FrameKind::kOp);
     exit_range(range, RangeKind::kOp, {0, 1, 1}, -1);
   }
 }
 
-uint64_t drained() {
-  Aggregator &aggregator = Aggregator::instance();
-  std::lock_guard lock(aggregator.mutex);
-  uint64_t ranges = 0;
-  for (const auto &[id, epoch] : aggregator.epochs)
-    ranges += epoch.counts.ranges;
-  return ranges;
+SessionTree &session() {
+  static SessionTree *session = new SessionTree(ContextSource::kShadow, 1, false);
+  return *session;
 }
+
+uint64_t drained() { return Aggregator::Held().epochs().counts_of(session()).ranges; }
 
 struct Listening {
   Listening() {
     Situation now;
-    now.epoch = now.birth = 1;
+    now.birth = 1;
     now.active = true;
-    {
-      std::lock_guard lock(Aggregator::instance().mutex);
-      Aggregator::instance().epochs[1];
-    }
+    now.epoch = Aggregator::Held().epochs().begin({{&session(), 0}});
     publish_situation(now);
     set_drain_request(request_background_drain);
   }

@@ -112,8 +112,7 @@ TEST(a_phase_has_its_own_nodes_and_an_end) {
   CHECK_EQ(session.events(1).paths.size(), 2);
   CHECK(!session.kept->phases[0].is_over);
   {
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().event_book.end_phase({7, &session.tree, 0});
+    Aggregator::Held().events().end_phase({&session.tree, 0});
   }
   CHECK(session.kept->phases[0].is_over && !session.kept->phases[1].is_over);
   seen_scope("c");
@@ -129,8 +128,8 @@ TEST(a_phase_that_was_cleared_begins_anew) {
   session.events();
   seen_scope("not handed over");
   {
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().drain();
+    Aggregator::Held held;
+    held.drain();
     session.tree.drop_phase(0);
     session.kept->phases.erase(0); // as the sink does
   }

@@ -1,6 +1,7 @@
 // Values that the program gives, and what becomes of them in a drain.
 #include <thread>
 
+#include "aggregate/consumer/given_values.h"
 #include "aggregate/consumer/timeline_session.h"
 #include "check.h"
 #include "support/error.h"
@@ -14,11 +15,11 @@ UserMetric metric(const char *name, MetricValue value,
   return {MetricName::of(name, aggregation), std::move(value)};
 }
 
-void give(const UserMetric &given) { Aggregator::give(capture_current(), {&given, 1}, true); }
+void give(const UserMetric &given) { give_values(capture_current(), {&given, 1}, true); }
 
 MetricValue at_root(TimelineSession &session, const char *name) {
-  std::lock_guard lock(session.aggregator().mutex);
-  session.aggregator().drain();
+  Aggregator::Held held;
+  held.drain();
   for (const MetricColumn &column : session.tree.tree(0).metrics().columns())
     if (column.name == name)
       return column.value(kRootNode);
@@ -27,7 +28,7 @@ MetricValue at_root(TimelineSession &session, const char *name) {
 
 /// Runs on another thread while this one has the aggregator.
 template <typename Body> void while_taken(Body body) {
-  std::lock_guard lock(Aggregator::instance().mutex);
+  Aggregator::Held held;
   std::thread(body).join(); // would wait for ever
 }
 
@@ -68,30 +69,30 @@ TEST(values_are_shown_by_the_event_of_their_scope) {
   CHECK_EQ(values_of(session.events(), 0), "m=2 ");
 }
 
-TEST(who_gives_a_list_that_does_not_fit_is_told) {
+TEST(giving_a_list_that_does_not_fit_fails) {
   TimelineSession session;
-  give(metric("told", std::vector<double>{1}));
+  give(metric("lists", std::vector<double>{1}));
   while_taken([] {
-    CHECK_THROWS(give(metric("told", std::vector<double>{1, 2})), Error);
-    CHECK_THROWS(give(metric("told", int64_t{1})), Error);
+    CHECK_THROWS(give(metric("lists", std::vector<double>{1, 2})), Error);
+    CHECK_THROWS(give(metric("lists", int64_t{1})), Error);
     TimedScope elsewhere("s");
-    give(metric("told", int64_t{1}));
+    give(metric("lists", int64_t{1}));
   });
-  CHECK(at_root(session, "told") == MetricValue(std::vector<double>{1}));
+  CHECK(at_root(session, "lists") == MetricValue(std::vector<double>{1}));
 }
 
 TEST(a_value_that_does_not_fit_is_counted) {
   TimelineSession session;
   give(metric("m", int64_t{1}));
   session.advance_phase();
-  session.phase = 0; // so that nobody knows what was given
+  session.phase = 0; // what was given is not known then
   session.listen();
   give(metric("m", std::vector<double>{1}));
   CHECK(at_root(session, "m") == MetricValue(int64_t{1}));
   CHECK_EQ(session.lost("metric that does not fit earlier ones of its call path"), 1);
 }
 
-TEST(a_debt_is_paid_where_its_launch_stood) {
+TEST(values_of_a_launch_stand_where_it_stood) {
   TimelineSession session;
   uint64_t id = next_correlation_id();
   {
@@ -99,23 +100,23 @@ TEST(a_debt_is_paid_where_its_launch_stood) {
     Aggregator::instance().launched(id);
   }
   UserMetric both[] = {metric("m", int64_t{4}), metric("n", 0.5)};
-  std::thread([&] { Aggregator::pay(id, both); }).join();
-  std::lock_guard lock(session.aggregator().mutex);
-  session.aggregator().drain();
+  std::thread([&] { give_launch_values(id, both); }).join();
+  Aggregator::Held held;
+  held.drain();
   const CallPathTree &tree = session.tree.tree(0);
   CHECK(tree.metrics().columns()[0].value(1) == MetricValue(int64_t{4}));
   CHECK(tree.metrics().columns()[1].value(1) == MetricValue(0.5));
   CHECK_EQ(tree.nodes()[1].name.text(), "s");
 }
 
-TEST(a_debt_without_a_value_takes_its_launch_back) {
+TEST(a_launch_without_a_value_after_all_is_taken_back) {
   TimelineSession session;
   uint64_t id = next_correlation_id();
   Aggregator::instance().launched(id);
-  Aggregator::pay(id, {});
-  std::lock_guard lock(session.aggregator().mutex);
-  session.aggregator().drain();
-  CHECK_EQ(session.aggregator().epochs.begin()->second.counts.launches, 0);
+  give_launch_values(id, {});
+  Aggregator::Held held;
+  held.drain();
+  CHECK_EQ(held.epochs().counts_of(session.tree).launches, 0);
 }
 
 TEST(slices_consume_a_part_and_no_value_comes_after_its_scope) {
@@ -125,13 +126,14 @@ TEST(slices_consume_a_part_and_no_value_comes_after_its_scope) {
     TimedScope scope("s");
     give(metric("m", i));
   }
-  std::unique_lock lock(session.aggregator().mutex);
-  CHECK(!session.aggregator().drain_slice());
-  uint64_t first = session.aggregator().epochs.begin()->second.counts.metrics;
-  CHECK(first > 0 && first < kScopes);
-  while (!session.aggregator().drain_slice()) {
+  {
+    Aggregator::Held held;
+    CHECK(!held.drain_slice());
+    uint64_t first = held.epochs().counts_of(session.tree).metrics;
+    CHECK(first > 0 && first < kScopes);
+    while (!held.drain_slice()) {
+    }
   }
-  lock.unlock();
   const KeptEvents::Phase &phase = session.events();
   CHECK_EQ(phase.events.size(), kScopes);
   for (int i = 0; i < kScopes; i += 611)
@@ -151,21 +153,21 @@ TEST(a_thread_that_is_faster_than_the_slices_hides_no_other) {
   other.join();
   for (int slice = 0; slice < 4; ++slice) {
     work();
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().drain_slice();
+    Aggregator::Held held;
+    held.drain_slice();
   }
-  std::lock_guard lock(session.aggregator().mutex);
-  CHECK_EQ(session.aggregator().epochs.begin()->second.counts.metrics, 10);
+  Aggregator::Held held;
+  CHECK_EQ(held.epochs().counts_of(session.tree).metrics, 10);
 }
 
 TEST(a_drain_between_slices_consumes_all) {
   TimelineSession session;
   for (int i = 0; i < 5000; ++i)
     TimedScope scope("s");
-  std::lock_guard lock(session.aggregator().mutex);
-  CHECK(!session.aggregator().drain_slice());
+  Aggregator::Held held;
+  CHECK(!held.drain_slice());
   for (int i = 0; i < 1000; ++i)
     TimedScope scope("s");
-  session.aggregator().drain();
-  CHECK_EQ(session.aggregator().epochs.begin()->second.counts.ranges, 6000);
+  held.drain();
+  CHECK_EQ(held.epochs().counts_of(session.tree).ranges, 6000);
 }

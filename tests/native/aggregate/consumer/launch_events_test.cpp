@@ -66,7 +66,7 @@ TEST(a_launch_is_an_event_from_its_call_to_its_return_joined_with_its_kernel) {
   CHECK_EQ(kernel.track, 7);
   CHECK(kernel.device >= 0);
   CHECK(phase.kinds.at(kernel.node) == FrameKind::kKernel);
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
 }
 
 TEST(a_call_that_returns_before_it_is_read_takes_one_record) {
@@ -76,11 +76,11 @@ TEST(a_call_that_returns_before_it_is_read_takes_one_record) {
   sink().returned(ids[0]); // calls nest: only the newest finds its record
   uint64_t records = 0, returns = 0;
   for_each_thread([&](ThreadState &thread) {
-    thread.launches.consume([&](const LaunchRecord &record, auto take_mark) {
-      records += record.kind == LaunchKind::kKernel || record.kind == LaunchKind::kCopy ? 1 : 0;
-      returns += record.kind == LaunchKind::kReturned ? 1 : 0;
-      CHECK_EQ(take_mark() != 0,
-               record.correlation_id == ids[1] && record.kind == LaunchKind::kCopy);
+    thread.launches.consume([&](const LaunchEntry &entry, auto take_mark) {
+      bool is_launch = entry.kind() == LaunchEntryKind::kLaunch;
+      records += is_launch ? 1 : 0;
+      returns += entry.kind() == LaunchEntryKind::kReturn ? 1 : 0;
+      CHECK_EQ(take_mark() != 0, is_launch && entry.launch.correlation_id == ids[1]);
     });
   });
   CHECK_EQ(records, 2);
@@ -96,7 +96,7 @@ TEST(a_kernel_may_come_before_its_launch_returned) {
   const KeptEvents::Phase &phase = session.events();
   CHECK_EQ(described(phase), "kernel k; launch k");
   CHECK(phase.events[1].start_ns < phase.events[1].end_ns);
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
 }
 
 TEST(a_call_that_never_returned_ends_when_it_began) {
@@ -138,10 +138,10 @@ TEST(launches_without_a_record_and_those_of_the_profiler_leave_no_event) {
   run_kernel(own);
   launch(); // its record never comes
   session.events();
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 1);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 1);
   settle_all();
   CHECK_EQ(described(session.events()), "");
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
   CHECK_EQ(session.lost("launch without a kernel record"), 1);
 }
 
@@ -180,9 +180,9 @@ TEST(copies_say_how_many_bytes_and_a_batch_of_them_has_one_call) {
   CHECK_EQ(values_of(phase, 1), "bytes=4096 ");
   CHECK_EQ(phase.events[3].launch, phase.events[4].launch);
   CHECK(phase.events[1].launch != phase.events[3].launch);
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 1); // more may come
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 1); // more may come
   settle_all();
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
 }
 
 TEST(nodes_of_a_graph_are_joined_with_the_launch_of_the_graph) {
@@ -209,7 +209,7 @@ TEST(nodes_of_a_graph_are_joined_with_the_launch_of_the_graph) {
   }
   CHECK(!phase.events[0].is_of_graph);
   CHECK(phase.events[5].launch != phase.events[0].launch);
-  CHECK_EQ(session.aggregator().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
   sink().graphs().retire(number);
 }
 
@@ -244,14 +244,15 @@ TEST(calls_of_epochs_that_are_gone_are_forgotten) {
   for (int i = 0; i < kMany; ++i)
     launch();
   session.events();
-  CHECK_EQ(session.aggregator().event_book.open_calls(), kMany);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), kMany);
   {
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().epochs.clear();
+    Aggregator::Held held;
+    held.epochs().drop(session.tree);
+    held.epochs().trim();
   }
   session.listen();
   for (int i = 0; i < kMany; ++i) // those that are gone are looked for as often as they double
     launch();
   session.events();
-  CHECK_EQ(session.aggregator().event_book.open_calls(), kMany);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), kMany);
 }

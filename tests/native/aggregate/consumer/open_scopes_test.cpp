@@ -45,10 +45,10 @@ TEST(a_scope_that_was_shown_open_is_not_shown_again_when_it_ends) {
   TimelineSession session;
   {
     TimedScope scope("s");
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().drain();
-    session.aggregator().event_book.add_open_scopes(session.member());
-    session.aggregator().event_book.add_open_scopes(session.member());
+    Aggregator::Held held;
+    held.drain();
+    held.events().add_open_scopes(session.member());
+    held.events().add_open_scopes(session.member());
   }
   CHECK_EQ(described(session.events()), "scope s?");
   {
@@ -57,7 +57,7 @@ TEST(a_scope_that_was_shown_open_is_not_shown_again_when_it_ends) {
   CHECK_EQ(described(session.events()), "scope s?; scope s");
 }
 
-TEST(frames_that_are_no_scopes_and_scopes_of_nobody_are_not_shown) {
+TEST(frames_other_than_scopes_and_scopes_that_were_not_recorded_are_not_shown) {
   TimelineSession session;
   OpenRange op = enter_range("aten::add", FrameKind::kOp);
   this_thread().stack.push_noop(hashed("noop"), FrameKind::kScope);
@@ -89,9 +89,9 @@ TEST(stacks_are_read_while_their_threads_work) {
       }
     });
   for (int i = 0; i < 50; ++i) {
-    std::lock_guard lock(session.aggregator().mutex);
-    session.aggregator().drain();
-    session.aggregator().event_book.add_open_scopes(session.member());
+    Aggregator::Held held;
+    held.drain();
+    held.events().add_open_scopes(session.member());
   }
   is_over = true;
   for (std::thread &thread : threads)

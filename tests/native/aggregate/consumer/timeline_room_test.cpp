@@ -15,14 +15,11 @@ constexpr const char *kNoRoom = "scopes inside kernels that the timeline had no 
 /// Two sessions in an epoch, of which the first keeps a timeline. It ends with the test.
 class TwoSessions {
 public:
-  TwoSessions() {
-    std::lock_guard lock(aggregator.mutex);
-    aggregator.epochs[kEpoch].members = {{1, &with, 0}, {2, &without, 0}};
-  }
+  TwoSessions() { epoch = Aggregator::Held().epochs().begin({{&with, 0}, {&without, 0}}); }
   ~TwoSessions() {
-    std::lock_guard lock(aggregator.mutex);
-    aggregator.epochs.erase(kEpoch);
-    aggregator.losses.clear();
+    Aggregator::Held held;
+    held.epochs().drop(with);
+    held.epochs().drop(without);
   }
   /// Hands over one program with so many instances.
   void complete(size_t instances, uint64_t left_out = 0) {
@@ -31,7 +28,7 @@ public:
     TimelineProgram program;
     program.count = static_cast<uint32_t>(instances);
     TimelineRecord record;
-    record.at = {0, 0, kEpoch};
+    record.at = {0, 0, epoch};
     record.kernel = "add";
     record.scopes = scopes;
     record.instances = all;
@@ -39,12 +36,12 @@ public:
     record.left_out = left_out;
     aggregator.complete(record);
   }
-  bool has_room() { return aggregator.has_timeline_room({0, 0, kEpoch}); }
+  bool has_room() { return aggregator.has_timeline_room({0, 0, epoch}); }
 
-  static constexpr EpochId kEpoch = 7;
   static constexpr size_t kTooMany = ScopeTimeline::kMaxBytes / sizeof(TimelineScope) + 1;
 
   Aggregator &aggregator = Aggregator::instance();
+  EpochId epoch = 0;
   SessionTree with{ContextSource::kShadow, 1, false, true};
   SessionTree without{ContextSource::kShadow, 1, false};
 };
@@ -59,16 +56,13 @@ TEST(a_timeline_has_room_until_a_launch_does_not_fit) {
   sessions.complete(TwoSessions::kTooMany);
 
   CHECK(!sessions.has_room());
-  CHECK_EQ(sessions.aggregator.losses[1][kNoRoom], TwoSessions::kTooMany);
+  CHECK_EQ(sessions.with.losses().at(kNoRoom), TwoSessions::kTooMany);
 }
 
-TEST(nobody_has_room_where_no_session_keeps_a_timeline) {
+TEST(there_is_no_room_where_no_session_keeps_a_timeline) {
   TwoSessions sessions;
-  CHECK(!sessions.aggregator.has_timeline_room({0, 0, TwoSessions::kEpoch + 1}));
-  {
-    std::lock_guard lock(sessions.aggregator.mutex);
-    sessions.aggregator.epochs[TwoSessions::kEpoch].members = {{2, &sessions.without, 0}};
-  }
+  CHECK(!sessions.aggregator.has_timeline_room({0, 0, sessions.epoch + 1}));
+  Aggregator::Held().epochs().drop(sessions.with);
   CHECK(!sessions.has_room());
 }
 
@@ -76,7 +70,7 @@ TEST(instances_that_were_not_decoded_are_lost_to_those_who_keep_timelines) {
   TwoSessions sessions;
   sessions.complete(0, 8);
 
-  CHECK_EQ(sessions.aggregator.losses[1][kNoRoom], 8);
-  CHECK_EQ(sessions.aggregator.losses.count(2), 0);
+  CHECK_EQ(sessions.with.losses().at(kNoRoom), 8);
+  CHECK(sessions.without.losses().empty());
   CHECK_EQ(sessions.with.timeline(0).launches().size(), 0);
 }

@@ -69,52 +69,51 @@ public:
     listen();
   }
   ~TimelineSession() {
-    std::lock_guard lock(aggregator().mutex);
+    Aggregator::Held held;
     publish_situation({});
-    aggregator().drain();
-    aggregator().epochs.clear();
-    aggregator().losses.clear();
-    aggregator().launches.forget_except({});
-    aggregator().event_book.trim();
+    held.drain();
+    held.epochs().drop(tree);
+    held.trim();
+    held.events().trim();
   }
   TimelineSession(const TimelineSession &) = delete;
   TimelineSession &operator=(const TimelineSession &) = delete;
 
-  static Aggregator &aggregator() { return Aggregator::instance(); }
-  EpochMember member() { return {kNumber, &tree, phase}; }
+  EpochMember member() { return {&tree, phase}; }
 
   void listen() {
-    std::lock_guard lock(aggregator().mutex);
-    open_epoch(true);
+    Aggregator::Held held;
+    open_epoch(held, true);
   }
   void pause() {
-    std::lock_guard lock(aggregator().mutex);
-    open_epoch(false);
+    Aggregator::Held held;
+    open_epoch(held, false);
   }
   void advance_phase() {
-    std::lock_guard lock(aggregator().mutex);
+    Aggregator::Held held;
     ++phase;
-    open_epoch(true);
+    open_epoch(held, true);
   }
   /// Hands over what there is and returns that of a phase.
   KeptEvents::Phase &events(uint32_t number = 0) {
-    std::lock_guard lock(aggregator().mutex);
-    aggregator().drain();
-    aggregator().event_book.push(member());
+    Aggregator::Held held;
+    held.drain();
+    held.events().push(member());
     return kept->phases[number];
   }
   /// Ceases to listen, with the scopes that are open, and ends the phase.
   KeptEvents::Phase &end() {
-    std::lock_guard lock(aggregator().mutex);
-    open_epoch(false);
-    aggregator().drain();
-    aggregator().event_book.add_open_scopes(member());
-    aggregator().event_book.end_phase(member());
+    Aggregator::Held held;
+    open_epoch(held, false);
+    held.drain();
+    held.events().add_open_scopes(member());
+    held.events().end_phase(member());
     return kept->phases[phase];
   }
   uint64_t lost(const char *reason = EventBook::kNoRoom) {
-    std::lock_guard lock(aggregator().mutex);
-    return aggregator().losses[kNumber][reason];
+    Aggregator::Held held;
+    auto found = tree.losses().find(reason);
+    return found == tree.losses().end() ? 0 : found->second;
   }
 
   uint32_t phase = 0;
@@ -122,21 +121,17 @@ public:
   SessionTree tree;
 
 private:
-  static constexpr int kNumber = 7;
   static uint32_t &births() {
     static uint32_t newest = 0;
     return newest;
   }
-  void open_epoch(bool listens) {
-    static EpochId newest = 0;
+  void open_epoch(Aggregator::Held &held, bool listens) {
     Situation next;
-    next.epoch = ++newest;
     next.birth = births();
     next.active = listens;
     next.wants_times = listens && tree.wants_times();
     next.wants_timeline = listens && tree.events();
-    if (listens)
-      aggregator().epochs[newest].members.push_back(member());
+    next.epoch = listens ? held.epochs().begin({member()}) : held.epochs().newest_id();
     publish_situation(next);
   }
 };

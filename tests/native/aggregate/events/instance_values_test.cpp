@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "aggregate/consumer/given_values.h"
 #include "aggregate/consumer/timeline_session.h"
 #include "check.h"
 #include "support/tick_clock.h"
@@ -20,7 +21,7 @@ UserMetric metric(const char *name, MetricValue value,
 
 /// The calling thread adds a value, where it stands if nothing else is said.
 void add(const UserMetric &value, const Capture &at = capture_current()) {
-  Aggregator::give(at, {&value, 1}, true);
+  give_values(at, {&value, 1}, true);
 }
 
 /// A launch inside the frame that a launch hook puts around it.

@@ -128,10 +128,11 @@ TEST(scopes_of_a_phase_that_was_cleared_are_forgotten) {
   uint64_t id = launch();
   complete_scopes(id, 7000);
   {
-    std::lock_guard lock(session.aggregator().mutex);
+    Aggregator::Held held;
     session.tree.drop_phase(0);
-    session.aggregator().epochs.clear();
-    session.aggregator().event_book.trim();
+    held.epochs().drop(session.tree);
+    held.epochs().trim();
+    held.events().trim();
   }
   run_kernel(id);
   session.listen();
@@ -155,7 +156,7 @@ TEST(scopes_that_wait_take_a_bounded_part_of_memory) {
   CHECK_EQ(shown_behind_ns(*phase.kernel_scopes[5]), 6000);
 }
 
-TEST(a_thread_tells_of_its_own_newest_kernel_once) {
+TEST(a_thread_names_its_own_newest_kernel_once) {
   TimelineSession session;
   uint64_t id = launch(false);
   sink().launched_own(next_correlation_id(), LaunchKind::kKernel); // the profiler's

@@ -38,7 +38,9 @@ struct Range {
 // The ranges that this thread recorded since the last call.
 std::vector<Range> ranges() {
   std::vector<Range> found;
-  this_thread().host.consume([&](const HostRecord &noted) {
+  this_thread().host.consume([&](const HostEntry &noted) {
+    if (noted.kind() != HostEntryKind::kRange)
+      return;
     const RangeRecord &record = noted.range;
     if (record.kind != RangeKind::kOp && record.kind != RangeKind::kKernel)
       return; // scopes that were seen

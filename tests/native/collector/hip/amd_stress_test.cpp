@@ -73,5 +73,5 @@ TEST(sessions_start_and_stop_while_threads_launch) {
   is_over = true;
   for (std::thread &thread : threads)
     thread.join();
-  CHECK_EQ(Aggregator::instance().launches.size(), 0);
+  CHECK_EQ(Aggregator::Held().launches().size(), 0);
 }

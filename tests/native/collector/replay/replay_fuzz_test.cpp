@@ -71,16 +71,16 @@ void damage(std::string &bytes, Random &random) {
 bool replay(const std::string &path, bool manual) {
   try {
     ReplayCollector collector(Aggregator::instance(), path, manual);
-    int id = sessions().add("replay", ContextSource::kShadow, false);
-    sessions().activate(id);
+    std::shared_ptr<Session> session = sessions().add(ContextSource::kShadow, false);
+    session->activate();
     collector.start();
     if (manual)
       collector.launch(1000);
     collector.stop();
     for (FileFormat format : {FileFormat::kProton, FileFormat::kHatchet,
                               FileFormat::kHatchetCompact, FileFormat::kHatchetMsgpack})
-      CHECK(!sessions().encode(id, 0, format).empty());
-    sessions().remove(id);
+      CHECK(!session->encode(0, format).empty());
+    session->remove();
     return true;
   } catch (const Error &error) {
     CHECK(error.code() == ErrorCode::kFormat);
@@ -138,13 +138,13 @@ TEST(more_scopes_than_a_stack_holds_are_an_error_that_leaves_none_open) {
   enter.name = 0;
   recording.events.assign(1'100'000, enter);
   std::ofstream(folder.file("r"), std::ios::binary) << encode_recording(recording);
-  int id = sessions().add("replay", ContextSource::kShadow, false);
-  sessions().activate(id);
+  std::shared_ptr<Session> session = sessions().add(ContextSource::kShadow, false);
+  session->activate();
   ReplayCollector collector(Aggregator::instance(), folder.file("r"), false);
   collector.start();
   CHECK_THROWS(collector.flush(), Error);
   CHECK_EQ(this_thread().stack.depth(), 0);
-  sessions().remove(id);
+  session->remove();
 }
 #endif
 

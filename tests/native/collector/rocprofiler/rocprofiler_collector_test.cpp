@@ -11,7 +11,6 @@
 #include "driver/hip/hip_abi.h"
 #include "driver/own_work.h"
 #include "driver/rocprofiler/rocprofiler_hip_calls.h"
-#include "driver/rocprofiler/rocprofiler_hip_thread_calls.h"
 
 using namespace proton;
 

@@ -131,7 +131,7 @@ def test_ten_thousand_frames(session: PythonSession) -> None:
 
     assert native.live_context_count() > before + 10_000
     registry = pytest.importorskip("proton_bench.formats.registry")
-    profile = registry.decode_profile(native.encode_phase(session.number, 0, "proton"), "x")
+    profile = registry.decode_profile(session.core.encode(0, "proton"), "x")
     row = next(row for row in range(len(profile)) if profile.name(row) == name)
     assert tuple(profile.path(row))[-len(session.expected[name]) - 1 : -1] == session.expected[name]
 
@@ -145,14 +145,14 @@ def test_launches_without_the_gil(session: PythonSession, without_gil: ctypes.CD
 
 
 def test_a_pending_exception_is_kept(session: PythonSession, with_gil: ctypes.PyDLL) -> None:
-    before = native.session_counts(session.number)["launches"]
+    before = session.core.counts()["launches"]
 
     for _ in range(2):
         with pytest.raises(KeyError, match="of the target"):
             with_gil.launch_with_an_error_pending()
 
     native.drain()
-    assert native.session_counts(session.number)["launches"] == before + 2
+    assert session.core.counts()["launches"] == before + 2
 
 
 def test_a_thread_without_python_launches_at_the_root(
@@ -223,7 +223,8 @@ class Late:
 def launch():
     native.emit_launch()
 
-native.activate_session(native.add_session("late", "python", False))
+session = native.Session("python", False)
+session.activate()
 launch()
 late = Late(native.emit_launch)
 late.itself = late  # lives until the interpreter ends

@@ -63,10 +63,10 @@ TEST(a_log_says_which_thread_wrote_what_follows) {
   std::thread(launch).join();
   std::vector<uint64_t> read;
   for_each_thread([&](ThreadState &state) {
-    state.launches.consume([&](const LaunchRecord &record) {
-      if (record.kind == LaunchKind::kThread)
-        state.launching = static_cast<uint32_t>(record.correlation_id);
-      else if (record.correlation_id == 1'000'000 + state.launching)
+    state.launches.consume([&](const LaunchEntry &entry) {
+      if (entry.kind() == LaunchEntryKind::kThread)
+        state.launching = entry.thread.number;
+      else if (entry.launch.correlation_id == 1'000'000 + state.launching)
         read.push_back(state.launching);
     });
   });
@@ -104,8 +104,10 @@ TEST(records_of_an_ended_thread_are_still_there) {
   }).join();
   std::set<uint64_t> seen;
   for_each_thread([&](ThreadState &thread) {
-    thread.launches.consume(
-        [&](const LaunchRecord &record) { seen.insert(record.correlation_id); });
+    thread.launches.consume([&](const LaunchEntry &entry) {
+      if (entry.kind() == LaunchEntryKind::kLaunch)
+        seen.insert(entry.launch.correlation_id);
+    });
   });
   CHECK(seen.contains(77));
 }

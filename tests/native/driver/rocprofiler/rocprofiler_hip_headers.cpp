@@ -1,4 +1,4 @@
-// rocprofiler_hip_calls.h and rocprofiler_hip_thread_calls.h say what AMD's headers say.
+// rocprofiler_hip_calls.h says what AMD's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
@@ -7,88 +7,19 @@
 #include <rocprofiler-sdk/callback_tracing.h>
 #include <rocprofiler-sdk/hip/runtime_api_id.h>
 
-#include "driver/rocprofiler/rocprofiler_hip_thread_calls.h"
 #include "driver/vendor_checks.h"
 
-#define CALL(ours, theirs) SAME(ours, ROCPROFILER_HIP_RUNTIME_API_ID_##theirs)
+#define CALL(name, ...) SAME(kHip##name, ROCPROFILER_HIP_RUNTIME_API_ID_hip##name);
+#define THREAD_CALL(name, ...)                                                                     \
+  SAME(kHip##name##Spt, ROCPROFILER_HIP_RUNTIME_API_ID_hip##name##_spt);
 #define PARAM(type, field, call, vendor_field)                                                     \
   SAME(offsetof(type, field), offsetof(rocprofiler_hip_api_args_t, call.vendor_field))
 
 using namespace proton::rocprofiler;
 
-CALL(kHipExtLaunchKernel, hipExtLaunchKernel);
-CALL(kHipExtLaunchMultiKernelMultiDevice, hipExtLaunchMultiKernelMultiDevice);
-CALL(kHipGraphAddChildGraphNode, hipGraphAddChildGraphNode);
-CALL(kHipGraphAddKernelNode, hipGraphAddKernelNode);
-CALL(kHipGraphClone, hipGraphClone);
-CALL(kHipGraphDestroy, hipGraphDestroy);
-CALL(kHipGraphExecDestroy, hipGraphExecDestroy);
-CALL(kHipGraphExecKernelNodeSetParams, hipGraphExecKernelNodeSetParams);
-CALL(kHipGraphExecUpdate, hipGraphExecUpdate);
-CALL(kHipGraphInstantiate, hipGraphInstantiate);
-CALL(kHipGraphInstantiateWithFlags, hipGraphInstantiateWithFlags);
-CALL(kHipGraphLaunch, hipGraphLaunch);
-CALL(kHipLaunchByPtr, hipLaunchByPtr);
-CALL(kHipLaunchCooperativeKernel, hipLaunchCooperativeKernel);
-CALL(kHipLaunchCooperativeKernelMultiDevice, hipLaunchCooperativeKernelMultiDevice);
-CALL(kHipLaunchKernel, hipLaunchKernel);
-CALL(kHipMemcpy, hipMemcpy);
-CALL(kHipMemcpy2D, hipMemcpy2D);
-CALL(kHipMemcpy2DAsync, hipMemcpy2DAsync);
-CALL(kHipMemcpy3D, hipMemcpy3D);
-CALL(kHipMemcpy3DAsync, hipMemcpy3DAsync);
-CALL(kHipMemcpyAsync, hipMemcpyAsync);
-CALL(kHipMemcpyDtoD, hipMemcpyDtoD);
-CALL(kHipMemcpyDtoDAsync, hipMemcpyDtoDAsync);
-CALL(kHipMemcpyDtoH, hipMemcpyDtoH);
-CALL(kHipMemcpyDtoHAsync, hipMemcpyDtoHAsync);
-CALL(kHipMemcpyHtoD, hipMemcpyHtoD);
-CALL(kHipMemcpyHtoDAsync, hipMemcpyHtoDAsync);
-CALL(kHipMemcpyParam2D, hipMemcpyParam2D);
-CALL(kHipMemcpyParam2DAsync, hipMemcpyParam2DAsync);
-CALL(kHipMemcpyPeer, hipMemcpyPeer);
-CALL(kHipMemcpyPeerAsync, hipMemcpyPeerAsync);
-CALL(kHipMemcpyWithStream, hipMemcpyWithStream);
-CALL(kHipMemset, hipMemset);
-CALL(kHipMemset2D, hipMemset2D);
-CALL(kHipMemset2DAsync, hipMemset2DAsync);
-CALL(kHipMemset3D, hipMemset3D);
-CALL(kHipMemset3DAsync, hipMemset3DAsync);
-CALL(kHipMemsetAsync, hipMemsetAsync);
-CALL(kHipMemsetD16, hipMemsetD16);
-CALL(kHipMemsetD16Async, hipMemsetD16Async);
-CALL(kHipMemsetD32, hipMemsetD32);
-CALL(kHipMemsetD32Async, hipMemsetD32Async);
-CALL(kHipMemsetD8, hipMemsetD8);
-CALL(kHipMemsetD8Async, hipMemsetD8Async);
-CALL(kHipModuleLaunchCooperativeKernel, hipModuleLaunchCooperativeKernel);
-CALL(kHipModuleLaunchCooperativeKernelMultiDevice, hipModuleLaunchCooperativeKernelMultiDevice);
-CALL(kHipModuleLaunchKernel, hipModuleLaunchKernel);
-CALL(kHipStreamBeginCapture, hipStreamBeginCapture);
-CALL(kHipStreamEndCapture, hipStreamEndCapture);
-CALL(kHipExtModuleLaunchKernel, hipExtModuleLaunchKernel);
-CALL(kHipHccModuleLaunchKernel, hipHccModuleLaunchKernel);
-CALL(kHipGraphInstantiateWithParams, hipGraphInstantiateWithParams);
-CALL(kHipStreamBeginCaptureToGraph, hipStreamBeginCaptureToGraph);
-CALL(kHipLaunchKernelExC, hipLaunchKernelExC);
-CALL(kHipDrvLaunchKernelEx, hipDrvLaunchKernelEx);
-CALL(kHipMemcpySpt, hipMemcpy_spt);
-CALL(kHipMemcpy2DSpt, hipMemcpy2D_spt);
-CALL(kHipMemcpy3DSpt, hipMemcpy3D_spt);
-CALL(kHipMemsetSpt, hipMemset_spt);
-CALL(kHipMemsetAsyncSpt, hipMemsetAsync_spt);
-CALL(kHipMemset2DSpt, hipMemset2D_spt);
-CALL(kHipMemset2DAsyncSpt, hipMemset2DAsync_spt);
-CALL(kHipMemset3DAsyncSpt, hipMemset3DAsync_spt);
-CALL(kHipMemset3DSpt, hipMemset3D_spt);
-CALL(kHipMemcpyAsyncSpt, hipMemcpyAsync_spt);
-CALL(kHipMemcpy3DAsyncSpt, hipMemcpy3DAsync_spt);
-CALL(kHipMemcpy2DAsyncSpt, hipMemcpy2DAsync_spt);
-CALL(kHipLaunchCooperativeKernelSpt, hipLaunchCooperativeKernel_spt);
-CALL(kHipLaunchKernelSpt, hipLaunchKernel_spt);
-CALL(kHipGraphLaunchSpt, hipGraphLaunch_spt);
-CALL(kHipStreamBeginCaptureSpt, hipStreamBeginCapture_spt);
-CALL(kHipStreamEndCaptureSpt, hipStreamEndCapture_spt);
+PROTON_HIP_CALLS(CALL)
+PROTON_HIP_SDK_CALLS(CALL)
+PROTON_HIP_THREAD_CALLS(THREAD_CALL)
 
 AT(kHipParameters, rocprofiler_callback_tracing_hip_api_data_t, args);
 SAME(kHipParametersBytes, sizeof(rocprofiler_hip_api_args_t));
@@ -135,9 +66,6 @@ PARAM(ExtModuleLaunchParams, block, hipHccModuleLaunchKernel, localWorkSizeX);
 PARAM(ExtModuleLaunchParams, stream, hipHccModuleLaunchKernel, stream);
 PARAM(LaunchKernelExParams, config, hipLaunchKernelExC, config);
 PARAM(DrvLaunchKernelExParams, config, hipDrvLaunchKernelEx, config);
-PARAM(MultiLaunchParams, launches, hipLaunchCooperativeKernelMultiDevice, launchParamsList);
-PARAM(MultiLaunchParams, launches, hipExtLaunchMultiKernelMultiDevice, launchParamsList);
-PARAM(MultiLaunchParams, launches, hipModuleLaunchCooperativeKernelMultiDevice, launchParamsList);
 PARAM(GraphLaunchParams, graph_exec, hipGraphLaunch, graphExec);
 PARAM(GraphLaunchParams, stream, hipGraphLaunch, stream);
 PARAM(StreamBeginCaptureParams, stream, hipStreamBeginCapture, stream);
@@ -164,9 +92,6 @@ PARAM(GraphAddChildNodeParams, child, hipGraphAddChildGraphNode, childGraph);
 PARAM(GraphAddKernelNodeParams, node, hipGraphAddKernelNode, pGraphNode);
 PARAM(GraphAddKernelNodeParams, graph, hipGraphAddKernelNode, graph);
 PARAM(GraphAddKernelNodeParams, parameters, hipGraphAddKernelNode, pNodeParams);
-PARAM(GraphExecKernelNodeSetParamsParams, graph_exec, hipGraphExecKernelNodeSetParams, hGraphExec);
-PARAM(GraphExecKernelNodeSetParamsParams, node, hipGraphExecKernelNodeSetParams, node);
-PARAM(GraphExecKernelNodeSetParamsParams, parameters, hipGraphExecKernelNodeSetParams, pNodeParams);
 PARAM(CopyAsyncParams, bytes, hipMemcpyAsync, sizeBytes);
 PARAM(CopyAsyncParams, kind, hipMemcpyAsync, kind);
 PARAM(CopyAsyncParams, stream, hipMemcpyAsync, stream);

@@ -12,7 +12,7 @@
 
 #include "driver/vendor_checks.h"
 
-#define CALL(name) SAME(kH##name, HIP_API_ID_h##name)
+#define CALL(name, ...) SAME(kHip##name, HIP_API_ID_hip##name);
 #define PARAM(type, field, call, vendor_field)                                                     \
   SAME(offsetof(type, field) + kHipParameters, offsetof(hip_api_data_t, args.call.vendor_field))
 
@@ -75,60 +75,7 @@ START(HipApiData, correlation, hip_api_data_t, correlation_id);
 START(HipApiData, phase, hip_api_data_t, phase);
 AT(kHipParameters, hip_api_data_t, args);
 
-CALL(ipExtLaunchKernel);
-CALL(ipExtLaunchMultiKernelMultiDevice);
-CALL(ipExtModuleLaunchKernel);
-CALL(ipHccModuleLaunchKernel);
-CALL(ipLaunchByPtr);
-CALL(ipLaunchCooperativeKernel);
-CALL(ipLaunchCooperativeKernelMultiDevice);
-CALL(ipLaunchKernel);
-CALL(ipMemcpy);
-CALL(ipMemcpy2D);
-CALL(ipMemcpy2DAsync);
-CALL(ipMemcpy3D);
-CALL(ipMemcpy3DAsync);
-CALL(ipMemcpyAsync);
-CALL(ipMemcpyDtoD);
-CALL(ipMemcpyDtoDAsync);
-CALL(ipMemcpyDtoH);
-CALL(ipMemcpyDtoHAsync);
-CALL(ipMemcpyHtoD);
-CALL(ipMemcpyHtoDAsync);
-CALL(ipMemcpyPeer);
-CALL(ipMemcpyPeerAsync);
-CALL(ipMemcpyWithStream);
-CALL(ipMemset);
-CALL(ipMemset2D);
-CALL(ipMemset2DAsync);
-CALL(ipMemset3D);
-CALL(ipMemset3DAsync);
-CALL(ipMemsetAsync);
-CALL(ipMemsetD16);
-CALL(ipMemsetD16Async);
-CALL(ipMemsetD32);
-CALL(ipMemsetD32Async);
-CALL(ipMemsetD8);
-CALL(ipMemsetD8Async);
-CALL(ipModuleLaunchKernel);
-CALL(ipGraphAddKernelNode);
-CALL(ipGraphDestroy);
-CALL(ipGraphExecDestroy);
-CALL(ipGraphInstantiate);
-CALL(ipGraphLaunch);
-CALL(ipStreamBeginCapture);
-CALL(ipStreamEndCapture);
-CALL(ipGraphExecKernelNodeSetParams);
-CALL(ipGraphAddChildGraphNode);
-CALL(ipGraphClone);
-CALL(ipGraphExecUpdate);
-CALL(ipGraphInstantiateWithFlags);
-CALL(ipModuleLaunchCooperativeKernel);
-CALL(ipModuleLaunchCooperativeKernelMultiDevice);
-CALL(ipGraphInstantiateWithParams);
-CALL(ipStreamBeginCaptureToGraph);
-CALL(ipLaunchKernelExC);
-CALL(ipDrvLaunchKernelEx);
+PROTON_HIP_CALLS(CALL)
 
 PARAM(LaunchKernelParams, host_function, hipLaunchKernel, function_address);
 PARAM(LaunchKernelParams, grid, hipLaunchKernel, numBlocks);
@@ -164,11 +111,8 @@ PARAM(ExtModuleLaunchParams, function, hipHccModuleLaunchKernel, f);
 PARAM(ExtModuleLaunchParams, work_items, hipHccModuleLaunchKernel, globalWorkSizeX);
 PARAM(ExtModuleLaunchParams, block, hipHccModuleLaunchKernel, blockDimX);
 PARAM(ExtModuleLaunchParams, stream, hipHccModuleLaunchKernel, hStream);
-PARAM(LaunchExParams, config, hipLaunchKernelExC, config);
-PARAM(LaunchExParams, config, hipDrvLaunchKernelEx, config);
-PARAM(MultiLaunchParams, launches, hipLaunchCooperativeKernelMultiDevice, launchParamsList);
-PARAM(MultiLaunchParams, launches, hipExtLaunchMultiKernelMultiDevice, launchParamsList);
-PARAM(MultiLaunchParams, launches, hipModuleLaunchCooperativeKernelMultiDevice, launchParamsList);
+PARAM(LaunchKernelExParams, config, hipLaunchKernelExC, config);
+PARAM(DrvLaunchKernelExParams, config, hipDrvLaunchKernelEx, config);
 PARAM(GraphLaunchParams, graph_exec, hipGraphLaunch, graphExec);
 PARAM(GraphLaunchParams, stream, hipGraphLaunch, stream);
 PARAM(StreamBeginCaptureParams, stream, hipStreamBeginCapture, stream);
@@ -195,9 +139,6 @@ PARAM(GraphAddChildNodeParams, child, hipGraphAddChildGraphNode, childGraph);
 PARAM(GraphAddKernelNodeParams, node, hipGraphAddKernelNode, pGraphNode);
 PARAM(GraphAddKernelNodeParams, graph, hipGraphAddKernelNode, graph);
 PARAM(GraphAddKernelNodeParams, parameters, hipGraphAddKernelNode, pNodeParams);
-PARAM(GraphExecKernelNodeSetParamsParams, graph_exec, hipGraphExecKernelNodeSetParams, hGraphExec);
-PARAM(GraphExecKernelNodeSetParamsParams, node, hipGraphExecKernelNodeSetParams, node);
-PARAM(GraphExecKernelNodeSetParamsParams, parameters, hipGraphExecKernelNodeSetParams, pNodeParams);
 PARAM(CopyAsyncParams, bytes, hipMemcpyAsync, sizeBytes);
 PARAM(CopyAsyncParams, kind, hipMemcpyAsync, kind);
 PARAM(CopyAsyncParams, stream, hipMemcpyAsync, stream);

@@ -12,20 +12,24 @@ from proton_bench.recording.session.watch import library_asks, release_outputs, 
 
 native = pytest.importorskip("proton_bench._native")
 
-NEVER = 10_000  # no session has this number
-
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> Iterator[SimpleNamespace]:
     plan = SimpleNamespace(
-        data="tree", trace_formats=(), writable_traces=(), is_written_meanwhile=False
+        path=str(tmp_path / "x"),
+        data="tree",
+        trace_formats=(),
+        writable_traces=(),
+        is_written_meanwhile=False,
     )
-    yield SimpleNamespace(id=NEVER, path=str(tmp_path / "x"), plan=plan)
-    release_outputs(NEVER)
+    core = native.Session("shadow", False)
+    yield SimpleNamespace(core=core, plan=plan)
+    release_outputs(core)
+    core.remove()
 
 
 def watch(outputs: SimpleNamespace) -> None:
-    watch_outputs(outputs, ("proton", "json"), ends_by_signal=True)
+    watch_outputs(outputs.core, outputs.plan, ("proton", "json"), ends_by_signal=True)
 
 
 def test_the_watch_lasts_as_long_as_there_is_something_to_write(outputs: SimpleNamespace) -> None:
@@ -36,14 +40,14 @@ def test_the_watch_lasts_as_long_as_there_is_something_to_write(outputs: SimpleN
 
     assert native.is_watching()
     assert signal.signal is not plain
-    release_outputs(outputs.id)
+    release_outputs(outputs.core)
     assert not native.is_watching()
     assert signal.signal is plain
 
 
 def test_a_format_that_the_end_cannot_write_is_refused(outputs: SimpleNamespace) -> None:
     with pytest.raises(UsageError, match="perfetto needs a timeline"):
-        watch_outputs(outputs, ("perfetto",), ends_by_signal=True)
+        watch_outputs(outputs.core, outputs.plan, ("perfetto",), ends_by_signal=True)
 
     assert not native.is_watching()
 

@@ -28,7 +28,7 @@ uint32_t GraphTable::Making::end_node(uint32_t graph) {
       return child;
     }
   }
-  return 0; // begun before the collector started
+  return 0; // begun before a session listened
 }
 
 void GraphTable::start(bool whole_graphs) {
@@ -80,7 +80,7 @@ void GraphTable::release(const Graph &graph) {
 void GraphTable::graph_created(uint32_t graph) {
   Lock lock(mutex_);
   graphs_.try_emplace(graph);
-  making().is_executable = false; // a failed one is not reported
+  making().is_executable = false; // the failure of one is not reported
   making().add({graph, false});
 }
 
@@ -320,7 +320,7 @@ void GraphTable::capture_begun(CaptureStack &stack, const void *stream, uint32_t
   Lock lock(mutex_);
   if (starting_ != 0) {
     --starting_;
-  } else { // the entry of the call was not seen
+  } else { // no session listened at the entry of the call
     proton::capture_found();
     ++counted_;
   }
@@ -394,6 +394,62 @@ void CaptureStack::add_metrics(uint32_t metrics) noexcept {
   } catch (...) { // no memory: the values are not added
   }
   table_->sink_.give_back({&metrics, 1});
+}
+
+// Graphs that the vendor's library copies in one step, without ids of their nodes.
+
+void GraphTable::node_captured(uint32_t graph, bool is_kernel, uint64_t key, CaptureId at) {
+  Lock lock(mutex_);
+  Graph &in = graphs_[graph];
+  Node node;
+  node.id = uint64_t{graph} << 32 | in.next_node++;
+  node.is_kernel = is_kernel;
+  node.at = at;
+  node.key = key;
+  in.nodes.push_back(node);
+}
+
+void GraphTable::graph_copied(uint32_t graph, uint32_t from) {
+  Lock lock(mutex_);
+  Graph &to = graphs_[graph];
+  auto source = graphs_.find(from);
+  if (source == graphs_.end()) {
+    to.has_others = true;
+    return;
+  }
+  copy_leaves(source->second, to, graph);
+  to.has_others |= source->second.has_others;
+  take_metrics(to, from);
+}
+
+void GraphTable::executable_made(uint32_t original, uint32_t executable, bool knows_all) {
+  {
+    Lock lock(mutex_);
+    if (!graphs_.contains(original))
+      return; // made before a session listened: its first launch says so
+  }
+  graph_copied(executable, original);
+  Lock lock(mutex_);
+  graphs_[executable].has_others |= !knows_all;
+  define(executable);
+}
+
+std::vector<NodeKey> GraphTable::kernel_keys(uint32_t executable) {
+  Lock lock(mutex_);
+  std::vector<NodeKey> keys;
+  auto found = graphs_.find(executable);
+  if (found == graphs_.end())
+    return keys;
+  for (const Node &node : found->second.nodes)
+    if (node.is_kernel)
+      keys.push_back({node.id, node.key});
+  return keys;
+}
+
+size_t GraphTable::node_count(uint32_t graph) {
+  Lock lock(mutex_);
+  auto found = graphs_.find(graph);
+  return found == graphs_.end() ? 0 : found->second.nodes.size();
 }
 
 } // namespace proton

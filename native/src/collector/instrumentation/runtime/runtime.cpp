@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <new>
 #include <utility>
 
 #include "context/thread/current.h"
@@ -17,6 +18,9 @@ constexpr const char *kFailedHarvest = "launch whose totals the device did not g
 
 std::atomic<uint64_t> g_serial{0};
 std::atomic<bool> g_is_forked{false};
+
+constexpr const char *kUnknownFunction = "launch of a kernel that nobody described";
+constexpr size_t kMostEarly = 256;
 
 } // namespace
 
@@ -396,6 +400,70 @@ InstrumentationFacts InstrumentationRuntime::facts() const {
     facts.graph_bytes += context->graph_bytes();
   }
   return facts;
+}
+
+// Launches that end before their function is known, because another thread is still loading it.
+
+/// Triton gives a function to every thread before it tells that the function was loaded. [lock
+/// held]
+void InstrumentationRuntime::keep_early(uint64_t function, const void *stream,
+                                        const Capture &at) noexcept {
+  OpenLaunches &open = OpenLaunches::of_thread();
+  OpenLaunch launch = open.newest();
+  if (launch.owner != serial_ || launch.stream != stream)
+    return;
+  open.drop_newest();
+  launch.correlation_id = copies_ ? sink_.scoped() : 0;
+  try {
+    if (launch.capture_id != 0 || early_.size() == kMostEarly)
+      throw std::bad_alloc(); // what is captured must follow its launch at once
+    early_.push_back({function, launch, at});
+  } catch (const std::bad_alloc &) {
+    abandon(launch);
+    lose(kUnknownFunction, 1);
+  }
+}
+
+/// Ends the launches of a function that is known now. [lock held]
+void InstrumentationRuntime::finish_early(uint64_t function, const Kernel &kernel) noexcept {
+  std::erase_if(early_, [&](const EarlyLaunch &early) {
+    if (early.function != function)
+      return false;
+    CurrentContext current(work_->functions(), early.launch.pool->context().context());
+    if (kernel && early.launch.bytes % kernel->scratch_bytes == 0)
+      end(early.launch, kernel, early.at);
+    else
+      abandon(early.launch);
+    return true;
+  });
+}
+
+/// [lock held]
+void InstrumentationRuntime::abandon_early() noexcept {
+  for (const EarlyLaunch &early : early_) {
+    abandon(early.launch);
+    lose(kUnknownFunction, 1);
+  }
+  early_.clear();
+}
+
+// What a launch recorded, for a program that reads it itself.
+
+std::optional<std::vector<std::byte>> InstrumentationRuntime::read_open(void *stream) {
+  OpenLaunches &open = OpenLaunches::of_thread();
+  if (open.size() == 0 || open.newest().owner != serial_ || open.newest().stream != stream ||
+      open.newest().capture_id != 0)
+    return std::nullopt;
+  // The buffer belongs to this thread's launch until that ends.
+  const OpenLaunch &launch = open.newest();
+  const CudaWorkFunctions &functions = work_->functions();
+  std::vector<std::byte> bytes(launch.bytes);
+  work_->check(
+      functions.memcpy_dtoh_async(bytes.data(), launch.buffer->address, launch.bytes, stream),
+      "cuMemcpyDtoHAsync", "reading what a launch recorded");
+  work_->check(functions.stream_synchronize(stream), "cuStreamSynchronize",
+               "reading what a launch recorded");
+  return bytes;
 }
 
 } // namespace proton

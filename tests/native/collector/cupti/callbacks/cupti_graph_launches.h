@@ -9,7 +9,7 @@
 
 namespace proton {
 
-inline GraphBook &book() { return Aggregator::instance().graph_book; }
+inline GraphBook &book() { return Aggregator::Held().graphs(); }
 
 inline void capture(const char *scope, std::initializer_list<const char *> kernels) {
   ScopeGuard guard(scope);

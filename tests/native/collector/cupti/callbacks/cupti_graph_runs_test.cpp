@@ -45,10 +45,10 @@ TEST(a_flush_does_not_end_a_capture_that_was_open_over_a_pause) {
   NothingIsLeft after;
   CuptiSession session;
   fake_cupti_capture_begin(7);
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   session.collector.stop();
   session.collector.start();
-  session.sessions().activate(session.id);
+  session.core->activate();
   fake_cupti_launch("aside", 8);
   session.collector.flush();
   CHECK(fake_cupti_capture_end(7) != 0);
@@ -115,7 +115,7 @@ TEST(a_thousand_graphs_take_no_more_memory_with_their_replays) {
     for (int i = 0; i < kReplays / kRounds; ++i)
       launch("replay", executables[static_cast<size_t>(i) % kGraphs]);
     session.collector.flush();
-    size_t size = session.sessions().encode(session.id, 0, FileFormat::kProton).size();
+    size_t size = session.core->encode(0, FileFormat::kProton).size();
     CHECK_EQ(book().open_count(), 0);
     CHECK_EQ(book().layout_count(), kGraphs);
     CHECK_EQ(book().capture_count(), captures);

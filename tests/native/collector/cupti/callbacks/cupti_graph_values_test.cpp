@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "aggregate/consumer/given_values.h"
 #include "check.h"
 #include "collector/cupti/callbacks/cupti_graph_launches.h"
 #include "support/error.h"
@@ -19,9 +20,8 @@ struct LeavingGraph {
     {
       ScopeGuard guard("capture");
       fake_cupti_launch("a", 7);
-      CuptiSession::sessions().add_metrics(
-          capture_current(),
-          {{MetricName::of("flops", Aggregation::kInclusive), MetricValue(), ring}});
+      give_values_or_capture(capture_current(), {{MetricName::of("flops", Aggregation::kInclusive),
+                                                  MetricValue(), ring}});
     }
     executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   }
@@ -72,15 +72,15 @@ TEST(values_that_a_graph_leaves_without_a_session_are_dropped) {
   CuptiSession session;
   LeavingGraph graph;
   graph.launch("before", 1);
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   graph.launch("deaf", 10);
-  session.sessions().activate(session.id);
+  session.core->activate();
   graph.launch("after", 100);
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   session.collector.stop();
   graph.launch("stopped", 1000);
   session.collector.start();
-  session.sessions().activate(session.id);
+  session.core->activate();
   graph.launch("again", 10000);
   session.stop();
   CHECK_EQ(session.tree("flops"), "before/<captured_at>/capture=1 after/<captured_at>/capture=100 "
@@ -101,5 +101,5 @@ TEST(values_of_devices_belong_to_captures) {
   CuptiSession session;
   auto ring = std::make_shared<DeviceValues>(nullptr, 1, false, false);
   UserMetric left{MetricName::of("flops", Aggregation::kInclusive), MetricValue(), ring};
-  CHECK_THROWS(session.sessions().add_metrics(capture_current(), {left}), Error);
+  CHECK_THROWS(give_values_or_capture(capture_current(), {left}), Error);
 }

@@ -2,6 +2,7 @@
 #include <thread>
 #include <vector>
 
+#include "aggregate/consumer/given_values.h"
 #include "check.h"
 #include "collector/cupti/callbacks/cupti_graph_launches.h"
 
@@ -35,7 +36,7 @@ TEST(launches_are_complete_with_the_last_of_their_kernels) {
   uint32_t executable = fake_cupti_graph_instantiate(captured("capture", {"a", "b"}));
   fake_cupti_hold(1);
   launch("replay", executable);
-  session.sessions().drain();
+  Aggregator::Held().drain();
   CHECK(!session.counts().is_complete());
   fake_cupti_release(1);
   fake_cupti_period_elapsed();
@@ -152,12 +153,12 @@ TEST(a_session_sees_what_was_captured_while_it_was_active) {
   CuptiSession session;
   fake_cupti_capture_begin(7);
   capture("seen", {"a"});
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   capture("unseen", {"b"});
-  session.sessions().activate(session.id);
+  session.core->activate();
   uint32_t executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   launch("replay", executable);
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   fake_cupti_graph_launch(executable, 7);
   session.stop();
   CHECK_EQ(session.tree(), "replay/<captured_at>/seen/a=1 replay/<captured_at>/b=1 ");
@@ -167,21 +168,20 @@ TEST(a_session_sees_what_was_captured_while_it_was_active) {
 TEST(captures_survive_the_phase_they_were_made_in) {
   NothingIsLeft after;
   CuptiSession session;
-  SessionRegistry &sessions = session.sessions();
   uint32_t executable = fake_cupti_graph_instantiate(captured("capture", {"a"}));
-  sessions.advance_phase(session.id);
-  sessions.clear_phase(session.id, 0, true);
+  session.core->advance_phase();
+  session.core->clear_phase(0, true);
   launch("replay", executable);
   session.collector.flush();
   CHECK_EQ(session.tree("count", 1), "replay/<captured_at>/capture/a=1 ");
   for (int i = 0; i < 3; ++i) { // contexts of the capture may be freed and used again by now
     fake_cupti_graph_exec_destroy(executable);
-    sessions.advance_phase(session.id);
-    sessions.clear_phase(session.id, sessions.current_phase(session.id) - 1, true);
+    session.core->advance_phase();
+    session.core->clear_phase(session.core->current_phase() - 1, true);
     executable = fake_cupti_graph_instantiate(captured("another", {"b"}));
     launch("again", executable);
     session.collector.flush();
-    CHECK_EQ(session.tree("count", sessions.current_phase(session.id)),
+    CHECK_EQ(session.tree("count", session.core->current_phase()),
              "again/<captured_at>/another/b=1 ");
   }
   session.stop();
@@ -194,13 +194,13 @@ TEST(metrics_of_a_capture_are_added_by_every_launch) {
   {
     ScopeGuard guard("capture");
     fake_cupti_launch("a", 7);
-    session.sessions().add_metrics(capture_current(), {metric("flops", 5), metric("bytes", 2)});
+    give_values_or_capture(capture_current(), {metric("flops", 5), metric("bytes", 2)});
   }
   uint32_t executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   launch("replay", executable, 4);
   {
     ScopeGuard guard("plain");
-    session.sessions().add_metrics(capture_current(), {metric("flops", 1)});
+    give_values_or_capture(capture_current(), {metric("flops", 1)});
   }
   session.stop();
   CHECK_EQ(session.tree("flops"), "replay/<captured_at>/capture=20 plain=1 ");
@@ -214,7 +214,7 @@ TEST(metrics_of_a_kernel_that_a_hook_named_are_added_to_it) {
   {
     ScopeGuard guard("capture");
     open_scope(hashed("named"), FrameKind::kKernel, situation());
-    session.sessions().add_metrics(capture_current(), {metric("flops", 5)});
+    give_values_or_capture(capture_current(), {metric("flops", 5)});
     fake_cupti_launch("raw", 7);
     close_top(situation());
   }
@@ -234,7 +234,7 @@ TEST(whole_graphs_are_one_entry_per_launch) {
   {
     ScopeGuard guard("capture");
     fake_cupti_launch("a", 7);
-    session.sessions().add_metrics(capture_current(), {metric("flops", 5)});
+    give_values_or_capture(capture_current(), {metric("flops", 5)});
   }
   uint32_t executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   launch("replay", executable, 3);
@@ -302,7 +302,7 @@ TEST(replays_take_no_more_memory_than_one) {
     for (uint32_t executable : executables)
       launch("replay", executable, 5);
     session.collector.flush();
-    size_t size = session.sessions().encode(session.id, 0, FileFormat::kProton).size();
+    size_t size = session.core->encode(0, FileFormat::kProton).size();
     CHECK_EQ(book().open_count(), 0);
     CHECK_EQ(book().layout_count(), executables.size());
     CHECK(round == 0 || size < bytes + 200); // larger numbers, no more nodes
@@ -318,18 +318,18 @@ TEST(captures_survive_a_pause_of_the_collector) {
   CuptiSession session;
   fake_cupti_capture_begin(7);
   capture("seen", {"a"});
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   session.collector.stop();
   capture("unseen", {"b"});
   session.collector.start();
-  session.sessions().activate(session.id);
+  session.core->activate();
   uint32_t executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   launch("replay", executable);
-  session.sessions().deactivate(session.id);
+  session.core->deactivate();
   session.collector.stop();
   fake_cupti_graph_launch(executable, 7);
   session.collector.start();
-  session.sessions().activate(session.id);
+  session.core->activate();
   launch("again", executable);
   session.stop();
   CHECK_EQ(session.tree(), "replay/<captured_at>/seen/a=1 replay/<captured_at>/b=1 "

@@ -68,6 +68,6 @@ TEST(a_launch_carries_the_hash_of_its_function) {
   CuptiSession session;
   fake_cupti_launch("coded", 7);
   session.stop();
-  std::string file = CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton);
+  std::string file = session.core->encode(0, FileFormat::kProton);
   CHECK_EQ(msgpack::parse(file)["variants"].items.size(), 1);
 }

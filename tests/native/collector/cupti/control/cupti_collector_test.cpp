@@ -78,7 +78,7 @@ TEST(every_copy_of_a_batch_is_recorded) {
   session.stop();
   CHECK_EQ(session.tree("bytes"), "load/<memcpy H2D>=48 ");
   CHECK(session.counts().is_complete());
-  CHECK_EQ(sink.launches.size(), 0);
+  CHECK_EQ(Aggregator::Held().launches().size(), 0);
 }
 
 TEST(failed_launches_are_taken_back) {
@@ -212,28 +212,27 @@ TEST(a_restart_records_again_and_nothing_twice) {
 TEST(windows_are_exact_to_the_launch) {
   CuptiSession session;
   SessionRegistry &sessions = CuptiSession::sessions();
-  int narrow = sessions.add("narrow", ContextSource::kShadow, false);
+  std::shared_ptr<Session> narrow = sessions.add(ContextSource::kShadow, false);
   for (int i = 0; i < 5; ++i) {
     fake_cupti_launch("outside", 7);
-    sessions.activate(narrow);
+    narrow->activate();
     fake_cupti_launch("inside", 7);
-    sessions.deactivate(narrow); // its record comes later
+    narrow->deactivate(); // its record comes later
   }
   session.collector.flush();
-  CHECK_EQ(sessions.counts(narrow).records, 5);
-  CHECK(sessions.encode(narrow, 0, FileFormat::kHatchet).find("outside") == std::string::npos);
-  sessions.remove(narrow);
+  CHECK_EQ(narrow->counts().records, 5);
+  CHECK(narrow->encode(0, FileFormat::kHatchet).find("outside") == std::string::npos);
+  narrow->remove();
   session.stop();
   CHECK_EQ(session.tree(), "outside=5 inside=5 ");
 }
 
 TEST(launches_without_a_session_are_not_losses) {
   CuptiSession session;
-  SessionRegistry &sessions = CuptiSession::sessions();
   fake_cupti_launch("heard", 7);
-  sessions.deactivate(session.id);
+  session.core->deactivate();
   fake_cupti_launch("unheard", 7);
-  sessions.activate(session.id);
+  session.core->activate();
   fake_cupti_launch("heard", 7);
   session.stop();
   CHECK_EQ(session.tree(), "heard=2 ");
@@ -242,12 +241,11 @@ TEST(launches_without_a_session_are_not_losses) {
 
 TEST(phases_move_without_a_flush_when_buffers_are_read_periodically) {
   CuptiSession session;
-  SessionRegistry &sessions = CuptiSession::sessions();
   fake_cupti_launch("k", 7);
-  sessions.advance_phase(session.id);
-  CHECK(!sessions.is_phase_complete(session.id, 0));
+  session.core->advance_phase();
+  CHECK(!session.core->is_phase_complete(0));
   fake_cupti_period_elapsed();
-  CHECK(sessions.is_phase_complete(session.id, 0));
+  CHECK(session.core->is_phase_complete(0));
   session.stop();
 }
 
@@ -297,8 +295,7 @@ TEST(latency_is_from_the_driver_call_to_the_start_on_the_device) {
   }
   int64_t after_ns = monotonic_ns();
   session.collector.flush();
-  msgpack::Value file =
-      msgpack::parse(CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton));
+  msgpack::Value file = msgpack::parse(session.core->encode(0, FileFormat::kProton));
   const msgpack::Value &uses = file["device_use"];
   CHECK_EQ(uses.items.size(), 2);
   CHECK_EQ(uses[1]["scope"].text, "step");
@@ -315,7 +312,7 @@ TEST(upstreams_formats_have_no_columns_of_ours) {
   CuptiSession session;
   fake_cupti_launch("ncclDevKernel_AllReduce", 7);
   session.stop();
-  std::string json = CuptiSession::sessions().encode(session.id, 0, FileFormat::kHatchet);
+  std::string json = session.core->encode(0, FileFormat::kHatchet);
   CHECK(json.find("ncclDevKernel_AllReduce") != std::string::npos);
   CHECK(json.find("latency") == std::string::npos);
   CHECK(json.find("waiting") == std::string::npos);

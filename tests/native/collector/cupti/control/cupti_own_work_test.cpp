@@ -35,7 +35,7 @@ TEST(own_launches_are_not_shown) {
   CHECK_EQ(session.counts().launches, 3);
   CHECK_EQ(session.counts().records, 3);
   CHECK(session.counts().is_complete());
-  CHECK_EQ(Aggregator::instance().launches.size(), 0);
+  CHECK_EQ(Aggregator::Held().launches().size(), 0);
 }
 
 TEST(own_launches_that_outlast_a_flush_are_known_afterwards) {

@@ -95,12 +95,11 @@ TEST(no_record_is_lost_while_collector_and_sessions_start_and_stop) {
     options.buffer_bytes = 64 << 10;
     options.flush_period_ms = round % 2 == 0 ? 1 : 0;
     CuptiSession session(options);
-    SessionRegistry &sessions = CuptiSession::sessions();
     for (int i = 0; i < 4; ++i) {
-      sessions.deactivate(session.id);
-      sessions.activate(session.id);
+      session.core->deactivate();
+      session.core->activate();
       session.collector.flush();
-      sessions.advance_phase(session.id);
+      session.core->advance_phase();
     }
     session.stop();
     check_whole(session);

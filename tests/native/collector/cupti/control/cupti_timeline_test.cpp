@@ -64,7 +64,7 @@ TEST(launch_calls_last_until_their_return_and_are_joined_with_their_kernels) {
   CHECK(before_ns - 100'000 <= scope.start_ns && scope.end_ns <= after_ns + 100'000);
   CHECK_EQ(phase.events[2].track, 7);
   CHECK_EQ(phase.events[4].track, 9);
-  CHECK_EQ(Aggregator::instance().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
 }
 
 TEST(copies_and_graphs_are_joined_with_their_calls) {
@@ -117,7 +117,7 @@ TEST(work_of_the_profiler_and_failed_launches_are_not_events) {
   }
   fake_cupti_failing_launch("broken", 700);
   CHECK_EQ(described(recording.end()), "");
-  CHECK_EQ(Aggregator::instance().event_book.open_calls(), 0);
+  CHECK_EQ(Aggregator::Held().events().open_calls(), 0);
 }
 
 TEST(threads_that_launch_are_lanes_of_their_own) {
@@ -148,9 +148,9 @@ TEST(where_no_session_has_a_timeline_no_return_is_noted) {
   fake_cupti_launch("k", 7);
   uint64_t noted = 0;
   for_each_thread([&](ThreadState &thread) {
-    thread.launches.consume([&](const LaunchRecord &record) {
-      CHECK(record.kind != LaunchKind::kReturned);
-      noted += record.kind == LaunchKind::kKernel ? 1 : 0;
+    thread.launches.consume([&](const LaunchEntry &entry) {
+      CHECK(entry.kind() != LaunchEntryKind::kReturn);
+      noted += entry.kind() == LaunchEntryKind::kLaunch ? 1 : 0;
     });
   });
   CHECK_EQ(noted, 1);

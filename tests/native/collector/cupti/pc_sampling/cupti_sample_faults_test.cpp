@@ -139,15 +139,14 @@ TEST(a_child_of_fork_ends_without_sampling) {
     pid_t child = fork();
     if (child == 0) {
       SessionRegistry &sessions = CuptiSession::sessions();
-      int own = sessions.add("child", ContextSource::kShadow, false);
-      sessions.activate(own);
+      std::shared_ptr<Session> own = sessions.add(ContextSource::kShadow, false);
+      own->activate();
       {
         ScopeGuard inner("child");
       }
       session.collector.flush();
       session.collector.stop();
-      _exit(sessions.encode(own, 0, FileFormat::kHatchet).find("child") != std::string::npos ? 0
-                                                                                             : 1);
+      _exit(own->encode(0, FileFormat::kHatchet).find("child") != std::string::npos ? 0 : 1);
     }
     int status = -1;
     CHECK_EQ(waitpid(child, &status, 0), child);

@@ -50,7 +50,7 @@ TEST(reasons_have_upstreams_names_and_others_their_own) {
   for (const char *reason : {"stalled_barrier", "stalled_sleeping", "stalled_membar"})
     CHECK(!values(session, reason).empty()); // upstream's readers want them, also if they are 0
   CHECK(session.tree("num_not_issued_samples").empty()); // a column of ours
-  std::string file = CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton);
+  std::string file = session.core->encode(0, FileFormat::kProton);
   CHECK(file.find("not_issued_long_scoreboard") != std::string::npos);
   CHECK(file.find("stalled_not_selected") != std::string::npos);
 }
@@ -74,7 +74,7 @@ TEST(lines_stand_below_kernels_whose_cubin_is_known) {
   PcSamplingFacts facts = *session.collector.facts().pc_sampling;
   CHECK_EQ(facts.without_line, sum(session, "num_stalled_samples", "nolines") +
                                    sum(session, "num_stalled_samples", "unknown"));
-  std::string file = CuptiSession::sessions().encode(session.id, 0, FileFormat::kProton);
+  std::string file = session.core->encode(0, FileFormat::kProton);
   CHECK(file.find("/src/kernels.py:10@lined") != std::string::npos);
 }
 
@@ -218,7 +218,7 @@ TEST(an_earlier_cubin_may_be_added) {
   CHECK_EQ(sum(session, "num_samples", "early/"), 125);
 }
 
-TEST(a_kernel_that_nobody_launched_is_at_the_root) {
+TEST(a_kernel_without_a_launch_is_at_the_root) {
   CuptiSession session(sampling_options());
   fake_cupti_other_profiler(1); // takes the records of kernels
   run("lost");
@@ -227,13 +227,12 @@ TEST(a_kernel_that_nobody_launched_is_at_the_root) {
   CHECK_EQ(sum(session, "num_samples", "lost"), 125);
 }
 
-TEST(samples_of_pauses_are_nobodys) {
+TEST(samples_of_pauses_belong_to_no_session) {
   CuptiSession session(sampling_options());
-  SessionRegistry &sessions = CuptiSession::sessions();
   run("k");
-  sessions.deactivate(session.id);
+  session.core->deactivate();
   run("k", 3000);
-  sessions.activate(session.id);
+  session.core->activate();
   run("k");
   session.stop();
   CHECK_EQ(session.tree(), "k=2 ");
@@ -243,7 +242,7 @@ TEST(samples_of_pauses_are_nobodys) {
 TEST(each_phase_has_the_samples_of_its_time) {
   CuptiSession session(sampling_options());
   run("k", 1000);
-  CuptiSession::sessions().advance_phase(session.id);
+  session.core->advance_phase();
   run("k", 3000);
   session.stop();
   CHECK_EQ(sum(session, "num_samples", "", 0) + sum(session, "num_samples", "", 1), 500);
@@ -253,14 +252,14 @@ TEST(each_phase_has_the_samples_of_its_time) {
 TEST(every_session_that_listens_has_all_samples) {
   CuptiSession session(sampling_options());
   SessionRegistry &sessions = CuptiSession::sessions();
-  int second = sessions.add("second", ContextSource::kShadow, false);
-  sessions.activate(second);
+  std::shared_ptr<Session> second = sessions.add(ContextSource::kShadow, false);
+  second->activate();
   run("k");
   session.collector.flush();
-  msgpack::Value file = msgpack::parse(sessions.encode(second, 0, FileFormat::kHatchetMsgpack));
+  msgpack::Value file = msgpack::parse(second->encode(0, FileFormat::kHatchetMsgpack));
   CHECK_EQ(file[0]["children"][0]["metrics"]["num_samples"].integer, 125);
   CHECK_EQ(sum(session, "num_samples"), 125);
-  sessions.remove(second);
+  second->remove();
 }
 
 TEST(a_restart_samples_again_and_nothing_twice) {

@@ -1,0 +1,463 @@
+#include "session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "calltree/context_tree.h"
+#include "context/thread/thread_state.h"
+#include "session/session_registry.h"
+#include "session/signal_facts.h"
+#include "support/clock.h"
+#include "support/error.h"
+#include "writer/tree/hatchet_writer.h"
+
+namespace proton {
+namespace {
+
+using Held = Aggregator::Held;
+
+constexpr int64_t kHandOverPatience_ns = 100'000'000;
+
+SessionRegistry &registry() { return SessionRegistry::instance(); }
+
+} // namespace
+
+Session::Session(int id, ContextSource source, uint32_t birth, bool records_wall,
+                 bool keeps_timeline, bool upstream_shape)
+    : id_(id), source_(source), tree_(std::make_unique<SessionTree>(
+                                    source, birth, records_wall, keeps_timeline, upstream_shape)),
+      starting_thread_(this_thread().stack) {}
+
+Held Session::held_live() const {
+  Held held;
+  if (!tree_)
+    throw registry().unknown(id_, held);
+  return held;
+}
+
+bool Session::is_live() {
+  Held held;
+  return tree_ != nullptr;
+}
+
+bool Session::is_active() {
+  Held held = held_live();
+  return is_active_;
+}
+
+void Session::join(EpochPlan &plan, const Held &) const {
+  if (!is_active_)
+    return;
+  Situation &next = plan.situation;
+  next.active = true;
+  next.birth = std::max(next.birth, tree_->birth());
+  next.wants_python |= source_ == ContextSource::kPython;
+  next.wants_times |= tree_->wants_times();
+  next.wants_timeline |= tree_->events() != nullptr;
+  if (starting_thread_.get())
+    plan.starting = starting_thread_;
+  plan.members.push_back(member());
+}
+
+void Session::activate() {
+  Held held = held_live();
+  if (is_active_)
+    return;
+  is_active_ = true;
+  tree_->resume(monotonic_ns());
+  registry().open_epoch(held);
+  live_phases_.insert(phase_);
+}
+
+void Session::deactivate() {
+  Held held = held_live();
+  stop(held);
+}
+
+void Session::stop(Held &held) {
+  if (!is_active_)
+    return;
+  is_active_ = false;
+  tree_->pause(monotonic_ns());
+  registry().open_epoch(held);
+}
+
+void Session::remove() {
+  std::shared_ptr<PhaseCloser> closer;
+  std::shared_ptr<TraceStream> stream;
+  std::shared_ptr<Session> self; // the registry's, which may be the last
+  {
+    Held held = held_live();
+    closer = std::move(closer_);
+    stream = std::move(stream_);
+    if (std::exchange(is_active_, false))
+      registry().open_epoch(held);
+    held.drain();
+    held.epochs().drop(*tree_);
+    tree_.reset();
+    self = registry().forget(id_, held);
+    held.trim();
+  }
+  // Their thread may wait for the lock.
+  if (closer)
+    closer->close();
+  if (stream)
+    stream->close();
+}
+
+void Session::reset_after_fork() noexcept {
+  is_active_ = false;
+  if (stream_)
+    stream_->abandon();
+}
+
+uint32_t Session::context_depth() {
+  Held held = held_live();
+  uint32_t birth = tree_->birth();
+  ShadowStack &stack = this_thread().stack;
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < stack.depth(); ++i) {
+    StackEntry &entry = stack.entry(i);
+    if (!entry.is_noop && ContextTree::instance().node(entry.id.load()).birth >= birth)
+      ++depth;
+  }
+  return depth;
+}
+
+void Session::set_provenance(std::string encoded) {
+  Held held = held_live();
+  provenance_ = std::move(encoded);
+}
+
+std::map<std::string, uint64_t> Session::losses() {
+  Held held = held_live();
+  return tree_->losses();
+}
+
+RecordCounts Session::counts() {
+  Held held = held_live();
+  RecordCounts total = retired_;
+  total.add(held.epochs().counts_of(*tree_));
+  return total;
+}
+
+void Session::add_counters(const std::vector<EventCounter> &counters) {
+  Held held;
+  if (SessionEvents *events = is_active_ ? tree_->events() : nullptr)
+    events->add(phase_, counters);
+}
+
+// Phases.
+
+uint32_t Session::advance_phase() {
+  uint32_t phase = 0;
+  std::shared_ptr<PhaseCloser> closer;
+  {
+    Held held = held_live();
+    phase = begin_phase(held);
+    if (is_closing_behind(held))
+      closer = closer_;
+  }
+  if (closer)
+    closer->wait_for_room();
+  return phase;
+}
+
+uint32_t Session::begin_phase(Held &held) {
+  live_phases_.insert(phase_);
+  ++phase_;
+  registry().open_epoch(held);
+  live_phases_.insert(phase_);
+  if (stream_ && phase_ == 1)
+    stream_->number_files();
+  if (closer_)
+    closer_->phase_over();
+  return phase_;
+}
+
+uint32_t Session::current_phase() {
+  Held held = held_live();
+  return phase_;
+}
+
+std::vector<uint32_t> Session::live_phases() {
+  Held held = held_live();
+  if (live_phases_.empty())
+    return {phase_}; // never activated
+  return {live_phases_.begin(), live_phases_.end()};
+}
+
+bool Session::is_phase_complete(uint32_t phase) {
+  Held held = held_live();
+  if (phase >= phase_)
+    return false;
+  held.drain();
+  return held.epochs().is_complete(*tree_, phase);
+}
+
+void Session::drop_phase(uint32_t phase, Held &held) {
+  retired_.add(held.epochs().drop(*tree_, phase));
+  tree_->drop_phase(phase);
+  live_phases_.erase(phase);
+  closed_.erase(phase);
+}
+
+void Session::clear_phase(uint32_t phase, bool up_to) {
+  Held held = held_live();
+  if (!live_phases_.contains(phase) && phase != phase_ && !up_to)
+    tree(phase); // throws, naming the live phases
+  held.drain();
+  std::vector<uint32_t> cleared;
+  for (uint32_t number : live_phases_)
+    if (number == phase || (up_to && number < phase))
+      cleared.push_back(number);
+  for (uint32_t number : cleared) {
+    if (closer_ && number < phase_ && !closed_.contains(number))
+      closer_->phase_cleared();
+    drop_phase(number, held);
+    if (stream_)
+      stream_->discard_phase(number);
+  }
+  if (phase >= phase_) {
+    // The current phase goes on, empty; a new epoch keeps late records of the old one out.
+    registry().open_epoch(held);
+    live_phases_.insert(phase_);
+  }
+  held.trim();
+}
+
+const CallPathTree &Session::tree(uint32_t phase) {
+  if (live_phases_.contains(phase) || phase == phase_)
+    return tree_->tree(phase);
+  std::string live;
+  for (uint32_t number : live_phases_)
+    live += (live.empty() ? "" : ", ") + std::to_string(number);
+  throw Error(ErrorCode::kSession, "Phase " + std::to_string(phase) + " has no data in session " +
+                                       std::to_string(id_) + "; live phases: " + live);
+}
+
+FileFacts Session::facts(const CallPathTree &tree) const {
+  FileFacts facts;
+  facts.provenance = provenance_;
+  facts.upstream_shape = tree_->has_upstream_shape();
+  facts.dropped = tree_->losses();
+  uint64_t cold = tree.metrics().cold_distributions();
+  if (cold != 0)
+    facts.dropped["distributions reduced to moments"] += cold;
+  return facts;
+}
+
+PhaseCopy Session::copy(uint32_t phase) {
+  const CallPathTree &wanted = tree(phase);
+  return {phase, tree_->revision(phase), wanted.copy_for_writing(), facts(wanted),
+          tree_->timeline(phase)};
+}
+
+std::string Session::encode(uint32_t phase, FileFormat format) {
+  std::optional<PhaseCopy> copied; // others go on while it is encoded
+  {
+    Held held = held_live();
+    held.drain();
+    copied.emplace(copy(phase));
+  }
+  return encode_profile(copied->tree, DeviceTable::instance().list(), copied->facts, format,
+                        &copied->timeline);
+}
+
+bool Session::folds_in_hatchet(uint32_t phase) {
+  Held held = held_live();
+  held.drain();
+  return proton::folds_in_hatchet(tree(phase));
+}
+
+bool Session::try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen,
+                       SessionCopy &out) {
+  std::optional<Held> held = Held::until(deadline_ns);
+  if (!held || !tree_)
+    return false;
+  held->drain();
+  out.has_phases = phase_ > 0;
+  for (uint32_t phase : live_phases_) {
+    out.live.insert(phase);
+    auto known = seen.find(phase);
+    if (known == seen.end() || known->second != tree_->revision(phase))
+      out.phases.push_back(copy(phase));
+  }
+  return true;
+}
+
+// Phases that are over, written while the session records.
+
+void Session::close_phases(ClosingPlan plan) {
+  std::shared_ptr<PhaseCloser> closer = PhaseCloser::open(shared_from_this(), std::move(plan));
+  Held held = held_live();
+  closer_ = std::move(closer);
+}
+
+void Session::advance_if_recorded() {
+  Held held;
+  if (!is_active_)
+    return;
+  held.drain();
+  if (tree_->revision(phase_) != 0)
+    begin_phase(held);
+}
+
+bool Session::is_closing_behind(Held &held) const {
+  if (!closer_ || live_phases_.size() <= PhaseCloser::kMostBehind)
+    return false;
+  size_t waiting = 0;
+  for (uint32_t phase : live_phases_)
+    waiting +=
+        phase < phase_ && !closed_.contains(phase) && held.epochs().is_complete(*tree_, phase);
+  return waiting > PhaseCloser::kMostBehind;
+}
+
+std::optional<uint32_t> Session::find_finished(Held &held) const {
+  for (uint32_t phase : live_phases_) {
+    if (phase >= phase_ || closed_.contains(phase))
+      continue;
+    if (held.epochs().is_complete(*tree_, phase))
+      return phase;
+    if (stream_) // timelines end one after the other
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<ClosedPhase> Session::close_next_phase(bool copies, bool frees) {
+  Held held;
+  if (!tree_)
+    return std::nullopt;
+  held.drain();
+  std::optional<uint32_t> next = find_finished(held);
+  if (!next)
+    return std::nullopt;
+  ClosedPhase closed;
+  if (stream_) {
+    stream_->set_facts(trace_end(*next));
+    held.events().end_phase({tree_.get(), *next});
+  }
+  if (copies)
+    closed.copy.emplace(copy(*next));
+  if (!frees) {
+    closed_.insert(*next);
+    return closed;
+  }
+  if (stream_)
+    stream_->publish_phase(*next);
+  drop_phase(*next, held);
+  held.trim();
+  return closed;
+}
+
+// The timeline.
+
+void Session::stream_timeline(StreamPlan plan) {
+  std::shared_ptr<TraceStream> stream = TraceStream::open(std::move(plan));
+  Held held = held_live();
+  stream_ = std::move(stream);
+  tree_->set_event_sink(stream_);
+}
+
+TraceEnd Session::trace_end(uint32_t phase, const TimelineEnd &end) {
+  auto copied = std::make_shared<PhaseCopy>(copy(phase));
+  copied->facts.partial = end.is_partial;
+  if (!end.signal.empty())
+    copied->facts.provenance = with_signal_facts(copied->facts.provenance, end.signal);
+  // Encoded once, on the writer thread, for all formats.
+  auto encode = [copied, encoded = std::make_shared<std::string>()]() -> std::string_view {
+    try {
+      if (encoded->empty())
+        *encoded = encode_profile(copied->tree, DeviceTable::instance().list(), copied->facts,
+                                  FileFormat::kProton);
+    } catch (const Error &) { // no memory: slices still give a profile
+    }
+    return *encoded;
+  };
+  return {encode, tree_->losses(), end.clock_drift_ns, end.is_partial};
+}
+
+void Session::end_recording() {
+  Held held = held_live();
+  held.drain();
+  held.events().add_open_scopes(member());
+  stop(held);
+}
+
+void Session::try_hand_over() {
+  std::optional<Held> held = Held::until(monotonic_ns() + kHandOverPatience_ns);
+  if (!held || !tree_ || !stream_)
+    return;
+  held->drain();
+  held->events().push(member());
+}
+
+bool Session::settle(int64_t deadline_ns, bool is_end) {
+  return settle(held_live(), deadline_ns, is_end);
+}
+
+bool Session::try_settle(int64_t deadline_ns, bool is_end) {
+  std::optional<Held> held = Held::until(deadline_ns);
+  return held && tree_ && settle(*std::move(held), deadline_ns, is_end);
+}
+
+bool Session::settle(Held held, int64_t deadline_ns, bool is_end) {
+  std::shared_ptr<PhaseCloser> closer;
+  std::shared_ptr<TraceStream> stream;
+  {
+    Held released = std::move(held); // at the end of this block
+    released.drain();
+    closer = closer_;
+    stream = stream_;
+    if (is_end && is_active_)
+      released.events().add_open_scopes(member());
+    released.events().push(member());
+  }
+  bool is_closed = !closer || closer->settle(deadline_ns);
+  return (!stream || stream->catch_up(deadline_ns)) && is_closed;
+}
+
+std::vector<EndedFile> Session::end_timeline(TimelineEnd end, int64_t deadline_ns) {
+  std::shared_ptr<TraceStream> stream;
+  std::shared_ptr<PhaseCloser> closer;
+  StreamEnd ending;
+  {
+    Held held = held_live();
+    stream = stream_;
+    closer = closer_;
+    ending.phases = live_phases_;
+    if (ending.phases.empty())
+      ending.phases.insert(phase_); // never activated
+    for (uint32_t phase : ending.phases)
+      if (stream && !closed_.contains(phase)) {
+        stream->set_facts(trace_end(phase, end));
+        held.events().end_phase({tree_.get(), phase});
+      }
+  }
+  ending.formats = std::move(end.formats);
+  ending.hands_over = end.hands_over;
+  std::vector<EndedFile> files;
+  if (stream)
+    files = stream->end(std::move(ending), deadline_ns);
+  if (std::string error = closer ? closer->error() : ""; !error.empty())
+    throw Error(ErrorCode::kOutput, error);
+  return files;
+}
+
+StreamCounts Session::stream_counts() {
+  Held held = held_live();
+  StreamCounts counts = stream_ ? stream_->counts() : StreamCounts();
+  if (closer_)
+    counts.waits += closer_->waits();
+  return counts;
+}
+
+std::set<TraceFormat> Session::streamed_formats() {
+  Held held = held_live();
+  if (!stream_)
+    return {};
+  return {stream_->formats().begin(), stream_->formats().end()};
+}
+
+} // namespace proton

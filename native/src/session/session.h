@@ -1,0 +1,175 @@
+// A session: what it listens to, its phases, and what it writes while it records.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "aggregate/consumer/aggregator.h"
+#include "context/thread/shadow_stack.h"
+#include "session/phase_closer.h"
+#include "session/trace_stream.h"
+#include "writer/tree/profile_writer.h"
+
+namespace proton {
+
+/// A phase as it was at one moment, to be encoded without a lock.
+struct PhaseCopy {
+  uint32_t phase = 0;
+  uint64_t revision = 0;
+  CallPathTree tree;
+  FileFacts facts;
+  ScopeTimeline timeline;
+};
+
+/// What became of a phase that was over and complete.
+struct ClosedPhase {
+  std::optional<PhaseCopy> copy; ///< to be written; empty: that was not asked for
+};
+
+/// What the end of a timeline says beside what the session knows.
+struct TimelineEnd {
+  std::vector<TraceFormat> formats; ///< files of others are removed
+  int64_t clock_drift_ns = 0;
+  bool is_partial = false;
+  bool hands_over = false; ///< see StreamEnd
+  std::string signal;      ///< on which the process ends, for the provenance; empty: none
+};
+
+/// The phases of a session as they were at one moment.
+struct SessionCopy {
+  bool has_phases = false; ///< some phase ended: files are named by their phase
+  std::set<uint32_t> live; ///< numbers of phases that were not freed, copied or not
+  std::vector<PhaseCopy> phases;
+};
+
+/// What the active sessions of an epoch want.
+struct EpochPlan {
+  Situation situation;
+  ThreadStack starting; ///< of the newest session whose thread still runs
+  std::vector<EpochMember> members;
+};
+
+/// Made by `SessionRegistry::add`; recording from `activate` to `deactivate`, any number of times.
+/// [any thread] Every function takes the aggregator's lock. Once the session is removed they throw
+/// Error(kSession), but for those that say what they do then.
+class Session : public std::enable_shared_from_this<Session> {
+public:
+  ///   birth: no other session of the process has it.
+  Session(int id, ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline,
+          bool upstream_shape);
+
+  int id() const { return id_; }
+  ContextSource source() const { return source_; }
+  /// Whether it was not removed.
+  bool is_live();
+  bool is_active();
+  void activate();
+  void deactivate();
+  /// Drops everything that was recorded.
+  void remove();
+
+  /// Frames of the calling thread's stack that this session sees.
+  uint32_t context_depth();
+  void set_provenance(std::string encoded);
+  std::map<std::string, uint64_t> losses();
+  RecordCounts counts();
+  /// Adds what was read to the timeline of the session, if it is active and keeps one; nothing once
+  /// it is removed.
+  void add_counters(const std::vector<EventCounter> &counters);
+
+  // Phases.
+
+  uint32_t advance_phase();
+  uint32_t current_phase();
+  std::vector<uint32_t> live_phases();
+  bool is_phase_complete(uint32_t phase);
+  void clear_phase(uint32_t phase, bool up_to);
+  std::string encode(uint32_t phase, FileFormat format);
+  /// Whether the hatchet formats sum the deepest levels of the phase into their ancestors.
+  bool folds_in_hatchet(uint32_t phase);
+  /// Copies the live phases whose revision differs from `seen`. False, and nothing is copied, when
+  /// the lock is not free until `deadline_ns` or the session is removed.
+  bool try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen, SessionCopy &out);
+
+  // Phases that are over, written while the session records.
+
+  /// Has phases that are over and complete written and freed, or only ended where the plan says no
+  /// more. Once, before the session is active. Throws Error(kUnavailable).
+  void close_phases(ClosingPlan plan);
+  /// Begins a new phase, unless nothing was recorded in this one or the session is not active.
+  void advance_if_recorded();
+  /// Ends a phase that is over and complete, and frees it if `frees`. Empty: there is none, or the
+  /// session is removed.
+  std::optional<ClosedPhase> close_next_phase(bool copies, bool frees);
+
+  // The timeline.
+
+  /// Writes the session's timeline into files from now on. Once, before it is active. Throws
+  /// Error(kUnavailable).
+  void stream_timeline(StreamPlan plan);
+  /// As `deactivate`, and for ever: scopes that are open are shown until now.
+  void end_recording();
+  /// Hands the events so far to the session's stream, if it has one. Does nothing while the lock is
+  /// taken, or once the session is removed.
+  void try_hand_over();
+  /// Brings what was recorded so far onto the disk: events, and phases that are over and complete.
+  ///   is_end: no more is to come; scopes that are open are shown until now.
+  /// False: it was not done until the deadline.
+  bool settle(int64_t deadline_ns, bool is_end);
+  /// The same; also false where the lock is not free until the deadline, or the session is removed.
+  bool try_settle(int64_t deadline_ns, bool is_end);
+  /// Ends the files of the session's timeline and gives them their names; none without a timeline.
+  /// Throws Error(kOutput) when one could not be written, also where that was a phase's.
+  std::vector<EndedFile> end_timeline(TimelineEnd end, int64_t deadline_ns);
+  StreamCounts stream_counts();
+  std::set<TraceFormat> streamed_formats();
+
+  // For the registry.
+
+  bool is_active(const Aggregator::Held &) const { return is_active_; }
+  /// Adds what this session wants, if it is active. Sessions do so from the oldest to the newest.
+  void join(EpochPlan &plan, const Aggregator::Held &) const;
+  /// In a forked child: the session does not go on.
+  void reset_after_fork() noexcept;
+
+private:
+  // All of these want the lock held.
+
+  /// The lock, of a session that is not removed. Throws Error(kSession).
+  Aggregator::Held held_live() const;
+  EpochMember member() const { return {tree_.get(), phase_}; }
+  /// The tree of a live phase. Throws Error(kSession), naming the live ones.
+  const CallPathTree &tree(uint32_t phase);
+  PhaseCopy copy(uint32_t phase);
+  FileFacts facts(const CallPathTree &tree) const;
+  /// The end of a phase's timeline, with the tree as it is now.
+  TraceEnd trace_end(uint32_t phase, const TimelineEnd &end = {});
+  void stop(Aggregator::Held &held);
+  uint32_t begin_phase(Aggregator::Held &held);
+  void drop_phase(uint32_t phase, Aggregator::Held &held);
+  /// Whether many phases are complete and wait to be written.
+  bool is_closing_behind(Aggregator::Held &held) const;
+  std::optional<uint32_t> find_finished(Aggregator::Held &held) const;
+  /// Shows open scopes if `is_end`, hands events over, and gives the lock back.
+  bool settle(Aggregator::Held held, int64_t deadline_ns, bool is_end);
+
+  const int id_;
+  const ContextSource source_;
+  std::unique_ptr<SessionTree> tree_; ///< null once the session is removed
+  bool is_active_ = false;
+  uint32_t phase_ = 0;
+  std::set<uint32_t> live_phases_; ///< that were begun and not freed
+  std::set<uint32_t> closed_;      ///< live phases whose timeline was ended
+  ThreadStack starting_thread_;
+  std::string provenance_;
+  RecordCounts retired_;                ///< of epochs that are gone
+  std::shared_ptr<TraceStream> stream_; ///< null without a timeline in files
+  std::shared_ptr<PhaseCloser> closer_; ///< null where phases stay until the end
+};
+
+} // namespace proton
