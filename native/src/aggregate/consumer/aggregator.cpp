@@ -89,7 +89,7 @@ void Aggregator::trim() {
 
 // The launching side.
 
-template <typename Entry> void Aggregator::append(const Entry &entry) noexcept {
+void Aggregator::append(const LaunchEntry &entry) noexcept {
   try {
     if (this_thread().launches.append(entry))
       chunk_filled();
@@ -103,7 +103,7 @@ EpochId Aggregator::note(const LaunchRecord &record) noexcept {
     ThreadState &thread = this_thread();
     if (record.kind == LaunchKind::kKernel && record.at.epoch != 0)
       thread.newest_kernel = record.correlation_id;
-    bool is_filled = thread.launches.append(record);
+    bool is_filled = thread.launches.emplace(record);
     if (record.awaits_return)
       thread.call = {record.correlation_id, record.called_ns, thread.launches.newest()};
     if (is_filled)

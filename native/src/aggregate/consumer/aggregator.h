@@ -67,7 +67,7 @@ private:
 
   // The launching side: entries in the calling thread's own log, without the lock.
 
-  template <typename Entry> void append(const Entry &entry) noexcept;
+  void append(const LaunchEntry &entry) noexcept;
   EpochId note(const LaunchRecord &record) noexcept;
 
   // The rest wants the lock held.
