@@ -127,7 +127,7 @@ class Recorded:
     """A finished session's profile.
 
     Args:
-        profile: What was read from its file.
+        profile: The profile of its file.
     """
 
     def __init__(self, profile: Profile) -> None:

@@ -24,7 +24,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-# By what the table of contents calls them: folder and name.
+# Folder and name by the title in the table of contents.
 DOCS = {
     path.relative_to(ROOT / "docs").with_suffix("").as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "docs").rglob("*.md")
@@ -39,7 +39,7 @@ PATH = re.compile(
     r"(?<![\w/<>.$-])((?:proton_bench|plugins|native|tests|docs|benchmarks|examples)/[\w./-]*\w)"
     r"(?![\w<]|/<)"
 )
-# What the examples of CONTRIBUTING.md add, and what stands for files of a user.
+# Files of the examples in CONTRIBUTING.md, and placeholders for files of a user.
 EXAMPLES = {
     "benchmarks/micro/hot_paths.py",  # replaced, and measured once
     "examples/NAME.py",

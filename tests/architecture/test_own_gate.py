@@ -1,4 +1,4 @@
-"""The gate of this project's own hot paths: what CI runs exists, and asks what the gate knows."""
+"""The gate of this project's own hot paths: its targets in CI exist, with options that it knows."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_process_writes_every_path_with_its_rounds(
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Let both sides be ready, and have measured what a test says."""
+    """Make both sides ready, with the measurements of a test."""
     scripted: dict[str, Any] = {"trees": []}
 
     @contextmanager

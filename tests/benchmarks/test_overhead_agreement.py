@@ -1,4 +1,4 @@
-"""Comparing what is recorded with torch.profiler."""
+"""Comparison of recordings with torch.profiler."""
 
 from __future__ import annotations
 

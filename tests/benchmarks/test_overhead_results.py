@@ -105,7 +105,7 @@ def test_arms_run_what_was_asked_for() -> None:
     arms = chosen(["ours", "ours_python"], ["graph"])
 
     assert {name: arm.workloads for name, arm in arms.items()} == {"ours": ("graph",)}
-    # Those that sample program counters run where they are asked for.
+    # Profilers that sample program counters run on request only.
     assert set(chosen()) == {name for name, arm in ARMS.items() if not arm.samples}
     assert set(chosen(["ours_pcs"], ["tiny", "graph"])) == {"ours_pcs"}
     assert chosen()["none"].workloads == WORKLOADS

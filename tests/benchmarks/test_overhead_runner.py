@@ -18,7 +18,7 @@ Log = list[tuple[str, str, str]]
 
 
 class FakeProcess:
-    """Answers at once, and writes down who was asked for what."""
+    """Answers at once, and notes each request."""
 
     def __init__(self, name: str, log: Log, fails: str = "") -> None:
         self.name, self.log, self.fails = name, log, fails

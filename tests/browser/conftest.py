@@ -19,7 +19,7 @@ ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-# What a browser would otherwise take from the machine that it runs on.
+# Settings that a browser would otherwise take from its machine.
 SETTINGS = {
     "color_scheme": "light",
     "device_scale_factor": 1,
@@ -39,12 +39,12 @@ document.addEventListener('securitypolicyviolation', event => window.policyViola
 
 @dataclass
 class Opened:
-    """An open page, and what it did against the rules.
+    """An open page, and its offences.
 
     Attributes:
         page: Playwright's page.
         address: Of its file.
-        requests: Addresses that it asked for.
+        requests: Addresses that it requested.
         complaints: Errors of its scripts, what they wrote to the console, and dialogs.
         allowed: Violations of its policy that a test provoked.
     """
@@ -56,7 +56,7 @@ class Opened:
     allowed: list[Violation] = field(default_factory=list)
 
     def violations(self) -> list[Violation]:
-        """Return what the page's policy forbade: directive, address or ``inline``, disposition."""
+        """Return violations of the page's policy: directive, address or ``inline``, disposition."""
         return sorted(tuple(each) for each in self.page.evaluate("window.policyViolations"))
 
     def note_message(self, message: Any) -> None:

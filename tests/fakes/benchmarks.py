@@ -65,7 +65,7 @@ def runs_of(
     calls: int = 4,
     **facts: object,
 ) -> list[Run]:
-    """Return runs in which each benchmark takes so long, give or take half a per cent."""
+    """Return runs in which each benchmark takes its time within half a per cent."""
     noise = random.Random(seed)
     found = []
     for number in range(first, first + runs):
@@ -80,7 +80,7 @@ def runs_of(
 
 
 def settings_of(folder: Path, **changes: object) -> Settings:
-    """Return what the options of a test run say that holds six processes against ``main``."""
+    """Return the settings of a test run that compares six processes with ``main``."""
     settings = Settings(
         only=False,
         skip=False,

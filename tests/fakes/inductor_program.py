@@ -64,7 +64,7 @@ def generate() -> str:
 
 
 def run_header(code: str) -> dict[str, Any]:
-    """Run what stands before the first kernel, as often as there would be modules: twice."""
+    """Run the code before the first kernel twice, as for two modules."""
     header = code[: code.index("# kernel path:")]
     started: list[Any] = []
     undo: list[Any] = []

@@ -55,7 +55,7 @@ def compile_case(kernel: str, target: str, mode: str | None, options: dict[str, 
 
 
 def describe(kernel: Any, settings: Settings) -> dict[str, Any]:
-    """Return what the tests look at."""
+    """Return the facts that tests check."""
     paths = {Path(path).suffix: path for path in kernel.metadata_group.values()}
     scopes = read_scopes(paths[".ttgir"], paths[".json"], warp_ids=settings.warp_ids)
     machine = kernel.asm.get("ptx") or kernel.asm.get("amdgcn")
@@ -82,7 +82,7 @@ def describe(kernel: Any, settings: Settings) -> dict[str, Any]:
 
 
 def describe_amd(kernel: Any) -> dict[str, Any]:
-    """Return what is in the machine code for AMD's GPUs."""
+    """Return facts about the machine code for AMD's GPUs."""
     text, binary = kernel.asm["amdgcn"], kernel.asm["hsaco"]
     return {
         "instructions": Counter(_INSTRUCTION.findall(text)),

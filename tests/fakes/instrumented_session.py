@@ -2,7 +2,7 @@
 
     python instrumented_session.py
 
-prints one JSON object with what was seen. A program of its own, so that tests can run it on several
+prints one JSON object with the results. A program of its own, so that tests can run it on several
 Tritons and with a cache of Triton's that earlier runs filled.
 """
 

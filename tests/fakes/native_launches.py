@@ -143,7 +143,7 @@ def errors() -> Any:
 
 
 def private() -> Any:
-    """Return what a private kernel measured, and whether the session saw it."""
+    """Return the totals of a private kernel, and whether the session saw it."""
     core = session()
     runtime = opened()
     runtime.add_kernel(8, {**LAYOUT, "private": True})

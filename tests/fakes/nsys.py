@@ -1,7 +1,7 @@
 """Writes databases as ``nsys export --type sqlite`` does.
 
 Tables and columns are those of NVIDIA's page "SQLite Export Schema Reference" and of exports with
-schema 3.x: ``MODERN`` has what current versions write, ``OLD`` what the ones of 2020 did.
+schema 3.x: ``MODERN`` is the schema of current versions, ``OLD`` that of 2020.
 """
 
 from __future__ import annotations

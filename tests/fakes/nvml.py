@@ -82,8 +82,8 @@ def write_smi(folder: Path, gpus: Mapping[str, str], processes: str = "", head: 
     Args:
         folder: Where to write it.
         gpus: Field to value of the only GPU.
-        processes: What it answers to ``--query-compute-apps``.
-        head: What it prints without options.
+        processes: The answer to ``--query-compute-apps``.
+        head: The output without options.
     """
     path = folder / "nvidia-smi"
     cases = "\n".join(f'      {name}) row="$row, {value}" ;;' for name, value in gpus.items())

@@ -2,7 +2,7 @@
 
     python pass_program.py '{"loads,dots": {"matmul": ["cuda:90"]}}'
 
-prints one JSON object: by text, kernel and target what was inserted and what the module looks like.
+prints one JSON object: by text, kernel and target the insertions and facts of the module.
 It is a program of its own so that tests can run it on several Tritons.
 """
 

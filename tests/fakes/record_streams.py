@@ -48,7 +48,7 @@ def library_of_triton() -> Path:
 
 
 def observed(stream: stream_file.Stream) -> dict[str, int]:
-    """Count what the stream holds, by the names that workloads expect."""
+    """Count the stream's contents, by the names that workloads use."""
     calls, records = stream.calls(), stream.records()
     launches = [
         call
@@ -79,7 +79,7 @@ def observed(stream: stream_file.Stream) -> dict[str, int]:
 
 
 def complaints(stream: stream_file.Stream) -> list[str]:
-    """Return what a stream lacks of its own promises and those of its workload."""
+    """Return what a stream lacks of the counts in it and of its workload's."""
     counts = observed(stream)
     found = [f"{key} failed: {value}" for key, value in stream.facts if key == "failed"]
     expected = json.loads(stream.fact("expected") or "{}")

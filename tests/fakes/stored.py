@@ -27,7 +27,7 @@ def stored_run(time_ns: float = 100.0, source: str = "a.proton", **facts: Any) -
 
 
 def other_gpu(**facts: Any) -> dict[str, Any]:
-    """Return provenance of the usual GPU but for these facts."""
+    """Return provenance of the usual GPU, with these facts changed."""
     return {"gpus_at_start": [{**GPU, **facts}]}
 
 

@@ -16,7 +16,7 @@ class FakeDriver:
     """Pretends that a GPU is there.
 
     Attributes:
-        launches: (kernel, bytes of the profile buffer it asked for) of each launch.
+        launches: (kernel, bytes of its profile buffer) of each launch.
     """
 
     def __init__(self, backend: str = "cuda", arch: Any = 90, warp_size: int = 32) -> None:

@@ -39,7 +39,7 @@ def begin(name: str = "run", **options: Any) -> Any:
 
 
 def tree(name: str = "run") -> Any:
-    """Finalize all, and return names and metrics of what was written."""
+    """Finalize all, and return names and metrics of the file."""
     proton.finalize()
 
     def shown(node: Any) -> Any:
@@ -323,7 +323,7 @@ def option_that_profile_lacks() -> Any:
 
 
 def _without_a_gpu() -> None:
-    """Have upstream record without a device, and without what it compiles for one."""
+    """Have upstream record without a device and without compiling for one."""
     from fakes.triton_driver import FakeDriver
 
     FakeDriver()
@@ -341,7 +341,7 @@ def outcome(function: Callable[[], Any]) -> Any:
     """Return the result of a call, and leave no session behind."""
     try:
         return {"returned": json.loads(json.dumps(function()))}
-    except Exception as error:  # noqa: BLE001 - that is what is asked for
+    except Exception as error:  # noqa: BLE001 - any error is a result
         classes = [each.__name__ for each in type(error).__mro__]
         return {"raised": classes[: classes.index("Exception")], "text": str(error)}
     finally:

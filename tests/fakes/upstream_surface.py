@@ -106,7 +106,7 @@ def _described_names(name: str, names: list[str]) -> dict[str, Any]:
 
 
 def _own_names(name: str) -> list[str]:
-    """Return the public names of a module but for those that it imported from other packages."""
+    """Return the public names of a module, without imports from other packages."""
     module = importlib.import_module(name)
     foreign: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module))):

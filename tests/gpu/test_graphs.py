@@ -1,4 +1,4 @@
-"""CUDA graphs and NVTX on an NVIDIA GPU: what upstream's tests ask for, and what ours add."""
+"""CUDA graphs and NVTX on an NVIDIA GPU: upstream's tests and further ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What upstream's own tests of the instrumentation ask for, on an NVIDIA GPU."""
+"""Upstream's tests of the instrumentation, on an NVIDIA GPU."""
 
 from __future__ import annotations
 

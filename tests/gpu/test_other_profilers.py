@@ -1,6 +1,6 @@
 """The cupti backend beside torch.profiler, without kernels, and where a program fails, on a GPU.
 
-Every program runs in a process of its own, since what one profiler does to CUPTI stays done.
+Every program runs in its own process, because the effects of a profiler on CUPTI stay.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ pytestmark = [
     ),
 ]
 
-# What the issue asks for: points of percent between estimated and exact shares.
+# Largest difference between estimated and exact shares, in points of percent.
 NEAR = 0.03
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -187,7 +187,7 @@ def test_the_hot_line_of_an_example_is_that_of_exact_samples(
 
 
 def test_lines_stand_below_their_kernel_and_library_kernels_have_their_own(record: Record) -> None:
-    """What upstream's test_pcsampling asks for."""
+    """Upstream's test_pcsampling."""
 
     def work() -> None:
         with proton.scope("init"):

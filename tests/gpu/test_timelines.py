@@ -282,7 +282,7 @@ def test_scopes_inside_a_kernel_lie_in_its_time(tmp_path: Path) -> None:
         assert kernel.start_ns <= each.start_ns <= each.end_ns <= kernel.end_ns
     (timer,) = run.tree.provenance["collectors"]["instrumentation"]["device_timers"]
     assert timer["readings"] >= 1
-    # A reading takes as long as the programs beside this one hold the device.
+    # Other programs on the device lengthen a reading.
     assert 0 <= timer["uncertainty_ns"] < TIME_SLICES_NS
     assert "failure" not in timer
 

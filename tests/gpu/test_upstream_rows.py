@@ -1,4 +1,4 @@
-"""What upstream's own tests of profiles ask for, on an NVIDIA GPU.
+"""Upstream's tests of profiles, on an NVIDIA GPU.
 
 See docs/reference/compatibility.md.
 """

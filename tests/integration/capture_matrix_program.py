@@ -106,7 +106,7 @@ def anew(case: Case) -> None:
 
 
 def data(case: Case) -> None:
-    """What was recorded so far."""
+    """The recording so far."""
     session: Any = case.session
     if case.data == "tree":
         proton.data.get(session)

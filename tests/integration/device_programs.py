@@ -5,7 +5,7 @@ are those of the first backend's libraries. ``FACE`` is ``upstream`` or ``ours``
 ``NAME`` is one of ``PROGRAMS`` or the path of a recorded stream; ``OUT`` is the profile's path
 without its suffix. ``DEVICE_PROGRAM_MODE`` in the environment is the mode of our session,
 ``DEVICE_PROGRAM_BACKEND`` its backends (``cupti``) and ``DEVICE_PROGRAM_DATA`` what it records;
-``DEVICE_PROGRAM_CLOCK_NS`` is what the device's clock shows at first.
+``DEVICE_PROGRAM_CLOCK_NS`` is the first time of the device's clock.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Upstream:
         self._native.exit_scope(token, name)
 
     def deactivate(self, *, flushing: bool = True) -> None:
-        """Pause, after what was launched has been recorded."""
+        """Pause, after recording all launches."""
         self._native.deactivate(self._session, flushing)
 
     def activate(self) -> None:
@@ -108,7 +108,7 @@ class Ours:
         self._proton.exit_scope(name)
 
     def deactivate(self, *, flushing: bool = True) -> None:
-        """Pause, after what was launched has been recorded."""
+        """Pause, after recording all launches."""
         self._proton.deactivate(self._session, flushing=flushing)
 
     def activate(self) -> None:
@@ -203,7 +203,7 @@ def window(face: Face, device: Device) -> None:
 
 
 def copies(face: Face, device: Device) -> None:
-    """Copies and sets are in no tree unless asked for."""
+    """Copies and sets are recorded on request only."""
     with face.scope("outer"):
         device.copy(1, 4096, 7)
         device.set(512, 7)

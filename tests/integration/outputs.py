@@ -1,4 +1,4 @@
-"""What a run left behind."""
+"""The files of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.frame import FrameKind
 
-# Looked for and not imported: `pytester` drops at its end what a test imported, and a second import
+# Searched and not imported: `pytester` drops imports of a test at its end, and a second import
 # of torch into one process ends that process.
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 

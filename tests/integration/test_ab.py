@@ -60,7 +60,7 @@ def ab(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> Ab:
-    """Run ``proton ab`` in the repository; what it measures runs in processes of its own."""
+    """Run ``proton ab`` in the repository; its measurements run in their own processes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(repository)
 

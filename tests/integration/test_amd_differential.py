@@ -64,7 +64,7 @@ TWO_STREAMS = {
 
 
 def of_upstream(backend: str, case: Case) -> Tree:
-    """Return what upstream's profiler makes of a case."""
+    """Return upstream's tree of a case."""
     if backend == "rocprofiler":  # sees no launches of graphs
         return without_graphs(case.tree)
     return TWO_STREAMS if case.name == "graph" else flat(case.tree)

@@ -31,7 +31,7 @@ TESTS = """
 
     def test_c(proton_bench): proton_bench(sum, [])
 """
-# Fresh processes recorded what lies in a folder.
+# Fresh processes recorded the files of a folder.
 REPLAYED = """
     from pathlib import Path
     from proton_bench.gate.baseline.run_files import read_runs

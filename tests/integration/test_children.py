@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -308,7 +309,7 @@ def test_a_python_without_proton_bench_is_reported_and_goes_on(tmp_path: Path, p
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "a torch of its own\n"
-    assert "is not recorded: proton_bench is not installed for" in done.stderr
+    assert "proton_bench is not installed" in done.stderr
 
 
 def test_ranks_are_distinguished_and_their_children_too(tmp_path: Path, proton: Run) -> None:
@@ -418,7 +419,7 @@ def test_a_file_without_an_interpreter_is_a_clear_error(tmp_path: Path, proton: 
     done = proton("-n", "n", "./tool")
 
     assert done.returncode == 2
-    assert "cannot start" in done.stderr
+    assert os.strerror(errno.ENOEXEC) in done.stderr
     assert "Traceback" not in done.stderr
 
 

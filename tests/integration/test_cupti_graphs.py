@@ -48,12 +48,12 @@ class Record(Protocol):
     """Runs a program."""
 
     def __call__(self, name: str, number: int = 0) -> Recorded:
-        """Return what was recorded."""
+        """Return the recording."""
 
 
 @pytest.fixture
 def record(cupti_doubles: Doubles, tmp_path: Path) -> Record:
-    """Run a program and return what was recorded."""
+    """Run a program and return its recording."""
 
     def run(name: str, number: int = 0) -> Recorded:
         output = tmp_path / f"{name}_{number}"

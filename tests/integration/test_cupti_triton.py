@@ -47,7 +47,7 @@ class Recorded:
 
 @pytest.fixture
 def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
-    """Run a program and return what was recorded."""
+    """Run a program and return its recording."""
 
     def run(name: str) -> Recorded:
         output = tmp_path / name

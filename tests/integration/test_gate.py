@@ -248,7 +248,7 @@ def test_a_baseline_counts_once_it_was_promoted(gate: Gate) -> None:
     main(["baseline", "save", "main", "base"])
     code, out, _ = gate("main", "slow")
     assert code == 5
-    assert "nothing was promoted to be baseline main" in out
+    assert "\nNO-BASELINE: " in out
 
     main(["baseline", "promote", "main"])
     assert gate("main", "slow")[0] == 1

@@ -66,7 +66,7 @@ def test_a_command_is_run_afresh_and_judged(gate: Gate, project: Path) -> None:
     assert document["rows"][0]["path"] == ["layer2", "k13"]
     (folder,) = (project / ".proton" / "gate").glob("*/")
     assert len(list(folder.glob("*.proton"))) == len(document["new_runs"]) == 4
-    assert f"every run is kept in {folder.relative_to(project)}" in err
+    assert str(folder.relative_to(project)) in err
 
 
 def test_stored_noise_of_this_machine_stands_in_for_runs_unless_refused(
@@ -100,7 +100,8 @@ def test_nothing_is_run_where_nothing_could_be_said(gate: Gate, project: Path) -
     code, out, _ = gate("--runs", 4, "gone", "--", "bench.py", "1")
 
     assert code == 5
-    assert out.startswith("NO-BASELINE: there is no file, folder or baseline 'gone'")
+    assert out.startswith("NO-BASELINE: ")
+    assert "'gone'" in out
     assert not (project / ".proton").exists()
 
 
@@ -116,4 +117,5 @@ def test_noise_is_named_or_refused(gate: Gate) -> None:
     code, _, err = gate("--runs", 1, "base", "--noise", "x.json", "--no-noise", "--", "bench.py")
 
     assert code == 2
-    assert "--noise FILE and --no-noise exclude each other" in err
+    assert "--noise" in err
+    assert "--no-noise" in err

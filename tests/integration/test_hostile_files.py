@@ -15,7 +15,7 @@ from siege.bounded import bounded
 
 SECONDS = 5  # the bar is 2 on a machine that is not shared
 
-# All commands read alike. What can be read is also asked for in the other ways.
+# All commands read alike; readable files are also tried with the other options.
 READABLE = ("deep_tree.hatchet", "lines_in_lines.hatchet", "mangled_names.hatchet")
 CASES = [
     *(("view", name) for name, kind in KINDS.items() if kind.about == EARLIER),

@@ -237,8 +237,8 @@ def test_passes_that_find_nothing_say_so(folder: Path) -> None:
     done = proton(folder, "--instrument=barriers", "work.py")
 
     assert done.returncode == 0
-    assert "passes 'barriers' found nothing to record in the kernels that ran" in done.stderr
-    assert "--instrument=print-ops lists the operations" in done.stderr
+    assert "'barriers'" in done.stderr
+    assert "--instrument=print-ops" in done.stderr
 
 
 def test_filters_that_match_nothing_say_what_ran(folder: Path) -> None:

@@ -137,7 +137,6 @@ def test_the_third_interrupt_ends_without_the_files(tmp_path: Path) -> None:
         code, _, err = ended(running)
 
     assert code == 130, err
-    assert "ended before the profile was written" in err
     assert written(tmp_path) == {"x.partial.proton"}
     assert read_profile(tmp_path / "x.partial.proton").partial
 

@@ -63,7 +63,7 @@ def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
 
     too_few = proton(project, "ab", "-b", "cpu", "--base", "bench.py", "--runs", "1", "bench.py")
 
-    assert too_few.returncode == 0, too_few.stdout  # what is known of the noise decides
+    assert too_few.returncode == 0, too_few.stdout  # the known noise decides
 
 
 def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:

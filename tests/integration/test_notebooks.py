@@ -16,7 +16,7 @@ for module in ("proton_bench._native", "torch", "triton", "nbclient", "ipykernel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
-# A process of its own, because Jupyter's libraries warn of what they do themselves.
+# A separate process, because Jupyter's libraries cause warnings themselves.
 RUN = """
 import json, sys
 import nbformat

@@ -131,7 +131,7 @@ def test_no_sample_of_this_project_contradicts_itself(
     monkeypatch.delenv("PROTON_BENCH_CHECK")
     found = violations(read_profile(file))
 
-    # That its operator has more samples than calls is said beside it.
+    # It also warns that its operator has more samples than calls.
     assert [each.row for each in found] == (
         [5] if file.parent.name == "earlier" and file.stem == "profile" else []
     )

@@ -1,4 +1,4 @@
-"""Timelines of four gloo ranks: what each holds, and all of them on one time base."""
+"""Timelines of four gloo ranks, each alone and all on one time base."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_profile_of_a_timeline_is_the_tree_of_the_run(suffix: str, recorded:
         times, expected = sums(timeline, "time (ns)"), sums(tree, "time (ns)")
         assert times.keys() == expected.keys()
         for path, counts in sums(tree, "count").items():
-            # An operator's own time is that of its slice less those of what it called.
+            # An operator's own time is its slice without the slices of its callees.
             assert same_host_time(times[path], expected[path], 8 * counts), path
         assert timeline.provenance["rank"] == rank
         assert timeline.provenance["world_size"] == RANKS

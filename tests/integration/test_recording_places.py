@@ -46,7 +46,7 @@ MEANWHILE = """
     while not os.path.getsize(f"x.partial.{os.getpid()}.pftrace"):
         pass
 """
-# What is left of the disk is filled by the program itself.
+# The program itself fills the rest of the disk.
 FILLING = """
     import os, sys
     sys.dont_write_bytecode = True

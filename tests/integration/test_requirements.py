@@ -1,4 +1,4 @@
-"""A test that needs a browser is skipped with the reason where there is none, or fails if asked."""
+"""Without a browser, a test that needs one is skipped with the reason, or fails on request."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ DIFFERENT = {
     "LaunchHook.flops_width: value",  # a tuple, as nothing changes it
     "LaunchHook.metrics: value",
 }
-# By the name of the call: what ours does instead.
+# Our result instead, by the name of the call.
 OTHER_RESULTS = {
     # Scopes of kernels are host scopes where Python runs the kernel.
     "scopes_in_kernels_outside_of_kernels": {"returned": None},
@@ -168,7 +168,7 @@ def accepts(theirs: list[Any] | None, ours: list[Any] | None, place: str) -> boo
     mine = {name: (place, kind, default) for place, (name, kind, default) in enumerate(ours)}
     for place_of, (name, kind, default) in enumerate(theirs):
         if kind.startswith("VAR_"):
-            continue  # upstream's singleton passes on what its own __init__ refuses
+            continue  # upstream's singleton passes arguments that its own __init__ refuses
         if name not in mine:
             return False
         position, my_kind, my_default = mine[name]

@@ -1,4 +1,4 @@
-"""Where upstream's tree is asked for, our timeline has upstream's events."""
+"""If upstream's tree is requested, our timeline has upstream's events."""
 
 from __future__ import annotations
 

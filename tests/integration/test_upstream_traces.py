@@ -1,4 +1,4 @@
-"""What upstream's tests of traces and of periodic flushing ask for, on the double of libcupti."""
+"""Upstream's tests of traces and of periodic flushing, on the double of libcupti."""
 
 from __future__ import annotations
 

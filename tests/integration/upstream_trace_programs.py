@@ -1,4 +1,4 @@
-"""What upstream's tests of traces and of periodic flushing record, on the doubles.
+"""Programs of upstream's tests of traces and of periodic flushing, on the doubles.
 
 Run by test_upstream_traces.py: upstream_trace_programs.py NAME OUT [FORMAT].
 """

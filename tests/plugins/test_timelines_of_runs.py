@@ -32,7 +32,7 @@ RATIOS = st.floats(0, 1e30, allow_subnormal=False)  # sums of negative ones too 
 
 @dataclass(frozen=True)
 class Step:
-    """What one thread does: opens or closes a scope, or launches a kernel.
+    """A step of one thread: opens or closes a scope, or launches a kernel.
 
     Attributes:
         thread: Which of the threads.
@@ -147,7 +147,7 @@ def told_by(profile: Profile) -> dict[tuple[object, ...], Any]:
 
 
 def rounded(value: float) -> float:
-    """Return what two sums of the same numbers in another order have in common."""
+    """Return the digits that two sums of the same numbers in another order share."""
     return float(f"{value:.9e}")
 
 

@@ -39,7 +39,7 @@ class Stream:
 
 
 class Event:
-    """The end of what a stream had to do when it was recorded."""
+    """The end of a stream's work at the time of its recording."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

@@ -53,7 +53,7 @@ class ChromeTimeline:
     """A file, plain or packed.
 
     Attributes:
-        facts: What stands beside the events.
+        facts: The keys beside the events.
         slices: By start; the longer first if they start together.
         flows: Pairs of slices that an arrow joins.
         counters: Readings by name: time in ns, and values by key.

@@ -29,7 +29,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Found:
-    """What a launch recorded.
+    """The records of a launch.
 
     Attributes:
         durations: Cycles of each instance, by id of the scope.

@@ -59,7 +59,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Program:
-    """What each warp that records wrote, all of it."""
+    """All records of each warp that records."""
 
     number: int
     segments: tuple[tuple[Record, ...], ...]

@@ -1,4 +1,4 @@
-"""What an attack is."""
+"""The interface of attacks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Attack(ABC):
 
     Attributes:
         name: Its name on the command line and in the table.
-        about: What is tried, in a line.
+        about: A line that describes it.
         share: Its weight when the time is shared out.
         lanes: The most processes that make attempts at a time.
     """

@@ -41,7 +41,7 @@ class Tried:
         words: Its command line, shortened.
         seconds: Processor time.
         megabytes: Memory.
-        fault: What is wrong, "" for nothing.
+        fault: The fault, or "".
     """
 
     kind: str
@@ -94,7 +94,7 @@ def table(tried: Sequence[Tried]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Try what was asked for."""
+    """Try the requested kinds."""
     parser = argparse.ArgumentParser(prog="python -m tests.siege.bomb_table", description=__doc__)
     parser.add_argument("--about", choices=list(CLASSES), action="append")
     parser.add_argument("--kind", choices=list(KINDS), action="append", metavar="KIND")

@@ -24,9 +24,9 @@ class Ended:
 
     Attributes:
         code: Its exit code, or the number of the signal, negative.
-        stderr: What it wrote there.
+        stderr: Its error output.
         seconds: Processor time that it took.
-        megabytes: Memory that it had at most, beyond what it was forked with.
+        megabytes: Most memory, beyond that at the fork.
     """
 
     code: int

@@ -120,7 +120,7 @@ def _change_list(dice: Random, values: list[Any], document: Any) -> None:
         del values[min(at, len(values) - 1)]
     elif way == 2:
         value = values[min(at, len(values) - 1)]
-        # One copy of what has parts: copies of copies would be more than the memory holds.
+        # One copy of a container: copies of copies would not fit into the memory.
         values[at:at] = [value] * (
             1 if isinstance(value, list | dict) else dice.choice((1, 3, 100))
         )

@@ -43,7 +43,7 @@ def rotate(source, target, count, block: tl.constexpr):  # type: ignore[no-untyp
 
 
 def disassembled(cubin: bytes) -> dict[int, int]:
-    """Return the line of each instruction, without what it was inlined into, as nvdisasm tells."""
+    """Return nvdisasm's line of each instruction, without the callers of inlined code."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)

@@ -1,4 +1,4 @@
-"""Sessions without kernels, beside torch.profiler, and of programs that fail, on the doubles.
+"""Sessions without kernels, with torch.profiler, and of programs that fail, on the doubles.
 
 The torch of these programs is a package of theirs whose autograd.profiler behaves like the real
 one, which asks for a GPU before it would ask for CUPTI.

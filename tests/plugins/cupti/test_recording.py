@@ -1,4 +1,4 @@
-"""What the backend records, through ``proton`` and the library, on the doubles."""
+"""Recordings of the backend, through ``proton`` and the library, on the doubles."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_private_kernels_are_taken_and_not_seen(cupti_doubles: Doubles) -> None:
 
 
 def test_functions_may_be_called_after_their_runtime_is_gone(cupti_doubles: Doubles) -> None:
-    found = run(cupti_doubles, "outliving")
+    found = run(cupti_doubles, "after_the_runtime")
 
     assert found["same"] is True
     assert "does not run" in found["message"]

@@ -1,4 +1,4 @@
-"""What the backends of AMD GPUs record, through ``proton`` and the library, on the doubles."""
+"""Recordings of the backends of AMD GPUs, through ``proton`` and the library, on the doubles."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def can_mount() -> bool:
 
 
 def use(folder: Path, writer: Writer | None, way: tuple[str, str]) -> None:
-    """Write to such a disk, in a process of its own, and look at what is there then."""
+    """Write to such a disk in a separate process, and check the files afterwards."""
     kind, room = way
     disk = folder / "disk"
     disk.mkdir()

@@ -1,4 +1,4 @@
-"""Native readers of foreign bytes, under sanitizers, with inputs that follow what they reach."""
+"""Native readers of foreign bytes, under sanitizers, with inputs guided by coverage."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from siege.mutations import changed, damaged
 from proton_bench.cli import main
 
 SECONDS = 2
-# What a fresh process takes besides to load Python and the package.
+# Extra time of a fresh process, which loads Python and the package.
 START_SECONDS = 2
 START_MEGABYTES = 100
 # Of a gate: a verdict. 69: an optional package is missing.

@@ -71,7 +71,7 @@ WRITERS = (
 
 
 def make_inputs(folder: Path) -> None:
-    """Make what the writers read."""
+    """Make the inputs of the writers."""
     corpus.runs(folder)
     for name in _TIMELINES:
         corpus.record(folder / "good" / name, "trace")

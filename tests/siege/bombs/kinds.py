@@ -61,7 +61,7 @@ class Kind:
 
     Attributes:
         about: Its class, a key of `CLASSES`.
-        name: The file that it is about, or what it is called.
+        name: The file, or the name of the attack.
         make: Returns the content of that file, or several files by their names.
         words: Command lines; none means all that read a profile.
         is_quick: Every run of the tests tries it.

@@ -49,7 +49,7 @@ def losses(profile: Profile, name: str) -> str:
 
 
 def expected(profile: Profile, metric: str, *, root: bool = True) -> Stacks:
-    """Return what each path has of its own."""
+    """Return the own value of each path."""
     rows = flame_rows(profile)
     (own,) = (values for column, values in flame_metrics(rows) if column.spec.name == metric)
     found: Stacks = Counter()

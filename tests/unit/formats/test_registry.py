@@ -27,7 +27,7 @@ from proton_bench.model.profile import Profile
 
 
 class CsvLike:
-    """What a plugin may offer."""
+    """A format that a plugin may offer."""
 
     name = "names"
     suffixes = (".names",)

@@ -163,7 +163,7 @@ def test_folded_stacks_go_down_to_lines() -> None:
     assert sum(found.values()) == 2000
 
 
-# What was inlined stands below the line that called it.
+# Inlined code stands below the line that called it.
 INLINED = {
     ("k", "k.py:12 k", "k.py:5 first"): 250,
     ("k", "k.py:12 k", "k.py:5 first", "k.py:5 first"): 40,

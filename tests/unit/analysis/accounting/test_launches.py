@@ -32,5 +32,5 @@ def test_launches_need_counts() -> None:
     builder = ProfileBuilder()
     builder.add(0, "gemm", metrics={"time (ns)": 3})
 
-    with pytest.raises(MetricError, match="count is not found: recorded are time"):
+    with pytest.raises(MetricError, match=r"count .* time"):
         derive(builder.build(), ["launches"])

@@ -213,5 +213,5 @@ def test_by_line_needs_samples() -> None:
     builder.add(0, "k", FrameKind.KERNEL, metrics={"count": 1, "time (ns)": 5})
     run = Run(builder.build(), "plain.proton")
 
-    with pytest.raises(UsageError, match=r"'plain.proton' has no PC samples, .* -m pcsampling"):
+    with pytest.raises(UsageError, match=r"'plain.proton' .* -m pcsampling"):
         compare([run], [run], CompareOptions(by=By.LINE))

@@ -124,7 +124,7 @@ def test_rows_are_chosen_by_name() -> None:
 
     assert source.samples.total == 40
     assert {file.path for file in source.files} == {"lib.py", "/a/first.py"}
-    with pytest.raises(UsageError, match="-i nothing leaves none"):
+    with pytest.raises(UsageError, match="-i nothing"):
         sampled_source(two_kernels(), NameFilter(include="nothing"))
 
 
@@ -136,7 +136,7 @@ def test_a_file_is_named_by_the_end_of_its_path(wanted: str) -> None:
 
 
 def test_an_unknown_file_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no sampled line is in a file 'irst.py'; .*/a/first.py"):
+    with pytest.raises(UsageError, match=r"'irst.py'.*/a/first.py"):
         sampled_source(two_kernels()).named("irst.py")
 
 

@@ -119,10 +119,10 @@ def test_inclusive_samples_of_a_kernel_are_its_own_and_those_of_its_lines() -> N
 
 
 def test_unknown_reason_is_named_with_the_known_ones(sampled: Profile) -> None:
-    with pytest.raises(MetricError, match=r"known are .*stalled_barrier/samples"):
+    with pytest.raises(MetricError, match="stalled_barrier/samples"):
         derive(sampled, ["stalled_nothing/samples"])
 
 
 def test_file_without_samples_says_so() -> None:
-    with pytest.raises(MetricError, match="this file has no PC samples"):
+    with pytest.raises(MetricError, match="PC samples"):
         derive(training_profile(), ["stalled_wait/samples"])

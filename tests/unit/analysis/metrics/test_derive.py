@@ -79,7 +79,7 @@ def test_utilization_without_known_device_is_an_error() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1, "bytes": 1}, device=Device("CPU", 0))
 
-    with pytest.raises(MetricError, match="not known for: CPU"):
+    with pytest.raises(MetricError, match="CPU"):
         derive(builder.build(), ["util"])
 
 
@@ -138,12 +138,12 @@ def test_nan_is_not_a_value() -> None:
 
 @pytest.mark.parametrize("name", ["nope", "nope/ms", "nope/%", "flop/s", "avg_wall/ms"])
 def test_metric_that_was_not_recorded_is_named_with_those_that_were(name: str) -> None:
-    with pytest.raises(MetricError, match="recorded are count, flops16, label, time, wall"):
+    with pytest.raises(MetricError, match="count, flops16, label, time, wall"):
         derive(training_profile(), [name])
 
 
 def test_time_unit_of_something_else_is_an_error() -> None:
-    with pytest.raises(MetricError, match="'count' is not a time"):
+    with pytest.raises(MetricError, match="'count'"):
         derive(training_profile(), ["count/ms"])
 
 
@@ -217,7 +217,7 @@ def test_plugin_offers_metrics() -> None:
 
 @pytest.mark.usefixtures("with_plugin")
 def test_wrong_metric_of_a_plugin_is_named() -> None:
-    with pytest.raises(MetricError, match="'short' of a plugin gave an array of shape"):
+    with pytest.raises(MetricError, match=r"'short' .*shape"):
         derive(training_profile(), ["short"])
-    with pytest.raises(PluginError, match="'broken' of a plugin cannot be computed: ZeroDivision"):
+    with pytest.raises(PluginError, match=r"'broken' .*ZeroDivision"):
         derive(training_profile(), ["broken"])

@@ -137,7 +137,7 @@ def test_variants_and_scopes_show_the_mean_over_time() -> None:
 
 
 def test_file_without_launches_says_so() -> None:
-    with pytest.raises(MetricError, match=r"'occupancy' needs grid.*only \.proton files"):
+    with pytest.raises(MetricError, match=r"'occupancy' .*grid.*\.proton"):
         build_tree(training_profile(), ["occupancy"], Selection())
 
 
@@ -147,5 +147,5 @@ def test_unknown_limits_name_the_device_and_the_known_ones() -> None:
         0, "k", metrics={"time (ns)": 1}, device=Device("HIP", 0, "gfx942"), variant=launch(64, 8)
     )
 
-    with pytest.raises(MetricError, match=r"known for CUDA 75, 80, .*has: HIP gfx942"):
+    with pytest.raises(MetricError, match=r"CUDA 75, 80, .*HIP gfx942"):
         build_tree(builder.build(), ["occupancy"], Selection())

@@ -5,7 +5,7 @@ import pytest
 from proton_bench.analysis.metrics.peak_rates import ARCHITECTURES, known_architectures, peak_rates
 from proton_bench.model.device import Device
 
-# Board, facts as drivers report them, and what is said of it: width -> TFLOPS, GB/s.
+# Board, facts as drivers report them, and published rates: width -> TFLOPS, GB/s.
 BOARDS = [
     ("T4", Device("CUDA", 0, "75", 40, 1_590_000, 5_001_000, 256), {8: 130, 16: 65, 32: 8.1}, 320),
     (

@@ -63,7 +63,7 @@ def test_devices_without_known_peaks_are_named_beside_the_others() -> None:
 def test_a_known_architecture_with_missing_facts_is_named() -> None:
     profile = kernels({"time (ns)": 9, "bytes": 8}, device=Device("CUDA", 0, "90"))
 
-    with pytest.raises(MetricError, match=r"CUDA 90 \(the file lacks its clocks"):
+    with pytest.raises(MetricError, match=r"CUDA 90 \(.*clocks"):
         derive(profile, ["bound"])
 
 
@@ -150,19 +150,19 @@ def test_faster_kernels_are_nearer_to_the_roof(work: list[dict[str, float]], fac
 
 
 def test_a_profile_without_work_says_what_to_record() -> None:
-    with pytest.raises(MetricError, match=r"none of bytes, flops8, .* -k triton"):
+    with pytest.raises(MetricError, match=r"bytes, flops8, .* -k triton"):
         derive(kernels({"time (ns)": 1}), ["bound"])
 
 
 def test_roofline_needs_times() -> None:
-    with pytest.raises(MetricError, match="needs the time of kernels"):
+    with pytest.raises(MetricError, match="time"):
         derive(kernels({"bytes": 1}), ["roof_distance"])
 
 
 def test_an_unknown_device_is_named_with_how_to_add_it() -> None:
     profile = kernels({"time (ns)": 1, "bytes": 1}, device=Device("ACME", 0, "x1"))
 
-    with pytest.raises(MetricError, match=r"not known for: ACME x1; known are CUDA 75.*proton_dev"):
+    with pytest.raises(MetricError, match=r"ACME x1.* CUDA 75.*proton_dev"):
         derive(profile, ["roof_time/us"])
 
 

@@ -66,7 +66,7 @@ def facts(member: Member) -> dict[str, Any]:
 
 
 def test_the_same_recording_twice_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"x\.rank1\.proton and y\.proton are the same recording"):
+    with pytest.raises(UsageError, match=r"x\.rank1\.proton .*y\.proton"):
         in_order([rank(1), Member("y.proton", rank(1).origin, None)])
 
 
@@ -77,7 +77,7 @@ def test_parts_of_one_process_are_not_repetitions() -> None:
 
 
 def test_files_of_two_jobs_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"a job of 3 ranks and .* of one of 8"):
+    with pytest.raises(UsageError, match=r"3 ranks .* 8"):
         in_order([rank(0), rank(1, world_size=8)])
 
 

@@ -53,10 +53,10 @@ def test_rows_on_different_devices_do_not_pair() -> None:
 def test_texts_have_no_difference() -> None:
     one = tree_of(("a", 5), metrics=("label",))
 
-    with pytest.raises(UsageError, match="'label' is not a number"):
+    with pytest.raises(UsageError, match="'label'"):
         subtract(one, one)
 
 
 def test_different_metrics_cannot_be_subtracted() -> None:
-    with pytest.raises(UsageError, match="cannot subtract time/%"):
+    with pytest.raises(UsageError, match="time/%"):
         subtract(tree_of(("a", 5)), tree_of(("a", 5), metrics=("time/%",)))

@@ -93,7 +93,7 @@ def test_facts_of_the_process_are_kept() -> None:
 
 def test_what_the_session_reported_at_its_end_is_kept() -> None:
     annotated = {"provenance": '{"command": ["x.py"], "host": "h2"}', "clock_drift_ns": 5}
-    profile = read(recorded(rank=1).finish(annotated=annotated))
+    profile = read(recorded(rank=1).finish(facts=annotated))
 
     facts = profile.provenance.to_plain()
     assert (facts["command"], facts["host"], facts["rank"]) == (["x.py"], "h2", 1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def test_rm_keeps_what_a_name_means(store: BaselineStore) -> None:
     store.promote("main")
     second = store.save("main", [stored_run()])
 
-    with pytest.raises(UsageError, match="is what main means; promote another entry first"):
+    with pytest.raises(UsageError, match="main"):
         store.remove("main", first.id)
     assert store.remove("main", second.id) == [second.id]
 
@@ -185,7 +186,7 @@ def test_rm_takes_an_entry_that_cannot_be_read(store: BaselineStore) -> None:
     "name", ["", ".", "..", "../x", "a/b", "-x", "a b", "a\n", "a@b", "x" * 101]
 )
 def test_names_cannot_leave_the_store(store: BaselineStore, name: str) -> None:
-    with pytest.raises(UsageError, match="cannot be the name of a baseline"):
+    with pytest.raises(UsageError, match=re.escape(repr(name))):
         store.save(name, [stored_run()])
     assert not store.folder.exists()
 
@@ -194,12 +195,12 @@ def test_an_unfinished_run_is_not_a_baseline(store: BaselineStore) -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1})
 
-    with pytest.raises(UsageError, match="before its run had ended"):
+    with pytest.raises(UsageError, match=r"x\.partial\.proton"):
         store.save("main", [Run(builder.build(partial=True), "x.partial.proton")])
 
 
 def test_a_baseline_needs_runs(store: BaselineStore) -> None:
-    with pytest.raises(UsageError, match="no run to save as main"):
+    with pytest.raises(UsageError, match="main"):
         store.save("main", [])
 
 
@@ -207,11 +208,11 @@ def test_a_baseline_needs_runs(store: BaselineStore) -> None:
 def test_what_is_not_there_is_named_with_what_is(store: BaselineStore, id: str | None) -> None:
     store.save("main", [stored_run()])
 
-    with pytest.raises(UsageError, match="has no baseline 'other'; there are: main"):
+    with pytest.raises(UsageError, match=r"'other'.* main"):
         store.promote("other", id)
-    with pytest.raises(UsageError, match="has no baseline 'other'; there are: main"):
+    with pytest.raises(UsageError, match=r"'other'.* main"):
         store.remove("other")
-    with pytest.raises(UsageError, match="main has no entry 'nothing'"):
+    with pytest.raises(UsageError, match="'nothing'"):
         store.promote("main", "nothing")
 
 
@@ -250,7 +251,7 @@ def test_a_full_disk_leaves_the_pointer_as_it_was(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match="cannot promote main@"):
+    with pytest.raises(OutputError, match="main@"):
         store.promote("main")
 
     assert store.catalogue.baseline("main", first.key) == first
@@ -259,23 +260,24 @@ def test_a_full_disk_leaves_the_pointer_as_it_was(
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="choose another file"):
+    with pytest.raises(OutputError, match=re.escape(str(tmp_path / "file"))):
         BaselineStore(tmp_path / "file" / "store").save("main", [stored_run()])
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    "damage",
     [
-        (lambda content: content[:-5], "bytes instead of"),
-        (lambda content: bytes([*content[:-1], content[-1] ^ 1]), "not what was saved"),
+        lambda content: content[:-5],
+        lambda content: bytes([*content[:-1], content[-1] ^ 1]),
     ],
+    ids=["shorter", "changed"],
 )
-def test_half_written_runs_are_noticed(store: BaselineStore, damage: Any, message: str) -> None:
+def test_half_written_runs_are_noticed(store: BaselineStore, damage: Any) -> None:
     entry = store.save("main", [stored_run()])
     file = store.catalogue.folder_of(entry.id) / "0.proton"
     file.write_bytes(damage(file.read_bytes()))
 
-    with pytest.raises(ProfileFormatError, match=message):
+    with pytest.raises(ProfileFormatError, match=r"0\.proton"):
         store.catalogue.load(entry)
 
 
@@ -292,7 +294,7 @@ def test_a_name_whose_entry_is_gone_is_corrupt_and_no_pass(store: BaselineStore)
     store.promote("main")
     (store.catalogue.folder_of(entry.id) / "entry.json").unlink()
 
-    with pytest.raises(ProfileFormatError, match="is gone or corrupt"):
+    with pytest.raises(ProfileFormatError, match=entry.id):
         store.catalogue.baseline("main", entry.key)
     assert store.catalogue.unreadable() == {entry.id: "entry.json is missing"}
 

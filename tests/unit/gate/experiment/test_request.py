@@ -58,5 +58,5 @@ def test_each_run_has_files_of_its_own_and_says_nothing() -> None:
 def test_a_manifest_without_what_was_asked_is_damaged(tmp_path: Path) -> None:
     KeptRuns.create(tmp_path / "kept", {"doing": "ab"})
 
-    with pytest.raises(ProfileFormatError, match="is damaged: KeyError"):
+    with pytest.raises(ProfileFormatError, match="KeyError"):
         resume_ab(tmp_path / "kept", open_progress("ab"), store=tmp_path)

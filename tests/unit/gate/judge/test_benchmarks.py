@@ -255,7 +255,7 @@ def test_where_one_side_alone_holds_benchmarks_nothing_is_compared() -> None:
 def test_a_run_of_a_side_that_lacks_benchmarks_is_named() -> None:
     runs = [Run(profile, name) for profile, name in ((with_kernels(), "a"), (plain(), "b"))]
 
-    with pytest.raises(UsageError, match="'b' has no benchmark of pytest but 'a' has"):
+    with pytest.raises(UsageError, match=r"'b' .*'a'"):
         judge(runs, [Run(with_kernels(), "c")], Policy())
 
 
@@ -321,7 +321,7 @@ def test_names_of_tests_are_not_globs() -> None:
 def test_a_threshold_that_means_nothing_is_named_with_its_file() -> None:
     run = Run(profile_of([record_of(threshold="median:5q")]), "x.proton")
 
-    with pytest.raises(UsageError, match=r"'x\.proton': benchmark .*'median:5q'"):
+    with pytest.raises(UsageError, match=r"'x\.proton'.*'median:5q'"):
         judge([Run(with_kernels(), "y")], [run], Policy())
 
 

@@ -51,7 +51,7 @@ def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
     other = ProfileBuilder()
     other.add(0, "k", FrameKind.KERNEL, metrics={"num_samples": 3})
 
-    with pytest.raises(UsageError, match=r"'empty\.proton' is empty"):
+    with pytest.raises(UsageError, match=r"'empty\.proton'"):
         judge(runs_of([1.0]), empty, Policy())
     with pytest.raises((UsageError, MetricError), match="no metric in common"):
         judge(runs_of([1.0]), [Run(other.build(), "y")], Policy())
@@ -62,7 +62,7 @@ def test_amounts_of_time_need_times() -> None:
     builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
     run = Run(builder.build(), "x")
 
-    with pytest.raises(UsageError, match=r"'median:3us' names an amount of time"):
+    with pytest.raises(UsageError, match="'median:3us'"):
         judge([run], [run], Policy().with_thresholds(["median:3us"]))
     assert judge([run], [run], Policy()).verdict is SuiteVerdict.INCONCLUSIVE
 

@@ -73,7 +73,7 @@ def test_rules_that_the_policy_does_not_name_are_not_asked(offer: Offer) -> None
 def test_a_rule_that_fails_is_an_error(offer: Offer, rule: Any) -> None:
     offer(broken=rule)
 
-    with pytest.raises(PluginError, match="gate rule 'broken' of a plugin failed"):
+    with pytest.raises(PluginError, match="'broken'"):
         judge(*session(KERNELS, pairs=1), Policy(rules=("broken",)))
 
 
@@ -82,7 +82,7 @@ def test_an_unknown_rule_is_refused_with_the_policy(offer: Offer, tmp_path: Path
     file = tmp_path / "policy.toml"
     file.write_text('rules = ["budgte"]')
 
-    with pytest.raises(UsageError, match="no plugin offers a rule 'budgte'; there are: budget"):
+    with pytest.raises(UsageError, match=r"'budgte'.* budget"):
         read_policy(file)
     file.write_text('rules = ["budget"]')
     assert read_policy(file).rules == ("budget",)

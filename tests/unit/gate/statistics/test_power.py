@@ -28,7 +28,7 @@ def test_quantiles_are_those_of_scipy() -> None:
 
 
 def test_the_detectable_change_is_found_four_times_in_five() -> None:
-    # So far from the margin that the power of the exact noncentral test is what was asked for.
+    # The distance from the margin at which the exact noncentral test has the requested power.
     error, freedom = np.array([0.005]), np.array([40.0])
 
     found = detectable(question(), error, freedom)

@@ -13,7 +13,7 @@ from proton_bench.recording.gpu.counters import counter_rate_hz, start_counters,
 
 
 class Timelines:
-    """What the native module was given."""
+    """The calls of the native module."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.samples: list[tuple[str, int, list[tuple[str, float]]]] = []

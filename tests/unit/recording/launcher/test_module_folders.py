@@ -15,7 +15,7 @@ from proton_bench.recording.launcher.target import TargetKind
 
 @pytest.fixture
 def two_versions(tmp_path: Path) -> Path:
-    """A module in two versions, ``here`` and ``ahead``."""
+    """A module in two versions, ``here`` and ``ahead`` of it."""
     for version in ("here", "ahead"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "thing.py").write_text(f"VERSION = {version!r}\n")
@@ -24,7 +24,7 @@ def two_versions(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, kind: TargetKind, target: str, *arguments: str) -> str:
-    """Return what a target printed that has one folder ahead."""
+    """Return the output of a target with one folder first in its path."""
     options = RunOptions(
         kind=kind,
         target=target,

@@ -107,7 +107,7 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
     open.drop_oldest();
   }
   ScratchPool &pool = context.pool(stream, capture_id);
-  TimelineLayout layout = timeline_layout(context.device(), bytes);
+  TimelineLayout layout = layout_of(context.device(), bytes);
   ScratchBuffer &buffer =
       pool.take(options_.timeline ? layout.bytes() : bytes, stream, options_.timeline);
   if (buffer.is_dirty && capture_id == 0)
@@ -120,8 +120,7 @@ cuda::DevicePointer InstrumentationRuntime::allocate(size_t bytes, void *stream)
   return buffer.address;
 }
 
-TimelineLayout InstrumentationRuntime::timeline_layout(const DeviceContext &device,
-                                                       size_t bytes) const {
+TimelineLayout InstrumentationRuntime::layout_of(const DeviceContext &device, size_t bytes) const {
   return {bytes, device.processors()};
 }
 
@@ -180,7 +179,7 @@ void InstrumentationRuntime::finish(const OpenLaunch &launch, const Kernel &kern
     DeviceContext &device = places_->current().device();
     CopiedLaunch copied{kernel,
                         at,
-                        timeline_layout(device, launch.bytes),
+                        layout_of(device, launch.bytes),
                         launch.buffer->address,
                         stream,
                         launch.correlation_id};

@@ -78,7 +78,7 @@ private:
 
   void check_size(size_t bytes) const;
   void abandon(const OpenLaunch &launch) noexcept;
-  TimelineLayout timeline_layout(const DeviceContext &device, size_t bytes) const;
+  TimelineLayout layout_of(const DeviceContext &device, size_t bytes) const;
   void keep_early(uint64_t function, const void *stream, const Capture &at) noexcept;
   void finish_early(uint64_t function, const Kernel &kernel) noexcept;
   void abandon_early() noexcept;

@@ -82,7 +82,7 @@ def test_two_processes_never_run_one_experiment(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_an_experiment_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no manifest\.json in it"):
+    with pytest.raises(UsageError, match=r"manifest\.json"):
         KeptRuns.open(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,14 +49,12 @@ def test_a_revision_is_found_from_a_folder_below(repository: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["nothing", "--all", "HEAD:tool.py"])
 def test_what_is_not_a_commit_is_reported(repository: Path, ref: str) -> None:
-    with pytest.raises(UsageError, match=r"there is no commit|is no revision"):
+    with pytest.raises(UsageError, match=re.escape(ref)):
         find_revision(ref, str(repository))
 
 
 def test_a_folder_without_a_repository_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"git rev-parse failed .* compare commands, with --base CMD"
-    ):
+    with pytest.raises(UsageError, match=r"git rev-parse .* --base CMD"):
         find_revision("HEAD", str(tmp_path))
 
 
