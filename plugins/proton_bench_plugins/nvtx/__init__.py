@@ -1,8 +1,8 @@
-"""Sends scopes as NVTX ranges to the tool that receives NVTX calls, if it is asked to.
+"""Sends scopes as NVTX ranges to the tool that receives NVTX calls, on request.
 
 ``PROTON_BENCH_NVTX_SCOPES=1``; the tool, such as nsys, names its library in
-``NVTX_INJECTION64_PATH``. The ``cupti`` backend names libcupti there where nobody else did; that
-one would hand the ranges back to us, so it is no receiver.
+``NVTX_INJECTION64_PATH``. The ``cupti`` backend names libcupti there if the variable is unset; that
+would return the ranges to us, so it does not count as a receiver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def proton_session_started(session: SessionFacts) -> None:
 def proton_session_finished(session: SessionFacts, paths: Sequence[Path]) -> None:
     """Send no more after the last session."""
     del paths
-    # Nobody says it of a session whose file could not be written.
+    # The hook is not called for a session whose file could not be written.
     live = {each for each in _sessions if _native.session_exists(each)} - {session.id}
     if _sessions and not live:
         _native.send_nvtx(None)

@@ -47,8 +47,8 @@ class Observer:
         self._sessions.add(session)
 
     def end(self, session: int) -> None:
-        """Detach unless another session lives."""
-        # Nobody says it of a session whose file could not be written.
+        """Detach after the last session."""
+        # The hook is not called for a session whose file could not be written.
         self._sessions = {each for each in self._sessions if _native.session_exists(each)}
         self._sessions.discard(session)
         if not self._sessions:

@@ -26,7 +26,7 @@ _COPY_ARRIVES = "async_copy_mbarrier_arrive"
 
 
 def name_barrier_waits(ops: Sequence[Op]) -> None:
-    """Give waits for barriers the kind of what they wait for.
+    """Set the kinds of waits for barriers.
 
     Args:
         ops: All operations of a module, parents first.
@@ -49,7 +49,7 @@ def name_barrier_waits(ops: Sequence[Op]) -> None:
 
 
 class _Roots:
-    """Which value a value is a part of, or was before a loop or outside of a partition."""
+    """The original value of a value: before parts, loops and partitions."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._whole: dict[int, int] = {}
