@@ -49,7 +49,7 @@ _ACCEPTED = (
 
 
 class _TracedError(Exception):
-    """The value is a tracing placeholder of torch."""
+    """The value is a symbol of a trace of torch, not a number."""
 
 
 def add_scope_metrics(metrics: Mapping[str, object]) -> None:

@@ -157,8 +157,8 @@ def column(dtype: str, size: int, content: bytes, codec: str = "zlib") -> dict[s
         (lambda d: d.update(provenance={"a": msgpack.ExtType(5, b"")}), "holds a Ext"),
         (lambda d: d.update(surplus={1: 2}), "not a string"),
         (lambda d: d["device_use"][0].update(device=2), "device_use names device 2 of 2"),
-        (lambda d: d["device_use"][1].update(idle_ns=-1), "no time and no count"),
-        (lambda d: d["device_use"][1].update(busy_ns=2**63), "no time and no count"),
+        (lambda d: d["device_use"][1].update(idle_ns=-1), "cannot be a time or count"),
+        (lambda d: d["device_use"][1].update(busy_ns=2**63), "cannot be a time or count"),
         (lambda d: d["device_use"][0].update(latency_buckets=[1] * 500), "more latency buckets"),
     ],
 )

@@ -93,7 +93,7 @@ def test_what_cannot_be_compared_is_named(
 
 @pytest.mark.parametrize(
     ("builder", "message"),
-    [(ProfileBuilder(), "'b' is empty: it holds no rows")],
+    [(ProfileBuilder(), "'b' is empty: it has no rows")],
 )
 def test_an_empty_run_is_an_error(builder: ProfileBuilder, message: str) -> None:
     with pytest.raises(UsageError, match=message):

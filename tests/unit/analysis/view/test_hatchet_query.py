@@ -114,7 +114,7 @@ def test_wrong_queries_are_named_in_one_line(text: str, reason: str) -> None:
     ],
 )
 def test_python_code_in_a_query_does_not_run(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match="no quotation mark"):
+    with pytest.raises(UsageError, match="a quotation mark"):
         ask(text)
 
     assert "ran" not in capsys.readouterr().out

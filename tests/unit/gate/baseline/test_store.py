@@ -194,7 +194,7 @@ def test_an_unfinished_run_is_no_baseline(store: BaselineStore) -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", metrics={"time (ns)": 1})
 
-    with pytest.raises(UsageError, match="before its run had ended"):
+    with pytest.raises(UsageError, match="before its run ended"):
         store.save("main", [Run(builder.build(partial=True), "x.partial.proton")])
 
 
@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_the_pointer_as_it_was(
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(OutputError, match="choose another file"):
+    with pytest.raises(OutputError, match="choose another folder"):
         BaselineStore(tmp_path / "file" / "store").save("main", [stored_run()])
 
 
@@ -267,7 +267,7 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     ("damage", "message"),
     [
         (lambda content: content[:-5], "bytes instead of"),
-        (lambda content: bytes([*content[:-1], content[-1] ^ 1]), "not what was saved"),
+        (lambda content: bytes([*content[:-1], content[-1] ^ 1]), "differs from what was saved"),
     ],
 )
 def test_half_written_runs_are_noticed(store: BaselineStore, damage: Any, message: str) -> None:
@@ -292,7 +292,7 @@ def test_a_name_whose_entry_is_gone_is_corrupt_and_no_pass(store: BaselineStore)
     store.promote("main")
     (store.catalogue.folder_of(entry.id) / "entry.json").unlink()
 
-    with pytest.raises(ProfileFormatError, match="is gone or corrupt"):
+    with pytest.raises(ProfileFormatError, match="is missing or corrupt"):
         store.catalogue.baseline("main", entry.key)
     assert store.catalogue.unreadable() == {entry.id: "entry.json is missing"}
 

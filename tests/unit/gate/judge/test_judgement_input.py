@@ -62,7 +62,7 @@ def test_amounts_of_time_need_times() -> None:
     builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
     run = Run(builder.build(), "x")
 
-    with pytest.raises(UsageError, match=r"'median:3us' names an amount of time"):
+    with pytest.raises(UsageError, match=r"'median:3us' is an amount of time"):
         judge([run], [run], Policy().with_thresholds(["median:3us"]))
     assert judge([run], [run], Policy()).verdict is SuiteVerdict.INCONCLUSIVE
 

@@ -118,7 +118,7 @@ def test_false_alarms_of_a_quiet_machine_are_rare_and_repeat() -> None:
 
 
 def test_too_few_runs_or_machines_too_many() -> None:
-    with pytest.raises(UsageError, match="7 runs say too little of noise; record 8"):
+    with pytest.raises(UsageError, match="7 runs say too little about noise; record at least 8"):
         measure_noise(same_runs(7), Policy())
     with pytest.raises(UsageError, match="differ in host"):
         measure_noise([*same_runs(8), *same_runs(1, host="there")], Policy())
@@ -157,5 +157,5 @@ def test_noise_of_a_line_that_moved_is_still_its_own() -> None:
 def test_noise_of_no_number_of_runs_cannot_be_read(runs: object) -> None:
     noise = measure_noise(same_runs(8), Policy())
 
-    with pytest.raises(ProfileFormatError, match="no noise that can be read"):
+    with pytest.raises(ProfileFormatError, match="cannot be read as noise"):
         Noise.from_document({**noise.to_document(), "runs": runs}, "x.json")

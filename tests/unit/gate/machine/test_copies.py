@@ -26,7 +26,9 @@ def test_one_run_twice_is_refused_with_both_names(side: str) -> None:
     others = [run(8, at=1), run(9, at=2)]
     sides = {"base": (copies, others), "new": (others, copies), "both": (copies[:1], copies[1:])}
 
-    with pytest.raises(UsageError, match=r"'a.proton' and 'b.proton' are one run \(process 7 "):
+    with pytest.raises(
+        UsageError, match=r"'a.proton' and 'b.proton' are the same run \(process 7 "
+    ):
         judge(*sides[side], Policy())
 
 

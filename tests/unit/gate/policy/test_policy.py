@@ -75,15 +75,15 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("thresholds = [,]\n", "is no TOML: .*line 1, column"),
-        ("[tool.proton]\ngate = 3\n", "is no table"),
+        ("thresholds = [,]\n", "is not TOML: .*line 1, column"),
+        ("[tool.proton]\ngate = 3\n", "is not a table"),
         ("[tool.proton.gate]\ntreshold = 1\n", "unknown key 'treshold'; keys are fdr, floor"),
         (
             "[tool.proton.gate]\nthresholds = ['mean:5q']\n",
             "thresholds: threshold 'mean:5q', column 7",
         ),
         ("[tool.proton.gate]\nthresholds = [3]\n", "no list of texts"),
-        ("[tool.proton.gate]\nmargin = '120%'\n", "margin: '120%' is not more than 0"),
+        ("[tool.proton.gate]\nmargin = '120%'\n", "margin: '120%' is not between 0"),
         ("[tool.proton.gate]\nmargin = true\n", "is no number"),
         ("[tool.proton.gate]\nmargin = 'x'\n", "'x' is no number"),
         ("[tool.proton.gate]\nlevel = nan\n", "is no number"),
@@ -107,13 +107,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"cannot be read: {os.strerror(errno.ENOENT)}"):
         read_policy(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="is no TOML"):
+    with pytest.raises(UsageError, match="is not TOML"):
         read_policy(tmp_path / "binary.toml")
 
 
 @pytest.mark.parametrize("table", [None, 3, ["x"], "median:3%"])
 def test_a_table_is_a_table(table: Any) -> None:
-    with pytest.raises(UsageError, match="is no table"):
+    with pytest.raises(UsageError, match="is not a table"):
         policy_from_table(table, "here")
 
 
@@ -150,13 +150,13 @@ def test_other_tables_of_the_project_are_no_mistake(tmp_path: Path) -> None:
 def test_keys_outside_of_the_table_are_not_dropped(tmp_path: Path) -> None:
     file = written(tmp_path, 'strict = true\n[tool.proton.gate]\nthreshold = "8%"\n', "gate.toml")
 
-    with pytest.raises(UsageError, match="has strict outside of"):
+    with pytest.raises(UsageError, match="has strict outside"):
         read_policy(file)
 
 
 @pytest.mark.parametrize("value", ["", [""], ["a", "  "]])
 def test_an_empty_glob_does_not_quarantine_everything(value: Any) -> None:
-    with pytest.raises(UsageError, match="quarantine: an empty glob would be about every path"):
+    with pytest.raises(UsageError, match="quarantine: an empty glob would match every path"):
         policy_from_table({"quarantine": value}, "x")
 
 
@@ -195,8 +195,8 @@ def test_a_threshold_of_every_path_holds_beside_thresholds_of_some() -> None:
         ("a." * 100 + "a = 1", "a key of more than 100 parts"),
         ('"a" . ' * 100 + "a = 1", "a key of more than 100 parts"),
         ("# x\n" * 200_000, "is larger than 512 KiB"),
-        ("share = " + "1" * 5000, "is no TOML"),
-        ("thresholds = ['median:" + "1%&" * 9 + "1%']", "nothing may follow here"),
+        ("share = " + "1" * 5000, "is not TOML"),
+        ("thresholds = ['median:" + "1%&" * 9 + "1%']", "another amount may follow here"),
     ],
 )
 def test_policies_that_take_long_to_read_are_refused(

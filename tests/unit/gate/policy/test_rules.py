@@ -82,7 +82,7 @@ def test_an_unknown_rule_is_refused_with_the_policy(offer: Offer, tmp_path: Path
     file = tmp_path / "policy.toml"
     file.write_text('rules = ["budgte"]')
 
-    with pytest.raises(UsageError, match="no plugin offers a rule 'budgte'; there are: budget"):
+    with pytest.raises(UsageError, match="no plugin has a rule 'budgte'; there are: budget"):
         read_policy(file)
     file.write_text('rules = ["budget"]')
     assert read_policy(file).rules == ("budget",)

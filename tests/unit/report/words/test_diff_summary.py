@@ -86,7 +86,7 @@ def test_benchmarks_that_were_called_differently_often_are_told() -> None:
     assert "launches more" not in headline(comparison)
     told = calls_line(comparison)
     assert told is not None
-    assert told.startswith("2 benchmarks were called differently often")
+    assert told.startswith("2 benchmarks were called a different number of times")
     assert calls_line(compare([Run(base, "a")], [Run(base, "b")], CompareOptions())) is None
 
 
