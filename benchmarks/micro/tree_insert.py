@@ -1,8 +1,8 @@
 """What a new node of the tree costs, against upstream's: python -m benchmarks.micro.tree_insert.
 
-Every scope has a name that was never seen. The first row is what the program under study waits for;
-the second also holds the end of the session, which writes the tree as `.hatchet`. Times are those
-of the thread, and of all threads, on a processor.
+Every scope has a name that was never seen. The first row is the time that the measured program
+waits; the second also holds the end of the session, which writes the tree as `.hatchet`. Times are
+those of the thread, and of all threads, on a processor.
 """
 
 from __future__ import annotations
