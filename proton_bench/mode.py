@@ -47,7 +47,7 @@ class _Choice(Enum):
 
 
 class METRIC_TYPE(_Choice):  # noqa: N801 - upstream's name
-    """What a scope in a kernel measures."""
+    """Metric of a scope in a kernel."""
 
     CYCLE = 0
 
@@ -74,7 +74,7 @@ class GRANULARITY(_Choice):
 
 
 class BUFFER_STRATEGY(_Choice):  # noqa: N801 - upstream's name
-    """What happens when a buffer is full."""
+    """Behavior of a full buffer."""
 
     CIRCULAR = 0
     FLUSH = 1

@@ -23,7 +23,7 @@ ROUNDS = 15
 NODES = 20_000
 # Children of one node: a tree with some depth, not one long list.
 FAN = 100
-SITUATIONS = ("enter and leave a new scope", "... and write it as .hatchet")
+CASES = ("enter and leave a new scope", "... and write it as .hatchet")
 
 Scope = Callable[[str], AbstractContextManager[object]]
 Seconds = tuple[float, float]
@@ -88,7 +88,7 @@ def main() -> None:
         rounds(
             {"ours": keeping("ours", our_round), "theirs": keeping("theirs", their_round)}, ROUNDS
         )
-    for place, what in enumerate(SITUATIONS):
+    for place, what in enumerate(CASES):
         # The first round warmed up.
         costs = {arm: [pair[place] / NODES for pair in all_[1:]] for arm, all_ in measured.items()}
         each = "  ".join(

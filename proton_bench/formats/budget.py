@@ -250,5 +250,7 @@ def _factor() -> float:
     except ValueError:
         factor = 0.0
     if not factor > 0:
-        raise UsageError(f"{DECODE_LIMIT}={text!a} is no factor: give a number above 0, such as 10")
+        raise UsageError(
+            f"{DECODE_LIMIT}={text!a} is not a factor: give a number above 0, such as 10"
+        )
     return factor

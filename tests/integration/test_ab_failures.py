@@ -254,12 +254,12 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
     [
         (("--base-ref", "nothing", "--", "bench.py"), "there is no commit 'nothing'"),
         (("--", "nothing.py"), "script 'nothing.py' does not exist"),
-        (("--base", "bench.py", "--base-ref", "HEAD", "--", "bench.py"), "--base CMD stands alone"),
+        (("--base", "bench.py", "--base-ref", "HEAD", "--", "bench.py"), "--base CMD excludes"),
         (("--resume", "last"), "there is no experiment in"),
-        (("--resume", "."), "holds no experiment"),
-        (("--resume", "last", "--runs", "3"), "give no other request"),
+        (("--resume", "."), "has no experiment"),
+        (("--resume", "last", "--runs", "3"), "leave the other options out"),
         (("--metric", "speed", "--", "bench.py"), "speed"),
-        (("--base", "'bench.py", "--", "bench.py"), "is no command"),
+        (("--base", "'bench.py", "--", "bench.py"), "is not a command"),
     ],
 )
 @pytest.mark.usefixtures("repository")

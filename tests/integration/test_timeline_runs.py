@@ -296,4 +296,4 @@ def test_workers_cannot_write_phases_meanwhile(tmp_path: Path, proton: Run) -> N
     done = proton("-b", "cpu", "-m", "periodic_flushing", *words, PYTEST_ADDOPTS="")
 
     assert done.returncode != 0
-    assert "periodic_flushing does not fit the workers" in done.stdout + done.stderr
+    assert "periodic_flushing does not work with the workers" in done.stdout + done.stderr

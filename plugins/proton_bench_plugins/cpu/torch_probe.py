@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
         seen = _native.probe_torch(_run_operators)
         torch.ones(1)  # with the observer removed
         reason = reason_against(seen)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what was found
+    except Exception as error:  # noqa: BLE001 - any error is the finding
         seen, reason = [], f"{type(error).__name__}: {error}"
     findings = {
         "build_id": _native.loaded_build_id(LIBRARY),

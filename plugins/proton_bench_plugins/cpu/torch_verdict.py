@@ -1,6 +1,6 @@
-"""Whether torch's operators can be observed natively: asked of a child process, once per libtorch.
+"""Tests in a child process, once per libtorch, whether torch's operators can be observed natively.
 
-The answer is kept in the user's cache folder, by the build id of ``libtorch_cpu.so``. It can be
+The answer is stored in the user's cache folder, by the build id of ``libtorch_cpu.so``. It can be
 deleted at any time.
 """
 

@@ -1,4 +1,4 @@
-"""Whether the backend can run here, found out without starting the driver.
+"""Checks whether the backend can run here, without starting the driver.
 
 Starting it (cuInit) would break children that the target forks later.
 """

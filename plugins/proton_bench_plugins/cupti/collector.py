@@ -171,7 +171,7 @@ def _present_stream() -> int:
     try:
         if cuda is not None and cuda.is_initialized():
             return int(cuda.current_stream().cuda_stream)
-    except Exception:  # noqa: BLE001 - a broken torch is no reason to record nothing
+    except Exception:  # noqa: BLE001 - record even with a broken torch
         pass
     return 0
 

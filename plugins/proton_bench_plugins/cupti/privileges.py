@@ -1,4 +1,4 @@
-"""Whether this process may sample program counters and read hardware counters, as far as known."""
+"""Finds out whether this process may sample program counters and read hardware counters."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SHORT_ADVICE = re.compile(r"; the driver keeps profiling to administrators: .*"
 
 
 class Permission(Enum):
-    """What the driver lets this process do."""
+    """Permissions that the driver gives this process."""
 
-    EVERYBODY = "allowed to every user"
+    EVERY_USER = "allowed to every user"
     ADMINISTRATOR = "only for administrators; this process has CAP_SYS_ADMIN"
     MONITOR = "only for administrators; this process has CAP_PERFMON, enough from driver 565 on"
     REFUSED = "only for administrators, and this process is not one"
@@ -62,7 +62,7 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
     if restricted not in ("0", "1"):
         return _unknown(f"{parameters} does not say")
     if restricted == "0":
-        return _known(Permission.EVERYBODY)
+        return _known(Permission.EVERY_USER)
     held = _capabilities(process)
     if held >> _SYS_ADMIN & 1:
         return _known(Permission.ADMINISTRATOR)
@@ -79,7 +79,7 @@ def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
     if _REFUSAL.search(message) is None or ADVICE in message:
         return message
     found = read_privileges() if privileges is None else privileges
-    if found.permission in (Permission.EVERYBODY, Permission.ADMINISTRATOR):
+    if found.permission in (Permission.EVERY_USER, Permission.ADMINISTRATOR):
         # The driver allows it: the container's or the host's settings decide.
         known = f"the driver's own settings say: {found.text}; a container needs the capability too"
     else:

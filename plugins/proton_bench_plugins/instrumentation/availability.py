@@ -1,4 +1,4 @@
-"""Whether the backend can run here, found out without starting a driver or importing Triton."""
+"""Checks whether the backend can run here, without starting a driver or importing Triton."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ OPTIONS = {
     "metric_type": "what a scope measures: cycle",
     "sampling_strategy": "none (default): every warp records; selective: those of sampling_options",
     "sampling_options": "warps to record, as in 0,2",
-    "granularity": "who records: warp",
+    "granularity": "unit that records: warp",
     "buffer_strategy": "circular (default): the last records of a warp are kept",
     "buffer_type": "where records are written first: shared (default) or global memory",
     "buffer_size": "bytes per program, a power of two per recorded warp; 0 (default) chooses",

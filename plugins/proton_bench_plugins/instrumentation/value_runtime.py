@@ -49,7 +49,7 @@ class _LaunchFrames(_native.launch_hook):
         del kernel
         return True
 
-    def owe(self, kernel: str) -> int:
+    def expect(self, kernel: str) -> int:
         """Keep the frame of a kernel for values that come later; 0 without a session."""
         self.enter(SimpleNamespace(data={"name": kernel}, extras=[]))
         try:
@@ -121,7 +121,9 @@ class ValueRuntime:
         if memory is None or kernel is None:  # no buffer, or that of a launch around it
             return
         self._pending.memory = None
-        launch = _Launch(self._frames.owe(kernel.scopes.name), kernel, memory, self._pending.size)
+        launch = _Launch(
+            self._frames.expect(kernel.scopes.name), kernel, memory, self._pending.size
+        )
         with self._lock:
             self._launches.append(launch)
             self._kept_bytes += launch.size

@@ -1,4 +1,4 @@
-"""Whether a backend of AMD GPUs can run here, found out without starting HIP or ROCr.
+"""Checks whether a backend of AMD GPUs can run here, without starting HIP or ROCr.
 
 Starting them would break children that the target forks later, and would be too early for
 rocprofiler-sdk, which must be registered before.

@@ -41,7 +41,7 @@ _LARGEST = 2.0**60
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What to compare.
+    """Options of a comparison.
 
     Attributes:
         metric: A recorded or derived metric; None means a time or the metric closest to it.

@@ -31,7 +31,7 @@ def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) 
 
     Args:
         files: Timelines, or profiles beside which their timelines lie.
-        output: Folder for the files, or the file where there is one rank. None: beside the first.
+        output: Folder for the files, or the file if there is one rank. None: beside the first.
         rank: The only rank to write; None writes all.
 
     Raises:

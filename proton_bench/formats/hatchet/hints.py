@@ -1,4 +1,4 @@
-"""How metrics of the hatchet formats add up, which these files only hint at.
+"""Decides how metrics of the hatchet formats add up, which these files only hint at.
 
 Upstream writes a 0 for an inclusive metric into the metrics of ROOT. Triton 3.6.0 does so for every
 metric that is not exclusive, properties too; 3.9.0 only for its own metrics, so inclusive,

@@ -20,7 +20,7 @@ __all__ = ["HatchetMsgpack"]
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.
-_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads of those that are told by one byte
+_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads whose length fits the same byte
 _FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
 
 

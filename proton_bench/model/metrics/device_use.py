@@ -1,4 +1,4 @@
-"""How busy devices were, in total and for each top-level scope."""
+"""Busy and idle time of devices, in total and for each top-level scope."""
 
 from __future__ import annotations
 

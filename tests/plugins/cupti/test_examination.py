@@ -136,7 +136,7 @@ def test_tools_that_are_loaded_into_programs_are_named(
         ("0", 0, Status.OK, "allowed to every user"),
         ("1", 1 << 21, Status.OK, "CAP_SYS_ADMIN"),
         ("1", 1 << 38, Status.OK, "CAP_PERFMON"),
-        ("1", 1 << 20, Status.NOTE, "this process is none"),
+        ("1", 1 << 20, Status.NOTE, "this process is not one"),
         ("", 0, Status.NOTE, "does not tell it"),
     ],
 )
@@ -172,7 +172,11 @@ def test_a_kernel_that_is_recorded_makes_the_backend_work(cupti_doubles: Doubles
     [
         ({"FAKE_CUPTI_FAIL": "cuptiSubscribe=39"}, Status.PROBLEM, "another profiler"),
         ({"FAKE_CUPTI_FAIL": "cuptiActivityEnable=35"}, Status.PROBLEM, "to administrators"),
-        ({"FAKE_CUPTI_FAIL": "cuptiActivityFlushAll=999"}, Status.PROBLEM, "no record of it came"),
+        (
+            {"FAKE_CUPTI_FAIL": "cuptiActivityFlushAll=999"},
+            Status.PROBLEM,
+            "its record did not arrive",
+        ),
         ({"FAKE_CUDA_DEVICES": "0"}, Status.NOTE, "cuInit failed: fake CUDA error 100"),
         ({"FAKE_CUDA_FAIL": "cuModuleLoadData=222"}, Status.NOTE, "cuModuleLoadData failed"),
         ({"FAKE_CUDA_FAIL": "cuLaunchKernel=2"}, Status.NOTE, "cuLaunchKernel failed"),

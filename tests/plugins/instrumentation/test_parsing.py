@@ -59,7 +59,7 @@ def test_what_is_read_is_written_the_same() -> None:
         ("loops,loads:kernels=x", 13, "no filter 'kernels=x'"),
         ("loads:kernel=", 7, "write kernel=VALUE"),
         ("loads:line=9:line=8", 14, "stands twice"),
-        ("dots,loads:line=3|x", 19, "'x' is no line"),
+        ("dots,loads:line=3|x", 19, "'x' is not a line"),
         ("loads:line=20-12", 12, "end before they begin"),
         ("loads:json", 7, "no filter 'json'"),
     ],

@@ -275,11 +275,11 @@ def test_a_pipe_that_nobody_writes_to_is_refused(
     monkeypatch.setattr(inputs, "_PIPE_WAIT_MS", 1)
     os.mkfifo(tmp_path / "pipe")
 
-    with pytest.raises(UsageError, match="nobody writes"):
+    with pytest.raises(UsageError, match="a pipe without a writer"):
         read_profile(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="nobody writes"):
+    with pytest.raises(UsageError, match="a pipe without a writer"):
         read_policy(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="nobody writes"):
+    with pytest.raises(UsageError, match="a pipe without a writer"):
         read_noise(tmp_path / "pipe")
 
 

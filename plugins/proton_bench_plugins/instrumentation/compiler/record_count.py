@@ -12,7 +12,7 @@ from dataclasses import dataclass
 __all__ = ["most_records"]
 
 _RECORD = re.compile(r"\s*proton\.(record|event)\b")
-# Where control may come back to is not told by the nesting of regions.
+# The nesting of regions does not show where this control flow may return to.
 _UNSTRUCTURED = re.compile(r"^\s*(\^bb\d+|cf\.(cond_)?br\b|cf\.switch\b)", re.MULTILINE)
 _FUNCTION = re.compile(r"^\s*tt\.func\b", re.MULTILINE)
 _CONSTANT = re.compile(r"^\s*(%\S+) = arith\.constant (-?\d+) : (?:i32|i64|index)\b", re.MULTILINE)

@@ -1,7 +1,7 @@
-"""The records in a kernel's TTGIR, and what is wrong with them before a compiler says so.
+"""Reads the records in a kernel's TTGIR and finds errors in them before a compiler does.
 
-Triton prints its own diagnostics on stderr and raises an error without a reason; what can be told
-from the text is told here, with the name of the kernel.
+Triton prints its own diagnostics on stderr and raises an error without a reason; errors
+visible in the text are reported here, with the name of the kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tells what a wait for a barrier in shared memory waits for: a load, a dot, or other warps.
+"""Finds what a wait for a barrier in shared memory waits for: a load, a dot, or other warps.
 
-The operation is the same for all; what arrives at its barrier tells them apart. Barriers reach
-their users as parts of an allocation, as values that a loop carries and as captures of
+The operation is the same for all; what arrives at its barrier differs. Barriers reach their users
+as parts of an allocation, as values that a loop carries and as captures of
 warp-specialised partitions.
 """
 

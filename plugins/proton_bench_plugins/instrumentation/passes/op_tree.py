@@ -1,7 +1,7 @@
-"""A kernel's operations as Triton's bindings show them, with what the bindings do not tell.
+"""A kernel's operations from Triton's bindings, with their parents and predecessors.
 
-They walk a module children first and know neither an operation's parent nor what stands before it;
-both follow from the blocks and regions that they number.
+The bindings walk a module children first and give neither an operation's parent nor its
+predecessor; both follow from the numbers of blocks and regions.
 """
 
 from __future__ import annotations

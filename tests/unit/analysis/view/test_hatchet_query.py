@@ -90,7 +90,7 @@ def test_very_deep_trees_are_folded() -> None:
     [
         ("MATC (", REFUSES),
         ("", REFUSES),
-        ('MATCH (".", p) WHERE p."name" =~ "("', r"'\(' is no regular expression"),
+        ('MATCH (".", p) WHERE p."name" =~ "("', r"'\(' is not a regular expression"),
         ('MATCH (".", p) WHERE p."name" > 3', REFUSES),
         ('MATCH (".", p) WHERE q."name" = "x"', REFUSES),
         ('MATCH ("*")', REFUSES),

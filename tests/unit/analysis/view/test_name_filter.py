@@ -42,7 +42,7 @@ def test_expressions_end_on_any_names() -> None:
 
 @pytest.mark.parametrize("expression", ["(", "[", "*", "(?P<x", "a{99999999999}"])
 def test_malformed_expressions_are_told(expression: str) -> None:
-    with pytest.raises(UsageError, match=r"exclude .* is no regular expression"):
+    with pytest.raises(UsageError, match=r"exclude .* is not a regular expression"):
         kept(NameFilter(exclude=expression))
 
 

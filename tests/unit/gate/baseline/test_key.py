@@ -39,7 +39,7 @@ def test_runs_that_differ_are_no_one_baseline() -> None:
         (other_gpu(uuid="GPU-2"), (0, 1, 0)),
         ({"host": "there"}, (0, 1, 0)),
         (other_gpu(driver="580"), (0, 0, 1)),
-        ({"triton": "3.9"}, (0, 0, 0)),  # what one side does not know is no difference
+        ({"triton": "3.9"}, (0, 0, 0)),  # what one side does not know is not a difference
     ],
 )
 def test_distance_counts_what_matters_most_first(

@@ -84,11 +84,11 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
         ),
         ("[tool.proton.gate]\nthresholds = [3]\n", "no list of texts"),
         ("[tool.proton.gate]\nmargin = '120%'\n", "margin: '120%' is not between 0"),
-        ("[tool.proton.gate]\nmargin = true\n", "is no number"),
-        ("[tool.proton.gate]\nmargin = 'x'\n", "'x' is no number"),
-        ("[tool.proton.gate]\nlevel = nan\n", "is no number"),
-        ("[tool.proton.gate]\nfloor = 3\n", "is no time, such as"),
-        ("[tool.proton.gate]\nfloor = '3%'\n", "is no time, such as"),
+        ("[tool.proton.gate]\nmargin = true\n", "is not a number"),
+        ("[tool.proton.gate]\nmargin = 'x'\n", "'x' is not a number"),
+        ("[tool.proton.gate]\nlevel = nan\n", "is not a number"),
+        ("[tool.proton.gate]\nfloor = 3\n", "is not a time, such as"),
+        ("[tool.proton.gate]\nfloor = '3%'\n", "is not a time, such as"),
         ("[tool.proton.gate]\nruns = 1\n", "no number of runs from 2 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", "no number of runs"),
         ("[tool.proton.gate]\nstrict = 'yes'\n", "neither true nor false"),
@@ -162,7 +162,7 @@ def test_an_empty_glob_does_not_quarantine_everything(value: Any) -> None:
 
 @pytest.mark.parametrize("value", ["-1us", "~1us", "1us&2us", "1us&3%", "5%", "us", "1e400s", 5])
 def test_a_floor_is_one_time(value: Any) -> None:
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="is not a time"):
         policy_from_table({"floor": value}, "x")
 
 

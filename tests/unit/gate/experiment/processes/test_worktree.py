@@ -48,7 +48,7 @@ def test_a_revision_is_found_from_a_folder_below(repository: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["nothing", "--all", "HEAD:tool.py"])
 def test_what_is_no_commit_is_told(repository: Path, ref: str) -> None:
-    with pytest.raises(UsageError, match=r"there is no commit|is no revision"):
+    with pytest.raises(UsageError, match=r"there is no commit|is not a revision"):
         find_revision(ref, str(repository))
 
 
