@@ -2,8 +2,8 @@
 
 Fresh processes launch on the double of libcupti, whose own cost is negligible: bare, with the
 floor (kernel activity and a callback that does nothing), with the `cupti` backend, and with
-upstream's profiler, both with a tree and with a trace. Wall time per launch until everything is
-recorded and the session has ended, and processor time of the thread that launches. A trace is
+upstream's profiler, both with a tree and a timeline. Wall time per launch until everything is
+recorded and the session has ended, and processor time of the thread that launches. A timeline is
 encoded on another thread meanwhile, which on a machine of few cores is part of the first.
 """
 

@@ -140,7 +140,7 @@ class Proton:
         )
 
     def finish(self) -> Recorded:
-        """Write the tree or the trace, and read it."""
+        """Write the tree or the timeline, and read it."""
         begin = time.perf_counter()
         self._module.finalize(self._session)
         seconds = time.perf_counter() - begin

@@ -194,7 +194,7 @@ def test_output_without_unicode_works(proton: Run, training: Path) -> None:
         (["-m", "time/days"], "Unsupported unit days"),
         (["-m", "time,,count"], "empty name"),
         (["-i", "a", "-e", "b"], "Cannot specify both include and exclude"),
-        (["-i", "("], "no regular expression"),
+        (["-i", "("], "is not a regular expression"),
         (["-i", "nothing"], "no row is left after -i nothing"),
         (["-t", "1e9"], "no row is left"),
         (["-d", "0"], "depth of 0"),

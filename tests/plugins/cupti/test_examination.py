@@ -71,7 +71,7 @@ def test_each_library_comes_with_its_version_and_the_taken_one_with_why() -> Non
 
     assert (broken.status, broken.advice) == (Status.ABSENT, "does not load: OSError: none")
     assert (first.value, first.status) == ("CUDA 12.8, /b/first.so", Status.OK)
-    assert first.advice.startswith("wheel b: taken, the first that loads")
+    assert first.advice.startswith("wheel b: used, the first that loads")
     assert (second.value, second.advice) == (
         "CUDA 13.0, /c/second.so",
         "wheel c: not used, an earlier one loads",
@@ -137,7 +137,7 @@ def test_tools_that_are_loaded_into_programs_are_named(
         ("1", 1 << 21, Status.OK, "CAP_SYS_ADMIN"),
         ("1", 1 << 38, Status.OK, "CAP_PERFMON"),
         ("1", 1 << 20, Status.NOTE, "this process is not one"),
-        ("", 0, Status.NOTE, "does not tell it"),
+        ("", 0, Status.NOTE, "does not say"),
     ],
 )
 def test_the_privilege_to_sample(
@@ -196,7 +196,7 @@ def test_a_trial_that_dies_is_a_problem() -> None:
 
     finding = trial_finding([], None, lambda command: answer)
 
-    assert (finding.status, finding.value) == (Status.PROBLEM, "the trial died of signal 11")
+    assert (finding.status, finding.value) == (Status.PROBLEM, "the test died of signal 11")
 
 
 def test_what_others_print_does_not_disturb_the_trial(cupti_doubles: Doubles) -> None:

@@ -58,7 +58,7 @@ def test_what_is_read_is_written_the_same() -> None:
         ("loads:kernel", 7, "no filter 'kernel'; choose from: kernel=, file=, line="),
         ("loops,loads:kernels=x", 13, "no filter 'kernels=x'"),
         ("loads:kernel=", 7, "write kernel=VALUE"),
-        ("loads:line=9:line=8", 14, "stands twice"),
+        ("loads:line=9:line=8", 14, "is given twice"),
         ("dots,loads:line=3|x", 19, "'x' is not a line"),
         ("loads:line=20-12", 12, "end before they begin"),
         ("loads:json", 7, "no filter 'json'"),

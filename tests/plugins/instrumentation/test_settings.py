@@ -85,8 +85,11 @@ def test_the_byte_limit_has_a_default() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("default:buffer_strategy=flush", "buffer_strategy=flush: no Triton compiles this yet"),
-        ("default:granularity=cta", "granularity=cta: no Triton compiles this yet"),
+        (
+            "default:buffer_strategy=flush",
+            "buffer_strategy=flush: no version of Triton supports this",
+        ),
+        ("default:granularity=cta", "granularity=cta: no version of Triton supports this"),
         ("default:granularity=warp_2", "write granularity=warp"),
         ("default:granularity=lane", "Unknown granularity: lane; choose from: cta, warp"),
         ("default:metric_type=joule", "Unknown metric_type: joule"),
