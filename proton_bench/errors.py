@@ -53,7 +53,7 @@ class ProtonError(Exception):
     exit_code = 70
 
     def __str__(self) -> str:
-        """Return the message on one line, with foreign names and errors escaped."""
+        """Return the message on one line, with names and errors from elsewhere escaped."""
         return visible(super().__str__(), _MAX_MESSAGE)
 
     def report(self) -> str:

@@ -2,7 +2,7 @@
 
 A launch is timed with and without Python context, ours in a native loop through the replay
 collector, upstream's through one op of its instrumentation backend, which needs no GPU. Context
-costs the difference. Two ways of the standard library to read a stack run beside them. Times are
+costs the difference. Two ways of the standard library to read a stack run too. Times are
 those of the thread on a processor.
 """
 

@@ -176,7 +176,7 @@ def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Pr
     columns: dict[str, MetricColumn] = {}
     for packed in layout.metrics:
         if packed.name in columns:
-            raise ProfileFormatError(f"metric {packed.name[:80]!r} stands twice")
+            raise ProfileFormatError(f"metric {packed.name[:80]!r} occurs twice")
         columns[packed.name] = metric_column(packed, budget, rows=rows, strings=layout.strings)
     return Profile(
         strings=layout.strings,

@@ -152,7 +152,7 @@ def column(dtype: str, size: int, content: bytes, codec: str = "zlib") -> dict[s
         (lambda d: d["frames"].update(bytes=b"\x7f" * 28), "frames holds"),
         (lambda d: d["metrics"][0].update(dtype="f2"), "type 'f2'"),
         (lambda d: d["metrics"][0].update(aggregation="sum"), "Invalid enum value 'sum'"),
-        (lambda d: d["metrics"].append(d["metrics"][0]), "stands twice"),
+        (lambda d: d["metrics"].append(d["metrics"][0]), "occurs twice"),
         (lambda d: d.update(strings=[b"\xff"]), "Expected `str`"),
         (lambda d: d.update(provenance={"a": msgpack.ExtType(5, b"")}), "holds a Ext"),
         (lambda d: d.update(surplus={1: 2}), "not a string"),

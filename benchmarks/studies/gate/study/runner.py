@@ -126,5 +126,5 @@ def _fresh(measuring: Measuring) -> Record:
 
 def _environment() -> dict[str, str]:
     """Return this process's environment, without what other runs of Triton or ours left in it."""
-    foreign = ("PROTON_BENCH_NATIVE", "TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE")
-    return {key: value for key, value in os.environ.items() if key not in foreign}
+    left_over = ("PROTON_BENCH_NATIVE", "TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE")
+    return {key: value for key, value in os.environ.items() if key not in left_over}

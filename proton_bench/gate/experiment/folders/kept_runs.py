@@ -83,7 +83,7 @@ class KeptRuns:
         """Open an existing experiment; runs with missing files are left out.
 
         Raises:
-            UsageError: There is none, or there are links beside it.
+            UsageError: There is no experiment, or its folder has links.
             ProfileFormatError: Its manifest is damaged, or of an unknown version.
         """
         path = folder / MANIFEST
