@@ -145,7 +145,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
 
     assert code == 128 + number
     assert "interrupted with 1 run kept in" in err
-    assert "go on with `proton ab --resume .proton/ab/" in err
+    assert "continue with `proton ab --resume .proton/ab/" in err
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
     assert worktrees(repository) == 1
