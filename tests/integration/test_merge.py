@@ -78,7 +78,10 @@ def test_a_pattern_may_name_all_formats_of_a_run(tmp_path: Path, proton_here: Ru
     done = proton_here("merge", *sorted(tmp_path.iterdir()), "-o", "job.proton")
 
     assert done.returncode == 0, done.stderr
-    assert f"{first.with_suffix('.hatchet')} is left out: {first} is of the same" in done.stderr
+    assert (
+        f"{first.with_suffix('.hatchet')} is left out, because {first} is of the same"
+        in done.stderr
+    )
     assert f"{partial} is left out, because {second} is of the same process" in done.stderr
     assert read_profile(tmp_path / "job.proton").inclusive("time (ns)")[0] == 20
 

@@ -91,7 +91,7 @@ class _Export:
         if not self._files:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
-            has = f"; it has ranks {there}" if there else ""
+            has = f"; ranks in it: {there}" if there else ""
             raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
         for file in self._files.values():
             file.close()
