@@ -1,6 +1,6 @@
-"""Two or more things measured in turn, so that what disturbs the machine disturbs all of them.
+"""Measures two or more things in turn, so that a disturbance of the machine hits all of them.
 
-Each round measures every arm once, in an order that alternates. What is reported is the ratio (or
+Each round measures every arm once, in an order that alternates. The result is the ratio (or
 difference) within a round: its median over the rounds with a 95 % interval from resampling.
 """
 
@@ -44,7 +44,7 @@ class Interval:
 
 
 def rounds(arms: Mapping[str, Arm], count: int) -> dict[str, list[float]]:
-    """Call every arm once per round and return what the arms returned, by name.
+    """Call every arm once per round and return the costs by name.
 
     Args:
         arms: Functions that measure once and return a cost, in one unit.
@@ -67,7 +67,7 @@ def timed(work: Callable[[], object], calls: int = 1, clock: Arm = time.perf_cou
     Args:
         work: What to measure.
         calls: How often one round calls it.
-        clock: ``time.thread_time`` where a busy machine must not count.
+        clock: ``time.thread_time`` excludes the effect of a busy machine.
     """
 
     def arm() -> float:
@@ -113,10 +113,10 @@ def _resampled(values: Sequence[T], figure: Callable[[Sequence[T]], float]) -> I
 
 
 def print_machine() -> None:
-    """Print what the figures depend on."""
+    """Print the machine and versions."""
     print(f"{platform.machine()}, {platform.platform()}, Python {platform.python_version()}")
 
 
 def print_row(what: str, figures: str, bar: str = "") -> None:
-    """Print one result and, where there is one, its bar."""
+    """Print one result and its bar, if any."""
     print(f"{what:<44} {figures}{f'   bar {bar}' if bar else ''}")

@@ -1,4 +1,4 @@
-"""Rounds of a benchmark as a file: written after every round, read by the report and to go on.
+"""Rounds of a benchmark as a file: written after every round, read by the report and --resume.
 
 One JSON object: ``schema``, ``version``, ``machine`` and ``settings`` (mappings), ``rounds``. A
 round has ``number``, ``seconds`` (how long it took), ``arms``: arm -> {"error": text or null} and
@@ -23,7 +23,7 @@ class SchemaError(SystemExit):
 
 @dataclass(slots=True)
 class RoundResults:
-    """What was measured so far."""
+    """All rounds so far."""
 
     SCHEMA: ClassVar[str]
     VERSION: ClassVar[int] = 1
@@ -33,14 +33,14 @@ class RoundResults:
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
-        """Write the file in one step, so that whoever is killed leaves the last complete one."""
+        """Write the file in one step, so that a killed run leaves the last complete file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(path.name + ".partial")
         partial.write_text(json.dumps(self.document()), encoding="utf-8")
         partial.replace(path)
 
     def document(self) -> dict[str, Any]:
-        """Return what is written."""
+        """Return the JSON object."""
         return {"schema": self.SCHEMA, "version": self.VERSION, **asdict(self)}
 
     @classmethod
@@ -48,7 +48,7 @@ class RoundResults:
         """Read a file.
 
         Raises:
-            SchemaError: It is none of this benchmark's, or of another version.
+            SchemaError: It is another benchmark's, or of another version.
         """
         document = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(document, dict) or document.get("schema") != cls.SCHEMA:
@@ -86,7 +86,7 @@ def merged(parts: Sequence[_R]) -> _R:
 
 
 def machine() -> dict[str, Any]:
-    """Return what figures depend on."""
+    """Return the machine and the versions."""
     import torch
     import triton
 

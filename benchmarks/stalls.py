@@ -1,7 +1,7 @@
 """The longest stall of a thread that enters scopes: python -m benchmarks.stalls [--scopes N].
 
-Each load runs twice in turn for as long, with scopes and with a call that does nothing; what that
-one waits for is the machine's. A stall is the time of one scope, metrics included.
+Each load runs twice for the same time, with scopes and with a call that does nothing, which shows
+the stalls of the machine itself. A stall is the time of one scope, metrics included.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def values(i: int) -> Any:
 
 
 def names(i: int) -> Any:
-    """Ever new names."""
+    """A new name each time."""
     return proton.scope(f"step {i}")
 
 
 def new_values(i: int) -> Any:
-    """Ever new names with a value."""
+    """A new name with a value each time."""
     return proton.scope(f"step {i}", {"tokens": 1})
 
 
 @contextmanager
 def repeated(act: Callable[[], object], every_s: float) -> Iterator[None]:
-    """Have another thread do something again and again."""
+    """Have another thread repeat something."""
     over = threading.Event()
 
     def work() -> None:
@@ -66,7 +66,7 @@ def repeated(act: Callable[[], object], every_s: float) -> Iterator[None]:
 
 
 def fork() -> None:
-    """Make a child that ends at once."""
+    """Fork a child that ends at once."""
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -86,7 +86,7 @@ def start_thread() -> None:
 
 
 def beside(load: str, session: int) -> Any:
-    """Return what happens meanwhile."""
+    """Return the background load."""
     acts: dict[str, tuple[Callable[[], object], float]] = {
         "get": (lambda: proton.data.get_msgpack(session, proton.data.advance_phase(session)), 0.2),
         "phases": (lambda: proton.data.clear(session, proton.data.advance_phase(session) - 1), 0.1),

@@ -1,4 +1,4 @@
-"""Triton kernels whose time is that of a loop, and which can loop a known part longer.
+"""Triton kernels that spend their time in a loop, which can run a known part longer.
 
 The number of iterations comes at run time, so that no compiler unrolls the loop in another way for
 another number. ``EXTRA``, the iterations that are added, is part of the compiled code: a slowed

@@ -1,7 +1,7 @@
 """Upstream's profiler as a reference: its session and its scopes, on a machine without a GPU too.
 
-Its instrumentation backend starts without a driver; the way of a scope into its tree is the same
-with every backend.
+Its instrumentation backend starts without a driver; scopes enter its tree in the same way with
+every backend.
 """
 
 from __future__ import annotations

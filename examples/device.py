@@ -1,4 +1,4 @@
-"""Where the examples run: on a GPU where there is one, else on the CPU in Triton's interpreter.
+"""Chooses where the examples run: on a GPU, or without one in Triton's interpreter.
 
 Import this module before ``triton``: without a GPU it switches the interpreter on, which Triton
 reads while it is imported.
@@ -24,12 +24,12 @@ if SIZE not in ("full", "small"):
     raise SystemExit(f"EXAMPLES_SIZE is {SIZE!r}; set it to full or small")
 if not ON_GPU:
     os.environ.setdefault("TRITON_INTERPRET", "1")
-# The choice that every release made so far; Triton 3.9 warns where it is left open.
+# The default of every release so far; Triton 3.9 warns if it is not given.
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 
 def pick(*, full: T, small: T) -> T:
-    """Return the value for the size that was asked for.
+    """Return the value for the chosen size.
 
     Args:
         full: Value for a GPU.
@@ -39,7 +39,7 @@ def pick(*, full: T, small: T) -> T:
 
 
 def can_autotune() -> bool:
-    """Tell whether Triton has a driver to benchmark with: a GPU's, or the profiler's own."""
+    """Return whether Triton has a driver to benchmark with: a GPU's, or the profiler's own."""
     import triton
 
     try:

@@ -5,7 +5,7 @@ Run it::
     proton examples/matmul.py
     proton pytest examples/test_matmul.py
 
-The trials of the autotuner stand under ``<autotune>`` in the profile, apart from the real launch.
+In the profile the autotuner's trials are under ``<autotune>``, apart from the real launch.
 """
 # ruff: noqa: N803 - Triton writes compile-time parameters in capitals
 
@@ -45,7 +45,7 @@ CONFIGS = pick(
 
 
 def matmul_metadata(grid, metadata, args):
-    """Describe one launch; flops stand under the width of the inputs."""
+    """Describe one launch; flops are named by the width of the inputs."""
     m, n, k = args["M"], args["N"], args["K"]
     size_bytes = args["a"].element_size()
     return {

@@ -1,4 +1,4 @@
-"""Thirty kernels, one of which can be made slower, to try what `proton ab` finds.
+"""Thirty kernels, one of which can be made slower, to try `proton ab`.
 
 proton ab --base examples/thirty_kernels.py -- examples/thirty_kernels.py --slower 13 --percent 5
 """

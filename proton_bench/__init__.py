@@ -82,7 +82,7 @@ for _name, _provided in {
     provided.provide(_name, *_provided)
 
 _SUBMODULES = ("context", "data", "flags", "hooks", "language", "metric", "mode", "specs", "viewer")
-# Functions and classes of the public API whose name a submodule has as well.
+# Functions and classes of the public API with the name of a submodule.
 _SHADOWED = frozenset({"scope", "state"})
 
 
@@ -99,7 +99,7 @@ class _Package(types.ModuleType):
         super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be pickled and copied by name, as cloudpickle does it for plain modules alone."""
+        """Pickle and copy by name, as cloudpickle does only for plain modules."""
         return importlib.import_module, (self.__name__,)
 
 

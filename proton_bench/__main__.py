@@ -1,4 +1,4 @@
-"""``python -m proton_bench``: the command line where ``proton`` is someone else's script."""
+"""``python -m proton_bench``: the command line, even if ``proton`` is another package's script."""
 
 from __future__ import annotations
 

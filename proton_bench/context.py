@@ -9,7 +9,7 @@ __all__ = ["depth", "flags"]
 
 
 def depth(session: int | None = 0) -> int | None:
-    """Return how many frames the calling thread has open in a session.
+    """Return how many open frames the calling thread has in a session.
 
     Args:
         session: Session number. States do not count.

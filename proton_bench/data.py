@@ -1,4 +1,4 @@
-"""What a running session recorded, phase by phase, under upstream's submodule name."""
+"""Data of a running session, phase by phase, under upstream's submodule name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def get_msgpack(session: int | None = 0, phase: int = 0) -> bytes | None:
 
 
 def advance_phase(session: int | None = 0) -> int | None:
-    """Begin a new phase; what is launched from now on belongs to it.
+    """Begin a new phase; later launches belong to it.
 
     Args:
         session: Session number; None returns None.
@@ -61,7 +61,7 @@ def advance_phase(session: int | None = 0) -> int | None:
 
 
 def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
-    """Tell whether every record of a phase has arrived; never so for the current phase.
+    """Return whether every record of a phase has arrived; always False for the current phase.
 
     Args:
         session: Session number; None returns False.
@@ -79,12 +79,12 @@ def clear(
     phase: int = 0,
     clear_up_to_phase: bool = False,  # noqa: FBT001, FBT002 - upstream's signature
 ) -> None:
-    """Forget what a phase recorded; the current one goes on, empty.
+    """Clear the data of a phase; the current one continues empty.
 
     Args:
         session: Session number; None does nothing.
         phase: Number of the phase.
-        clear_up_to_phase: Forget all earlier phases too.
+        clear_up_to_phase: Clear all earlier phases too.
 
     Raises:
         SessionError: There is no such session or phase.

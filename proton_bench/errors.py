@@ -10,8 +10,8 @@
     |-- SessionError    (IndexError)  2  unknown session or phase
     |-- ProfileFormatError (ValueError) 2  a file that is corrupt, hostile or of an unknown version
     |-- OutputError     (OSError)    74  a profile that cannot be written
-    |-- TargetFailedError (RuntimeError) 2  a program that was to be measured failed
-    |-- InterruptedExperimentError   128+n  a signal ended an experiment; what it measured is kept
+    |-- TargetFailedError (RuntimeError) 2 a measured program failed
+    |-- InterruptedExperimentError 128+n a signal ended an experiment; finished runs are kept
     |-- BackendUnavailableError (RuntimeError) 69  library, driver, device or privilege missing
     |-- NativeModuleError (ImportError) 69  the compiled module is absent or does not load
     |-- MissingExtraError (ImportError) 69  an optional dependency is not installed
@@ -53,11 +53,11 @@ class ProtonError(Exception):
     exit_code = 70
 
     def __str__(self) -> str:
-        """Return the message on one line; names and errors of others in it can do no harm."""
+        """Return the message on one line, with names and errors from elsewhere escaped."""
         return visible(super().__str__(), _MAX_MESSAGE)
 
     def report(self) -> str:
-        """Return the message with what was added to it by `add_note`, such as a log's end."""
+        """Return the message with its notes from `add_note`, such as the end of a log."""
         return visible_lines("\n".join([str(self), *getattr(self, "__notes__", ())]))
 
 
@@ -98,7 +98,7 @@ class OutputError(ProtonError, OSError):
 
 
 class TargetFailedError(ProtonError, RuntimeError):
-    """A program that was to be measured failed, or recorded nothing."""
+    """A measured program failed, or recorded nothing."""
 
     exit_code = 2
 
@@ -108,7 +108,7 @@ class InterruptedExperimentError(ProtonError):
 
     Args:
         signal: Its number.
-        message: What was kept and how to go on.
+        message: What was kept and how to continue.
     """
 
     exit_code = 130
@@ -126,7 +126,7 @@ class BackendUnavailableError(ProtonError, RuntimeError):
 
 
 class NativeModuleError(ProtonError, ImportError):
-    """The compiled module is absent or does not load, so nothing can be captured."""
+    """The compiled module is missing or does not load, so nothing can be recorded."""
 
     exit_code = 69
 

@@ -1,4 +1,4 @@
-"""Switches of this process, under the name that upstream's scripts look at."""
+"""Flags of this process, under upstream's name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["ProfilerFlags", "flags"]
 
 @dataclass
 class ProfilerFlags:
-    """What is going on in this process.
+    """State of this process.
 
     Attributes:
         profiling_on: At least one session is live. Informative: scopes ask the native module.
         instrumentation_on: Kernels are compiled with instrumentation.
         command_line: The ``proton`` command owns session 0; the script's own start is ignored.
-        upstream_shape: The tree of some live session is to look as upstream's.
+        upstream_shape: Some session has upstream's tree.
     """
 
     profiling_on: bool = False

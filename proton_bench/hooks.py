@@ -35,7 +35,7 @@ _SUBMODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Look up what costs more than a name, on first use."""
+    """Look up expensive names on first use."""
     if name in _SUBMODULES:
         return importlib.import_module(_SUBMODULES[name])
     if name == "InstrumentationHook":

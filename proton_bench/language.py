@@ -109,7 +109,7 @@ class scope:  # noqa: N801 - upstream's name
 
 
 def record(is_start: bool, scope_name: str, semantic: Any) -> None:  # noqa: FBT001 - upstream's signature
-    """Emit one record into the kernel that is being compiled, if it is to have records.
+    """Emit one record into the kernel that is being compiled, if it gets records.
 
     Args:
         is_start: Whether the record opens or closes the scope.
@@ -192,7 +192,7 @@ def enable_semantic(semantic_name: str) -> None:
 
 
 def disable_semantic(semantic_name: str) -> None:
-    """Refuse scopes in instrumented kernels of a language: compiling one raises.
+    """Disable scopes in instrumented kernels of a language: compiling one raises.
 
     Args:
         semantic_name: ``triton`` or ``gluon``.

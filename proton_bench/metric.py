@@ -1,4 +1,4 @@
-"""What becomes of metric values, under upstream's submodule name."""
+"""Conversion of metric values, under upstream's submodule name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TensorMetric:
 def transform_tensor_metrics(
     metrics: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, TensorMetric]]:
-    """Tell values that the host can read from those on a device.
+    """Separate values that the host can read from those on a device.
 
     Scopes and hooks do without: they take the values as they are.
 
@@ -76,7 +76,7 @@ def transform_tensor_metrics(
 
 
 def set_metric_kernels() -> None:
-    """Compile what reads tensors in CUDA graphs, so that no capture has to; nothing without one."""
+    """Compile the kernels that read tensors in CUDA graphs; call it before a capture."""
     prepare_tensor_capture()
 
 

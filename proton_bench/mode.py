@@ -35,10 +35,10 @@ __all__ = [
 
 
 class _Choice(Enum):
-    """A value of Triton's compiler, by the name and number that its bindings give it."""
+    """A value of Triton's compiler, with the name and number of its bindings."""
 
     def __eq__(self, other: object) -> bool:
-        """Be equal to the compiler's own value too, which is of another class."""
+        """Equal the compiler's own value too, which has another class."""
         same_kind = type(other).__name__ == type(self).__name__
         return self is other or (same_kind and str(other) == str(self))
 
@@ -47,7 +47,7 @@ class _Choice(Enum):
 
 
 class METRIC_TYPE(_Choice):  # noqa: N801 - upstream's name
-    """What a scope in a kernel measures."""
+    """Metric of a scope in a kernel."""
 
     CYCLE = 0
 
@@ -74,7 +74,7 @@ class GRANULARITY(_Choice):
 
 
 class BUFFER_STRATEGY(_Choice):  # noqa: N801 - upstream's name
-    """What happens when a buffer is full."""
+    """Behavior of a full buffer."""
 
     CIRCULAR = 0
     FLUSH = 1
@@ -96,13 +96,13 @@ sampling_strategies: dict[str, SAMPLING_STRATEGY] = _by_name(SAMPLING_STRATEGY)
 granularities: dict[str, GRANULARITY] = _by_name(GRANULARITY)
 buffer_strategies: dict[str, BUFFER_STRATEGY] = _by_name(BUFFER_STRATEGY)
 buffer_types: dict[str, BUFFER_TYPE] = _by_name(BUFFER_TYPE)
-# How samples of program counters find their call path; the first is the default.
+# How samples of program counters are assigned to call paths; the first is the default.
 exact_choices = ("off", "scope", "launch")
 _AUTO = "auto"
 
 
 class Optimize(Enum):
-    """Ways to have records cost or measure less."""
+    """Optimizations of records."""
 
     TIMESHIFT = "time_shift"
     SCHED_STORES = "sched_stores"
@@ -142,10 +142,11 @@ class PCSampling(BaseMode):
     """Samples of program counters.
 
     Attributes:
-        interval: Cycles between two samples of a multiprocessor, of which the nearest power of two
-            is taken; ``"auto"`` (ours) has the backend choose it from the GPU.
-        exact: How samples find their call path; ours. ``"off"`` shares those of a kernel by time,
-            ``"scope"`` reads them where an outermost scope ends, ``"launch"`` at every launch.
+        interval: Cycles between two samples of a multiprocessor, rounded to the nearest power of
+            two; with ``"auto"`` (ours) the backend chooses it for the GPU.
+        exact: How samples are assigned to call paths; ours. ``"off"`` shares those of a kernel by
+            time, ``"scope"`` reads them where an outermost scope ends, ``"launch"`` at every
+            launch.
     """
 
     name: str = field(default="pcsampling", init=False)
@@ -187,7 +188,7 @@ class InstrumentationMode(BaseMode):
         passes: Operations to bracket without a change of the source, e.g. ``loops,loads``; ours.
         cta: Programs to keep, e.g. ``0,4-7``; all by default; ours.
         byte_limit: Most bytes of records that one launch may write; 0 chooses; ours.
-        compare: Compile each kernel once more without records, to tell what they cost it; ours.
+        compare: Compile each kernel again without records, to compare; ours.
     """
 
     metric_type: METRIC_TYPE = METRIC_TYPE.CYCLE
@@ -227,7 +228,7 @@ class InstrumentationMode(BaseMode):
     def __str__(self) -> str:
         parts = [self.name, *(f"{option}={getattr(self, option)}" for option in _OPTIONS)]
         parts.append(f"optimizations={','.join(map(str, self.optimizations))}")
-        # Upstream has no such options, so they stand in the text only where they say something.
+        # Upstream lacks these options, so they are in the text only if they are set.
         own = {name: str(getattr(self, name)) for name in _OWN_OPTIONS if getattr(self, name)}
         if not self.compare:
             own["compare"] = "off"
@@ -252,7 +253,7 @@ _AS_WRITTEN = "*?[]=<>/@!|()"
 
 @dataclass(frozen=True)
 class Default(InstrumentationMode):
-    """Records the scopes of a kernel as they stand in its source."""
+    """Records the scopes of a kernel's source."""
 
     name: str = field(default="default", init=False)
 
@@ -265,7 +266,7 @@ class MMA(InstrumentationMode):
 
 
 def encode(value: str) -> str:
-    """Write a value so that it can stand in a mode text: without ``:``, ``+`` and ``,``."""
+    """Encode a value for a mode text: without ``:``, ``+`` and ``,``."""
     return quote(value, safe=_AS_WRITTEN)
 
 

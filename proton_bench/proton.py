@@ -1,7 +1,7 @@
-"""``python -m triton.profiler.proton``: upstream's command by its functions.
+"""``python -m triton.profiler.proton``: upstream's command and its functions.
 
-``proton run`` is the command to use: it knows more targets and options, and this one is its face
-for scripts that name upstream's module. Under ``proton run`` the session is that of the command.
+Use ``proton run``, which has more targets and options; this module is for scripts that name
+upstream's. Under ``proton run`` the session is that of the command.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
 
 
 def is_pytest(script: str) -> bool:
-    """Whether the target is pytest and no script."""
+    """Whether the target is pytest instead of a script."""
     return os.path.basename(script) == "pytest"
 
 

@@ -1,6 +1,6 @@
 """Peak rates of devices, from vendors' data sheets, under upstream's function names.
 
-Sparsity is not counted. An architecture that a script adds to a table is known from then on. Rates
+Sparsity is not counted. A script may add architectures to a table. Rates
 of other devices come from plugins (hook ``proton_device_peaks``).
 """
 
@@ -19,7 +19,7 @@ _Entry = TypeVar("_Entry")
 
 
 def _fixed(flops8: float) -> Callable[..., float]:
-    """Return the rate of boards of one clock: so many 8-bit operations per second."""
+    """Return the rate of boards with one clock: 8-bit operations per second."""
 
     def rate(width: int, **device: float) -> float:
         del device
@@ -29,7 +29,7 @@ def _fixed(flops8: float) -> Callable[..., float]:
 
 
 def _per_clock(flops8: float) -> Callable[..., float]:
-    """Return the rate of so many 8-bit operations per unit and clock."""
+    """Return a rate from 8-bit operations per unit and clock."""
 
     def rate(width: int, num_sms: int, clock_rate: float, **device: float) -> float:
         del device

@@ -1,6 +1,6 @@
 """Upstream's viewer functions, on pandas data frames and hatchet graph frames.
 
-The commands ``proton view`` and ``proton-viewer`` need none of this: they work on flat arrays.
+The commands ``proton view`` and ``proton-viewer`` do not use this: they work on flat arrays.
 Functions that make a graph frame need the extra ``hatchet`` and say so when it is missing.
 """
 
@@ -110,7 +110,7 @@ def get_raw_metrics(database: Any) -> RawMetrics:
         and of other metrics, and the device table ``{kind: {index: facts}}``.
 
     Raises:
-        ProfileFormatError: The data is no profile.
+        ProfileFormatError: The data is not a profile.
         MissingExtraError: hatchet is not installed.
     """
     content = database.read() if hasattr(database, "read") else msgspec.json.encode(database)
@@ -151,7 +151,7 @@ def match_available_metrics(
 
 
 def read(filename: str | os.PathLike[str]) -> RawMetrics:
-    """Return what `get_raw_metrics` does, of a profile in any format, with inclusive sums.
+    """Return the result of `get_raw_metrics` for a profile in any format, with inclusive sums.
 
     Raises:
         UsageError: The file cannot be read or holds no metrics.
@@ -310,7 +310,7 @@ def print_tree(
 
 
 def emit_warnings(gf: GraphFrame, metrics: Sequence[str]) -> None:
-    """Print a warning where bytes are shown that are negative, which are sums that wrapped."""
+    """Print a warning about negative bytes, which are overflowed sums."""
     column = f"bytes{INCLUSIVE}"
     if column in metrics and bool((gf.dataframe[column] < 0).any()):
         sys.stdout.write("Warning: Negative byte values detected, the sum of a column wrapped\n\n")

@@ -1,10 +1,10 @@
-"""Is this working tree slower than another revision on its own hot paths?
+"""Test whether this working tree is slower than another revision on its own hot paths.
 
     python -m benchmarks.hot_paths --base-ref origin/main [--pairs 6] [--setup CMD] [gate options]
 
-Each side is installed into an environment of its own, fresh processes of both run in turn, and
-`proton gate` judges them by `policy.toml`: exit codes as there. Both sides are timed by today's
-`record.py`. Other options, such as ``--github`` or ``--junit FILE``, are those of the gate.
+Each side is installed into its own environment, fresh processes of both run in turn, and
+`proton gate` judges them by `policy.toml`. This tree's `record.py` times both sides. Exit codes and
+other options, such as ``--github`` or ``--junit FILE``, are those of the gate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PAIRS = 6
 
 
 def in_turn(pairs: int) -> list[tuple[str, int]]:
-    """Return which side runs when, with the number of its pair: base, new, new, base, ..."""
+    """Return the order of sides, with the number of the pair: base, new, new, base, ..."""
     found = []
     for pair in range(pairs):
         order = ("base", "new") if pair % 2 == 0 else ("new", "base")
@@ -42,10 +42,10 @@ def in_turn(pairs: int) -> list[tuple[str, int]]:
 
 
 def record(sides: Mapping[str, OwnEnvironment], pairs: int, folder: Path) -> None:
-    """Run every process; a failure of one ends this.
+    """Run every process; stop at the first failure.
 
     Raises:
-        SystemExit: A process failed; it has said why.
+        SystemExit: A process failed; it printed the reason.
     """
     variables = _doubles()
     for side, pair in in_turn(pairs):
@@ -66,7 +66,7 @@ def record(sides: Mapping[str, OwnEnvironment], pairs: int, folder: Path) -> Non
 
 
 def _doubles() -> dict[str, str]:
-    """Return the variables that put doubles in the place of NVIDIA's libraries, none without."""
+    """Return the variables that replace NVIDIA's libraries by doubles; empty without doubles."""
     sys.path.append(str(_ROOT / "tests"))
     from fakes.doubles import NoCompilerError, doubles
 
@@ -78,7 +78,7 @@ def _doubles() -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Record both sides and judge them; returns the gate's exit code."""
+    """Record both sides, judge them, and return the gate's exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hot_paths", allow_abbrev=False)
     parser.add_argument("--base-ref", required=True, help="commit, branch or tag")
     parser.add_argument("--pairs", type=int, default=_PAIRS)

@@ -1,10 +1,10 @@
-"""Times this project's hot paths in one process and writes them as one run of a gate.
+"""Time this project's hot paths in one process and write them as one run for the gate.
 
     python benchmarks/hot_paths/record.py OUT.proton
 
-The profiler is the one that is installed for the interpreter, of whatever version; this file and
-what it takes from the tests are the same for all. A path that a version lacks is left out. Prints
-where the profiler was found.
+The profiler is the one that the interpreter has installed; this file and its imports from the tests
+are the same for all versions. A path that a version lacks is left out. Prints where the profiler
+was found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WARM_UP = 5
 _NODES = 20_000
 _ROOT = Path(__file__).resolve().parents[2]
 
-# Calls that one round makes, and what makes so many.
+# Calls of one round, and the function that makes them.
 Round = tuple[int, Callable[[], object]]
 
 
@@ -68,7 +68,7 @@ def metrics(folder: Path) -> Iterator[Round]:
 
 @contextmanager
 def launches(folder: Path) -> Iterator[Round]:
-    """Launch on the double of libcupti, which costs next to nothing itself."""
+    """Launch on the double of libcupti, whose own cost is negligible."""
     sys.path.append(str(_ROOT / "tests"))
     from fakes.doubles import Cupti
 
@@ -106,7 +106,7 @@ def summing(folder: Path) -> Iterator[Round]:
 
 
 def measured(name: str, folder: Path, rounds: int = _ROUNDS) -> list[float]:
-    """Return ns of the thread for one call, for each round; none where the version lacks it."""
+    """Return the thread's ns per call for each round; empty if the version lacks it."""
     try:
         with _PATHS[name](folder) as (calls, run):
             times = [_timed(run) / calls for _ in range(_WARM_UP + rounds)]

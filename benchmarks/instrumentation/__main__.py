@@ -2,9 +2,9 @@
 
 Three parts: `launches` (one launch of a product with three scopes, and of a short kernel, with our
 profiler and upstream's), `kernels` (how much slower ten kernels run with scopes) and `cycles`
-(chains of a known number of cycles). Results are written after every round, so whoever is stopped
-goes on with --resume. --dry runs tiny sizes in the interpreter, to see that everything works: its
-figures mean nothing, and upstream is left out.
+(chains of a known number of cycles). Results are written after every round; --resume continues a
+stopped run. --dry runs tiny sizes in the interpreter to check that everything works; its figures
+mean nothing, and upstream is left out.
 
 Each round starts a fresh process per arm. All of them get ready at the same time, then one measures
 a pair of blocks at a time, bare and profiled, in an order that is shuffled from the seed.
@@ -57,11 +57,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, results: Results, arms: Mapping[str, Arm]) -> None:
-    """Measure rounds until there are enough or time is up, and write each one down.
+    """Measure rounds until there are enough or time is up, and save each.
 
     Args:
         options: Command line.
-        results: What was measured before; rounds are added.
+        results: Earlier rounds; new ones are added.
         arms: What to measure.
     """
     setting = _setting(options)
@@ -74,7 +74,7 @@ def measure(options: argparse.Namespace, results: Results, arms: Mapping[str, Ar
         number, began = len(results.rounds), time.monotonic()
         measured = measure_round(arms, setting, random.Random(f"{options.seed}/{number}"))
         seconds = time.monotonic() - began
-        # The first one fills the caches of compilers: the next takes less.
+        # The first one fills the caches of compilers; the next is faster.
         longest = max(longest, seconds) if number else seconds / 2
         results.rounds.append({"number": number, "seconds": seconds, "arms": measured})
         results.save(options.json)

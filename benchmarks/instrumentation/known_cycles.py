@@ -25,7 +25,7 @@ _STEP = "fma.rn.f32 $0, {source}, 0f3F000000, 0f3F800000;"
 
 @triton.jit
 def known_chain(out, x, passes, STEPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Multiply and add, each time what came of the last time; one warp, one value per lane."""
+    """Multiply and add the previous result, in one warp with one value per lane."""
     lanes = tl.program_id(0) * 32 + tl.arange(0, 32)
     value = tl.load(x + lanes)
     # What was loaded must have arrived before the scope begins.
@@ -41,13 +41,13 @@ def known_chain(out, x, passes, STEPS: tl.constexpr):  # type: ignore[no-untyped
     tl.store(out + lanes, value)
 
 
-# Enough that the branch of the loop does not count, and few enough for the instruction cache.
+# Enough to make the loop's branch negligible, and few enough for the instruction cache.
 PER_PASS = 512
 STEPS = "\n".join([_STEP.format(source="$1"), *[_STEP.format(source="$0")] * (PER_PASS - 1)])
 
 
 def chain_of(length: int) -> tuple[Any, Any]:
-    """Launch a chain in four programs of one warp; return its result and what it must be.
+    """Launch a chain in four programs of one warp; return its result and the expected one.
 
     Args:
         length: Number of multiply-adds, a multiple of ``PER_PASS``.

@@ -1,7 +1,7 @@
 """The scopes of the kernels here: ours, or upstream's in a process that measures upstream.
 
-Kernels name their scopes through ``pl``, so that the same source is measured under both. Which it
-is stands in ``BENCHMARK_SCOPES`` ("ours" or "upstream") before this module is imported.
+Kernels name their scopes through ``pl``, so that the same source is measured under both. Set
+``BENCHMARK_SCOPES`` to "ours" or "upstream" before this module is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels that multiply matrices, with scopes around the loop and around what comes after it."""
+"""Kernels that multiply matrices, with scopes around the loop and the code after it."""
 
 # Kernels take their arguments by position, and constants in Triton's capitals.
 # ruff: noqa: N803, PLR0913, PLR0917
@@ -16,7 +16,7 @@ __all__ = ["descriptor_matmul", "grouped_matmul", "persistent_matmul"]
 def persistent_matmul(  # type: ignore[no-untyped-def]
     c, a, b, M, N, K, TILE: tl.constexpr, TILE_K: tl.constexpr, PROGRAMS: tl.constexpr
 ):
-    """Multiply matrices in as many programs as fit, each of which takes tile after tile."""
+    """Multiply matrices in as many programs as fit; each computes several tiles."""
     columns_of_tiles = tl.cdiv(N, TILE)
     tiles = tl.cdiv(M, TILE) * columns_of_tiles
     inner = tl.arange(0, TILE_K)
@@ -64,7 +64,7 @@ def grouped_matmul(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def descriptor_matmul(c, a, b, K, TILE: tl.constexpr, TILE_K: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Multiply matrices whose tiles the tensor memory accelerator brings."""
+    """Multiply matrices with tiles loaded by the tensor memory accelerator."""
     row, column = tl.program_id(0) * TILE, tl.program_id(1) * TILE
     sums = tl.zeros((TILE, TILE), dtype=tl.float32)
     pl.enter_scope("product")

@@ -24,7 +24,7 @@ KERNELS = (
 )
 CHAINS = (512, 1024, 4096)  # dependent multiply-adds
 
-# Part: its arms, and what each of them works on.
+# Part: its arms, and the works of each.
 PARTS: Mapping[str, tuple[Arm, ...]] = {
     "launches": tuple(
         Arm(name, name, LAUNCHED)
@@ -54,7 +54,7 @@ class Launches:
     in_a_row: int
 
 
-# What writes each instance of each scope, or waits for each launch, gets fewer of them.
+# Arms that write each instance of each scope, or wait for each launch, get fewer.
 LAUNCHES: Mapping[tuple[str, str], Launches] = {
     ("bare", "matmul"): Launches(5, 30, 200),
     ("ours_tree", "matmul"): Launches(5, 30, 200),
@@ -76,12 +76,12 @@ LAUNCHES: Mapping[tuple[str, str], Launches] = {
 def chosen(
     parts: Sequence[str] | None, arms: Sequence[str] | None, works: Sequence[str] | None
 ) -> dict[str, Arm]:
-    """Return the arms that are asked for with their works that are; None is all.
+    """Return the chosen arms with their chosen works; None is all.
 
     Args:
         parts: Keys of ``PARTS``.
         arms: Names of arms.
-        works: Names of what they work on.
+        works: Names of works.
     """
     result = {}
     for arm in (arm for part in parts or PARTS for arm in PARTS[part]):

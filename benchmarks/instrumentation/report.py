@@ -31,7 +31,7 @@ Pair = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """A row; ``bar`` is None where nothing is asked for, as of upstream."""
+    """A row; ``bar`` is None if it has no limit, such as upstream's."""
 
     what: str
     figure: Interval
@@ -40,7 +40,7 @@ class RowResult:
 
     @property
     def verdict(self) -> str:
-        """PASS, FAIL, UNDECIDED, or nothing without a bar."""
+        """Return PASS, FAIL or UNDECIDED, or "" without a bar."""
         if self.bar is None:
             return ""
         if self.rounds < LEAST_ROUNDS:
@@ -51,7 +51,7 @@ class RowResult:
 
 
 def row_results(results: Results) -> list[RowResult]:
-    """Return every row that was measured."""
+    """Return every measured row."""
     rows = [
         *_launches(results, "wall_us", "on the wall, launched in a row"),
         *_launches(results, "gpu_us", "between two events"),
@@ -106,7 +106,7 @@ def _short(results: Results) -> list[RowResult | None]:
 
 
 def slowdown(pair: Pair) -> float:
-    """Return the device time of a kernel with records over that without."""
+    """Return the device time of a kernel with records over its time without."""
     return float(pair["scoped_us"] / pair["bare_us"])
 
 
@@ -152,7 +152,7 @@ def _error(key: str) -> Callable[[Pair], float]:
 
 
 def print_report(results: Results) -> bool:
-    """Print what was measured and the rows; True unless one fails or a result is wrong."""
+    """Print the measurements and rows; return False if a row fails or a result is wrong."""
     print(", ".join(f"{key} {value}" for key, value in results.machine.items() if value))
     print(", ".join(f"{key} {value}" for key, value in results.settings.items()))
     print(f"{len(results.rounds)} rounds")
@@ -205,7 +205,7 @@ def _end(pairs: Sequence[Pair]) -> str:
 
 
 def _lost(pairs: Sequence[Pair]) -> str:
-    """Say what was lost: as the profiler says, and as its files lack instances of scopes."""
+    """Return what was lost: reported by the profiler, or instances missing in its files."""
     said = [pair["lost"] for pair in pairs if pair["lost"] is not None]
     lacking = [_lacking(pair["expected"], pair["instances"]) for pair in pairs]
     counted = [each for each in lacking if each is not None]
@@ -221,7 +221,7 @@ def _lacking(expected: Mapping[str, int], found: Mapping[str, int] | None) -> fl
 
 
 def _wrong(results: Results) -> list[str]:
-    """Return what disqualifies the figures: wrong results, and records that ours lost."""
+    """Return what disqualifies the figures: wrong results, and records that we lost."""
     measured = (
         (arm, work, pair)
         for each in results.rounds

@@ -15,11 +15,11 @@ __all__ = ["Results"]
 
 @dataclass(slots=True)
 class Results(RoundResults):
-    """What was measured so far."""
+    """All rounds so far."""
 
     SCHEMA: ClassVar[str] = "proton_bench.instrumentation"
 
     def of(self, arm: str, work: str) -> list[list[dict[str, Any]]]:
-        """Return the pairs of each round that has some."""
+        """Return the pairs of each round that has any."""
         found = (each["arms"].get(arm, {}).get("works", {}).get(work) for each in self.rounds)
         return [pairs for pairs in found if pairs]

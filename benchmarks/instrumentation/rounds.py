@@ -13,7 +13,7 @@ from benchmarks.overhead.runner import ArmProcess, Setting, processes
 
 __all__ = ["measure_round"]
 
-# What takes as long as all else of a round gets fewer pairs than --blocks: ten kernels, and traces
+# The slowest works get fewer pairs than --blocks: ten kernels, and traces
 # of more than a hundred thousand instances a launch. A chain is repeated inside its pair.
 PAIRS = {"kernels": 2, "cycles": 1, "ours_trace": 1, "upstream_trace": 1}
 

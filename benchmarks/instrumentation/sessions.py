@@ -1,4 +1,4 @@
-"""Sessions of ours and of upstream around a block of launches, and what was in their files."""
+"""Sessions of ours and of upstream around a block of launches, and their files' contents."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _EVENT = re.compile(rb'"name":\s*"([^"]{1,40})"')
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a session had at its end.
+    """Results at the end of a session.
 
     Attributes:
         finalize_s: Seconds until its files were written.
         bytes: Their size.
-        instances: Instances of each scope in them; None where the files do not tell.
-        lost: Records that the profiler says were lost; None where it says nothing.
+        instances: Instances of each scope in them; None if the files do not say.
+        lost: Records that the profiler says were lost; None if it does not report them.
     """
 
     finalize_s: float
@@ -99,7 +99,7 @@ class Ours(Session):
 
 
 class Upstream(Session):
-    """triton.profiler, in a process that does without ours."""
+    """triton.profiler, in a process without ours."""
 
     def start(self) -> None:
         """Begin."""

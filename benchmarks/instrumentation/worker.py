@@ -24,7 +24,7 @@ KERNEL_LAUNCHES = 40
 
 
 def synchronize() -> None:
-    """Wait for the GPU, where there is one."""
+    """Wait for the GPU if there is one."""
     import torch
 
     if torch.cuda.is_available():
@@ -74,7 +74,7 @@ class LaunchedArm:
             synchronize()
         if self._session is not None:
             launches = count.warm + count.timed + count.in_a_row + 1
-            # The interpreter has no warps: nobody can say how often it enters a scope.
+            # The interpreter has no warps, so the number of times it enters a scope is unknown.
             scopes = {} if self._tiny else work.scopes
             expected = {scope: each * launches for scope, each in scopes.items()}
             answer |= {"expected": expected, "launches": launches}
@@ -84,7 +84,7 @@ class LaunchedArm:
 
     @contextmanager
     def _recording(self, answer: Answer) -> Iterator[None]:
-        """Record with the profiler of this arm; it ends whatever happens."""
+        """Record with the profiler of this arm; always finish it."""
         if self._session is None:
             yield
             return
@@ -242,7 +242,7 @@ def serve(spec: dict[str, Any]) -> None:
                 measured = kind(arm, Path(place["folder"]), tiny=place["kind"] != "cuda")
             do = command["do"]
             answer = measured.prepare() if do == "prepare" else measured.pair(command["workload"])
-        except Exception as error:  # noqa: BLE001 - told to the runner, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error is sent to the runner
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
         print(json.dumps(answer), file=answers, flush=True)

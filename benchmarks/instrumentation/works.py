@@ -1,4 +1,4 @@
-"""What is launched: data, a launch, and what must come of it."""
+"""The works: data, a launch, and the expected results."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Work:
     Attributes:
         kernel: Name of the kernel.
         launch: Launches it and returns its results.
-        expected: Returns what they must be.
-        passes: Operations that get scopes; "" where scopes stand in the source.
-        scopes: Instances of each scope in one launch; empty where nobody counts them.
+        expected: Returns the expected results.
+        passes: Operations that get scopes; "" if the source has scopes.
+        scopes: Instances of each scope in one launch; empty if not counted.
         tolerance: Largest difference, absolute and relative alike.
     """
 
@@ -38,7 +38,7 @@ class Work:
     tolerance: float = 1e-2
 
     def matches(self, results: tuple[Any, ...]) -> bool:
-        """Tell whether results are what they must be."""
+        """Return whether results are the expected ones."""
         return all(
             torch.allclose(one.float(), other.float(), rtol=self.tolerance, atol=self.tolerance)
             for one, other in zip(results, self.expected(), strict=True)
@@ -91,7 +91,7 @@ def matmul(sizes: Sizes) -> Work:
 
 
 def short(sizes: Sizes) -> Work:
-    """Shorter than everything that a profiler does about it."""
+    """A kernel shorter than a profiler's work per launch."""
     from benchmarks.instrumentation.kernels import short as kernel
 
     x = sizes.random(4096, dtype=torch.float32)

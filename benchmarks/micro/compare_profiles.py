@@ -1,6 +1,6 @@
 """Two profiles against each other, step by step: python -m benchmarks.micro.compare_profiles.
 
-One row in a hundred has another name, so that what is left over has to be looked for. Files are
+One row in a hundred has another name and must be matched in other ways. Files are
 read from disk; the last step writes the text to memory.
 """
 

@@ -1,9 +1,9 @@
 """What a launch's bookkeeping costs on the double: python -m benchmarks.micro.cupti_bookkeeping.
 
-Fresh processes launch on the double of libcupti, which costs next to nothing itself: bare, with the
+Fresh processes launch on the double of libcupti, whose own cost is negligible: bare, with the
 floor (kernel activity and a callback that does nothing), with the `cupti` backend, and with
-upstream's profiler, both with a tree and with a trace. Wall time per launch until everything is
-recorded and the session has ended, and processor time of the thread that launches. A trace is
+upstream's profiler, both with a tree and a timeline. Wall time per launch until everything is
+recorded and the session has ended, and processor time of the thread that launches. A timeline is
 encoded on another thread meanwhile, which on a machine of few cores is part of the first.
 """
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 ROUNDS = 11
 LAUNCHES = 2_000_000
 FEWER = {"upstream_trace": 200_000}  # it takes a minute to write two million, and gigabytes
-# The double would run ahead of whoever reads its records, as no GPU does.
+# The double would run faster than the reader of its records, unlike a GPU.
 AT_ONCE = 20_000
 NAMES = ("bare", "floor", "ours", "ours_trace", "upstream", "upstream_trace")
 
@@ -58,10 +58,10 @@ def arm_of(name: str, folder: Path, *, floor: Path, launching: list[float]) -> A
     """Return an arm: seconds per launch in a process of its own.
 
     Args:
-        name: What records; a trace where it ends in ``_trace``.
+        name: What records; ``_trace`` at the end means a timeline.
         folder: Where it writes.
         floor: The compiled floor.
-        launching: Takes what each launch took of its own thread's processor time, seconds.
+        launching: Gets the seconds of processor time of each launch's thread.
     """
     from fakes.doubles import doubles
 
@@ -93,7 +93,7 @@ def arm_of(name: str, folder: Path, *, floor: Path, launching: list[float]) -> A
 
 
 def print_costs(kind: str, costs: Mapping[str, Sequence[float]]) -> None:
-    """Print what each adds to a launch, and how they compare."""
+    """Print the cost that each adds to a launch, and their ratios."""
     added = {
         name: [one - base for one, base in zip(each, costs["bare"], strict=True)]
         for name, each in costs.items()

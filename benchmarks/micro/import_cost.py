@@ -1,6 +1,7 @@
 """What `import proton_bench` adds to a start of Python: python -m benchmarks.micro.import_cost.
 
-Told on the clock and in CPU time of the started interpreter, which a busy machine disturbs less.
+Printed are wall time and CPU time of the started interpreter; a busy machine disturbs the latter
+less.
 """
 
 from __future__ import annotations

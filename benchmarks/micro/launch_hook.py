@@ -39,19 +39,19 @@ def describe(grid: tuple[int, ...], metadata: object, arguments: Mapping[str, in
 
 
 def plain() -> LazyDict:
-    """Return what a launch without launch_metadata brings."""
+    """Return the metadata of a launch without launch_metadata."""
     return LazyDict(KERNEL)
 
 
 def described() -> LazyDict:
-    """Return what a launch with launch_metadata brings."""
+    """Return the metadata of a launch with launch_metadata."""
     metadata = LazyDict(KERNEL)
     metadata.add(describe, ((1,), None, {"n": 4096}))
     return metadata
 
 
 def pair(enter: Callable[[Any], object], leave: Callable[[Any], object], make: Any) -> Any:
-    """Return a function that is one launch as far as hooks see it."""
+    """Return a function that looks like one launch to the hooks."""
 
     def launch() -> None:
         metadata = make()

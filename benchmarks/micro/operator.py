@@ -1,7 +1,7 @@
 """What the cpu backend adds to one torch operator: python -m benchmarks.micro.operator.
 
-A small operator is called in a loop: bare, recorded by the `cpu` backend below a scope, seen by it
-and left out, and under torch.profiler. Times are those of the thread on a processor.
+A small operator is called in a loop: bare, recorded by the `cpu` backend below a scope, seen by the
+backend but left out, and under torch.profiler. Times are those of the thread on a processor.
 """
 
 from __future__ import annotations

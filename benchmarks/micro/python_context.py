@@ -2,7 +2,7 @@
 
 A launch is timed with and without Python context, ours in a native loop through the replay
 collector, upstream's through one op of its instrumentation backend, which needs no GPU. Context
-costs the difference. Two ways of the standard library to read a stack run beside them. Times are
+costs the difference. Two ways of the standard library to read a stack run too. Times are
 those of the thread on a processor.
 """
 
@@ -32,7 +32,7 @@ Arm = Callable[[], float]
 
 
 def below(depth: int, arm: Arm) -> float:
-    """Return what ``arm`` says when it runs ``depth`` frames further down."""
+    """Return the result of ``arm``, called ``depth`` frames deeper."""
     return below(depth - 1, arm) if depth else arm()
 
 
@@ -109,7 +109,7 @@ def frames_by_hand() -> int:
 
 
 def least_below(depth: int, arm: Arm) -> Arm:
-    """Return an arm: the least of some measurements ``depth`` frames further down."""
+    """Return an arm: the least of some measurements, ``depth`` frames deeper."""
     return lambda: min(below(depth, arm) for _ in range(REPEATS))
 
 

@@ -1,7 +1,8 @@
 """A million nodes from `.proton`: python -m benchmarks.micro.read_profile.
 
 The bar: loading, inclusive sums and folding of variants together take at most three times what
-reading the file's bytes takes, plus one second. Steps are told in CPU time, the whole on the clock.
+reading the file's bytes takes, plus one second. Steps are printed in CPU time, the total in wall
+time.
 """
 
 from __future__ import annotations

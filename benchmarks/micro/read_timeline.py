@@ -8,7 +8,7 @@ protobuf        protobuf's compiled parser, where it is installed: packets alone
                 times, texts and nesting
 
 The bar: a second reads 100 000 slices or more on one core, and reading is at most half of what it
-is with each packet read on its own. Costs are told in CPU time.
+is with each packet read on its own. Costs are printed in CPU time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def record(folder: str) -> Path:
 
 
 def parsed(file: Path) -> Callable[[], object]:
-    """Return what parses the file with protobuf."""
+    """Return a function that parses the file with protobuf."""
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
     return lambda: len(Trace.FromString(gzip.decompress(file.read_bytes())).packet)

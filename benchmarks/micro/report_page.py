@@ -1,8 +1,8 @@
 """The page of 50 000 rows, made, opened and zoomed: python -m benchmarks.micro.report_page.
 
-Pages of a million rows, of which they show a tenth, are only made. Nothing to compare with. Opening
-and zooming needs playwright and an installed chromium; every round starts with a fresh page. Time
-in the browser ends with the second frame drawn after what was asked.
+Pages of a million rows, of which they show a tenth, are only made. There is no other tool to
+compare with. Opening and zooming needs playwright and an installed chromium; every round starts
+with a fresh page. Time in the browser ends with the second frame drawn after what was asked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def seconds(make: Callable[[], str]) -> tuple[float, str]:
 
 @contextmanager
 def opened_browser() -> Iterator[Any]:
-    """Yield a browser, or None where there is none to drive."""
+    """Yield a browser, or None without one."""
     path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -88,7 +88,7 @@ def browsed(browser: Any, file: Path) -> dict[str, float]:
 
 
 def pages(rows: int) -> dict[str, Callable[[], str]]:
-    """Return what makes the two kinds of pages, by name."""
+    """Return the functions that make the two kinds of pages, by name."""
     base, new = (Run(profile(rows, shift), f"{shift}.proton") for shift in (0, 7))
     return {
         f"{rows:,} rows, one run": lambda: profile_page(new, PageOptions()),

@@ -71,7 +71,7 @@ def compare(
 
 
 def main() -> None:
-    """Print a row per situation."""
+    """Print a row per case."""
     print_machine()
     compare("scope, nothing records", ours, theirs)
     with TemporaryDirectory() as name, session(Path(name)):

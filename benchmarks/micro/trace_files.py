@@ -1,8 +1,8 @@
 """Timelines of 120 000 kernels as files: python -m benchmarks.micro.trace_files.
 
 Fresh processes in turn record the same kernels, with our profiler in each of its two formats and
-with upstream's on the double of libcupti. Bytes of the file, seconds of `finalize`, and processor
-time of the whole recording with everything that is encoded meanwhile. Of each shape:
+with upstream's on the double of libcupti. Printed are bytes of the file, seconds of `finalize`, and
+processor time of the whole recording with its encoding, for each shape:
 
 kernels   without a scope. Ours shows the calls that launch, and a flow from each to its kernel, and
           upstream does not: so ours is there a second time, with the same kernels taken from
@@ -136,7 +136,7 @@ class Arm:
 
 
 def record(arm: Arm, shape: str, *, kernels: int, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Record in a process of its own, and return what it measured.
+    """Record in a separate process and return its measurements.
 
     Raises:
         SystemExit: It failed, or wrote another number of files than one.
@@ -179,7 +179,7 @@ Measured = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def print_shape(shape: str, arms: Sequence[Arm], measured: Measured) -> None:
-    """Print what the arms measured, then each of ours over each of upstream's."""
+    """Print the measurements, then the ratio of each of ours to each of upstream's."""
     print(f"\n{shape}")
     for arm in arms:
         size, seconds, cpu = (
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_machine()
     print(f"{options.rounds} rounds of {options.kernels} kernels")
     for shape in SHAPES:
-        # From outside there are no scopes: that is what ours without calls stands for.
+        # A timeline taken from outside has no scopes; ours without calls represents it.
         chosen = [arm for arm in arms if shape == "kernels" or arm.tool != "outside"]
         measured: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in chosen}
         order = list(chosen)

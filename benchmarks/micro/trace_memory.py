@@ -2,10 +2,9 @@
 
 A fresh process per size launches on the double of libcupti, four launches to a scope, with
 ``data="trace"``. Each launch makes two events, its call and its kernel, and each scope one. The
-double runs as fast as the machine, which no GPU does, so that the writer is always behind: what is
-told is the most memory that the process held, how often and how long the thread that delivers
-records waited for room, and how many events found none. Bytes go to a folder of --folder, or of the
-system's for temporary files.
+double is faster than any GPU, so the writer is always behind. Printed are the peak memory of the
+process, how often and how long the thread that delivers records waited for room, and how many
+events were dropped. Bytes go to a folder of --folder, or of the system's for temporary files.
 """
 
 from __future__ import annotations

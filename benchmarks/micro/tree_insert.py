@@ -1,8 +1,8 @@
 """What a new node of the tree costs, against upstream's: python -m benchmarks.micro.tree_insert.
 
-Every scope has a name that was never seen. The first row is what the program under study waits for;
-the second also holds the end of the session, which writes the tree as `.hatchet`. Times are those
-of the thread, and of all threads, on a processor.
+Every scope has a name that was never seen. The first row is the time that the measured program
+waits; the second also holds the end of the session, which writes the tree as `.hatchet`. Times are
+those of the thread, and of all threads, on a processor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROUNDS = 15
 NODES = 20_000
 # Children of one node: a tree with some depth, not one long list.
 FAN = 100
-SITUATIONS = ("enter and leave a new scope", "... and write it as .hatchet")
+CASES = ("enter and leave a new scope", "... and write it as .hatchet")
 
 Scope = Callable[[str], AbstractContextManager[object]]
 Seconds = tuple[float, float]
@@ -88,7 +88,7 @@ def main() -> None:
         rounds(
             {"ours": keeping("ours", our_round), "theirs": keeping("theirs", their_round)}, ROUNDS
         )
-    for place, what in enumerate(SITUATIONS):
+    for place, what in enumerate(CASES):
         # The first round warmed up.
         costs = {arm: [pair[place] / NODES for pair in all_[1:]] for arm, all_ in measured.items()}
         each = "  ".join(

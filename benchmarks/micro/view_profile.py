@@ -1,12 +1,12 @@
 """What ``proton view`` costs: python -m benchmarks.micro.view_profile [--hatchet-100000].
 
 The bar for 100 000 rows: loading, inclusive sums and rendering together take at most four times
-what ``json.loads`` of the same tree takes, plus one second. Where llnl-hatchet is installed, its
-loading and rendering of the same trees stand beside it, at sizes that it gets through: its tree of
-100 000 rows takes minutes, so that is measured only if asked for, once.
+what ``json.loads`` of the same tree takes, plus one second. If llnl-hatchet is installed, its
+loading and rendering of the same trees are printed too. It takes minutes for 100 000 rows, so that
+is measured once, and only with the option.
 
 The bar for a million rows of `.proton`: loading takes at most three times what reading the bytes
-takes, plus one second; here for trees of three shapes, with folding and depths beside it.
+takes, plus one second; here for trees of three shapes, alone, and with folding and depths.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def view(path: Path) -> list[float]:
 
 
 def parse(path: Path) -> Callable[[], object]:
-    """Return what parses a file's JSON."""
+    """Return a function that parses a file's JSON."""
     return lambda: json.loads(path.read_bytes())
 
 
 def hatchet(path: Path) -> Callable[[], object] | None:
-    """Return what loads and renders a file with hatchet, None where that is not installed."""
+    """Return a function that loads and renders a file with hatchet; None if not installed."""
     try:
         from hatchet import GraphFrame
     except ImportError:
@@ -140,7 +140,7 @@ def print_views(folder: Path) -> None:
 
 
 def print_hatchet(folder: Path, rows: int, count: int) -> None:
-    """Print the view beside hatchet's."""
+    """Print the view's cost and hatchet's."""
     path = folder / f"{rows}.hatchet"
     write_profile(wide(rows), path)
     theirs = hatchet(path)

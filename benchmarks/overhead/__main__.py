@@ -1,11 +1,11 @@
 """What profiling adds to whole programs: python -m benchmarks.overhead [COMMAND].
 
-`rows` measures what the rows need and prints them with PASS, FAIL or UNDECIDED, `sampling` samples
-of program counters and their rows; without a word all else that is asked for is measured, `report`
-reads files only, and `agree` compares what is recorded with torch.profiler. Results are written
-after every round, so whoever is stopped goes on with --resume. --dry runs tiny sizes on the doubles
-of the vendor's libraries, or on the CPU where there is no compiler, to see that everything works:
-its figures mean nothing.
+`rows` measures what the rows need and prints them with PASS, FAIL or UNDECIDED, `sampling` does so
+for samples of program counters. Without a command all other chosen workloads are measured. `report`
+only reads files, and `agree` compares the records with torch.profiler. Results are written after
+every round; --resume continues a stopped run. --dry runs tiny sizes on the doubles of the vendor's
+libraries, or on the CPU without a compiler, to check that everything works; its figures mean
+nothing.
 
 Each round starts a fresh process per arm. All of them get ready at the same time, then one measures
 at a time, in an order that is shuffled from the seed; --apart has one process at a time
@@ -38,11 +38,11 @@ Once = Callable[[random.Random], dict[str, Measured]]
 
 
 def measure(options: argparse.Namespace, results: Results, once: Once) -> None:
-    """Measure rounds until there are enough or time is up, and write each one down.
+    """Measure rounds until there are enough or time is up, and save each.
 
     Args:
         options: Command line: rounds, budget_seconds, seed, json.
-        results: What was measured before; rounds are added.
+        results: Earlier rounds; new ones are added.
         once: Measures one round.
     """
     begin, longest = time.monotonic(), 0.0
@@ -55,7 +55,7 @@ def measure(options: argparse.Namespace, results: Results, once: Once) -> None:
         began = time.monotonic()
         arms = once(random.Random(f"{options.seed}/{number}"))
         seconds = time.monotonic() - began
-        # The first one fills the caches of compilers: the next takes less.
+        # The first one fills the caches of compilers; the next is faster.
         longest = max(longest, seconds) if number else seconds / 2
         results.rounds.append({"number": number, "seconds": seconds, "arms": arms})
         results.save(options.json)

@@ -1,4 +1,4 @@
-"""Whether what is recorded agrees with torch.profiler: python -m benchmarks.overhead agree.
+"""Compares records with torch.profiler's: python -m benchmarks.overhead agree.
 
 Both run the same work in processes of their own, window by window in turn: each window is a
 session that starts, records and ends. Launches must be the same to the last one, in total and by
@@ -41,7 +41,7 @@ class UnmeasuredError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What both saw of the same work."""
+    """Records of both for the same work."""
 
     ours: Times
     torch: Times
@@ -49,7 +49,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What the windows of a workload come to.
+    """Result over the windows of a workload.
 
     Attributes:
         launches: Launches in all windows, ours and torch's.
@@ -103,7 +103,7 @@ def _time(times: Times) -> int:
 
 
 def backward_agrees(ours: Mapping[str, int], torch: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with where the kernels of backward() stand.
+    """Return errors in the places of the kernels of backward().
 
     Args:
         ours: Launches by path of scopes.

@@ -1,4 +1,4 @@
-"""Triton kernels that do next to nothing."""
+"""Triton kernels that do almost nothing."""
 
 from __future__ import annotations
 

@@ -81,10 +81,10 @@ ARMS = {
 def chosen(
     tools: Sequence[str] | None = None, workloads: Sequence[str] | None = None
 ) -> dict[str, Arm]:
-    """Return the arms that are asked for with their workloads that are; None is all.
+    """Return the chosen arms with their chosen workloads; None is all.
 
     Args:
-        tools: Names of arms; None is all but those that sample, which have a command of their own.
+        tools: Names of arms; None is all except those that sample, which have their own command.
         workloads: Names of workloads.
     """
     wanted = set(workloads or WORKLOADS)

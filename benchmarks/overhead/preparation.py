@@ -1,4 +1,4 @@
-"""What is there before the first process starts: libraries, environment, folders."""
+"""Prepares libraries, environment and folders before the first process starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def find_cupti(which: str) -> Path:
         which: "triton" for the one of Triton's wheel, "nvidia" for that of NVIDIA's, or a path.
 
     Raises:
-        SystemExit: There is none.
+        SystemExit: It was not found.
     """
     if which not in _PATTERNS:
         path = Path(which).resolve()
@@ -45,7 +45,7 @@ def find_cupti(which: str) -> Path:
 
 
 def setting_of(options: argparse.Namespace, folder: Path) -> Setting:
-    """Return how to measure, with everything built that it takes.
+    """Build what the measurement needs and return its settings.
 
     Args:
         options: Command line.
@@ -78,7 +78,7 @@ def _environment() -> dict[str, str]:
     return {
         "TORCHINDUCTOR_CACHE_DIR": str(CACHES / "inductor"),
         "TRITON_CACHE_DIR": str(CACHES / "triton"),
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no processes of its own that go on living
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no child processes that stay alive
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
     }
 

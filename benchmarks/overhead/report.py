@@ -28,7 +28,7 @@ LEAST_ROUNDS = 10  # processes of each arm
 
 
 class Verdict(StrEnum):
-    """What a row comes to."""
+    """Result of a row."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -71,9 +71,9 @@ ROWS = (
     Row(5, "small graph, its kernels", "small_graph", 1.1, "ours", "floor", "none"),
     Row(5, "graph replay, graph=launch", "graph", 1.005, "ours_launch", "", "none"),
     Row(5, "small graph, graph=launch", "small_graph", 1.005, "ours_launch", "", "none"),
-    Row(6, "tiny launches, a trace over a tree", "tiny", 1.1, "ours_trace", "ours", "none"),
-    Row(6, "eager step, a trace over a tree", "eager", 1.1, "ours_trace", "ours", "none"),
-    Row(6, "graph replay, a trace over a tree", "graph", 1.1, "ours_trace", "ours", "none"),
+    Row(6, "tiny launches, a timeline over a tree", "tiny", 1.1, "ours_trace", "ours", "none"),
+    Row(6, "eager step, a timeline over a tree", "eager", 1.1, "ours_trace", "ours", "none"),
+    Row(6, "graph replay, a timeline over a tree", "graph", 1.1, "ours_trace", "ours", "none"),
     Row(7, "tiny launches, PC sampling", "tiny", 1.15, "ours_pcs", "", "none"),
     Row(7, "eager training step, PC sampling", "eager", 1.3, "ours_pcs", "", "none"),
     Row(7, "4096^3 matmul, PC sampling", "matmul", 1.02, "ours_pcs", "", "none"),
@@ -107,7 +107,7 @@ def thread_added(measured: Mapping[str, Any]) -> float:
 
 
 def ratio(measured: Mapping[str, Any]) -> float:
-    """Return profiled over bare in one process."""
+    """Return the ratio of profiled to bare time in one process."""
     return statistics.median(profiled / bare for bare, profiled in _pairs(measured))
 
 
@@ -205,7 +205,7 @@ def _micro(seconds: Sequence[float]) -> Interval:
 
 
 def print_rows(results: Results) -> bool:
-    """Print the rows; True unless one fails."""
+    """Print the rows; return False if one fails."""
     print("\nrow                                              bar     figure")
     judged = row_results(results)
     for each in judged:
@@ -217,7 +217,7 @@ def print_rows(results: Results) -> bool:
 
 
 def print_report(results: Results) -> bool:
-    """Print tables of everything that was measured, then the rows; True unless one fails."""
+    """Print tables of all measurements, then the rows; return False if a row fails."""
     print(", ".join(f"{key} {value}" for key, value in results.machine.items() if value))
     print(", ".join(f"{key} {value}" for key, value in results.settings.items()))
     print(f"{len(results.rounds)} rounds")
@@ -261,7 +261,7 @@ def _thread_column(measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _print_sampling(measured: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
-    """Print how program counters were sampled; upstream's files say how often, and no more."""
+    """Print how program counters were sampled; upstream's files have only the count."""
     found = {
         arm: [one["sampling"] for one in each.values() if one.get("sampling")]
         for arm, each in measured.items()

@@ -21,7 +21,7 @@ _WORKLOAD_KEYS = {"bare", "profiled", "finalize_s", "bytes", "kernels"}
 
 @dataclass(slots=True)
 class Results(RoundResults):
-    """What was measured so far."""
+    """All rounds so far."""
 
     SCHEMA: ClassVar[str] = "proton_bench.overhead"
 

@@ -1,4 +1,4 @@
-"""Processes of all arms, ready at the same time, of which one measures at a time."""
+"""Runs processes of all arms that are ready at the same time; one measures at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What processes are told.
+    """Settings that processes get.
 
     Attributes:
         kind: "cuda", "double" or "cpu".
@@ -119,7 +119,7 @@ class ArmProcess:
         return "\n".join(f"    {line}" for line in lines[-LAST_LINES:])
 
     def end(self) -> None:
-        """Let the process end, or make it."""
+        """Let the process end, or kill it."""
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()

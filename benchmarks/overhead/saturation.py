@@ -1,8 +1,8 @@
 """What reading samples costs a saturated GPU: python -m benchmarks.overhead.saturation.
 
 Products of matrices follow each other for a minute, sampled every 1024 cycles. Printed are memory
-of the process and processor time of its threads every few seconds, and what the backend says of the
-samples at the end. Memory must not grow from line to line.
+of the process and processor time of its threads every few seconds, and the backend's statement
+about samples at the end. Memory must not grow from line to line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print and return 0; 1 where nothing was sampled."""
+    """Run, print and return 0, or 1 if nothing was sampled."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead.saturation",
         description=(__doc__ or "").splitlines()[0],

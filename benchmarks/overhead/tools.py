@@ -1,4 +1,4 @@
-"""The profilers, as a process of one arm starts and ends them."""
+"""Starts and ends the profilers in a process of one arm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scope = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and on what a process of an arm works.
+    """Folder and device of a process of an arm.
 
     Attributes:
         kind: "cuda"; "double" for the doubles of the vendor's libraries; "cpu".
@@ -38,15 +38,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a tool had at its end.
+    """Results of a tool at its end.
 
     Attributes:
         finalize_s: Seconds from the last launch's end until files were written.
         bytes: Size of the files; of all records for the floor.
-        kernels: Launches found in the files; None where nothing counts them.
+        kernels: Launches found in the files; None if not counted.
         times_ns: Launches and their summed time, by name of the kernel.
         scopes: Launches by path of scopes, joined by "/".
-        sampling: What is known of samples of program counters, by name; empty where none were.
+        sampling: Facts about samples of program counters, by name; empty without samples.
     """
 
     finalize_s: float
@@ -58,7 +58,7 @@ class Recorded:
 
 
 class Tool(Protocol):
-    """A profiler; ``scope`` is None where it offers none."""
+    """A profiler; ``scope`` is None if it has none."""
 
     scope: Scope | None
 
@@ -66,11 +66,11 @@ class Tool(Protocol):
         """Begin to record; with metadata where that is the workload."""
 
     def finish(self) -> Recorded:
-        """End, write files, and return what is in them."""
+        """End, write files, and return their contents."""
 
 
 class NoTool:
-    """Nothing at all."""
+    """No profiler."""
 
     scope: Scope | None = None
 
@@ -86,7 +86,7 @@ class NoTool:
 
 
 def evaluate(metadata: Any) -> None:
-    """Do what every launch hook has to."""
+    """Evaluate metadata, as every launch hook does."""
     metadata.get()
 
 
@@ -140,7 +140,7 @@ class Proton:
         )
 
     def finish(self) -> Recorded:
-        """Write the tree or the trace, and read it."""
+        """Write the tree or the timeline, and read it."""
         begin = time.perf_counter()
         self._module.finalize(self._session)
         seconds = time.perf_counter() - begin
@@ -179,7 +179,7 @@ class Ours(Proton):
         return "cpu" if self._place.kind == "cpu" else "cupti"
 
     def _sampling(self, files: list[Path]) -> dict[str, int]:
-        """Return what the backend says of it, whole numbers alone."""
+        """Return the backend's whole numbers about it."""
         from proton_bench.formats.registry import read_profile
 
         profile = read_profile(next(path for path in files if path.suffix == ".proton"))
@@ -201,7 +201,7 @@ class Upstream(Proton):
 
 
 class TorchProfiler:
-    """torch.profiler: activities of the GPU, and of the CPU where asked for."""
+    """torch.profiler: activities of the GPU, and on request of the CPU."""
 
     scope: Scope | None = None
 
@@ -251,7 +251,7 @@ class TorchBackward:
         return Recorded(0.0, 0, sum(self._counts.values()), scopes=dict(self._counts))
 
     def enter(self, name: str) -> None:
-        """Begin to record when it is a backward()."""
+        """Begin to record if the scope is a backward()."""
         self._scopes.append(name)
         if name == "backward":
             _synchronize()

@@ -76,7 +76,7 @@ def train(arm: str, folder: str, threads: int) -> dict[str, float]:
     for _ in range(WARM_UP):
         trainer.step()
     gc.freeze()
-    gc.disable()  # it comes at moments of its own
+    gc.disable()  # it comes at random moments
     steps("before")
     with PROFILERS[arm](folder) as end:
         trainer.step()  # the first one fills the profiler's tables

@@ -1,7 +1,7 @@
 """A process of one arm: commands come and answers go as JSON lines.
 
 Between commands it waits, so that many processes can be ready while one measures. Answers go to
-what was the standard output; whatever else is printed goes to the standard error.
+what was the standard output; other output goes to the standard error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WARM_PART = 10  # a tenth of a block is run before it is timed
 
 
 class Process:
-    """What the commands act on.
+    """Carries out commands.
 
     Args:
         arm: The arm, with the workloads that it will be asked to run.
@@ -61,7 +61,7 @@ class Process:
             self._workloads[name].prepare(None)
         gc.collect()
         gc.freeze()
-        gc.disable()  # it comes at moments of its own
+        gc.disable()  # it comes at random moments
         return {}
 
     def block(self, workload: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def serve(spec: dict[str, Any]) -> None:
                 place = place_of(spec)
                 process = Process(Arm(**spec["arm"]), place)
             answer = process.do(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - told to the runner, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error is sent to the runner
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
         print(json.dumps(answer), file=answers, flush=True)

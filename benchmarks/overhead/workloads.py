@@ -1,4 +1,4 @@
-"""The workloads, as a process of one arm runs them block by block.
+"""Workloads that a process of one arm runs block by block.
 
 ``prepare`` comes before the unprofiled blocks and, where ``recaptures``, again after the profiler
 has started, so that it sees CUDA graphs being captured. ``block`` ends when the GPU has. Sizes for
@@ -28,7 +28,7 @@ WARM_UP = 3  # units; torch needs as many before a capture
 
 
 class Workload(ABC):
-    """Something that can be run again and again.
+    """A piece of work that can be repeated.
 
     Args:
         kind: "cuda", "double" or "cpu".
@@ -49,7 +49,7 @@ class Workload(ABC):
             self.units = self.dry_units
 
     def prepare(self, scope: Scope | None) -> None:
-        """Build, and run until nothing is done for the first time."""
+        """Build, and run until everything is warm."""
         self.run(min(WARM_UP, self.units), scope)
         self.wait()
 
@@ -63,7 +63,7 @@ class Workload(ABC):
 
     @abstractmethod
     def run(self, units: int, scope: Scope | None) -> None:
-        """Launch the work of ``units`` units, in scopes where there are any."""
+        """Launch the work of ``units`` units, in scopes if the tool has them."""
 
     def wait(self) -> None:
         """Wait for the GPU."""

@@ -1,9 +1,9 @@
 """Ends recordings in every way at random moments: python -m benchmarks.studies.endings.
 
-What each leaves is held against ``docs/reference/processes.md``: whole files with every scope that
-had ended, or partial ones and how old these are; the exit code; nothing of ours on stderr but
-messages. Seeded: the same number gives the same ways and moments, as far as a machine repeats them.
-Returns 1 where one ending is not as documented.
+Its files are checked against ``docs/reference/processes.md``: whole files with every scope that had
+ended, or partial ones and how old these are; the exit code; only messages of ours on stderr.
+Seeded: the same number gives the same ways and moments, as far as a machine repeats them. Returns 1
+if one ending is not as documented.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Trace(msgspec.Struct):
 
 @dataclass
 class Ending:
-    """One run and what became of it."""
+    """One run and its outcome."""
 
     way: str
     data: str
@@ -90,7 +90,7 @@ def plan(seed: int, number: int) -> Ending:
     way = dice.choice(WAYS)
     is_signal = way in SIGNALS
     at_end = is_signal and dice.random() < 0.5
-    # Some live long enough for a partial file as old as it gets.
+    # Some run long enough for the oldest possible partial file.
     is_long = way in ("SIGKILL", "SIGABRT", "abort") and dice.random() < 0.3
     seconds = dice.uniform(2.5, 4) if is_long else dice.uniform(0.01, 0.3)
     waits = (0, 0.08) if at_end else (0, seconds * 1.1)
@@ -188,7 +188,7 @@ def age_s(ending: Ending, folder: Path, known: tuple[list[int], int]) -> float |
         known: When scopes ended, and when the signal was sent; 0: the program did it itself.
 
     Returns:
-        None where the program did not live long enough for a file.
+        None if the program ended before its first file.
     """
     times, sent = known
     times = times[: bisect_right(times, sent)] if sent else times
@@ -204,12 +204,12 @@ def age_s(ending: Ending, folder: Path, known: tuple[list[int], int]) -> float |
 
 
 def recorded(folder: Path, name: str) -> int:
-    """Return how many scopes a file tells of."""
+    """Return how many scopes a file has."""
     if name.endswith("trace"):
         content = (folder / name).read_bytes()
         try:
             trace = msgspec.json.decode(content, type=_Trace)
-        except msgspec.DecodeError:  # killed between two writes: something stands behind the whole
+        except msgspec.DecodeError:  # killed between two writes: bytes follow the complete document
             trace = msgspec.convert(json.JSONDecoder().raw_decode(content.decode())[0], _Trace)
         return sum(
             each.ph == "X" and each.args.call_stack[-1:] == ["b"] for each in trace.traceEvents
@@ -220,7 +220,7 @@ def recorded(folder: Path, name: str) -> int:
 
 
 def check(ending: Ending, folder: Path, scopes: int) -> list[str]:
-    """Hold what an ending left against the documentation; return what differs."""
+    """Check an ending's files against the documentation; return differences."""
     err = (folder / "err").read_text()
     said = f"code {ending.code}; {err.strip()[-400:]}"
     ours = err.replace(PYTHON_SAYS, "")

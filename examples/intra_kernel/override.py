@@ -1,11 +1,11 @@
-"""Scopes in a kernel whose source is left alone: its intermediate representation gets the records.
+"""Scopes in a kernel without changes to its source: its intermediate representation is edited.
 
 python examples/intra_kernel/override.py
 
 The one command runs the kernel and has Triton dump it, brackets every load and store in the dumped
-TTGIR with records, runs it again with that file in the place of Triton's own, and shows the tree.
+TTGIR with records, runs it again with that file instead of Triton's own, and shows the tree.
 Without a GPU it compiles for one, shows the file with its records, and stops there. Where rules are
-enough (``proton --instrument=loads,stores``), use those; this way needs no rule, just an editor.
+enough (``proton --instrument=loads,stores``), use those; this way needs only an editor.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def dump(folder: Path) -> Path:
 
 
 def run_with(folder: Path, output: Path) -> None:
-    """Run the kernel with the files of a folder in the place of Triton's own, and record it.
+    """Run the kernel with the files of a folder instead of Triton's own, and record it.
 
     Args:
         folder: What ``dump`` filled, edited.

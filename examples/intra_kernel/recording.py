@@ -1,4 +1,4 @@
-"""What the examples of this folder share: their options and the session that these ask for.
+"""Options of the examples of this folder, and the session that they configure.
 
 Import this module before ``triton``: without a GPU it switches the interpreter on.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))  # device.py, for whoever runs one of the scripts
+sys.path.append(str(Path(__file__).parents[1]))  # for device.py if a script runs directly
 
 from device import ON_GPU
 
@@ -22,14 +22,14 @@ from proton_bench import language, mode
 
 __all__ = ["Options", "parse", "recorded"]
 
-# Plain Triton moves operations past one another, so scopes in it have to be asked for: a scope
-# tells when its records ran, which need not be when all of the operations between them did.
+# Plain Triton moves operations past one another, so scopes in it need an option: a scope measures
+# when its records ran, and operations between them may have run at other times.
 language.enable_semantic("triton")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is recorded of a kernel.
+    """What to record of a kernel.
 
     Attributes:
         op_measure: Sums of cycles per scope (a tree) instead of a timeline.

@@ -1,4 +1,4 @@
-"""Vector addition whose kernel tells how long it loads, adds and stores.
+"""Vector addition whose kernel measures how long it loads, adds and stores.
 
 python examples/intra_kernel/scoped_add.py                       # a timeline of every warp
 python examples/intra_kernel/scoped_add.py --op-measure          # sums of cycles as a tree

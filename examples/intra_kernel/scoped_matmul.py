@@ -1,4 +1,4 @@
-"""Matrix product whose kernel tells how long it loads and multiplies.
+"""Matrix product whose kernel measures how long it loads and multiplies.
 
 python examples/intra_kernel/scoped_matmul.py --op-measure
 python examples/intra_kernel/scoped_matmul.py --warp-sampling --warp-ids 0 --increase-accuracy
@@ -37,7 +37,7 @@ def scoped_matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    # Every size is a multiple of its block: no masks stand between the scopes and their work.
+    # Every size is a multiple of its block, so the scopes contain no masks.
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     inner = tl.arange(0, BLOCK_K)

@@ -1,4 +1,4 @@
-"""Reads what the user may set: options of a mode, then variables of ours, then upstream's."""
+"""Reads settings of the user: options of a mode, then our variables, then upstream's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["AskedValues", "Number"]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that may be set.
+    """A numeric setting.
 
     Attributes:
         option: Option of the mode.
-        variables: Variables of the environment, in the order of asking.
-        allowed: Which numbers are.
-        default: The number where none is set.
+        variables: Environment variables, in order.
+        allowed: Allowed numbers.
+        default: The default.
     """
 
     option: str
@@ -44,10 +44,10 @@ class AskedValues:
         """Return the number.
 
         Args:
-            wanted: Where it may stand, and which are allowed.
+            wanted: Its option, variables and allowed numbers.
 
         Raises:
-            UsageError: It is no number, or out of its range.
+            UsageError: It is not a number, or out of range.
         """
         name, text = self._find(wanted.option, wanted.variables)
         if text is None:
@@ -66,7 +66,7 @@ class AskedValues:
         Args:
             option: Option of the mode; "" for none.
             variable: Variable of the environment; "" for none.
-            choices: What is allowed, in lower case; the first is the default.
+            choices: Allowed words, in lower case; the first is the default.
 
         Raises:
             UsageError: It is another word.
@@ -79,11 +79,11 @@ class AskedValues:
         return text.lower()
 
     def switch(self, *variables: str, unless_set: bool = True) -> bool:
-        """Return what the variables say, in upstream's words.
+        """Return the value of the variables, in upstream's words.
 
         Args:
             variables: In the order of asking.
-            unless_set: The answer where none is set.
+            unless_set: The value if none is set.
 
         Raises:
             UsageError: It is another word.

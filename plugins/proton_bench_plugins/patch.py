@@ -1,4 +1,4 @@
-"""Replaces a method of a class, or a function of a module, and puts it back."""
+"""Replaces a method of a class, or a function of a module, and restores it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Patch"]
 class Patch:
     """A method or function that calls ``around(original, *args, **kwargs)`` until it is removed.
 
-    Where someone else wrapped the method meanwhile, removing cannot take ours out of the middle;
-    it then only calls the original.
+    If the method was wrapped again meanwhile, ours cannot be removed from the middle; it then only
+    calls the original.
     """
 
     def __init__(self, owner: type | ModuleType, name: str, around: Callable[..., Any]) -> None:
@@ -37,7 +37,7 @@ class Patch:
         return replacement
 
     def remove(self) -> None:
-        """Put the original back; a second call does nothing."""
+        """Restore the original; a second call does nothing."""
         self._active = False
         if vars(self._owner).get(self._name) is self._replacement:
             setattr(self._owner, self._name, self._original)

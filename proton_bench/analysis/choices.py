@@ -28,7 +28,7 @@ class Demangling(StrEnum):
 
 
 class By(StrEnum):
-    """What makes a row of a comparison."""
+    """Kind of rows of a comparison."""
 
     PATH = "path"
     KERNEL = "kernel"

@@ -26,7 +26,7 @@ __all__ = ["ViewRequest", "list_metrics", "show"]
 
 @dataclass(frozen=True, slots=True)
 class ViewRequest:
-    """What to show of one file.
+    """Options for showing one file.
 
     Attributes:
         file: The profile.

@@ -1,4 +1,4 @@
-"""Which package owns the scripts ``proton`` and ``proton-viewer``, and how to replace them.
+"""Finds the package that owns the scripts ``proton`` and ``proton-viewer``; says how to replace it.
 
 Triton's wheel installs scripts of the same names. With pip the last install silently wins, and
 uninstalling either package removes the script of both.

@@ -1,4 +1,4 @@
-"""What a file format is, and what every decoder checks."""
+"""The interface of file formats, and checks of all decoders."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _SCALARS = (bool, int, float, str, bytes, type(None))
 class Format(Protocol):
     """One file format. A plugin adds its own through the hook ``proton_formats``.
 
-    A format may also offer ``losses(profile) -> Sequence[str]``: sentences about what of this
-    profile an encoded file does not hold. `write_profile` returns them.
+    A format may also offer ``losses(profile) -> Sequence[str]``: messages about parts of this
+    profile that an encoded file lacks. `write_profile` returns them.
 
     Attributes:
-        name: What the user writes after ``--to``.
+        name: Name for ``--to``.
         suffixes: File name endings with their dot, the preferred one first.
     """
 
     @property
     def name(self) -> str:
-        """What the user writes after ``--to``."""
+        """Name for ``--to``."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
         """File name endings with their dot, the preferred one first."""
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether the content looks like this format; cheap, and never raises."""
+        """Return whether the content looks like this format; cheap, and never raises."""
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile.
@@ -72,14 +72,14 @@ class Format(Protocol):
 
 @runtime_checkable
 class StreamedFormat(Format, Protocol):
-    """A format whose files are too large to be held in memory."""
+    """A format whose files are too large for memory."""
 
     def read(self, path: Path, source: str) -> Profile:
         """Return the profile in a file; arguments and errors as for `decode`."""
 
 
 class WriteOnly:
-    """What formats of other tools have in common that are written and never read."""
+    """Base of formats of other tools that are written but never read."""
 
     name = ""
 
@@ -89,7 +89,7 @@ class WriteOnly:
         return False
 
     def decode(self, content: bytes, source: str) -> Profile:
-        """Refuse.
+        """Raise.
 
         Raises:
             ProfileFormatError: Always.
@@ -102,7 +102,7 @@ class WriteOnly:
 
 
 class TimelineFile(ABC):
-    """What formats of timelines have in common: they are read as streams, and never made again."""
+    """Base of timeline formats, which are read as streams and never encoded."""
 
     name = ""
 
@@ -120,7 +120,7 @@ class TimelineFile(ABC):
             return self.read_stream(stream, source)
 
     def encode(self, profile: Profile) -> bytes:
-        """Refuse: a profile holds no events.
+        """Raise, because a profile has no events.
 
         Raises:
             UsageError: Always.
@@ -135,15 +135,15 @@ class TimelineFile(ABC):
 def corrupt(
     source: str, what: str, advice: str = "the file is damaged; write it again"
 ) -> Exception:
-    """Return the error for a file that cannot be read: what is wrong, where, and what to do."""
+    """Return the error for an unreadable file: what is wrong, where, and what to do."""
     return ProfileFormatError(f"{source}: {what}; {advice}")
 
 
 def decoded(decode: Callable[[], T], source: str) -> T:
-    """Run a decoder of msgspec and turn everything that bad bytes can cause into one error.
+    """Run a decoder of msgspec and turn all errors of bad bytes into one.
 
     Raises:
-        ProfileFormatError: The bytes are not what the decoder expects.
+        ProfileFormatError: The bytes are invalid for the decoder.
     """
     try:
         return decode()
@@ -160,7 +160,7 @@ def _shortened(text: str) -> str:
 
 
 def _take_held(held: dict[str, Any] | list[Any] | tuple[Any, ...]) -> None:
-    """Use up what is in a map or list, and what its long texts take."""
+    """Charge the budget for the content of a map or list, and for its long texts."""
     take(Limit.OBJECTS, 1 + len(held))
     texts = held.values() if isinstance(held, dict) else held
     sizes = [len(each) for each in texts if isinstance(each, str)]
@@ -168,7 +168,7 @@ def _take_held(held: dict[str, Any] | list[Any] | tuple[Any, ...]) -> None:
 
 
 def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return the map if it holds only plain values, so that it can be written in any format.
+    """Return the map if it has only plain values, which any format can hold.
 
     Raises:
         ProfileFormatError: A key is not a string, a value is not plain, or the nesting is deep.

@@ -1,8 +1,8 @@
-"""How much a file may decode to, so that a small file can take neither the memory nor the hour.
+"""Limits on decoding, so that a small file cannot exhaust memory or time.
 
-Each limit grows with the size of the file: what a recording writes takes some bytes for each row
-and event, also where it is compressed. A file that goes beyond one is refused. What any file may
-have, however small, the files of one command or call share.
+Each limit grows with the size of the file: recordings need some bytes for each row and event, even
+compressed. A file that exceeds a limit is rejected. The fixed part of the limits, independent of
+size, is shared by the files of one command or call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MIB = 1 << 20
 
 
 class Limit(Enum):
-    """What is counted: its name for messages, how much any file may have, and more per byte."""
+    """A limit: its name for messages, the fixed part, and the part per byte."""
 
     __hash__ = object.__hash__  # of enumerations it is a function in Python
 
@@ -51,8 +51,8 @@ class Limit(Enum):
     SECONDS = ("seconds of processor time", 1.0, 0.05 / _MIB)
 
 
-# How long what was counted may take in seconds, several times as long as it does: what takes longer
-# goes through the same things again and again.
+# Time limit in seconds per counted thing, several times the usual: slower decoding means repeated
+# work.
 _SECONDS_OF = {
     Limit.BYTES: 0.05 / _MIB,
     Limit.OBJECTS: 10e-6,
@@ -77,14 +77,14 @@ _STREAMED = {Limit.BYTES: (200.0, 16.0 * _MIB), Limit.EVENTS: (2.0, 100_000.0)}
 
 
 class DecodeBudget:
-    """What one file may still decode to.
+    """The remaining budget of one file.
 
     Args:
         size: Bytes of the file.
         source: Its name, for messages.
 
     Raises:
-        UsageError: The environment asks for limits that are no number.
+        UsageError: The environment variable is not a number.
     """
 
     def __init__(self, size: int, source: str) -> None:
@@ -103,7 +103,7 @@ class DecodeBudget:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count this thread's processor time; between two such blocks nothing is decoded."""
+        """Count this thread's processor time; nothing is decoded outside such blocks."""
         self._ends = time.thread_time() + self._left[Limit.SECONDS]
         try:
             yield
@@ -111,10 +111,10 @@ class DecodeBudget:
             self._left[Limit.SECONDS] = self._ends - time.thread_time()
 
     def take(self, limit: Limit, count: float) -> None:
-        """Use up some of a limit, which takes its time, and look at the clock.
+        """Charge a limit and the time for it, and check the clock.
 
         Raises:
-            ProfileFormatError: The file decodes to more than that, or for too long.
+            ProfileFormatError: The file exceeds the limit or takes too long.
         """
         left = self._left[limit] = self._left[limit] - count
         if left < 0:
@@ -133,14 +133,14 @@ class DecodeBudget:
         self.look()
 
     def unpacked(self, packed: int, found: int) -> None:
-        """Use up bytes of a packed stream, of whose parts each may have as much as its size allows.
+        """Charge bytes of a compressed stream; each part has a limit by its size.
 
         Args:
             packed: Bytes of the file that were read since the last time.
             found: Bytes that came out of them.
 
         Raises:
-            ProfileFormatError: The stream has more than it may have, here or in all.
+            ProfileFormatError: The stream exceeds its limit, here or in total.
         """
         for limit, (of_byte, most) in _STREAMED.items():
             saved = self._saved.get(limit, self._factor * most) + self._factor * of_byte * packed
@@ -148,7 +148,7 @@ class DecodeBudget:
         self.take(Limit.BYTES, found)
 
     def settle(self) -> None:
-        """Take from what the files of a command share what this one had beyond its size."""
+        """Charge the shared budget of a command with this file's excess over its size."""
         shared = _shared.get()
         if shared is not None:
             for each, left in self._left.items():
@@ -179,20 +179,20 @@ _shared: ContextVar[dict[Limit, float] | None] = ContextVar("shared_budget", def
 
 @contextmanager
 def one_command() -> Iterator[None]:
-    """Have the files that are read in the block share what any of them may have.
+    """Make the files read in the block share the fixed part of the limits.
 
     A block within such a block shares with the outer one. Functions that read several files carry
     it as a decorator.
 
     Raises:
-        UsageError: The environment asks for limits that are no number.
+        UsageError: The environment variable is not a number.
     """
     if _shared.get() is not None:
         yield
         return
     factor = _factor()
     free = {each: factor * _FULL_FILES * each.value[1] for each in Limit}
-    free[Limit.SECONDS] /= _FULL_FILES  # what is not earned is for one command
+    free[Limit.SECONDS] /= _FULL_FILES  # the fixed part is for one command
     token = _shared.set(free)
     try:
         yield
@@ -202,7 +202,7 @@ def one_command() -> Iterator[None]:
 
 @contextmanager
 def decoding(size: int, source: str) -> Iterator[DecodeBudget]:
-    """Give the budget of the file that is being read, a new one where nothing is being read.
+    """Return the budget of the file that is being read, or a new one.
 
     Args:
         size: Bytes of the file.
@@ -223,21 +223,21 @@ def decoding(size: int, source: str) -> Iterator[DecodeBudget]:
 
 
 def take(limit: Limit, count: float) -> None:
-    """Use up some of what the file that is being read may decode to; see `DecodeBudget.take`."""
+    """Charge the budget of the file that is being read; see `DecodeBudget.take`."""
     budget = _current.get()
     if budget is not None:
         budget.take(limit, count)
 
 
 def take_table(rows: int, columns: int) -> None:
-    """Use up rows, columns and the cells of both; see `DecodeBudget.take`."""
+    """Charge rows, columns and their cells; see `DecodeBudget.take`."""
     take(Limit.ROWS, rows)
     take(Limit.OBJECTS, OBJECTS_OF_COLUMN * columns)
     take(Limit.CELLS, rows * columns)
 
 
 def take_unpacked(packed: int, found: int) -> None:
-    """Use up bytes of a packed stream; see `DecodeBudget.unpacked`."""
+    """Charge bytes of a compressed stream; see `DecodeBudget.unpacked`."""
     budget = _current.get()
     if budget is not None:
         budget.unpacked(packed, found)
@@ -250,5 +250,7 @@ def _factor() -> float:
     except ValueError:
         factor = 0.0
     if not factor > 0:
-        raise UsageError(f"{DECODE_LIMIT}={text!a} is no factor: give a number above 0, such as 10")
+        raise UsageError(
+            f"{DECODE_LIMIT}={text!a} is not a factor: give a number above 0, such as 10"
+        )
     return factor

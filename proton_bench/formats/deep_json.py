@@ -38,11 +38,11 @@ def parse_json(text: str, on_object: Callable[[dict[str, Any]], Any], source: st
 
     Args:
         text: The document.
-        on_object: Called with each object when it is complete; what it returns takes its place.
+        on_object: Called with each complete object; its result replaces the object.
         source: Name of the file, for messages.
 
     Raises:
-        ProfileFormatError: The text is no JSON.
+        ProfileFormatError: The text is not JSON.
     """
     outer = _Level("[")
     levels = [outer]

@@ -31,11 +31,11 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
 
     Args:
         content: The document.
-        on_map: Called with each map when it is complete; what it returns takes its place.
+        on_map: Called with each complete map; its result replaces the map.
         source: Name of the file, for messages.
 
     Raises:
-        ProfileFormatError: The content is no MessagePack, or a map has a key that is no text.
+        ProfileFormatError: The content is not MessagePack, or a map has a key that is not a text.
     """
     outer = _OpenValue(1, is_map=False)
     levels = [outer]
@@ -63,7 +63,7 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
 
 
 def length_of(content: bytes) -> int:
-    """Return how many elements the list or map has that the content begins with, 0 for others."""
+    """Return the number of elements of the list or map at the start, 0 for others."""
     head = content[:1]
     if b"\x80" <= head <= b"\x9f":
         return head[0] & 0x0F

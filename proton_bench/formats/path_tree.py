@@ -1,4 +1,4 @@
-"""Collecting call paths whose rows repeat: equal paths are one row, and their values are summed."""
+"""Collects repeated call paths: equal paths are one row, and their values are summed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BYTES = "bytes"
 
 @dataclass(slots=True)
 class Reading:
-    """What a reader learns beside the tree.
+    """Results of a reader beside the tree.
 
     Attributes:
         source: Name of the file, for messages.
@@ -49,7 +49,7 @@ class Reading:
 
 
 class PathTree:
-    """Rows by path. Row 0 is the root; names and variants are given as positions."""
+    """Rows by path. Row 0 is the root; names and variants are indexes."""
 
     def __init__(self) -> None:
         self.strings = StringTable()
@@ -63,16 +63,16 @@ class PathTree:
         return len(self._parents)
 
     def row(self, parent: int, name: int, kind: int, *, device: int = -1, variant: int = -1) -> int:
-        """Return the row for this child of ``parent``, added when it is new.
+        """Return the row for this child of ``parent``, added if it is new.
 
         Args:
             parent: Row above.
             name: Position in ``strings``.
-            kind: `FrameKind` of what it stands for.
+            kind: Its `FrameKind`.
             device: Number of its device, -1 for none.
             variant: Position in ``variants``, -1 for none.
         """
-        key = (parent, name, int(kind), device, variant)  # what is an enumeration hashes slowly
+        key = (parent, name, int(kind), device, variant)  # enumerations hash slowly
         found = self._rows.get(key)
         if found is None:
             found = self._rows[key] = len(self._parents)
@@ -80,18 +80,18 @@ class PathTree:
         return found
 
     def top_names(self) -> list[int]:
-        """Return for each row the name of the row right below the root that holds it, -1: none."""
+        """Return for each row the name of its ancestor right below the root, -1 for none."""
         found = [-1]
         for parent, name, *_ in self._rows:
             found.append(name if parent == 0 else found[parent])
         return found
 
     def variant(self, variant: Variant) -> int:
-        """Return the position of the variant, added when it is new."""
+        """Return the index of the variant, added if it is new."""
         return self.variants.setdefault(variant, len(self.variants))
 
     def declare(self, metric: str, aggregation: Aggregation) -> None:
-        """Say how a metric adds up; see `ProfileBuilder.declare`."""
+        """Declare how a metric adds up; see `ProfileBuilder.declare`."""
         self._aggregations[metric] = aggregation
 
     def add(self, row: int, metric: str, value: int | float) -> None:
@@ -102,7 +102,7 @@ class PathTree:
         cells[row] = cells.get(row, 0) + value
 
     def value(self, row: int, metric: str) -> Any:
-        """Return the value of a metric so far, None where there is none."""
+        """Return the value of a metric so far, or None."""
         return self._values.get(metric, {}).get(row)
 
     def put(self, row: int, metric: str, value: Any) -> None:
@@ -110,7 +110,7 @@ class PathTree:
         self._values.setdefault(metric, {})[row] = value
 
     def cells(self) -> Iterator[tuple[str, Aggregation | None, Mapping[int, Any]]]:
-        """Yield each metric with how it adds up, if that was said, and its value by row."""
+        """Yield each metric with its declared aggregation, if any, and its value by row."""
         for metric, cells in self._values.items():
             yield metric, self._aggregations.get(metric), cells
 
@@ -118,7 +118,7 @@ class PathTree:
         """Return the profile.
 
         Args:
-            reading: Provenance and what was dropped.
+            reading: Provenance and dropped records.
             devices: The device of each number that rows name.
 
         Raises:
@@ -134,7 +134,7 @@ class PathTree:
         return profile
 
     def _profile(self, reading: Reading, devices: Mapping[int, Device]) -> Profile:
-        """Return what `ProfileBuilder` would make of the same rows, column by column."""
+        """Return the profile that `ProfileBuilder` would build, column by column."""
         count = len(self._rows)
         keys = np.fromiter(chain.from_iterable(self._rows), dtype=np.int64, count=5 * count)
         above, names, kinds, device, variant = keys.reshape(count, 5).T
@@ -199,7 +199,7 @@ class PathTree:
 def _renumbered(
     numbers: npt.NDArray[np.int64], number_of: Callable[[int], int]
 ) -> npt.NDArray[np.int64]:
-    """Return other numbers in the place of these, asked for in the order of first appearance."""
+    """Return new numbers for these, in the order of first appearance."""
     found, first, places = np.unique(numbers, return_index=True, return_inverse=True)
     others = np.zeros(len(found), dtype=np.int64)
     for at in np.argsort(first).tolist():

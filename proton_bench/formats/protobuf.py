@@ -62,17 +62,17 @@ class Message:
 
 
 class DamagedMessage(ValueError):  # noqa: N818 - it says what was found
-    """Bytes are no message, or a message that was cut off."""
+    """Bytes are not a message, or a truncated one."""
 
 
 def read_fields(content: bytes) -> list[tuple[int, int | bytes]]:
     """Return number and value of each field of a message, in the order of the file.
 
-    Integers are unsigned, whatever they were written as; numbers of fixed width are the bits. Texts
+    Integers are unsigned; numbers of fixed width are bit patterns. Texts
     and messages in the message are bytes.
 
     Raises:
-        DamagedMessage: The bytes are no message, or end inside of one.
+        DamagedMessage: The bytes are not a message, or a truncated one.
     """
     try:
         return _fields(content)
@@ -110,7 +110,7 @@ def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def _rest_of(first: int, content: bytes, place: int) -> tuple[int, int]:
-    """Return a number of several bytes and the place behind it."""
+    """Return a number of several bytes and the position after it."""
     value, shift = first & _LOW, 7
     while True:
         byte = content[place]

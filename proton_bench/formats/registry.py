@@ -1,4 +1,4 @@
-"""Which file formats there are, and reading and writing profiles by file name."""
+"""The registry of file formats; reads and writes profiles by file name."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def register_format(new: Format) -> None:
     """Make a format known; registering the same object again does nothing.
 
     Raises:
-        PluginError: It is no format, or its name or a suffix belongs to another one.
+        PluginError: It is not a format, or its name or a suffix belongs to another one.
     """
     if not isinstance(new, Format):
         raise PluginError(
@@ -95,7 +95,7 @@ def find_format(name: str) -> Format:
     """Return the format with this name.
 
     Raises:
-        UsageError: There is none; the message names those that exist.
+        UsageError: There is none; the message names the existing ones.
     """
     try:
         return _registered[name]
@@ -105,10 +105,10 @@ def find_format(name: str) -> Format:
 
 
 def find_format_of(path: str | os.PathLike[str]) -> Format:
-    """Return the format that a file to be written has by its suffix.
+    """Return the format of an output file by its suffix.
 
     Raises:
-        UsageError: The suffix is of none; the message names those that exist.
+        UsageError: The suffix is unknown; the message names the known ones.
     """
     file = Path(path)
     found = _format_by_suffix(file)
@@ -128,7 +128,7 @@ def _writable() -> list[str]:
 def read_profile(path: str | os.PathLike[str]) -> Profile:
     """Return the profile in a file of any known format.
 
-    The suffix names the format; where the content is plainly of another one, that is used. A file
+    The suffix gives the format, unless the content is clearly of another one. A file
     named ``NAME.partial<suffix>`` is marked partial.
 
     Raises:
@@ -165,7 +165,7 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
 
 
 def _take_shown(profile: Profile) -> None:
-    """Use up what texts and vectors of all rows take where each row is written with its own."""
+    """Charge the budget for texts and vectors of all rows if each row is written with its own."""
     beyond = np.array([max(0, len(text) - USUAL_TEXT) for text in profile.strings], dtype=np.int64)
     take(Limit.TEXT, int(beyond[profile.frames].sum()))
     for column in profile.columns.values():
@@ -193,10 +193,10 @@ def _check(profile: Profile, source: str) -> None:
 
 
 def _streaming_format(file: Path) -> StreamedFormat | None:
-    """Return the format that reads this file piece by piece, None if its content must be held."""
+    """Return the format that reads this file in pieces, None if its content must be in memory."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
-            return None  # what comes through a pipe comes once
+            return None  # a pipe can be read only once
         with file.open("rb") as stream:
             head = stream.read(_SNIFFED)
     except (OSError, ValueError):
@@ -211,7 +211,7 @@ def _streaming_format(file: Path) -> StreamedFormat | None:
 def write_profile(
     profile: Profile, path: str | os.PathLike[str], *, format: str | None = None
 ) -> tuple[str, ...]:
-    """Write a profile, whole or not at all, and return sentences about what the file leaves out.
+    """Write a profile atomically, and return messages about parts that the file lacks.
 
     Args:
         profile: What to write.
@@ -246,7 +246,7 @@ def _content(file: Path) -> bytes:
 
 
 def _format_by_suffix(file: Path) -> Format | None:
-    """Return the format with the longest suffix that fits: .speedscope.json is no .json."""
+    """Return the format with the longest matching suffix: .speedscope.json is not .json."""
     found: tuple[int, Format] | None = None
     for each in _registered.values():
         fitting = [len(suffix) for suffix in each.suffixes if file.name.endswith(suffix)]
@@ -271,6 +271,6 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
 
 
 def _sniffed(content: bytes) -> Format | None:
-    # Timelines first, because to hatchet's reader every array is a tree.
+    # Timelines first, because hatchet's reader accepts every array as a tree.
     order = sorted(_registered.values(), key=lambda each: each not in _READ_ONLY)
     return next((each for each in order if each.sniff(content)), None)

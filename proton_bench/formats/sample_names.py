@@ -1,4 +1,4 @@
-"""Metrics of PC samples whose name in upstream's files is a slip of the pen.
+"""Metrics of PC samples whose name in upstream's files is misspelled.
 
 Files of upstream and of ours for its tools hold ``stalled_not_Selected``; everywhere else the
 metric is called ``stalled_not_selected``.
@@ -16,12 +16,12 @@ _OURS = {theirs: ours for ours, theirs in _UPSTREAM.items()}
 
 
 def upstream_name(name: str) -> str:
-    """Return what upstream calls a metric."""
+    """Return upstream's name of a metric."""
     return _UPSTREAM.get(name, name)
 
 
 def known_names(cells: Mapping[str, Any], taken: Collection[str] = ()) -> dict[str, Any]:
-    """Return the same by the names of ours; a slip beside the right name stays what it is.
+    """Return the same by our names; a misspelled name beside the right one stays.
 
     Args:
         cells: Anything by the name of a metric.

@@ -1,5 +1,5 @@
-"""What a profile is: the call-path tree of a run in flat arrays, with devices and provenance.
+"""Profiles: the call-path tree of a run in flat arrays, with devices and provenance.
 
 In: rows from decoders and from builders.
-Out: a `Profile`, which everything that reads works on; no file is opened here.
+Out: a `Profile`, used by all readers. This room opens no files.
 """

@@ -1,4 +1,4 @@
-"""Under which names profiles hold benchmarks: who writes them and who reads them say the same."""
+"""Names of benchmark columns in profiles, shared by writers and readers."""
 
 from __future__ import annotations
 
@@ -32,5 +32,6 @@ GPU_ROUND = "gpu_round (ns)"
 WARM_UP = "warm-up"
 FLUSH = "<flush>"
 
-# Of the provenance: true where only some of the tests were chosen; others are not missed then.
+# Key of the provenance: true if only some tests were selected, so that others do not count as
+# missing.
 CHOSEN_TESTS = "chosen_tests"

@@ -1,4 +1,4 @@
-"""Building a profile row by row, in any order that puts parents first."""
+"""Builds a profile row by row, in any order with parents first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ProfileBuilder"]
 class ProfileBuilder:
     """Collects rows and values, then builds the `Profile` in pre-order.
 
-    Row 0, the root, exists from the start. Rows with equal names under one parent stay apart.
+    Row 0, the root, exists from the start. Rows with equal names under one parent stay separate.
 
     Example::
 
@@ -51,7 +51,7 @@ class ProfileBuilder:
         return len(self._parents)
 
     def declare(self, metric: str, aggregation: Aggregation) -> None:
-        """Say how a metric adds up; undeclared numbers are inclusive, texts are properties."""
+        """Declare how a metric adds up; undeclared numbers are inclusive, texts are properties."""
         self._aggregations[escape_surrogates(metric)] = aggregation
 
     def add(
@@ -84,7 +84,7 @@ class ProfileBuilder:
         return row
 
     def device(self, device: Device) -> int:
-        """Return the device's position in the profile, added when it is new."""
+        """Return the device's index in the profile, added if it is new."""
         return self._devices.setdefault(device, len(self._devices))
 
     def set(self, row: int, metric: str, value: Any) -> None:

@@ -1,7 +1,6 @@
 """A profile as columns of one length: CSV, Parquet, SQL and data frames are renderings of these.
 
-An array has its type and says which rows have a value: numbers are masked where there is none,
-objects (texts, vectors) are None.
+An array has a type and missing values: numbers are masked, objects (texts, vectors) are None.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 def row_columns(profile: Profile) -> dict[str, Array]:
-    """Return what each row is; devices and variants as positions in the profile's tables."""
+    """Return the facts of each row; devices and variants as indexes of the profile's tables."""
     return {
         "parent": masked(profile.parents, profile.parents >= 0),
         "depth": profile.depths(),
@@ -36,8 +35,8 @@ def row_columns(profile: Profile) -> dict[str, Array]:
 def metric_columns(profile: Profile) -> Iterator[tuple[str, str, Array]]:
     """Yield each metric's name, "" and the rows' own values; then the sums over subtrees.
 
-    Sums have ``" (inc)"`` in place of "". NaN and infinity are no values, as in sums; they still
-    stand below the mask. Vectors are tuples.
+    Sums have ``" (inc)"`` instead of "". NaN and infinity are masked, as in sums, but kept below
+    the mask. Vectors are tuples.
     """
     for name, column in profile.columns.items():
         if not column.kind.is_number:
@@ -49,7 +48,7 @@ def metric_columns(profile: Profile) -> Iterator[tuple[str, str, Array]]:
 
 
 def masked(values: Array, known: npt.NDArray[np.bool_]) -> Array:
-    """Return values with a mask over those that are not known, if there are any."""
+    """Return values with a mask over unknown ones, if there are any."""
     return values if bool(known.all()) else np.ma.array(values, mask=~known)
 
 
@@ -61,12 +60,12 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def chosen(values: Sequence[Any], places: Array) -> Array:
-    """Return the value that stands at each place, None for -1."""
+    """Return the value at each index, None for -1."""
     return objects([*values, None])[places]
 
 
 def array_of(dtype: npt.DTypeLike, values: Sequence[Any]) -> Array:
-    """Return an array of this type, masked where a value is None."""
+    """Return an array of this type, with None masked."""
     if np.dtype(dtype) == object:
         return objects(values)
     numbers = np.array([value or 0 for value in values], dtype=dtype)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["UNNAMED_KIND", "Device", "Variant"]
 
-# Kind of a device of which a file does not say what it is.
+# Kind of a device if a file does not say it.
 UNNAMED_KIND = "GPU"
 
 
@@ -15,8 +15,8 @@ class Device:
     """One device and the facts that a roofline needs; 0 and "" mean unknown.
 
     Attributes:
-        kind: "CUDA", "HIP", "CPU" or what a third-party backend says; `UNNAMED_KIND` where a file
-            does not say it.
+        kind: "CUDA", "HIP", "CPU" or that of a third-party backend; `UNNAMED_KIND` if a file does
+            not say it.
         index: Number of the device within its kind.
         arch: "90" for compute capability 9.0, "gfx942", or "".
         num_sms: Multiprocessors or compute units.
@@ -45,8 +45,8 @@ class Variant:
         shared_bytes: Shared memory of a block in bytes, static and dynamic.
         signature: Argument types where known; "other" past the limit of variants per path.
         registers: Registers of a thread; 0 when unknown.
-        raw_name: The kernel as the device's tools name it, "" where it is shown by that name.
-        config: What an autotuner chose for the code, "" where nothing is known of one.
+        raw_name: The kernel's name in the device's tools, "" if it is shown by that name.
+        config: Choice of an autotuner for the code, "" if unknown.
     """
 
     code_hash: str = ""

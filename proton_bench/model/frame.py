@@ -1,4 +1,4 @@
-"""What a row of a profile is called and what it stands for."""
+"""Names and kinds of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT_NAME = "ROOT"
 
 
 class FrameKind(IntEnum):
-    """What a row stands for; the numbers are part of the `.proton` format and never change."""
+    """The kind of a row; the numbers are part of the `.proton` format and never change."""
 
     UNKNOWN = 0
     ROOT = 1
@@ -25,7 +25,7 @@ class FrameKind(IntEnum):
     TEST = 10
 
 
-# What files and pages call each kind.
+# Names of the kinds in files and pages.
 KIND_NAMES = tuple(kind.name.lower() for kind in FrameKind)
 
 
@@ -52,12 +52,12 @@ class StringTable:
         return len(self._positions)
 
     def index(self, text: str) -> int:
-        """Return the position of the text, added when it is new; lone surrogates are escaped."""
+        """Return the index of the text, added if it is new; lone surrogates are escaped."""
         found = self._positions.get(text)
         if found is None:
             found = self._positions.setdefault(escape_surrogates(text), len(self._positions))
         return found
 
     def texts(self) -> tuple[str, ...]:
-        """Return every string; its place is the position that `index` gave."""
+        """Return every string, at the index from `index`."""
         return tuple(self._positions)

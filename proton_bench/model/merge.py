@@ -1,4 +1,4 @@
-"""Several profiles as one: strings, devices, variants and columns are joined, then summed."""
+"""Merges profiles: joins strings, devices, variants and columns, then sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 __all__ = ["merge"]
 
 _PARTS = "parts"
-# What tells one process from another; of a merged profile these are the first one's.
+# Facts that distinguish processes; a merged profile has those of the first.
 _OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")
 _PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns")
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
@@ -52,7 +52,7 @@ def merge(profiles: Sequence[Profile]) -> Profile:
 
 
 def _joined_uses(profiles: Sequence[Profile]) -> tuple[DeviceUse, ...]:
-    """Sum the time of devices; one that several processes used counts once for each."""
+    """Sum the time of devices; a device used by several processes counts once for each."""
     known: dict[Device, int] = {}
     places = [_interned(profile.devices, known) for profile in profiles]
     return combine_uses(
@@ -63,7 +63,7 @@ def _joined_uses(profiles: Sequence[Profile]) -> tuple[DeviceUse, ...]:
 
 
 def _joined_provenance(profiles: Sequence[Profile]) -> Provenance:
-    """Return the facts of the first, then what only others know, and a list of all parts."""
+    """Return the facts of the first, further facts of others, and a list of all parts."""
     first = profiles[0].provenance
     if len(profiles) == 1:
         return first

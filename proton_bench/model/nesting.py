@@ -17,22 +17,22 @@ __all__ = ["nest_below"]
 
 
 def nest_below(profile: Profile, name: str, kind: FrameKind = FrameKind.SCOPE) -> Profile:
-    """Return the profile with one new row below its root that holds all the others.
+    """Return the profile with one new row below its root that contains all others.
 
-    What the root itself has moves to that row. Of the use of devices, the whole is that of the new
-    row too; what were top-level scopes are none any more.
+    The root's own values move to that row. The total use of devices is also that of the new row;
+    the former top-level scopes lose theirs.
 
     Args:
-        profile: What to put there.
+        profile: The profile.
         name: Name of the new row.
-        kind: What it stands for.
+        kind: Its kind.
     """
     table = StringTable()
     for text in profile.strings:
         table.index(text)
     frame = table.index(name)
     strings = table.texts()
-    # The new root stands in front of everything, and the old one becomes the new row.
+    # The new root comes first, and the old one becomes the new row.
     parents = np.concatenate([[-1, 0], profile.parents[1:] + 1])
     whole = [use for use in profile.device_use if use.scope is None]
     return replace(

@@ -1,4 +1,4 @@
-"""Which process of a job recorded a file, and which part of its run the file holds."""
+"""The process that recorded a file, and the part of its run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ApartBy", "Origin", "is_partial_name"]
 _RANK = re.compile(r"\.rank(\d{1,9})(?=\.)")
 _PART = re.compile(r"\.part_(\d{1,9})(?=\.)")
 _PROCESS = re.compile(r"\.pid(\d{1,9})(?=\.)")
-# With the number of the process where another one has written one of the same name.
+# With the process id if another process used the same name.
 _PARTIAL = re.compile(r"\.partial(\.\d{1,9}(-\d{1,2})?)?\.[^.]+(\.gz)?\Z")
 _NUMBERS = range(2**31)
 _TIMES = range(1, 2**63)
@@ -30,17 +30,17 @@ class ApartBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a file says of the process that it comes from; None and "" where it does not.
+    """Facts of a file about its process; None and "" if missing.
 
     Attributes:
         host: Name of the machine.
-        process_id: Number of the process there.
-        rank: Place of the process in its job.
-        local_rank: Place among the ranks of its host.
+        process_id: Its process id there.
+        rank: Its rank in the job.
+        local_rank: Its rank on the host.
         world_size: Number of ranks of the job.
-        part: Number of the phase that the file holds, for files of single phases.
+        part: Number of the phase, for files of single phases.
         start_time_ns: When the session began, unix time.
-        is_partial: The run had not ended when the file was written.
+        is_partial: The file was written before the run ended.
     """
 
     host: str = ""
@@ -54,12 +54,12 @@ class Origin:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], file_name: str, *, is_partial: bool = False) -> Origin:
-        """Return what provenance tells, and the name of the file where that says nothing.
+        """Return the origin from the provenance, else from the name of the file.
 
         Args:
             facts: Provenance of the file.
-            file_name: Its name, which may hold ``.rank<N>``, ``.pid<N>`` and ``.part_<N>``.
-            is_partial: What the file's content says about its end.
+            file_name: Its name, which may contain ``.rank<N>``, ``.pid<N>`` and ``.part_<N>``.
+            is_partial: Whether the file's content says that it is partial.
         """
         host = facts.get("host")
         return cls(
@@ -75,19 +75,19 @@ class Origin:
 
     @property
     def identity(self) -> tuple[str, int, int, int | None] | None:
-        """What no two recordings have in common, None where the file does not tell enough."""
+        """A key of the recording, None if the file does not have enough facts."""
         if self.process_id is None or self.start_time_ns is None:
             return None
         return self.host, self.process_id, self.start_time_ns, self.part
 
     @property
     def place(self) -> tuple[str, int | None, int | None]:
-        """Which process it is: host, rank, and the number of the process."""
+        """The process: host, rank and process id."""
         return self.host, self.rank, self.process_id
 
     @property
     def order(self) -> tuple[float, str, int, int, int]:
-        """Ranks in their order, processes of a rank as they began, then their parts."""
+        """Sort key: ranks, processes of a rank by start, then parts."""
         return (
             float("inf") if self.rank is None else self.rank,
             self.host,
@@ -98,9 +98,9 @@ class Origin:
 
 
 def is_partial_name(file_name: str) -> bool:
-    """Tell whether a file is called ``NAME.partial<suffix>``: its run may not have ended.
+    """Return whether a file is called ``NAME.partial<suffix>``: its run may not have ended.
 
-    So is ``NAME.partial.1234<suffix>``, of process 1234 where two recorded to one name.
+    This includes ``NAME.partial.1234<suffix>``, of process 1234 if two used one name.
     """
     return _PARTIAL.search(file_name) is not None
 

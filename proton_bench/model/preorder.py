@@ -1,4 +1,4 @@
-"""Walks over parent arrays: array operations where they pay, else plain loops of linear time."""
+"""Walks over parent arrays: array operations if they are faster, else plain linear loops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def subtree_ends(parents: Rows) -> Rows:
     if bool((above < 0).any() | (above >= rows[1:]).any()):
         raise ProfileFormatError("a row is before its parent or has none")
     ends = rows + _sizes(parents)
-    # Intervals that are as long as their subtrees and nest are contiguous: that is pre-order.
+    # Nested intervals as long as their subtrees are contiguous: that is pre-order.
     if bool((ends[1:] > ends[above]).any()):
         raise ProfileFormatError("rows are not in pre-order")
     return ends
@@ -42,9 +42,9 @@ def _sizes(parents: Rows) -> Rows:
 
 
 def positions(parents: Rows) -> Rows:
-    """Return the pre-order place of each row; children keep the order of their rows.
+    """Return the pre-order position of each row; children keep the order of their rows.
 
-    Row 0 must be the root and every parent must stand before its children.
+    Row 0 must be the root and every parent must come before its children.
     """
     sizes = _sizes(parents)
     ends = np.arange(len(parents), dtype=np.int32) + sizes
@@ -67,8 +67,7 @@ def _positions(above: list[int], sizes: list[int]) -> Rows:
 def depths(parents: Rows) -> Rows:
     """Return for each row the number of rows above it.
 
-    Every parent stands before its children; a parent of -1 is above no root, of which there may be
-    several.
+    Every parent comes before its children; roots, of which there may be several, have parent -1.
     """
     has_parent = parents >= 0
     found = has_parent.astype(np.int32)
@@ -94,7 +93,7 @@ def _depths(above: list[int]) -> Rows:
 def sums(parents: Rows, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return each row's value plus those of all its descendants.
 
-    Adds child by child: differences of one running sum would lose small values beside large ones.
+    Adds child by child, because differences of one running sum would lose small values.
     """
     totals = values.tolist()
     above = parents.tolist()

@@ -32,28 +32,28 @@ Rows = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Profile:
-    """A call-path tree with metric columns, devices and provenance. Nothing in it changes.
+    """An immutable call-path tree with metric columns, devices and provenance.
 
-    Rows stand in pre-order: row 0 is the root, a parent stands before its children, and the
+    Rows are in pre-order: row 0 is the root, a parent comes before its children, and the
     subtree of row i is the rows i to ``subtree_end[i]`` (exclusive). A kernel that ran in several
     variants or on several devices has one row for each, siblings with the same name.
 
     Attributes:
         strings: Distinct texts: names of rows and values of string metrics.
         parents: Row of each row's parent, -1 for the root.
-        frames: Position of each row's name in ``strings``.
+        frames: Index of each row's name in ``strings``.
         kinds: `FrameKind` of each row as uint8.
-        device_rows: Position of each row's device in ``devices``, -1 for none.
-        variant_rows: Position of each row's variant in ``variants``, -1 for none.
+        device_rows: Index of each row's device in ``devices``, -1 for none.
+        variant_rows: Index of each row's variant in ``variants``, -1 for none.
         devices: Devices that rows name.
         variants: Launch variants that rows name.
         columns: Metric columns by full name, such as ``time (ns)``.
-        distributions: Distributions by metric name, inflated when first looked at.
-        provenance: Where the profile comes from.
+        distributions: Distributions by metric name, inflated on first use.
+        provenance: The origin of the profile.
         dropped: Lost records by reason.
-        device_use: How busy the devices were, as a whole and for each top-level scope; empty
-            where that is not known.
-        partial: Whether the run had not ended when this was written.
+        device_use: How busy the devices were, in total and for each top-level scope; empty if
+            unknown.
+        partial: Whether the file was written before the run ended.
         extra: Unknown top-level keys of the file, written back unchanged.
         subtree_end: For each row the row after its last descendant; derived.
     """
@@ -98,7 +98,7 @@ class Profile:
         return f"<Profile of {len(self)} rows with {', '.join(self.columns) or 'no metrics'}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a summary and the largest rows, as HTML."""
+        """Return HTML for a notebook: a summary and the largest rows."""
         html: str = call("to_html", self)
         return html
 
@@ -107,7 +107,7 @@ class Profile:
         return self.strings[int(self.frames[row])]
 
     def kind(self, row: int) -> FrameKind:
-        """Return what the row stands for."""
+        """Return the row's kind."""
         return FrameKind(self.kinds[row])
 
     def path(self, row: int) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Profile:
         return self.devices[position] if position >= 0 else None
 
     def variant(self, row: int) -> Variant | None:
-        """Return the launch variant of the row, None where there is none."""
+        """Return the launch variant of the row, or None."""
         position = int(self.variant_rows[row])
         return self.variants[position] if position >= 0 else None
 
@@ -144,7 +144,7 @@ class Profile:
         """Return the column with this full name.
 
         Raises:
-            MetricError: There is no such metric; the message names those that exist.
+            MetricError: There is no such metric; the message names the existing ones.
         """
         try:
             return self.columns[metric]
@@ -153,11 +153,11 @@ class Profile:
             raise MetricError(f"the profile has no metric {metric!r}; it has: {known}") from None
 
     def inclusive(self, metric: str) -> npt.NDArray[Any]:
-        """Return what a viewer shows for each row, int64 or float64 in the metric's unit.
+        """Return the value of each row in views, int64 or float64 in the metric's unit.
 
         Inclusive metrics are summed over the subtree. Exclusive metrics and properties are the
-        row's own values. Rows without a value count as 0, and so do NaN and infinity, which no
-        JSON file can hold. Integers whose sum does not fit 64 bits come back as float64.
+        row's own values. Missing values, NaN and infinity count as 0, because JSON files cannot
+        hold them. Integer sums beyond 64 bits become float64.
 
         Raises:
             MetricError: The metric does not exist, or its values are not numbers.
@@ -175,13 +175,13 @@ class Profile:
         return self._subtree_total(values)
 
     def samples(self, metric: str) -> DistributionTable | None:
-        """Return the distributions of the rows of which every call left a sample.
+        """Return the distributions of rows with one sample per call.
 
-        Where files are merged, some may have kept samples and some not: quantiles of a part of the
-        calls would stand beside counts and sums of all.
+        In merged files some calls may lack samples: quantiles of a part of the calls would be
+        beside counts and sums of all.
 
         Args:
-            metric: Full name; None is returned where no samples of it were kept.
+            metric: Full name; the result is None without samples of it.
         """
         table = self.distributions.get(metric)
         if table is None:
@@ -206,7 +206,7 @@ class Profile:
     def fold_variants(self) -> Profile:
         """Return the profile with siblings equal in name, kind and device summed into one row.
 
-        Vectors are summed by element; elements that a shorter one lacks count as 0.
+        Vectors are summed by element; missing elements count as 0.
         """
         folded: Profile = call("fold_variants", self)
         return folded
@@ -221,8 +221,8 @@ class Profile:
         """Return one profile with the rows of all: equal paths are summed.
 
         Inclusive and exclusive metrics add, the last property wins, distributions merge, lost
-        records add. Provenance is that of the first profile with what only others know, from the
-        first start to the last end; its ``parts`` name the process of each profile.
+        records add. The provenance is that of the first profile with further facts of others, from
+        the first start to the last end; its ``parts`` name the process of each profile.
 
         Raises:
             UsageError: There is no profile.
@@ -255,10 +255,10 @@ class Profile:
         return frame
 
     def to_thicket(self, name: str | None = None) -> thicket.Thicket:
-        """Return a thicket of this run; `Thicket.concat_thickets` joins those of several.
+        """Return a thicket of this run; `Thicket.concat_thickets` joins several.
 
         Args:
-            name: What tells the run apart; by default its host, process and start.
+            name: Key of the run; by default its host, process and start.
 
         Raises:
             MissingExtraError: Thicket or hatchet is not installed.
@@ -300,7 +300,7 @@ def _check_range(name: str, array: npt.NDArray[Any], allowed: range) -> None:
 def _is_whole(
     table: DistributionTable, column: MetricColumn | None, calls: MetricColumn | None
 ) -> npt.NDArray[np.bool_]:
-    """Tell for each distribution whether it holds all that its row does of the metric."""
+    """Return for each distribution whether it covers all of its row's value."""
     whole = np.ones(len(table), dtype=np.bool_)
     if column is None or not column.kind.is_number:
         return whole

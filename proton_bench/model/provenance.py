@@ -1,4 +1,4 @@
-"""Where a profile comes from: versions, device facts, command line, times."""
+"""The origin of a profile: versions, device facts, command line, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ranks of a job there are files of."""
+"""Present and missing ranks of a job."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from proton_bench.model.origin import Origin
 
 __all__ = ["RankGaps", "rank_gaps"]
 
-_MOST_RANKS = 1 << 20  # of a world size that a damaged file may tell
+_MOST_RANKS = 1 << 20  # of a world size, which a damaged file may claim
 
 
 @dataclass(frozen=True, slots=True)
 class RankGaps:
-    """Which ranks of a job are there.
+    """Present and missing ranks of a job.
 
     Attributes:
-        world_size: Ranks of the job, 0 where no file tells any.
-        present: Ranks of which there is a file.
-        missing: Ranks of which there is none.
-        partial: Ranks of which a file was written before their run ended.
+        world_size: Ranks of the job, 0 if unknown.
+        present: Ranks with a file.
+        missing: Ranks without a file.
+        partial: Ranks with a file that was written before their run ended.
     """
 
     world_size: int = 0
@@ -30,7 +30,7 @@ class RankGaps:
     partial: tuple[int, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what the provenance of merged files holds, {} where no rank is known."""
+        """Return plain values for the provenance of merged files, {} without known ranks."""
         if not self.present:
             return {}
         return {
@@ -42,7 +42,7 @@ class RankGaps:
 
 
 def rank_gaps(origins: Iterable[Origin]) -> RankGaps:
-    """Return which ranks are there, from what their files tell."""
+    """Return the gaps from the origins of files."""
     ranked = [origin for origin in origins if origin.rank is not None]
     ranks = sorted({origin.rank for origin in ranked if origin.rank is not None})
     if not ranks:

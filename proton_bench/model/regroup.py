@@ -1,4 +1,4 @@
-"""Summing rows of one tree, or of several stacked ones, into fewer rows."""
+"""Sums rows of one tree, or of several stacked ones, into fewer rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Stack:
 
 
 def fold_variants(profile: Profile) -> Profile:
-    """Sum siblings equal in name, kind and device; no row names a variant afterwards."""
+    """Sum siblings equal in name, kind and device; the result has no variants."""
     stack = replace(
         Stack.of(profile), variant_rows=np.full(len(profile), -1, dtype="<i4"), variants=()
     )
@@ -81,12 +81,12 @@ def fold_below(profile: Profile, depth: int) -> Profile:
     if not bool(deep.any()):
         return profile
     kept = np.cumsum(~deep) - 1
-    # Pre-order: the row kept last before a deep row is its ancestor.
+    # In pre-order, the last kept row before a deep row is its ancestor.
     return regroup(Stack.of(profile), kept.astype("<i4"), profile)
 
 
 def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
-    """Sort the rows below each parent by their keys, equal ones in the order they have.
+    """Sort the rows below each parent by their keys, stably.
 
     Args:
         profile: Profile to sort.
@@ -109,7 +109,7 @@ def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
 
     Args:
         parents: Parents of the rows of one tree or of several stacked ones, -1 for a root.
-        labels: What a row is called among its siblings, 0 or more.
+        labels: Label of a row among its siblings, 0 or more.
     """
     count = int(labels.max()) + 1
     depths = preorder.depths(parents)
@@ -125,7 +125,7 @@ def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
 
 
 def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows) -> Rows:
-    """Do level by level what a loop over the rows would do; meanwhile a path is its first row."""
+    """Number paths level by level, like a loop over the rows; meanwhile a path is its first row."""
     count = int(labels.max()) + 1
     first = np.zeros(len(parents), dtype=np.int64)
     order = np.argsort(depths, kind="stable")
@@ -165,7 +165,7 @@ def _siblings_differ(stack: Stack) -> bool:
 
 
 def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
-    """Sum rows of equal group; everything but rows and values is taken from ``origin``.
+    """Sum rows of equal group; everything except rows and values comes from ``origin``.
 
     Args:
         stack: Rows to sum.
@@ -205,9 +205,9 @@ def _merged(entries: Iterable[tuple[int, Distribution]], target: Rows) -> Distri
 
 
 def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
-    """Return a column of ``total`` rows, each the sum of those whose ``target`` it is.
+    """Return a column of ``total`` rows, each the sum of the rows with that ``target``.
 
-    Of properties the last one counts; a row that is nobody's target has no value.
+    For properties the last one counts; a row without sources has no value.
     """
     valid = np.zeros(total, dtype=np.bool_)
     valid[target[column.valid]] = True
@@ -227,7 +227,7 @@ def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
 
 
 def _summed_floats(column: MetricColumn, target: Rows, total: int) -> npt.NDArray[np.float64]:
-    """Sum finite values; NaN and infinity stay only where there is nothing else."""
+    """Sum finite values; NaN and infinity stay only if there is nothing else."""
     finite = np.isfinite(column.values)
     weights = np.where(finite, column.values, 0.0)
     sums: npt.NDArray[np.float64] = np.bincount(target, weights=weights, minlength=total).astype(
@@ -261,7 +261,7 @@ def _summed_vectors(
 
 
 def _padded_sum(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Add by element; elements that only one vector has are kept as they are."""
+    """Add by element; elements of only one vector are kept."""
     total = np.zeros(max(len(left), len(right)), dtype=left.dtype)
     total[: len(left)] = left
     with np.errstate(over="ignore", invalid="ignore"):

@@ -275,7 +275,7 @@ def _add_backends(offered: dict[str, OfferedBackend], plugin: str, backends: obj
             raise TypeError(f"proton_backends returned a {type(backend).__name__}, not a Backend")
         if backend.name in offered:
             other = offered[backend.name].plugin
-            raise UsageError(f"backend {backend.name!r} already exists in plugin {other!r} already")
+            raise UsageError(f"backend {backend.name!r} already exists in plugin {other!r}")
         offered[backend.name] = OfferedBackend(backend, plugin)
 
 

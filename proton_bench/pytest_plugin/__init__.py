@@ -168,7 +168,7 @@ def _is_disabled() -> bool:
     return is_disabled()
 
 
-# -- who records ---------------------------------------------------------------------------------
+# -- recording ----------------------------------------------------------------------------------
 def _record(config: pytest.Config, settings: Settings) -> None:
     """Record a run outside workers, if it asks for that or is inside a recorded one."""
     distributes = is_controller(config)

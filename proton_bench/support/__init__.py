@@ -1,5 +1,5 @@
-"""Support for all rooms: files and pipes, foreign text, units, time limits.
+"""Support for all rooms: files and pipes, untrusted text, units, time limits.
 
-In: names of files, foreign text, numbers.
+In: names of files, untrusted text, numbers.
 Out: complete files, text that is safe to show.
 """

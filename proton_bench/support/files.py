@@ -1,4 +1,4 @@
-"""How the package writes files, and how it accesses untrusted folders.
+"""Writes files in one step, and accesses untrusted folders safely.
 
 A file is written under a new random name in its folder, flushed to the disk and renamed, and then
 the folder is flushed. Readers see the old file or the new one, any number of processes may write

@@ -81,7 +81,7 @@ def _piped(handle: int, wait_ms: int | None) -> bytes:
     size = 0
     while True:
         if not waiting.poll(wait_ms):
-            what = "a pipe whose writer stopped" if size else "a pipe that nobody writes to"
+            what = "a pipe whose writer stopped" if size else "a pipe without a writer"
             raise OSError(errno.ETIMEDOUT, f"it is {what}")
         piece = os.read(handle, _PIPE_BYTES)
         if not piece:

@@ -1,4 +1,4 @@
-r"""Escapes foreign text: names, paths, variables, errors of other libraries.
+r"""Escapes untrusted text: names, paths, variables, errors of other libraries.
 
 It must not move the cursor, start a colour, break a line, reorder other text, or be a command of a
 CI runner. GitHub's runner obeys ``::name::`` at the start of a line and ``##[name]`` anywhere in

@@ -142,7 +142,8 @@ def test_an_interrupted_experiment_is_gone_on_with(
         code, _, err = ended(running)
 
     assert code == 128 + number
-    assert "proton ab --resume .proton/ab/" in err
+    assert "interrupted with 1 run kept in" in err
+    assert "continue with `proton ab --resume .proton/ab/" in err
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
     assert worktrees(repository) == 1
@@ -251,10 +252,10 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
         (("--", "nothing.py"), "'nothing.py'"),
         (("--base", "bench.py", "--base-ref", "HEAD", "--", "bench.py"), "--base CMD"),
         (("--resume", "last"), "there is no experiment in"),
-        (("--resume", "."), "holds no experiment"),
-        (("--resume", "last", "--runs", "3"), "give no other request"),
+        (("--resume", "."), "has no experiment"),
+        (("--resume", "last", "--runs", "3"), "leave the other options out"),
         (("--metric", "speed", "--", "bench.py"), "speed"),
-        (("--base", "'bench.py", "--", "bench.py"), "is no command"),
+        (("--base", "'bench.py", "--", "bench.py"), "is not a command"),
     ],
 )
 @pytest.mark.usefixtures("repository")

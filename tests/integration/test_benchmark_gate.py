@@ -188,7 +188,7 @@ def test_a_run_that_is_stopped_is_not_judged(
     result = run_pytest(*GATE, "-x", "--proton-json=times.json")
 
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["not asked: the run was stopped*"])
+    result.stdout.fnmatch_lines(["skipped: the run was stopped*"])
     assert document(pytester.path / "times.json")["gate"] is None
 
 

@@ -204,7 +204,7 @@ def test_a_test_that_fails_measured_nothing(
     result.stdout.fnmatch_lines(
         [
             "E *ValueError: *",
-            "E *test_x.py::test_twice called proton_bench twice: one test is one benchmark*",
+            "E *test_x.py::test_twice called proton_bench twice, but one test is one benchmark*",
             "E *proton_bench takes a function and its arguments, not 3",
             "E *cudagraph=True and device='cpu' exclude each other",
         ]

@@ -78,7 +78,7 @@ def test_filters_hide_rows_and_leave_the_total(diff: Diff) -> None:
     ("words", "reason"),
     [
         (["-i", "a", "-e", "b"], "Cannot specify both include and exclude"),
-        (["-i", "("], "is no regular expression"),
+        (["-i", "("], "is not a regular expression"),
         (["-i", "nothing"], "no row is left after -i nothing"),
     ],
 )
@@ -215,14 +215,14 @@ def with_metrics(**metrics: Any) -> Profile:
 @pytest.mark.parametrize(
     ("other", "words", "message"),
     [
-        (empty(), [], "'other.proton' is empty: it holds no rows"),
+        (empty(), [], "'other.proton' is empty: it has no rows"),
         (with_metrics(time__us=5), [], "the units differ"),
         (with_metrics(heat__K=5), [], "no metric in common: 'base.proton' has time, count"),
         (with_metrics(heat__K=5), ["-m", "time"], "metric 'time' is not in 'other.proton'"),
         (NEW, ["-m", "nothing"], "Metric nothing is not found: recorded are count, time"),
         (NEW, ["-m", "time,count"], "not one metric"),
         (NEW, ["-m", "time/h"], "Unsupported unit h"),
-        (NEW, ["-t", "much"], "threshold 'much' is no number"),
+        (NEW, ["-t", "much"], "threshold 'much' is neither a number"),
         (NEW, ["-d", "0"], "a depth of 0 shows nothing"),
         (NEW, ["--json", "--markdown"], "--json and --markdown exclude each other"),
         (NEW, ["third.proton"], "takes two profiles, BASE and NEW"),
@@ -234,7 +234,7 @@ def with_metrics(**metrics: Any) -> Profile:
         (
             profile_of(("k", 5, 1, ""), device=Device("CUDA", 0, "80", 108)),
             [],
-            "--ignore-devices compares them all the same",
+            "give --ignore-devices to compare them anyway",
         ),
     ],
 )

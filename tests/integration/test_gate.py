@@ -143,8 +143,8 @@ def hip_profile() -> Profile:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "a gate takes two sides, BASE and NEW"),
-        (["base"], "a gate takes two sides"),
+        ([], "a gate needs two sides, BASE and NEW"),
+        (["base"], "a gate needs two sides"),
         (["base", "gone"], "there is no file, folder or baseline 'gone'"),
         (["gone", "alsogone"], "there is no file, folder or baseline 'alsogone'"),
         (["base", "void"], "no run in 'void'"),
@@ -155,14 +155,14 @@ def hip_profile() -> Profile:
         (["foreign", "half.proton"], "half.proton"),
         (["gone", "half.proton"], "half.proton"),
         (["base", "same", "-t", "median:"], "column 8"),
-        (["base", "same", "-t", "heat:5%"], "'heat' is no metric"),
+        (["base", "same", "-t", "heat:5%"], "'heat' is not a metric"),
         (["base", "same", "--policy", "gone.toml"], "cannot be read"),
         (["base", "same", "--set", "colour=red"], "unknown key 'colour'"),
         (["base", "same", "--noise", "half.proton"], "noise half.proton"),
         (["base", "same", "--base", "base/0.proton"], "named twice"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
         (["base", "same", "--inconclusive", "maybe"], "'maybe'"),
-        (["base", "same", "--write", "chart=x"], "'chart' is no format"),
+        (["base", "same", "--write", "chart=x"], "'chart' is not a format"),
         (["base", "same", "--colour"], "--colour"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_gate_that_passes_undecided_warns(gate: Gate) -> None:
     code, _, err = gate("base", "noisy", "--inconclusive=pass")
 
     assert code == 0
-    assert err.startswith("proton: warning: the gate does not know")
+    assert err.startswith("proton: warning: the gate is undecided")
 
 
 # -- policy --------------------------------------------------------------------------------------

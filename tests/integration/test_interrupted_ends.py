@@ -57,7 +57,7 @@ def test_an_interrupt_waits_for_the_files(
     done = proton("-d", data, "-n", "x", "x.py")
 
     assert done.returncode == 130, done.stderr
-    assert "interrupted at its end" in done.stderr
+    assert "interrupted at the end" in done.stderr
     assert "Traceback" not in done.stderr
     assert "KeyboardInterrupt" not in done.stderr
     assert written(tmp_path) == FILES[data]

@@ -220,7 +220,7 @@ def test_the_tests_of_a_killed_worker_are_named_as_missing(
 
     profile = read_profile(pytester.path / "proton.proton")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["worker gw0 left no profile: 5 tests that it ran are not in *"])
+    result.stdout.fnmatch_lines(["worker gw0 left no profile: 5 tests*"])
     assert profile.dropped == {"tests of worker gw0, which left no profile": 5}
     assert recorded_in(pytester.path) == ["proton.hatchet", "proton.proton"]
 

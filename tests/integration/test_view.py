@@ -135,7 +135,7 @@ def test_partial_and_dropped_stand_in_the_header(proton_here: Run, tmp_path: Pat
 
     text = succeeded(proton_here("view", "y.proton"))
 
-    assert "PARTIAL: the run had not ended" in text
+    assert "PARTIAL: the file was written before the run ended" in text
     assert "DROPPED: 7 records: buffer full" in text
 
 
@@ -194,7 +194,7 @@ def test_output_without_unicode_works(proton: Run, training: Path) -> None:
         (["-m", "time/days"], "Unsupported unit days"),
         (["-m", "time,,count"], "empty name"),
         (["-i", "a", "-e", "b"], "Cannot specify both include and exclude"),
-        (["-i", "("], "no regular expression"),
+        (["-i", "("], "is not a regular expression"),
         (["-i", "nothing"], "no row is left after -i nothing"),
         (["-t", "1e9"], "no row is left"),
         (["-d", "0"], "depth of 0"),
@@ -225,7 +225,7 @@ def test_damaged_file_is_one_clear_line(
 
 def test_missing_file_and_folder_are_named(proton_here: Run, tmp_path: Path) -> None:
     assert "nowhere.proton" in refused(proton_here("view", "nowhere.proton"))
-    assert "is no file" in refused(proton_here("view", tmp_path))
+    assert "is not a file" in refused(proton_here("view", tmp_path))
 
 
 def test_reader_of_a_pipe_may_leave(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_export_of_a_folder_is_refused_by_name(proton_here: Run) -> None:
     ("words", "code", "message"),
     [
         (["--to", "xml"], 2, "'xml'; choose from proton, hatchet"),
-        (["--to", "proton"], 2, "is the file to read"),
+        (["--to", "proton"], 2, "is an input"),
         (["--to", "json", "-o", "/proc/nowhere/x.json"], 74, "cannot write '/proc/nowhere/x.json'"),
         ([], 2, "--to"),
     ],

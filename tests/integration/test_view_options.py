@@ -211,7 +211,7 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
         (["--sort", "tim"], "Did you mean time"),
         (["--demangle", "half"], "'half'"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
-        (["--counters", "run.proton"], "has no line of column names with a kernel's name"),
+        (["--counters", "run.proton"], "has no heading with a column of kernel names"),
         (["-m", "p95_time/us"], "this file has no samples"),
         (["-m", "stalled_wait/samples"], "this file has no PC samples"),
     ],
@@ -302,7 +302,7 @@ def test_empty_profiles_are_shown_with_a_warning(
 
     assert done.returncode == 0
     assert "ROOT" in done.stdout
-    assert "'empty.proton' is empty: it holds no rows" in done.stderr
+    assert "'empty.proton' is empty: it has no rows" in done.stderr
 
 
 # -- terminals -----------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_a_crash_is_remembered(
 
     verdicts = [judge_torch(torch), judge_torch(torch)]
 
-    assert [verdict.reason for verdict in verdicts] == ["a trial of it ended with SIGSEGV"] * 2
+    assert [verdict.reason for verdict in verdicts] == ["a test of it ended with SIGSEGV"] * 2
     assert runs.read_text() == "run\n"
 
 

@@ -214,7 +214,7 @@ def test_filters_end_with_the_last_session_of_the_hook(tmp_path: Path, tree: Any
 
 @pytest.mark.parametrize("option", ["include", "exclude"])
 def test_malformed_filter_is_refused(option: str) -> None:
-    with pytest.raises(UsageError, match=rf"{option} pattern '\(' is no regular expression"):
+    with pytest.raises(UsageError, match=rf"{option} pattern '\(' is not a regular expression"):
         LaunchHook().configure(**{option: "("})
 
 

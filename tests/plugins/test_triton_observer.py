@@ -307,5 +307,5 @@ def test_a_library_unlike_every_known_one_is_said_and_left_alone(
     session = proton.start(tmp_path / "x")
     proton.finalize(session)
 
-    assert "trials of triton.runtime.autotuner are not told apart" in capfd.readouterr().err
+    assert "trials of triton.runtime.autotuner are not separated" in capfd.readouterr().err
     assert not any(isinstance(each, Patch) for each in vars(autotuner.Autotuner).values())

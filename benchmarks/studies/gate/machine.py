@@ -1,4 +1,4 @@
-"""A made-up machine: how processes and launches of many paths differ from one another."""
+"""A simulated machine: how processes and launches of many paths differ from one another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs, and what of it the new side slowed down.
+    """Paths that run, and those that are slower on the new side.
 
     Attributes:
         paths: Call paths.
@@ -39,13 +39,13 @@ class Machine:
     Attributes:
         between: Median over the paths of the spread between processes.
         within: Median of the spread between launches of a process.
-        session: What all paths of both runs of a pair share; of a side where sides are apart.
+        session: What all paths of both runs of a pair share; of a side if sides are apart.
         pair: What all paths of one of the two runs of a pair share.
         order: What running second in a pair adds.
         drift: What every run adds to the one before.
         tail: Degrees of freedom of a t distribution of the spread between processes, 0 for normal.
         alternating: Whether the sides take turns at going first.
-        apart: Whether all base runs came before all new ones, in a session of their own.
+        apart: Whether all base runs came before all new ones, in one block.
     """
 
     between: float = 0.004
@@ -117,7 +117,7 @@ class Drawn:
     Attributes:
         base: Of the base.
         new: Of the new side.
-        order: +1 for each pair in which the base ran first, -1 for others; empty where sides are
+        order: +1 for each pair in which the base ran first, -1 for others; empty if sides are
             apart.
         slowed: The paths that are slower on the new side.
         shared: What all paths of a run share, as a canary kernel would see it.

@@ -1,4 +1,4 @@
-"""Rules that say of each path whether it got slower, all on the same launches."""
+"""Rules that decide for each path whether it got slower, all on the same launches."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def mann_whitney(drawn: Drawn) -> Mask:
 
 
 def subtraction(drawn: Drawn) -> Mask:
-    """What ``proton-viewer -diff`` shows of one run each, read with an eye for 3 % more time."""
+    """What ``proton-viewer -diff`` shows of one run each, with 3 % more time counted as slower."""
     found: Mask = drawn.new[0].sum(axis=1) / drawn.base[0].sum(axis=1) > 1.03
     return found
 
 
 def ours(drawn: Drawn) -> Mask:
-    """This gate with its default policy, without canaries and floors in absolute terms."""
+    """This gate with its default policy, without canaries and absolute floors."""
     found, evidence, limits = _judged(drawn)
     if len(drawn.order):
         return found.worse & np.isfinite(evidence.contrast.order_effect)
@@ -80,7 +80,7 @@ def _explained(evidence: Evidence, limits: Limits) -> Mask:
 
 
 def ours_with_canary(drawn: Drawn) -> Mask:
-    """The same with a canary: where it moved by more than 1 % there is no verdict."""
+    """The same with a canary: there is no verdict if it moved by more than 1 %."""
     shift = contrast_of(drawn.shared[0][:, None], drawn.shared[1][:, None], drawn.order).effect
     return _judged(drawn)[0].worse & (not shift_of(shift).moved)
 

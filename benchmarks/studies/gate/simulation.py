@@ -1,8 +1,8 @@
-"""How often rules cry wolf and how often they see a slowdown, on a made-up machine.
+"""How often rules raise false alarms and find slowdowns, on a simulated machine.
 
 Everything printed is a simulation: the spreads are inputs (`machine.py`), not measurements, and the
-rule was made by those who made the model. ``python -m benchmarks.studies.gate.simulation``, from
-the top folder; minutes. Seeded: the same command prints the same tables.
+same authors made the rule and the model. ``python -m benchmarks.studies.gate.simulation``, from the
+top folder; minutes. Seeded: the same command prints the same tables.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SLOWED = 6
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One kind of session.
+    """One kind of experiment.
 
     Attributes:
-        name: What is special about it.
+        name: Its peculiarity.
         runs: Runs of each side.
         machine: How they differ.
         program: What runs, without a slowdown.
@@ -50,7 +50,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a rule did over many gates.
+    """Results of a rule over many gates.
 
     Attributes:
         alarms: Gates in which a path was called slower that was not.
@@ -95,7 +95,7 @@ SCENARIOS = (
 
 
 def simulate(scenario: Scenario, *, gates: int, seed: int) -> Outcome:
-    """Judge so many made-up sessions; the same seed makes the same ones for every rule."""
+    """Judge simulated experiments; the same seed gives every rule the same ones."""
     generator = np.random.default_rng(seed)
     alarms = found = slowed = 0
     for _ in range(gates):
@@ -132,14 +132,14 @@ def print_rules(gates: int, seed: int) -> None:
 
 
 def print_scenarios(gates: int, seed: int) -> None:
-    """Print this gate in all kinds of sessions."""
+    """Print this gate in all kinds of experiments."""
     print("\nOurs:\n")
     lines = ((each.name, _line(each, gates=gates, seed=seed)) for each in SCENARIOS)
-    _print_table("session", lines)
+    _print_table("experiment", lines)
 
 
 def _line(scenario: Scenario, *, gates: int, seed: int) -> list[str]:
-    """Return false alarms without any change, and what is found of each slowdown."""
+    """Return false alarms without any change, and the found share of each slowdown."""
     without = simulate(scenario, gates=gates, seed=seed)
     low, high = without.alarms.bounds()
     cells = [f"{without.alarms.value:.1%} [{low:.1%}, {high:.1%}]"]

@@ -1,7 +1,7 @@
 """The ``cpu`` backend: torch operators and interpreted Triton kernels, timed on their threads.
 
-``time (ns)`` is self time on operators and kernels; scopes carry ``wall (ns)``. It is the default
-where no GPU driver is found, and then it has Triton interpret its kernels.
+``time (ns)`` is self time on operators and kernels; scopes have ``wall (ns)``. It is the default
+without a GPU driver, and then makes Triton interpret its kernels.
 """
 
 from __future__ import annotations
@@ -116,5 +116,5 @@ def proton_backends() -> Sequence[Backend]:
 
 @hookimpl(trylast=True)
 def proton_default_backend() -> str | None:
-    """Answer "cpu" where there is no GPU driver, after every other plugin was asked."""
+    """Return "cpu" without a GPU driver, after every other plugin."""
     return "cpu" if find_gpu_driver() is None else None

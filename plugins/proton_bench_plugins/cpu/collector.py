@@ -1,4 +1,4 @@
-"""The collector of the ``cpu`` backend: native timing plus what attaches it to torch and Triton."""
+"""The collector of the ``cpu`` backend: native timing, attached to torch and Triton."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_DEPTH", "HostCollector"]
 
-DEFAULT_DEPTH = 2  # operators that the program calls, and what those call
+DEFAULT_DEPTH = 2  # operators that the program calls, and those that they call
 
 
 class HostCollector:
     """Times torch operators and interpreted Triton kernels on the threads that run them.
 
-    torch and Triton are attached when they are imported, before or after ``start``; neither is
-    imported by us.
+    It attaches to torch and Triton when the program imports them, before or after ``start``.
 
     Args:
         max_depth: Operators nested deeper are not recorded; 0 records all.
@@ -61,7 +60,7 @@ class HostCollector:
             self._undo = undo.pop_all()
 
     def flush(self) -> None:
-        """Deliver what was timed so far."""
+        """Deliver the times so far."""
         if self._profiler is not None:
             self._profiler.flush()
         self._native.flush()
@@ -72,7 +71,7 @@ class HostCollector:
         self._profiler = None
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why passes bracketed nothing, or filters missed everything, or None."""
+        """Return why passes bracketed nothing or filters matched nothing, or None."""
         del counts
         if not self._passes:
             return None
@@ -114,7 +113,7 @@ class HostCollector:
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:
-    """Let a library that looks unlike every version we know go unrecorded, not unusable."""
+    """Leave an unknown version of a library unrecorded, but usable."""
 
     def attach_or_warn(module: ModuleType) -> None:
         try:

@@ -1,7 +1,7 @@
-"""Tells whether a GPU driver is here, without starting it.
+"""Finds out whether there is a GPU driver, without starting it.
 
-Starting one (cuInit, hsa_init) would break children that the target forks later, so this looks at
-device nodes and at whether the driver's library loads.
+Starting one (cuInit, hsa_init) would break children that the target forks later, so this checks
+device nodes and whether the driver's library loads.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _AMD = ("kfd",)
 
 
 def find_gpu_driver(device_folder: Path = Path("/dev")) -> str | None:
-    """Return "NVIDIA" or "AMD" where a driver with a visible device is found, else None.
+    """Return "NVIDIA" or "AMD" for a driver with a visible device, else None.
 
     Args:
-        device_folder: Where device nodes lie.
+        device_folder: Folder of device nodes.
     """
     if (
         _has_node(device_folder, _NVIDIA)

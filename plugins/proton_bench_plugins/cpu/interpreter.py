@@ -19,15 +19,15 @@ __all__ = ["InterpreterObserver"]
 class InterpreterObserver:
     """Reports interpreted launches to the native collector and to Triton's launch hooks.
 
-    The interpreter copies every argument to the host and back with torch operators; those are not
-    the target's and stay out of the profile.
+    The interpreter copies every argument to the host and back with torch operators; these are not
+    the target's and not in the profile.
 
     Args:
         collector: Receives the kernels.
         module: ``triton.runtime.interpreter``.
 
     Attributes:
-        kernels: Names of those that ran, in order.
+        kernels: Names of the kernels that ran, in order.
     """
 
     def __init__(self, collector: CpuCollector, module: ModuleType) -> None:
@@ -49,7 +49,7 @@ class InterpreterObserver:
             patch.remove()
 
     def _run(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-        # The executor knows only the rewritten function; launch_metadata stands on this one.
+        # The executor knows only the rewritten function; this one has launch_metadata.
         outer = getattr(self._running, "function", None)
         self._running.function = function
         try:
@@ -94,7 +94,7 @@ class InterpreterObserver:
 
 
 def _launch_hooks() -> tuple[Any, Any]:
-    # Looked up at each launch: the chains may be replaced by whoever scopes Triton's knobs.
+    # Looked up at each launch, because a scope of Triton's knobs may replace the chains.
     from triton import knobs
 
     return knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook

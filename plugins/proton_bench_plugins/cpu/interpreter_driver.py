@@ -1,7 +1,7 @@
-"""The driver that stands in for a GPU's while Triton interprets its kernels.
+"""The driver that replaces a GPU's while Triton interprets its kernels.
 
 Programs, the autotuner and ``triton.testing.do_bench`` ask Triton's active driver for a device,
-events and a benchmark. Without a GPU there is none; this one times with the host's clock.
+events and a benchmark. Without a GPU there is none, so this one uses the host's clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NS_PER_MS = 1e6
 
 
 class HostEvent:
-    """Stands in for a GPU's timing event: on the host work is done when its call returns."""
+    """Replaces a GPU's timing event: on the host work is done when its call returns."""
 
     def __init__(self, **_options: object) -> None:
         self.time_ns = 0
@@ -42,7 +42,7 @@ class HostEvent:
         """Return at once."""
 
     def query(self) -> bool:
-        """Tell that the event has passed."""
+        """Return that the event has passed."""
         return True
 
 
@@ -67,7 +67,7 @@ class HostDeviceInterface:
 
 
 class HostProperties:
-    """What programs read through ``driver.active.utils``."""
+    """Properties for ``driver.active.utils``."""
 
     @staticmethod
     def get_device_properties(device: object = None) -> dict[str, int]:
@@ -88,11 +88,11 @@ class InterpreterDriver:
 
     @staticmethod
     def is_active() -> bool:
-        """Tell that this driver works here."""
+        """Return that this driver works here."""
         return True
 
     def get_current_target(self) -> Any:
-        """Return the target: backend "cpu", so that no program takes it for a GPU."""
+        """Return the target: backend "cpu", so that programs do not treat it as a GPU."""
         from triton.backends.compiler import GPUTarget
 
         return GPUTarget("cpu", "interpreter", 1)
@@ -104,7 +104,7 @@ class InterpreterDriver:
         return torch.device("cpu")
 
     def get_device_interface(self) -> HostDeviceInterface:
-        """Return what stands in for ``torch.cuda``."""
+        """Return the replacement of ``torch.cuda``."""
         return HostDeviceInterface()
 
     def get_current_device(self) -> int:
@@ -165,7 +165,7 @@ def _quantile(ordered: Sequence[float], point: float) -> float:
 
 
 def install_driver(module: ModuleType) -> bool:
-    """Make the interpreter's driver the active one where nothing else can be.
+    """Make the interpreter's driver the active one if there is no other.
 
     It stays for the rest of the process: a program that could autotune while it was profiled must
     not fail once profiling is paused.

@@ -1,7 +1,7 @@
-"""Lets the interpreter run loops whose bounds are known at run time only, under every numpy.
+"""Lets the interpreter run loops with bounds known only at run time, with every numpy.
 
-The interpreter keeps a scalar in an array of one element. Triton 3.6 hands such a bound to ``int``
-as it is, which numpy warns about and, since 2.4, refuses; later releases take the element out.
+The interpreter keeps a scalar in an array of one element. Triton 3.6 passes such a bound to
+``int``, which numpy warns about and, since 2.4, rejects; later releases extract the element.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["mend_loop_bounds"]
 
 
 def mend_loop_bounds(module: ModuleType) -> bool:
-    """Make an interpreter that cannot turn a scalar into a loop bound take the element out.
+    """Make an interpreter that cannot use a scalar as a loop bound extract the element.
 
     It stays for the rest of the process: a program that could loop while it was profiled must not
     fail once profiling is paused.
@@ -48,7 +48,7 @@ def _can_loop(module: ModuleType) -> bool:
     try:
         module._patch_lang_tensor(Scalar, SimpleNamespace(set_attr=setattr))
     except (AttributeError, TypeError):
-        return True  # unlike every interpreter we know: not ours to mend
+        return True  # an unknown interpreter: do not change it
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -25,8 +25,8 @@ class Launch:
         name: Name of the kernel function.
         function: The kernel as Triton's interpreter holds it, or the plain function.
         arguments: Values as the caller passed them, defaults filled in.
-        grid: Programs per dimension, one to three; empty where the grid cannot be told.
-        options: What was passed for the compiler, e.g. ``num_warps``.
+        grid: Programs per dimension, one to three; empty if the grid is unknown.
+        options: Compile options, e.g. ``num_warps``.
         constants: Names of the compile-time parameters.
     """
 
@@ -38,7 +38,7 @@ class Launch:
     constants: frozenset[str]
 
     def variant(self) -> dict[str, object]:
-        """Return what distinguishes this launch from others of the same kernel."""
+        """Return the variant of this launch among those of the same kernel."""
         parts = [
             f"{name}={_constant(value)}" if name in self.constants else f"{name}:{_type(value)}"
             for name, value in self.arguments.items()
@@ -76,7 +76,7 @@ def describe_launch(
     Args:
         executor: Triton's ``GridExecutor``; its grid is replaced by the evaluated one, so that a
             grid function runs once per launch.
-        function: The ``InterpretedFunction``, or None where the executor was made by other code.
+        function: The ``InterpretedFunction``, or None if other code made the executor.
         args: Positional arguments of the launch.
         kwargs: Keyword arguments, compile options among them.
     """

@@ -1,8 +1,8 @@
-"""Operators through torch.profiler, for a torch whose native observer cannot be used.
+"""Operators through torch.profiler, for a torch that cannot be observed natively.
 
-It is the slower way: torch keeps every event until they are read, which happens at a flush. It sees
-the thread that made the observer and autograd's work for it, and while it runs the program's own
-torch.profiler cannot. Our scopes are marks among torch's events.
+It is slower: torch keeps every event until a flush reads them. It sees only the thread that made
+the observer and autograd's work for it, and it excludes the program's own torch.profiler. Our
+scopes are marks among torch's events.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Operator:
 
     parent: int
     path: tuple[Frame, ...]
-    depth: int  # operators around it that count towards the limit
+    depth: int  # outer operators that count towards the limit
     duration_ns: int = 0
     is_recorded: bool = False
     nested_ns: int = 0  # recorded ones inside
@@ -60,7 +60,7 @@ class ProfilerObserver:
         _native.set_scope_observer(self._scope_changed)
 
     def flush(self) -> None:
-        """Deliver what ended so far; on another thread than the observed one, nothing."""
+        """Deliver what has ended; does nothing on other threads than the observed one."""
         if threading.get_ident() == self._thread:
             self._deliver()
             self._profiler = self._start()
@@ -113,7 +113,7 @@ class ProfilerObserver:
         return mark
 
     def _scope_changed(self, depth: int, entered: Frame | None) -> None:
-        """Hear of a scope that was entered, or of some that were left."""
+        """Called when a scope was entered or scopes were left."""
         if threading.get_ident() != self._thread:
             return
         left = depth if entered is None else depth - 1
@@ -148,7 +148,7 @@ class ProfilerObserver:
 
 
 class _Marks:
-    """The scopes among the events: an operator of another thread stands in the one of its time."""
+    """The scopes among the events: an operator of another thread is in the scope of its time."""
 
     def __init__(self, paths: list[tuple[Frame, ...]], roots: list[Any]) -> None:
         self._paths = paths
@@ -156,7 +156,7 @@ class _Marks:
         self._starts = [event.start_time_ns for event in self._events]
 
     def path(self, event: Any) -> tuple[Frame, ...]:
-        """Return the path that a mark stands for."""
+        """Return the path of a mark."""
         return self._paths[int(event.name.removeprefix(MARK))]
 
     def path_at(self, time_ns: int) -> tuple[Frame, ...]:
@@ -177,6 +177,6 @@ def _marks_in(roots: list[Any]) -> Iterator[Any]:
 
 
 def _kind(event: Any) -> str:
-    """Return the name of an operator's RecordScope; "" for what is no operator."""
+    """Return the name of an operator's RecordScope; "" for other events."""
     scope = getattr(event.typed[1], "scope", None)
     return scope.name if scope is not None else ""

@@ -1,8 +1,8 @@
-"""Whether this torch shows its operators to a native observer, tried in a process of its own.
+"""Tests in a separate process whether this torch shows its operators to a native observer.
 
 The observer is found by symbol and relies on layouts of libtorch: with others, observing may crash.
 ``python torch_probe.py FOLDER...`` imports torch, also from those folders, observes a few operators
-and prints what it found as one line of JSON.
+and prints the result as one line of JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _run_operators() -> None:
 
 
 def reason_against(seen: Seen) -> str:
-    """Return what is wrong with what a probe saw; "" when nothing is.
+    """Return the fault in the result of a probe, or "".
 
     Args:
         seen: Kind, name, whether the kind can be read from it, whether its end was seen.
@@ -51,7 +51,7 @@ def reason_against(seen: Seen) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Probe and print the findings."""
-    # Behind the path: they matter where the program found its packages in a way of its own.
+    # After the path: needed if the program finds its packages in its own way.
     sys.path.extend(arguments)
     import torch
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
         seen = _native.probe_torch(_run_operators)
         torch.ones(1)  # with the observer removed
         reason = reason_against(seen)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what was found
+    except Exception as error:  # noqa: BLE001 - any error is the finding
         seen, reason = [], f"{type(error).__name__}: {error}"
     findings = {
         "build_id": _native.loaded_build_id(LIBRARY),

@@ -1,6 +1,6 @@
-"""Whether torch's operators can be observed natively: asked of a child process, once per libtorch.
+"""Tests in a child process, once per libtorch, whether torch's operators can be observed natively.
 
-The answer is kept in the user's cache folder, by the build id of ``libtorch_cpu.so``. It can be
+The answer is stored in the user's cache folder, by the build id of ``libtorch_cpu.so``. It can be
 deleted at any time.
 """
 
@@ -25,20 +25,20 @@ from proton_bench_plugins.cpu import torch_probe
 
 __all__ = ["Verdict", "judge_torch", "verdict_file"]
 
-VERSION = 1  # of what is asked: a new question makes old answers worthless
+VERSION = 1  # of the test: a new version invalidates stored results
 TIMEOUT_S = 60.0
-# These say something of the library; others, such as a kill for want of memory, do not.
+# These depend on the library; others, such as a kill for lack of memory, do not.
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a libtorch.
+    """The result for a libtorch.
 
     Attributes:
-        reason: Why its operators cannot be observed natively; "" when they can.
+        reason: Why its operators cannot be observed natively; "" if they can.
         reads_scope: The kind of an operator can be read from it, which is cheaper.
-        is_final: Another probe would find the same.
+        is_final: Another probe would give the same result.
     """
 
     reason: str
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judge_torch(torch: ModuleType) -> Verdict:
-    """Return the verdict on the loaded libtorch, probing it where none is known.
+    """Return the verdict on the loaded libtorch, probing it if necessary.
 
     Args:
         torch: The imported module.
@@ -78,14 +78,14 @@ def _read(file: Path) -> Verdict | None:
             return None
         reason, reads_scope = fields["reason"], fields["reads_scope"]
     except (OSError, ValueError, TypeError, KeyError):
-        return None  # none, or not ours: ask again
+        return None  # missing, or not ours: probe again
     if not isinstance(reason, str) or not isinstance(reads_scope, bool):
         return None
     return Verdict(reason, reads_scope)
 
 
 def _write(file: Path, verdict: Verdict) -> None:
-    """Keep the verdict; where that is impossible, each run asks again."""
+    """Store the verdict; if that fails, each run probes again."""
     fields = asdict(verdict) | {"version": VERSION}
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def _write(file: Path, verdict: Verdict) -> None:
 def _probe(torch: ModuleType, build_id: str) -> Verdict:
     folders = [_folder(torch), _folder(proton_bench), _folder(proton_bench_plugins)]
     try:
-        # -P: our own folder is no place to import from.
+        # -P: do not import from our own folder.
         result = subprocess.run(
             [sys.executable, "-P", torch_probe.__file__, *folders],
             env=_environment(os.environ),
@@ -130,5 +130,5 @@ def _findings(output: bytes, build_id: str) -> Verdict | None:
 
 
 def _environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the child's environment: ours, without what would profile the child as well."""
+    """Return the child's environment: ours, without variables that would profile the child."""
     return {name: value for name, value in ours.items() if name != "PROTON_BENCH_AUTOSTART"}

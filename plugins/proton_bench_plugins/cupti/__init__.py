@@ -1,9 +1,8 @@
-"""The ``cupti`` backend: every kernel of NVIDIA GPUs, also in CUDA graphs, and copies if asked for.
+"""The ``cupti`` backend: every kernel of NVIDIA GPUs, also in CUDA graphs, and copies on request.
 
-``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the
-default where an NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a
-kernel the time goes: ``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``,
-docs/how-to/pc_sampling.md.
+``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the default if an
+NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a kernel the time goes:
+``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/how-to/pc_sampling.md.
 """
 
 from __future__ import annotations
@@ -83,5 +82,5 @@ def proton_backends() -> Sequence[Backend]:
 
 @hookimpl
 def proton_default_backend() -> str | None:
-    """Answer "cupti" where an NVIDIA GPU is visible and CUPTI can be loaded."""
+    """Return "cupti" if an NVIDIA GPU is visible and CUPTI can be loaded."""
     return "cupti" if find_obstacle() is None else None

@@ -1,4 +1,4 @@
-"""Whether the backend can run here, found out without starting the driver.
+"""Checks whether the backend can run here, without starting the driver.
 
 Starting it (cuInit) would break children that the target forks later.
 """
@@ -21,15 +21,15 @@ _started_in: list[int] = []  # the process in which CUPTI was started, if any
 
 
 def started_in_this_process() -> None:
-    """Note that CUPTI works in this process: it will not in one that is forked from it."""
+    """Note that CUPTI was started in this process, so it cannot work in a fork of it."""
     _started_in[:] = [os.getpid()]
 
 
 def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
-    """Return why the backend cannot run here, with what to do about it; None if nothing is known.
+    """Return why the backend cannot run here and what to do, or None.
 
     Args:
-        device_folder: Where device nodes lie.
+        device_folder: Folder of device nodes.
     """
     try:
         import proton_bench._native  # noqa: F401
@@ -55,7 +55,7 @@ def find_reason() -> str:
 
 def _without_device(folder: Path) -> str | None:
     if os.environ.get("PROTON_BENCH_CUPTI_LIB"):
-        return None  # named for this run: the driver may be a test's, without device nodes
+        return None  # named for this run: the driver may be a test double without device nodes
     if any(next(folder.glob(pattern), None) is not None for pattern in _DEVICE_NODES):
         return None
     return "the driver's library is installed, but there is no NVIDIA GPU; check nvidia-smi"

@@ -1,4 +1,4 @@
-"""The collector of the ``cupti`` backend: the native one, with libcupti found by Python's rules."""
+"""The collector of the ``cupti`` backend: the native one, with libcupti found in Python."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from proton_bench_plugins.cupti.torch_profiler import ProfilerWatch, gpu_profile
 
 __all__ = ["GpuCollector"]
 
-# Where NVTX, which is compiled into each library that uses it, looks at its first call of the
-# process for a library that receives the calls.
+# Variable in which NVTX, compiled into each library, looks at its first call for a receiving
+# library.
 _INJECTION = "NVTX_INJECTION64_PATH"
 _TORCH_FIRST = (
     "torch.profiler records the GPU in this process, and CUPTI serves one profiler at a time: end "
@@ -38,7 +38,7 @@ _PAUSED = (
 
 
 class GpuCollector:
-    """Records what NVIDIA GPUs run, from ``start`` on, but for what torch.profiler records.
+    """Records the work of NVIDIA GPUs from ``start`` on, except while torch.profiler does.
 
     Args:
         settings: How to collect.
@@ -85,7 +85,7 @@ class GpuCollector:
             self._ptx.attach()
 
     def flush(self) -> None:
-        """Wait for all work that was launched, and have it recorded."""
+        """Wait for all launched work, and record it."""
         self._native.flush()
 
     def stop(self) -> None:
@@ -96,7 +96,7 @@ class GpuCollector:
             with self._lock:
                 self._is_started = False
                 self._end_pause()
-                self._native.stop()  # nothing where it is off already
+                self._native.stop()  # nothing if it is already off
         if self._injected is not None and os.environ.get(_INJECTION) == self._injected:
             del os.environ[_INJECTION]
         self._injected = None
@@ -133,7 +133,7 @@ class GpuCollector:
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:
-            return  # a forked child: nothing of ours is on there, and the lock may be held
+            return  # a forked child: nothing is active there, and the lock may be held
         with self._lock:
             if not self._is_started or self._paused_at_ns:
                 return
@@ -166,12 +166,12 @@ class GpuCollector:
 
 
 def _present_stream() -> int:
-    """Return the handle of torch's current stream, which may be captured already; 0: unknown."""
+    """Return the handle of torch's current stream, which may be under capture; 0 if unknown."""
     cuda = sys.modules.get("torch.cuda")
     try:
         if cuda is not None and cuda.is_initialized():
             return int(cuda.current_stream().cuda_stream)
-    except Exception:  # noqa: BLE001 - a broken torch is no reason to record nothing
+    except Exception:  # noqa: BLE001 - record even with a broken torch
         pass
     return 0
 

@@ -1,4 +1,4 @@
-"""What ``proton doctor`` tells of CUPTI: libraries, other profilers, privileges, and a trial.
+"""The section of ``proton doctor`` on CUPTI: libraries, other profilers, privileges, and a test.
 
 CUPTI and CUDA are opened in child processes that end, never in this one.
 """
@@ -33,7 +33,7 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
 def examine() -> list[Finding]:
-    """Return everything; takes a second or two where there is a GPU."""
+    """Return all findings; takes a second or two with a GPU."""
     try:
         candidates = find_candidates()
     except BackendUnavailableError as error:
@@ -47,7 +47,7 @@ def examine() -> list[Finding]:
 
 
 def library_findings(candidates: Sequence[Candidate], run: Run | None = None) -> list[Finding]:
-    """Return each libcupti with its version, and which of them is taken and why.
+    """Return each libcupti with its version, and which of them is used and why.
 
     Args:
         candidates: As ``find_candidates`` returns them.
@@ -105,12 +105,12 @@ def subscriber_finding(environ: Mapping[str, str]) -> Finding:
     """Return whether the environment loads another profiler into programs.
 
     Args:
-        environ: The environment to look at.
+        environ: The environment to check.
     """
     set_ = [
         f"{name}={environ[name]}"
         for name in _INJECTION
-        # A libcupti there hands NVTX ranges to whoever subscribes, as a session of ours has it.
+        # A libcupti there delivers NVTX ranges to any subscriber, as our sessions do.
         if environ.get(name) and not os.path.basename(environ[name]).startswith("libcupti")
     ]
     preloaded = environ.get("LD_PRELOAD", "").replace(":", " ").split()
@@ -132,7 +132,7 @@ def sampling_finding(
     """Return whether this user may sample program counters and read hardware counters.
 
     Args:
-        parameters: What the driver was loaded with.
+        parameters: Parameters of the driver.
         process: Status of a process, with its capabilities.
     """
     name = "counters and PC sampling"
@@ -148,11 +148,11 @@ def sampling_finding(
 def trial_finding(
     candidates: Sequence[Candidate], obstacle: str | None, run: Run | None = None
 ) -> Finding:
-    """Return whether a kernel can be recorded, tried in a child process.
+    """Return whether a kernel can be recorded, tested in a child process.
 
     Args:
-        candidates: Where libcupti may be.
-        obstacle: Why it need not be tried, or None.
+        candidates: Candidates for libcupti.
+        obstacle: Why the test is unnecessary, or None.
         run: Runs a command; ``subprocess`` by default.
     """
     name = "recording a kernel"
@@ -186,7 +186,7 @@ def _judge(name: str, result: Mapping[str, Any]) -> Finding:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The child must be nothing but itself: no session of ours, no child of a recorded program.
+    # The child must not be recorded: no session, not a child of a recorded program.
     environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
     try:
         return subprocess.run(

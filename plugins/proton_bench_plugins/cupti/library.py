@@ -1,4 +1,4 @@
-"""Where libcupti may be: what the user names, what the process has, what its packages bring."""
+"""Candidates for libcupti: named by the user, loaded in the process, or in packages."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TOOLKIT_FOLDERS = ("lib64", "extras/CUPTI/lib64")
 def find_candidates(
     environ: Mapping[str, str] | None = None, capability: int | None = None
 ) -> list[Candidate]:
-    """Return the candidates in the order of trying; one that the user names is the only one.
+    """Return the candidates in order; one that the user names is the only one.
 
     Args:
         environ: Environment to read; None is this process's.
-        capability: Ten times the compute capability of the newest GPU, 0 for unknown; None has
-            it asked where something depends on it.
+        capability: Ten times the compute capability of the newest GPU, 0 for unknown; None
+            determines it if needed.
 
     Raises:
         BackendUnavailableError: A variable names something that does not exist.
@@ -50,13 +50,13 @@ def find_candidates(
 
 
 def toolkit_folders(environ: Mapping[str, str]) -> list[Path]:
-    """Return the root folders of CUDA toolkits that are there."""
+    """Return the root folders of existing CUDA toolkits."""
     named = [environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
     return [path for text in (*named, "/usr/local/cuda") if os.path.isdir(path := Path(text))]
 
 
 def _named_file(variable: str, value: str) -> str:
-    # os.path answers where Path raises: names too long, no such user, no permission.
+    # os.path returns False where Path raises: names too long, no such user, no permission.
     path = Path(os.path.expanduser(value)).absolute()
     if os.path.isdir(path):
         found = _library_in(path)

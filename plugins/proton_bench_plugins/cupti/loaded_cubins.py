@@ -1,4 +1,4 @@
-"""The code of Triton's kernels that were loaded before a session: CUPTI does not tell of these."""
+"""The code of Triton's kernels that were loaded before a session, which CUPTI does not report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LoadedCubin:
 
     Attributes:
         image: The cubin.
-        ptx: What it was made of, "" where that is not known.
+        ptx: Its PTX, "" if unknown.
     """
 
     image: bytes
@@ -26,15 +26,15 @@ class LoadedCubin:
 
 
 def loaded_cubins() -> Iterator[LoadedCubin]:
-    """Yield the code of each kernel that Triton has on a GPU of this process, each once.
+    """Yield the code of each kernel that Triton has on a GPU of this process, once.
 
-    Nothing is imported for it. Looking through all objects takes some ms for a million.
+    This imports nothing. Scanning all objects takes a few ms per million.
     """
     kind = getattr(sys.modules.get(_COMPILER), "CompiledKernel", None)
     if not isinstance(kind, type):
         return
     seen: set[int] = set()
-    # Triton keeps no list of them: its caches are one per function and device.
+    # Triton has no list of them: it has one cache per function and device.
     for each in gc.get_objects():
         if type(each) is not kind or getattr(each, "module", None) is None:
             continue

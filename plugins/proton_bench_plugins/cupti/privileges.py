@@ -1,4 +1,4 @@
-"""Whether this process may sample program counters and read hardware counters, as far as known."""
+"""Finds out whether this process may sample program counters and read hardware counters."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ADVICE = (
 )
 _PARAMETERS = Path("/proc/driver/nvidia/params")
 _PROCESS = Path("/proc/self/status")
-# What CUPTI calls the refusal, by name and number.
+# CUPTI's error for missing privileges, by name and number.
 _REFUSAL = re.compile(r"INSUFFICIENT_PRIVILEGES|error 35\b|\(35\)")
-# What the native core says of it, in fewer words than ADVICE.
+# The native core's shorter advice.
 _SHORT_ADVICE = re.compile(r"; the driver keeps profiling to administrators: .*", re.DOTALL)
 
 
 class Permission(Enum):
-    """What the driver lets this process do."""
+    """Permissions that the driver gives this process."""
 
-    EVERYBODY = "allowed to every user"
+    EVERY_USER = "allowed to every user"
     ADMINISTRATOR = "only for administrators; this process has CAP_SYS_ADMIN"
     MONITOR = "only for administrators; this process has CAP_PERFMON, enough from driver 565 on"
     REFUSED = "only for administrators, and this process is not one"
@@ -36,11 +36,11 @@ class Permission(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """What is known of it.
+    """The permission and its origin.
 
     Attributes:
         permission: What the driver lets this process do.
-        text: The same in words, with what hides it where it is unknown.
+        text: The same as text, with the reason if it is unknown.
     """
 
     permission: Permission
@@ -62,7 +62,7 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
     if restricted not in ("0", "1"):
         return _unknown(f"{parameters} does not say")
     if restricted == "0":
-        return _known(Permission.EVERYBODY)
+        return _known(Permission.EVERY_USER)
     held = _capabilities(process)
     if held >> _SYS_ADMIN & 1:
         return _known(Permission.ADMINISTRATOR)
@@ -70,17 +70,17 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
 
 
 def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
-    """Return an error's message with why sampling was refused and what to do, where it was.
+    """Return an error's message, extended by the reason and what to do if privileges are missing.
 
     Args:
-        message: What CUPTI's call failed with; of other failures it is returned as it is.
-        privileges: What is known of this process; None reads it.
+        message: Error of CUPTI's call; other errors are returned unchanged.
+        privileges: Privileges of this process; None reads them.
     """
     if _REFUSAL.search(message) is None or ADVICE in message:
         return message
     found = read_privileges() if privileges is None else privileges
-    if found.permission in (Permission.EVERYBODY, Permission.ADMINISTRATOR):
-        # The driver says otherwise: the container's or the host's settings decide.
+    if found.permission in (Permission.EVERY_USER, Permission.ADMINISTRATOR):
+        # The driver allows it: the container's or the host's settings decide.
         known = f"the driver's own settings say: {found.text}; a container needs the capability too"
     else:
         known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""

@@ -1,4 +1,4 @@
-"""The PTX of Triton's kernels: before Triton 3.9 it alone tells which code was inlined where."""
+"""The PTX of Triton's kernels: before Triton 3.9 only it has information about inlining."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["PtxWatch"]
 
 
 class PtxWatch:
-    """Hands the PTX of each kernel that Triton loads to the native core, while it is attached."""
+    """Passes the PTX of each kernel that Triton loads to the native core while attached."""
 
     def __init__(self) -> None:
         self._heads = TritonHeads({"kernel_load_end_hook": _loaded})
 
     def attach(self) -> None:
-        """Begin; does nothing where it has begun."""
+        """Begin, unless it has begun."""
         self._heads.attach()
 
     def detach(self) -> None:
-        """End; does nothing where it has not begun."""
+        """End, if it has begun."""
         self._heads.detach()
 
 
@@ -38,5 +38,5 @@ def _loaded(module: Any, function: int, name: str, metadata_group: Any, hash: st
         image = Path(files[".cubin"]).read_bytes()
         ptx = Path(files[".ptx"]).read_text(encoding="utf-8", errors="replace")
     except (OSError, TypeError, ValueError):
-        return  # lines show the inlined code alone
+        return  # lines show only the inlined code
     _native.note_ptx(image, ptx)

@@ -1,4 +1,4 @@
-"""What a session of the backend says at its end: why kernels are missing."""
+"""Remarks at the end of a session: why kernels are missing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def remark_on(
 
     Args:
         counts: The session's counts.
-        facts: What the collector says of itself.
+        facts: Facts of the collector.
         loaded: Returns the files of libcupti in this process.
     """
     sampling = _sampling_remark(facts)
@@ -41,7 +41,7 @@ def remark_on(
 
 
 def _sampling_remark(facts: Mapping[str, Any]) -> str | None:
-    """Return why kernels ran and were not sampled, None where they were or nobody asked for it."""
+    """Return why kernels ran but were not sampled, or None."""
     sampled = facts.get("pc_sampling")
     if not sampled:
         return None

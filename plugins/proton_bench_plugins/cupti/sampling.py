@@ -1,4 +1,4 @@
-"""What the mode ``pcsampling`` asks for: how often to sample, and how samples find their path."""
+"""Options of the mode ``pcsampling``: the period, and how samples are assigned to call paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIONS = {
     ),
 }
 _AUTO = "auto"
-# What the sampler of the hardware takes, as powers of two.
+# Periods of the hardware's sampler, as powers of two.
 _EXPONENTS = range(5, 32)
 _MAX_DIGITS = 18  # int refuses thousands of them
 # The words of the option, and those of the native collector.
@@ -31,8 +31,8 @@ class PcSampling:
     Attributes:
         collection: ``continuous`` runs all the time; ``scope`` and ``launch`` read the samples at
             the borders of outermost scopes or of launches, which waits for the device there.
-        period_exponent: A sample is taken every 2^n cycles; 0 has the collector choose n.
-        asked_cycles: What was asked for; 0 for nothing.
+        period_exponent: A sample is taken every 2^n cycles; 0 lets the collector choose n.
+        asked_cycles: Requested cycles; 0 for none.
     """
 
     collection: str = "continuous"
@@ -41,10 +41,10 @@ class PcSampling:
 
 
 def read_sampling(mode: Mode) -> PcSampling | None:
-    """Return how to sample, None where the mode is another.
+    """Return how to sample, None for another mode.
 
     Raises:
-        UsageError: An option has a value that it does not take.
+        UsageError: An option has an invalid value.
     """
     if mode.name != MODE:
         return None
@@ -59,7 +59,7 @@ def read_sampling(mode: Mode) -> PcSampling | None:
 
 
 def _cycles(mode: Mode) -> int:
-    """Return how many cycles were asked for, 0 where the collector chooses."""
+    """Return the requested cycles, 0 if the collector chooses."""
     text = mode.options.get("interval", _AUTO).strip().lower()
     if text == _AUTO:
         return 0

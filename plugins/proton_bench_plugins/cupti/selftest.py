@@ -1,6 +1,6 @@
-"""Records one kernel that does nothing: a program of its own, for ``proton doctor``.
+"""A program for ``proton doctor`` that records one empty kernel.
 
-CUPTI and CUDA are started in it and in no other process.
+CUPTI and CUDA are started only in its process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(candidates: list[tuple[str, str, bool]]) -> None:
     """Print one line of JSON after ``MARK``: ``error``, or ``records``, ``facts`` and ``kernel``.
 
     Args:
-        candidates: Where libcupti may be, as ``find_candidates`` returns them.
+        candidates: Candidates for libcupti from ``find_candidates``.
     """
     result = json.dumps(_record(candidates))
     sys.stdout.write(f"\n{MARK}{result}\n")
@@ -52,7 +52,7 @@ def _record(candidates: list[tuple[str, str, bool]]) -> dict[str, Any]:
 
 
 def _launch() -> str:
-    """Launch the kernel; return why it did not run, "" where it did."""
+    """Launch the kernel; return why it did not run, or ""."""
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     module, function = ctypes.c_void_p(), ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""What the user may set: options of the mode, then variables of ours, then those of upstream."""
+"""Settings of the user: options of the mode, then our variables, then upstream's."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Settings:
     Attributes:
         buffer_bytes: Size of an activity buffer.
         flush_period_ms: Full buffers are read at least this often; 0 leaves it to CUPTI.
-        copies: Also record copies and sets of memory.
+        copies: Also record memory copies and memsets.
         whole_graphs: Record one entry per launch of a CUDA graph instead of its kernels.
         nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
-        hardware_trace: Have new GPUs take the times of kernels themselves.
+        hardware_trace: Let new GPUs measure the times of kernels themselves.
         finalizes: Detach CUPTI from the process when the last session ends.
         pc_sampling: How to sample program counters; None for not at all.
     """

@@ -1,7 +1,7 @@
-"""Steps aside for torch.profiler: CUPTI serves one profiler of a process at a time.
+"""Pauses for torch.profiler, because CUPTI serves one profiler per process at a time.
 
-Kineto asks nobody: it would be refused the subscription, or take over the activity buffers and
-switch kernels off when it ends. So the target's own profiler gets CUPTI for as long as it wants it.
+Kineto does not coordinate: its subscription would fail, or it would take over the activity buffers
+and switch kernels off at its end. So the target's own profiler gets CUPTI while it records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def gpu_profile_is_open() -> bool:
     if not getattr(module, "_is_profiler_enabled", False):
         return False
     kind = getattr(module, "profile", None)
-    # Torch does not tell what it records; its open profiler does, and somebody holds that.
+    # Torch does not say what it records, but its open profiler object does.
     return any(
         type(each) is kind
         and getattr(each, "kineto_results", None) is None
@@ -39,10 +39,10 @@ def gpu_profile_is_open() -> bool:
 
 
 class ProfilerWatch:
-    """Tells when torch.profiler begins and ends to record the GPU, from ``attach`` to ``detach``.
+    """Notifies when torch.profiler begins and ends recording the GPU.
 
     Args:
-        begins: Called before torch asks for CUPTI; may be called twice for one recording.
+        begins: Called before torch uses CUPTI; may be called twice for one recording.
         ends: Called after torch's recording has ended, or did not begin.
     """
 
@@ -52,11 +52,11 @@ class ProfilerWatch:
         self._undo = contextlib.ExitStack()
 
     def attach(self) -> None:
-        """Watch, also a torch that is imported later."""
+        """Watch torch, even if it is imported later."""
         self._undo.callback(ImportCallback(_MODULE, self._patch).cancel)
 
     def detach(self) -> None:
-        """Watch no more; a second call does nothing."""
+        """Stop watching; a second call does nothing."""
         self._undo.close()
 
     def _patch(self, module: ModuleType) -> None:

@@ -1,7 +1,7 @@
-"""Opens one libcupti and prints its version and file: a program of its own, for ``proton doctor``.
+"""A program for ``proton doctor`` that opens one libcupti and prints its version and file.
 
-Several of them in one process would be several profilers, so each is opened in a process that
-ends. Asking for the version starts nothing.
+Several of them in one process would be several profilers, so each is opened in a separate process.
+Reading the version starts nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(name: str) -> None:
     file = next((each for each in files if os.path.basename(each).startswith(stem)), name)
     sys.stdout.write(f"{version.value} {file if os.path.sep not in name else name}\n")
     sys.stdout.flush()
-    os._exit(0)  # not every libcupti likes to be unloaded without a driver
+    os._exit(0)  # not every libcupti can be unloaded without a driver
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ BACKEND = Backend(
 
 @hookimpl
 def proton_backends() -> Sequence[Backend]:
-    """Offer the backend ``instrumentation``, with the modes that plugins bring."""
+    """Offer the backend ``instrumentation``, with the modes of plugins."""
     own = {key: OPTIONS[key] for key in _CUSTOM_OPTIONS}
     specs = [
         ModeSpec(mode.name, {**own, **mode.options}, mode.summary)

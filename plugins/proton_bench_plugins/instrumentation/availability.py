@@ -1,4 +1,4 @@
-"""Whether the backend can run here, found out without starting a driver or importing Triton."""
+"""Checks whether the backend can run here, without starting a driver or importing Triton."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["find_obstacle"]
 
 
 def find_obstacle() -> str | None:
-    """Return why the backend cannot run here and what to do about it, None if nothing is known."""
+    """Return why the backend cannot run here and what to do, or None."""
     try:
         from proton_bench import _native
     except ImportError as error:

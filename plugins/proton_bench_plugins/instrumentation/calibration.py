@@ -1,8 +1,8 @@
-"""What one record costs: measured on the device, by scopes with nothing in them.
+"""The cost of one record, measured on the device with empty scopes.
 
 A scope reads the clock when it is entered, writes a record, and reads the clock again when it is
-left. What an empty one measures is therefore what each record adds to the scopes around it. The
-kernel that measures it goes the way of every other: the same passes, buffers and reduction.
+left. So an empty scope measures the cost that each record adds to outer scopes. The measuring
+kernel uses the same passes, buffers and reduction as every other.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _measured: dict[tuple[str, int], int] = {}
 
 
 class Measures(Protocol):
-    """What a calibration needs of the native runtime."""
+    """The part of the native runtime that a calibration needs."""
 
     def take(
         self, function: int, stream: int
     ) -> tuple[dict[str, int], list[dict[str, Any]]] | None:
-        """Return totals and scopes of a private kernel's launches, None without any."""
+        """Return totals and scopes of a private kernel's launches, None without launches."""
 
     def is_capturing(self, stream: int) -> bool:
-        """Tell whether a graph is captured on the stream."""
+        """Return whether a graph is being captured on the stream."""
 
 
 class Calibration:
-    """The cost of a record in cycles, per device, measured when it is first asked for.
+    """The cost of a record in cycles, per device, measured on first use.
 
     Args:
         runtime: Reduces the launches that measure.
@@ -54,7 +54,7 @@ class Calibration:
         self._is_measuring = False
 
     def cost(self, mode: str) -> int | None:
-        """Return the cost on the present device; None where it cannot be measured (yet).
+        """Return the cost on the current device; None if it cannot be measured (yet).
 
         Args:
             mode: The mode that Triton compiles kernels for while this is called.
@@ -116,7 +116,7 @@ class Calibration:
 
 @contextmanager
 def _unseen() -> Iterator[None]:
-    """Keep what is launched out of the tree: it is not the target's."""
+    """Keep launches out of the tree, because they are not the target's."""
     from proton_bench import _native
 
     _native.mute_launches()
@@ -128,7 +128,7 @@ def _unseen() -> Iterator[None]:
 
 @contextmanager
 def _accepting_triton() -> Iterator[None]:
-    """Accept records in kernels of Triton's own language."""
+    """Enable records in kernels of Triton's own language."""
     was_accepted = kernel_records.accepts("triton")
     kernel_records.accept("triton")
     try:

@@ -1,4 +1,4 @@
-"""The collector of the backend: has kernels compiled with records, and those collected."""
+"""The collector of the backend: makes kernels compile with records, and collects these."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class InstrumentationCollector:
 
     Args:
         settings: Options of the mode.
-        runtime: Collects what kernels write; None opens the one of the mode.
+        runtime: Collects buffers of kernels; None opens the mode's own.
     """
 
     def __init__(self, settings: Settings, runtime: Runtime | None = None) -> None:
@@ -80,19 +80,19 @@ class InstrumentationCollector:
             self._undo = undo.pop_all()
 
     def flush(self) -> None:
-        """Have everything recorded that was launched before this call."""
+        """Record all work launched before this call."""
         self._runtime.flush()
 
     def stop(self) -> None:
-        """Stop collecting, and compile kernels as ever."""
+        """Stop collecting, and compile kernels as usual."""
         self._undo.close()
 
     def facts(self) -> dict[str, Any]:
-        """Return the mode, what the runtime measured, and what records cost each kernel."""
+        """Return the mode, facts of the runtime, and the costs of records for each kernel."""
         return {
             "instrumentation_mode": self._compilation.mode,
             **_described(self._settings),
-            # With records a kernel takes longer: its time is no measure of the plain one.
+            # Records make a kernel slower, so its time is not that of the plain one.
             "kernel_times_perturbed": True,
             **self._runtime.facts(),
             "kernels": self._costs.facts(),
@@ -100,7 +100,7 @@ class InstrumentationCollector:
         }
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why kernels have no scopes, what filters missed and records cost, or None."""
+        """Return why kernels have no scopes, unmatched filters and costs of records, or None."""
         del counts
         said = [unmatched_filters(self._rules, [*self._ran], self._taken)]
         if self._bare and not self._costs.has_kernels:
@@ -160,7 +160,7 @@ class InstrumentationCollector:
         self._heads.replace("launch_exit_hook", head)
 
     def _keep_and_exit(self, metadata: Any) -> None:
-        """Keep what the launch's kernel wrote, then end the launch."""
+        """Keep the buffer of the launch, then end the launch."""
         InstrumentationHook.host_buffer = None
         function = metadata.data.get("function")
         try:
@@ -214,7 +214,7 @@ class InstrumentationCollector:
 
 
 def _set_allocator(allocation: Any, ours: Any) -> Callable[[], None]:
-    """Have Triton ask us for buffers; returns what puts back who was asked before."""
+    """Make Triton allocate buffers from us; returns a function that undoes it."""
     before = allocation._profile_allocator.get()
 
     def restore() -> None:

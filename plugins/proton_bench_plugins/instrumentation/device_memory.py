@@ -13,7 +13,7 @@ __all__ = ["DeviceMemory", "TorchMemory"]
 
 
 class DeviceMemory(Protocol):
-    """Memory of the current device, as torch has it."""
+    """Memory of the current device, from torch."""
 
     def allocate(self, size: int) -> Any:
         """Return zeroed memory with ``data_ptr()``, in the order of the current stream."""
@@ -40,7 +40,7 @@ class TorchMemory:
 
 @contextmanager
 def _unseen() -> Iterator[None]:
-    """Keep what this thread does out of the tree: it is not the target's."""
+    """Keep work of this thread out of the tree, because it is not the target's."""
     _native.mute_launches()
     try:
         with own_operators():

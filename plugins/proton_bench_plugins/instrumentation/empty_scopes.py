@@ -1,4 +1,4 @@
-"""A kernel of scopes with nothing in them. Importing it imports Triton."""
+"""A kernel of empty scopes. Importing it imports Triton."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import proton_bench.language as pl
 
 __all__ = ["SCOPES", "proton_bench_empty_scopes"]
 
-SCOPES = 32  # each in the source is one of its own, so that each has a number of its own
+SCOPES = 32  # each is separate in the source, so that each has its own number
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def proton_bench_empty_scopes(count: tl.constexpr) -> None:
-    """Open and close so many scopes."""
+    """Open and close this many scopes."""
     for _ in tl.static_range(count):
         pl.enter_scope("empty")
         pl.exit_scope("empty")

@@ -1,4 +1,4 @@
-"""What records cost the kernels of a session: registers, shared memory and dropped limits."""
+"""Cost of records for the kernels of a session: registers, shared memory and dropped limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proton_bench_plugins.instrumentation.settings import Settings
 
 __all__ = ["KernelCosts"]
 
-# Each is compiled once more when the session ends: more would keep the user waiting.
+# Most kernels to compile again at the end of the session, to limit the wait.
 _MOST_COMPARED = 16
 
 
@@ -25,7 +25,7 @@ class _Noted:
 
 
 class KernelCosts:
-    """The kernels with records that were loaded, and what they would need without.
+    """The loaded kernels with records, and their needs without.
 
     Args:
         settings: Options of the mode.
@@ -49,7 +49,7 @@ class KernelCosts:
         self._kernels.setdefault(str(scopes.metadata_path), _Noted(scopes))
 
     def facts(self) -> list[dict[str, Any]]:
-        """Return one entry per kernel; those without records are compiled for it where allowed."""
+        """Return one entry per kernel, compiling it without records if allowed."""
         if self._settings.compare and self._settings.custom is None:
             for noted in [*self._kernels.values()][:_MOST_COMPARED]:
                 _compare(noted)

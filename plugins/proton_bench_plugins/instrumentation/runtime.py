@@ -1,4 +1,4 @@
-"""What takes the buffers of launches and makes records of them; the native one, or a mode's own."""
+"""Runtimes that collect the buffers of launches: the native one, or a mode's own."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ class Runtime(Protocol):
 
     @property
     def allocator(self) -> Callable[..., Any]:
-        """What Triton asks for the buffer of a launch: ``(size, alignment, stream)``."""
+        """Triton's allocator for the buffer of a launch: ``(size, alignment, stream)``."""
 
     @property
     def launch_exit(self) -> Callable[..., None]:
-        """What Triton calls with its metadata after a launch."""
+        """Called by Triton with its metadata after a launch."""
 
     def start(self) -> None:
         """Begin; on an exception nothing is left switched on."""
 
     def flush(self) -> None:
-        """Deliver what launches before this call recorded."""
+        """Deliver the records of launches before this call."""
 
     def stop(self) -> None:
         """End."""
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
-        """Learn what a loaded function records."""
+        """Register a loaded function with records."""
 
     def add_plain(self, function: int) -> None:
-        """Learn that a loaded function records nothing."""
+        """Register a loaded function without records."""
 
     def remove_kernel(self, function: int) -> None:
-        """Forget a function; one that is not known does no harm."""
+        """Unregister a function; unknown ones are ignored."""
 
     def read_records(self, stream: int) -> bytes | None:
         """Wait for the launch that this thread is ending, and return its buffer; None without."""
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what belongs into the profile's provenance."""
+        """Return facts for the profile's provenance."""
 
 
 def open_runtime(settings: Settings) -> Runtime:
@@ -66,7 +66,7 @@ def open_runtime(settings: Settings) -> Runtime:
 
 
 class NativeRuntime:
-    """The native runtime, which knows nothing of the compiler.
+    """The native runtime, which is independent of the compiler.
 
     Args:
         settings: Options of the mode.
@@ -92,13 +92,13 @@ class NativeRuntime:
         self._calibration = Calibration(self._native, _warps_that_record(settings))
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
-        """Learn what a loaded function records."""
+        """Register a loaded function with records."""
         layout = native_layout(kernel, self._settings)
         if kernel.name == KERNEL:
             self._calibration.note(function)
             self._native.add_kernel(function, {**layout, "programs": [], "private": True})
             return
-        # Measuring compiles and launches a kernel of ours: only for who has a use for the cost.
+        # Measuring compiles and launches a kernel, so do it only if the cost is used.
         if self._settings.deducts_cost and kernel.target.get("backend") == "cuda":
             cost = self._calibration.cost(kernel.mode)
             if cost is not None:
@@ -106,17 +106,17 @@ class NativeRuntime:
         self._native.add_kernel(function, layout)
 
     def facts(self) -> dict[str, Any]:
-        """Return what belongs into the profile's provenance."""
+        """Return facts for the profile's provenance."""
         return {**self._native.facts(), **self._calibration.facts()}
 
 
 def _warps_that_record(settings: Settings) -> int:
-    """Return a number of warps, a power of two, with all that record; at least 4."""
+    """Return a number of warps, a power of two of at least 4, that includes all recording ones."""
     return 1 << max(max(settings.warp_ids, default=0).bit_length(), 2)
 
 
 def native_layout(kernel: KernelScopes, settings: Settings) -> dict[str, Any]:
-    """Return what the native runtime must know of a kernel.
+    """Return the layout of a kernel for the native runtime.
 
     Args:
         kernel: The kernel.
@@ -135,10 +135,10 @@ def native_layout(kernel: KernelScopes, settings: Settings) -> dict[str, Any]:
 
 
 def addressable_bytes() -> int:
-    """Return the most bytes that a kernel of this Triton finds its blocks in; 0: any number.
+    """Return the most bytes that a kernel of this Triton can address; 0 for any number.
 
     Before 3.9 a kernel multiplies its program's number by the size of a block in 32 bits, of which
-    one is the sign. Triton is not imported to tell the two apart.
+    one is the sign. Triton is not imported to distinguish the two.
     """
     found = importlib.util.find_spec("triton")
     folders = (found.submodule_search_locations if found else None) or []

@@ -1,4 +1,4 @@
-"""What a session of the backend may set, read from its mode text."""
+"""Settings of a session of the backend, from its mode text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = {
     "metric_type": "what a scope measures: cycle",
     "sampling_strategy": "none (default): every warp records; selective: those of sampling_options",
     "sampling_options": "warps to record, as in 0,2",
-    "granularity": "who records: warp",
+    "granularity": "unit that records: warp",
     "buffer_strategy": "circular (default): the last records of a warp are kept",
     "buffer_type": "where records are written first: shared (default) or global memory",
     "buffer_size": "bytes per program, a power of two per recorded warp; 0 (default) chooses",
@@ -46,7 +46,7 @@ _MOST_ID = 2**32 - 1  # of a program or warp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How kernels are compiled, and what is kept of what they record.
+    """How kernels are compiled, and which records are kept.
 
     Attributes:
         mode: Name of the mode.
@@ -61,7 +61,7 @@ class Settings:
         cta: Ranges (first, last) of programs to keep; none means all.
         byte_limit: Most bytes of records that one launch may write.
         trace: Keep each instance of a scope.
-        compare: Compile each kernel without records too, to tell what they cost.
+        compare: Compile each kernel without records too, to compare.
         custom: Mode of a plugin, with the values of its options.
     """
 
@@ -88,14 +88,14 @@ class Settings:
 
     @property
     def deducts_cost(self) -> bool:
-        """Whether the cost of records is taken off what scopes measured."""
+        """Whether the cost of records is subtracted from scopes."""
         return "time_shift" in self.optimizations
 
     def digest(self, *parts: str) -> str:
-        """Return a text that differs wherever a kernel would be compiled differently.
+        """Return a text that identifies the code of compiled kernels.
 
         Args:
-            *parts: What else decides about the code.
+            *parts: Further facts that affect the code.
         """
         custom = (self.custom.name, self.custom.version) if self.custom else ()
         code = (
@@ -161,7 +161,7 @@ def _warp_ids(mode: InstrumentationMode) -> tuple[int, ...]:
             )
         return ()
     if not mode.sampling_options:
-        return ()  # as upstream: none are named, so all are meant
+        return ()  # as upstream: none means all
     numbers = [part.strip() for part in mode.sampling_options.split(",")]
     if not all(_is_number(part) and int(part) <= _MOST_ID for part in numbers):
         raise UsageError(

@@ -1,7 +1,7 @@
-"""Buffers of kernels in a mode of a plugin: kept until they are read, then given to its reader.
+"""Buffers of kernels in a mode of a plugin, kept until they are read by its reader.
 
-What such a mode writes is not known here, so nothing is reduced on the GPU: buffers come back as
-they are. That waits for the GPU, once per flush or when they take too much memory.
+The content is unknown here, so nothing is reduced on the GPU: whole buffers are copied back. That
+waits for the GPU, once per flush or when they take too much memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _LaunchFrames(_native.launch_hook):
     """Opens the frame of a kernel below the scopes that are open on the calling thread."""
 
     def wants(self, kernel: str) -> bool:
-        """Take every kernel."""
+        """Return True for every kernel."""
         del kernel
         return True
 
@@ -59,12 +59,12 @@ class _LaunchFrames(_native.launch_hook):
 
 
 class ValueRuntime:
-    """Gives launches buffers, and a mode's reader what they hold then.
+    """Gives launches buffers, and their content to a mode's reader.
 
     Args:
         mode: The mode.
         byte_limit: Most bytes of one buffer.
-        memory: Where buffers come from.
+        memory: Allocator of buffers.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class ValueRuntime:
         """Do nothing: a buffer is made when a launch asks for it."""
 
     def stop(self) -> None:
-        """Forget buffers that nobody read."""
+        """Drop unread buffers."""
         with self._lock:
             self._launches.clear()
             self._kept_bytes = 0
 
     def allocator(self, size: int, alignment: int, stream: int | None) -> Any:
-        """Return the buffer of the launch that this thread is about to make.
+        """Return the buffer of this thread's next launch.
 
         Raises:
             UsageError: It would be larger than the mode allows.
@@ -110,7 +110,7 @@ class ValueRuntime:
         return self._pending.memory
 
     def read_records(self, stream: int) -> bytes | None:
-        """Return None: what a plugin's mode writes is for its own reader."""
+        """Return None: the buffers of a plugin's mode are for its own reader."""
         del stream
         return None
 
@@ -132,9 +132,9 @@ class ValueRuntime:
             self.flush()
 
     def flush(self) -> None:
-        """Wait for the launches, and add what their buffers hold.
+        """Wait for the launches, and add the content of their buffers.
 
-        While a graph is captured buffers are kept: the driver ends a capture when somebody waits.
+        During graph capture buffers are kept, because waiting would end the capture.
         """
         if _native.any_capture_open():
             return
@@ -150,7 +150,7 @@ class ValueRuntime:
                 warn(f"a buffer of kernel {name!r} is not read: {type(error).__name__}: {error}")
 
     def add_kernel(self, function: int, kernel: KernelScopes) -> None:
-        """Learn which kernel a loaded function is."""
+        """Register the kernel of a loaded function."""
         metadata = json.loads(kernel.metadata_path.read_text(encoding="utf-8"))
         ir = kernel.ttgir_path.read_text(encoding="utf-8")
         self._kernels[function] = _Kernel(kernel, metadata, ir)

@@ -1,4 +1,4 @@
-"""Sends scopes as NVTX ranges to the tool that receives NVTX calls, if it is asked to.
+"""Sends scopes as NVTX ranges to the tool that receives NVTX calls, on request.
 
 ``PROTON_BENCH_NVTX_SCOPES=1``; the tool, such as nsys, names its library in
 ``NVTX_INJECTION64_PATH``. The ``cupti`` backend names libcupti there if the variable is not set.

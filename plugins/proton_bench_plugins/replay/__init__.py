@@ -1,4 +1,4 @@
-"""The ``replay`` backend: feeds a recorded stream of Records, for tests without a GPU.
+"""The ``replay`` backend: replays a recorded stream of Records, for tests without a GPU.
 
 ``-b replay -m replay:file=PATH[:pace=all|manual]``
 """
@@ -37,10 +37,10 @@ def launch(count: int = 1) -> int:
     They get the call path of the calling thread, as launches of a real device would.
 
     Args:
-        count: Launches to feed.
+        count: Launches to replay.
 
     Returns:
-        How many were fed; fewer than asked for at the end of the stream.
+        Number of replayed launches; fewer than requested at the end of the stream.
 
     Raises:
         UsageError: No stream is open with ``pace=manual``.

@@ -1,1 +1,1 @@
-"""What the backends of AMD GPUs share: where ROCm's libraries are, options, and what is found."""
+"""Shared by the backends of AMD GPUs: ROCm's libraries, options and checks."""

@@ -1,4 +1,4 @@
-"""Whether a backend of AMD GPUs can run here, found out without starting HIP or ROCr.
+"""Checks whether a backend of AMD GPUs can run here, without starting HIP or ROCr.
 
 Starting them would break children that the target forks later, and would be too early for
 rocprofiler-sdk, which must be registered before.
@@ -22,19 +22,19 @@ _started_in: list[int] = []  # the process in which a library was started, if an
 
 
 def started_in_this_process() -> None:
-    """Note that a backend works in this process: it will not in one that is forked from it."""
+    """Note that a backend was started in this process, so it cannot work in a fork of it."""
     _started_in[:] = [os.getpid()]
 
 
 def find_obstacle(
     library: RocmLibrary, collector: str, device_folder: Path = Path("/dev")
 ) -> str | None:
-    """Return why a backend cannot run here, with what to do about it; None if nothing is known.
+    """Return why a backend cannot run here and what to do, or None.
 
     Args:
         library: The profiler's library that it needs.
         collector: Class of the compiled module that it needs.
-        device_folder: Where device nodes lie.
+        device_folder: Folder of device nodes.
     """
     try:
         from proton_bench import _native
@@ -70,7 +70,7 @@ def find_reason(library: RocmLibrary) -> str:
 def _hiding_variable() -> str | None:
     if _hides_all(os.environ.get("ROCR_VISIBLE_DEVICES", "all")):
         return "ROCR_VISIBLE_DEVICES"
-    # HIP takes an empty value for none, and asks CUDA's variable where its own is not set.
+    # HIP treats an empty value as unset, and uses CUDA's variable if its own is not set.
     for variable in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         if value := os.environ.get(variable):
             return variable if _hides_all(value) else None
@@ -78,7 +78,7 @@ def _hiding_variable() -> str | None:
 
 
 def _hides_all(value: str) -> bool:
-    return value.split(",")[0].strip() in _HIDDEN  # the first word that names none ends the list
+    return value.split(",")[0].strip() in _HIDDEN  # the first invalid word ends the list
 
 
 def _without_library(library: RocmLibrary) -> str | None:
@@ -104,7 +104,7 @@ def _is_known_to_the_system(library: RocmLibrary) -> bool:
 
 def _without_device(library: RocmLibrary, folder: Path) -> str | None:
     if os.environ.get(library.variables[0]):
-        return None  # named for this run: it may be a test's, without device nodes
+        return None  # named for this run: it may be a test double without device nodes
     if (folder / _DEVICE_NODE).exists():
         return None
     return "ROCm is installed, but there is no AMD GPU (/dev/kfd is missing); check rocminfo"

@@ -1,4 +1,4 @@
-"""Makes a backend of AMD GPUs from what tells one from the other."""
+"""Makes the backends of AMD GPUs from their differences."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NO_SAMPLES = "PC sampling of AMD GPUs is not collected: see docs/reference/amd.
 
 @dataclass(frozen=True, slots=True)
 class RocmBackend:
-    """What tells a backend of AMD GPUs from the other.
+    """The differences between the backends of AMD GPUs.
 
     Attributes:
-        name: What ``-b`` takes.
+        name: Name for ``-b``.
         summary: One line for ``proton plugins``.
         native: Its class of the compiled module.
         library: The profiler's library that it needs.
@@ -33,11 +33,11 @@ class RocmBackend:
     library: RocmLibrary
 
     def obstacle(self) -> str | None:
-        """Return why it cannot run here and what to do about it; None: nothing is known."""
+        """Return why it cannot run here and what to do, or None."""
         return find_obstacle(self.library, self.native)
 
     def declare(self) -> Backend:
-        """Return the backend as plugins offer it."""
+        """Return the backend for the hook."""
         return Backend(
             name=self.name,
             summary=self.summary,

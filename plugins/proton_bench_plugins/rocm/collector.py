@@ -1,4 +1,4 @@
-"""The collectors of AMD GPUs: the native ones, with libraries that Python's rules find."""
+"""The collectors of AMD GPUs: the native ones, with libraries found in Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Native = type[_native.RocprofilerCollector] | type[_native.RoctracerCollector]
 
 
 class RocmCollector:
-    """Records what AMD GPUs run, from ``start`` on.
+    """Records the work of AMD GPUs from ``start`` on.
 
     Args:
         native: Class of the compiled module.
@@ -43,17 +43,17 @@ class RocmCollector:
         self._process_id = 0
 
     def start(self) -> None:
-        """Begin to collect; rocprofiler-sdk wants to be started before anything starts HIP."""
+        """Begin to collect; rocprofiler-sdk must start before HIP."""
         self._native.start()
         self._process_id = os.getpid()
         started_in_this_process()
 
     def flush(self) -> None:
-        """Wait for all work that was launched, and have it recorded."""
+        """Wait for all launched work, and record it."""
         self._native.flush()
 
     def stop(self) -> None:
-        """Flush, and leave aside what the library tells from here on."""
+        """Flush, and ignore later records of the library."""
         if os.getpid() == self._process_id:
             self._native.stop()
 

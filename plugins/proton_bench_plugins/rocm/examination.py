@@ -1,4 +1,4 @@
-"""What ``proton doctor`` tells of a backend of AMD GPUs: its library, HIP, and a trial.
+"""The section of ``proton doctor`` on a backend of AMD GPUs: its library, HIP, and a test.
 
 Both are opened in a child process that ends, never in this one.
 """
@@ -27,12 +27,12 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 def examine(
     backend: str, library: RocmLibrary, obstacle: str | None, *, run: Run | None = None
 ) -> list[Finding]:
-    """Return where the libraries are, and whether the backend starts.
+    """Return the locations of the libraries, and whether the backend starts.
 
     Args:
         backend: Its name.
         library: The profiler's library that it needs.
-        obstacle: Why it need not be tried, or None.
+        obstacle: Why the test is unnecessary, or None.
         run: Runs a command; ``subprocess`` by default.
     """
     try:
@@ -76,7 +76,7 @@ def _judge(backend: str, name: str, result: Mapping[str, Any]) -> Finding:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The child must be nothing but itself: no session of ours, no child of a recorded program.
+    # The child must not be recorded: no session, not a child of a recorded program.
     environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
     try:
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""Where ROCm's libraries may be: what the user names, what the process has, what packages bring."""
+"""Candidates for ROCm's libraries: named by the user, loaded in the process, or in packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["HIP", "HSA", "ROCPROFILER", "ROCTRACER", "ROCTX", "Candidate", "Rocm
 # (file or bare name, why it is on the list, only if the process has loaded it already)
 Candidate = tuple[str, str, bool]
 
-# Wheels of torch bring their own ROCm; those of TheRock are of ROCm alone.
+# Wheels of torch bring their own ROCm; those of TheRock have only ROCm.
 _PACKAGE_FOLDERS = (
     ("torch", "lib"),
     ("_rocm_sdk_core", "lib"),
@@ -33,14 +33,14 @@ class RocmLibrary:
 
     Attributes:
         names: Its file names, the newest first.
-        variables: Variables that name it or its folder, in the order of asking.
+        variables: Variables that name it or its folder, in order.
     """
 
     names: tuple[str, ...]
     variables: tuple[str, ...]
 
     def find_candidates(self, environ: Mapping[str, str] | None = None) -> list[Candidate]:
-        """Return the candidates in the order of trying; one that the user names is the only one.
+        """Return the candidates in order; one that the user names is the only one.
 
         Args:
             environ: Environment to read; None is this process's.
@@ -57,7 +57,7 @@ class RocmLibrary:
         return [*loaded, *self._in_packages(), *self._in_roots(environ), *system]
 
     def find_file(self, environ: Mapping[str, str] | None = None) -> str | None:
-        """Return the first candidate that is a file, None where only a search of the system may do.
+        """Return the first candidate that is a file, None if only the system's search is left.
 
         Args:
             environ: Environment to read; None is this process's.
@@ -69,9 +69,9 @@ class RocmLibrary:
         return next((path for path in paths if os.path.sep in path), None)
 
     def _named_file(self, variable: str, value: str) -> str:
-        # os.path answers where Path raises: names too long, no such user, no permission.
+        # os.path returns False where Path raises: names too long, no such user, no permission.
         if os.path.sep not in value and not os.path.exists(value):
-            return value  # a bare name, which is what upstream's variables hold
+            return value  # a bare name, as in upstream's variables
         path = Path(os.path.expanduser(value)).absolute()
         found = self._library_in(path) if os.path.isdir(path) else str(path)
         if found is None:

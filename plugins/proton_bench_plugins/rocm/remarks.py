@@ -1,4 +1,4 @@
-"""What a session of a backend of AMD GPUs says at its end: why kernels are missing."""
+"""Remarks at the end of a session on AMD GPUs: why kernels are missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None
 
     Args:
         counts: The session's counts.
-        facts: What the collector says of itself.
+        facts: Facts of the collector.
     """
     if counts["records"] > 0 or counts["cleared"] > 0:
         return None

@@ -1,6 +1,6 @@
-"""Starts a backend of AMD GPUs once: a program of its own, for ``proton doctor``.
+"""A program for ``proton doctor`` that starts a backend of AMD GPUs once.
 
-ROCm's libraries are started in it and in no other process.
+ROCm's libraries are started only in its process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the user may set of the backends of AMD GPUs."""
+"""Settings of the backends of AMD GPUs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Settings:
     """How to collect.
 
     Attributes:
-        buffer_bytes: Size of the buffer of records.
+        buffer_bytes: Size of the record buffer.
         flush_period_ms: Records are read at least this often; 0 leaves it to the library.
-        copies: Also record copies and sets of memory.
+        copies: Also record memory copies and memsets.
         ranges: ROCTX ranges of the target are scopes.
     """
 

@@ -1,7 +1,7 @@
-"""The ``rocprofiler`` backend: kernels of AMD GPUs, also in HIP graphs, and copies if asked for.
+"""The ``rocprofiler`` backend: kernels of AMD GPUs, also in HIP graphs, and copies on request.
 
 ``-b rocprofiler [-m copies=on:buffer_bytes=N:flush_period_ms=N]``, through rocprofiler-sdk. It is
-the default where an AMD GPU is visible and ROCm has that library. See docs/reference/amd.md.
+the default if an AMD GPU is visible and ROCm has that library. See docs/reference/amd.md.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def proton_backends() -> Sequence[Backend]:
 
 @hookimpl
 def proton_default_backend() -> str | None:
-    """Answer "rocprofiler" where an AMD GPU is visible and rocprofiler-sdk is installed."""
+    """Return "rocprofiler" if an AMD GPU is visible and rocprofiler-sdk is installed."""
     return "rocprofiler" if _ROCPROFILER.obstacle() is None else None

@@ -1,8 +1,7 @@
 """The ``roctracer`` backend: as ``rocprofiler``, for ROCm without rocprofiler-sdk.
 
 ``-b roctracer [-m copies=on:buffer_bytes=N:flush_period_ms=N]``. AMD has deprecated roctracer. It
-is the default where an AMD GPU is visible and ``rocprofiler`` cannot run.
-See docs/reference/amd.md.
+is the default if an AMD GPU is visible and ``rocprofiler`` cannot run. See docs/reference/amd.md.
 """
 
 from __future__ import annotations
@@ -32,5 +31,5 @@ def proton_backends() -> Sequence[Backend]:
 
 @hookimpl
 def proton_default_backend() -> str | None:
-    """Answer "roctracer" where an AMD GPU is visible, asked after ``rocprofiler``."""
+    """Return "roctracer" if an AMD GPU is visible, after ``rocprofiler``."""
     return "roctracer" if _ROCTRACER.obstacle() is None else None

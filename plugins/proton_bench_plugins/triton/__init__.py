@@ -1,4 +1,4 @@
-"""Triton's kernels: the launch hook ``triton``, autotuner trials, and which code a kernel is."""
+"""Triton's kernels: the launch hook ``triton``, autotuner trials, and codes of kernels."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def proton_session_started(session: SessionFacts) -> None:
 
 @hookimpl
 def proton_session_finished(session: SessionFacts, paths: Sequence[Path]) -> None:
-    """Leave Triton alone after the last session."""
+    """Detach from Triton after the last session."""
     del paths
     _observer.end(session.id)

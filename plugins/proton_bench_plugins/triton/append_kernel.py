@@ -1,4 +1,4 @@
-"""The kernel with which a graph leaves values in host memory."""
+"""The kernel with which a graph writes values to host memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def append_values(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - arguments 
 ):
     """Append ``size`` values to a ring; see native/src/correlation/device_values.h for its words.
 
-    One program. A ring without room is left as it is, but for the count.
+    It has one program. A full ring is not changed, except for the count.
     """
     count = tl.load(words)
     taken = tl.load(words + 1, volatile=True)  # the host writes it at any time

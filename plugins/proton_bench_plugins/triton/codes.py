@@ -1,4 +1,4 @@
-"""Tells the native side which compiled code, in which configuration, a function on a device is."""
+"""Registers the compiled code and configuration of functions on a device with the native side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOADED_KINDS = {
     "triton.compiler.compiler": "_init_handles",
     "torch._inductor.runtime.static_triton_launcher": "load_kernel",
 }
-# What is written of a configuration besides its own values, and what goes without saying.
+# Further facts of a configuration to write, and their defaults.
 _COMPILE_OPTIONS = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
 _HASH_DIGITS = 16  # of 64 bits
 
@@ -25,10 +25,10 @@ _known: dict[int, tuple[str, object]] = {}
 
 
 def note(kernel: Any, config: object = None) -> None:
-    """Note a compiled kernel; does nothing while it is not loaded, nor for one that is known.
+    """Note a compiled kernel, if it is loaded and not known yet.
 
     Args:
-        kernel: ``CompiledKernel``, or Inductor's form of one; None is none.
+        kernel: ``CompiledKernel``, or Inductor's form of one, or None.
         config: The configuration that an autotuner chose for it, if any.
     """
     function = getattr(kernel, "function", None)
@@ -48,14 +48,14 @@ def note_function(function: int, code: str, config: str = "") -> None:
     Args:
         function: Address of the loaded function.
         code: Triton's hash of the compiled kernel, hexadecimal digits.
-        config: What an autotuner chose for it.
+        config: Choice of an autotuner for it.
     """
     if code:
         _native.set_kernel_hash(function, _first_64_bits(code), config)
 
 
 def note_loaded() -> None:
-    """Note every kernel that was loaded before anybody listened."""
+    """Note every kernel that was loaded before the observer was attached."""
     kinds = set(_loaded_kinds())
     if not kinds:
         return

@@ -1,4 +1,4 @@
-"""Metrics that are tensors while a CUDA graph is captured: each launch leaves its values."""
+"""Tensor metrics during CUDA graph capture: each launch writes their values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from proton_bench.recording.context.metric import own_operators
 __all__ = ["append", "metadata_of", "prepare"]
 
 _METADATA_STATE = "__proton_launch_metadata"
-_KERNEL_NAME = "<metric>"  # as upstream shows the kernels that do this
+_KERNEL_NAME = "<metric>"  # upstream's name for these kernels
 
 
 class _Words:
-    """A ring, as Triton takes a tensor."""
+    """A ring in the form of a tensor for Triton."""
 
     def __init__(self, address: int, dtype: Any) -> None:
         self._address, self.dtype = address, dtype
@@ -28,7 +28,7 @@ class _Words:
 
 
 class _Place(threading.local):
-    state = _METADATA_STATE  # of the thread's next kernel that leaves values
+    state = _METADATA_STATE  # of the thread's next kernel that writes values
 
 
 _place = _Place()
@@ -36,7 +36,7 @@ _place = _Place()
 
 @contextmanager
 def metadata_of(kernel: str) -> Iterator[None]:
-    """Have what the calling thread appends stand below the metadata of this kernel's launch."""
+    """Put kernels of the calling thread below the metadata of this kernel's launch."""
     _place.state = f"{_METADATA_STATE}:{kernel}"
     try:
         yield
@@ -45,12 +45,12 @@ def metadata_of(kernel: str) -> Iterator[None]:
 
 
 def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _native.DeviceValues:
-    """Capture a kernel that leaves the tensor's values for the host at each launch of the graph.
+    """Capture a kernel that writes the tensor's values for the host at each launch of the graph.
 
     Args:
         name: Of the metric, for messages.
         tensor: On the device whose current stream captures; one element or one dimension.
-        kind: What the metric is; None: as the tensor is.
+        kind: Type of the metric; None means the tensor's.
 
     Raises:
         MetricError: The tensor cannot be read so, or there is no memory for its values.
@@ -89,7 +89,7 @@ def append(name: str, tensor: Any, kind: type[int] | type[float] | None) -> _nat
 
 
 def prepare() -> None:
-    """Compile the kernel for scalars on the current device, where there is a driver for one."""
+    """Compile the kernel for scalars on the current device, if there is a driver."""
     import torch
 
     if not torch.cuda.is_available() or _native.is_capturing():

@@ -1,4 +1,4 @@
-"""Metrics that are tensors on a device: copied in stream order, read once they came."""
+"""Tensor metrics on a device: copied in stream order, read once they arrived."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from proton_bench.recording.context.metric import ROOFLINE_TYPES, normalize_metr
 
 __all__ = ["LateValues", "is_late"]
 
-# An event is recorded after so many copies of a stream: it says that all of them are done.
+# An event is recorded after this many copies of a stream; it marks all of them as done.
 _BATCH = 256
-# With more batches than these under way the oldest is waited for, so that memory stays bounded.
+# With more pending batches the oldest is awaited, so that memory stays bounded.
 _MOST_BATCHES = 64
 
 # The stream that copies, the name of the metric, and the tensor in host memory it comes to.
@@ -34,10 +34,10 @@ class _Deferred:
 
 
 class LateValues:
-    """Values on their way from a device to the profile. May be used from any thread.
+    """Pending values of a device. May be used from any thread.
 
     Args:
-        report: Told of a kernel whose value cannot be used, and why.
+        report: Called with a kernel whose value cannot be used, and why.
     """
 
     def __init__(self, report: Callable[[str, BaseException | str], None]) -> None:
@@ -68,7 +68,7 @@ class LateValues:
         return copies
 
     def expect(self, kernel: str, copies: list[_Copy]) -> None:
-        """Keep the place of copied values: the frame that is open on this thread."""
+        """Keep the frame of copied values: the one open on this thread."""
         for stream in dict.fromkeys(stream for stream, _, _ in copies):
             place = _native.defer_metrics()
             if place == 0:
@@ -84,11 +84,11 @@ class LateValues:
                 self.collect(waiting=False)
 
     def collect(self, *, waiting: bool) -> None:
-        """Add the values that have come.
+        """Add the values that have arrived.
 
         Args:
-            waiting: Wait for all that were copied so far. Those of a stream that is captured now
-                come later: an event would become part of the graph.
+            waiting: Wait for all copied values. Those of a stream under capture come later, because
+                an event would become part of the graph.
         """
         with self._lock, own_operators():
             if waiting:
@@ -107,7 +107,7 @@ class LateValues:
             self._add(each)
 
     def clear(self) -> None:
-        """Forget all values: nobody listens any more."""
+        """Drop all values."""
         with self._lock:
             self._open.clear()
             self._batches.clear()
@@ -130,7 +130,7 @@ class LateValues:
 
 
 def _converted(name: str, tensor: Any) -> Any:
-    """For upstream's trees: in the type that they keep, by a kernel that they show."""
+    """For upstream's trees: convert to their type, by a kernel that they show."""
     if not flags.upstream_shape:
         return tensor
     import torch
@@ -147,5 +147,5 @@ def _is_captured(stream: Any) -> bool:
 
 
 def is_late(value: object) -> bool:
-    """Tell whether a value is a tensor whose memory is on a GPU."""
+    """Return whether a value is a tensor on a GPU."""
     return bool(getattr(value, "is_cuda", False))

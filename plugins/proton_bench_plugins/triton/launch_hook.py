@@ -1,4 +1,4 @@
-"""Reads launch metadata of Triton kernels and files it on the kernel's node."""
+"""Reads launch metadata of Triton kernels and adds it to the kernel's node."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["LaunchHook"]
 class LaunchHook(_native.launch_hook, Hook):
     """Names each launch and adds the numbers of its ``launch_metadata`` as metrics.
 
-    There is one instance per process. What ``launch_metadata`` launches itself stands below
-    ``__proton_launch_metadata`` > kernel. A ``launch_metadata`` that raises is reported once per
-    kernel on stderr, and the launch goes on without it. Tensors on a device are copied to the host
-    in the order of their stream; nothing waits for them until the session is flushed.
+    There is one instance per process. Launches of ``launch_metadata`` itself are below
+    ``__proton_launch_metadata`` > kernel. If ``launch_metadata`` raises, stderr has one message per
+    kernel, and the launch continues without it. Tensors on a device are copied to the host in the
+    order of their stream; nothing waits for them until the session is flushed.
 
     ``enter`` and ``exit`` are native; the methods here are called for what is rare.
     """
 
     priority = 100
-    # Numbers that upstream's reports derive something from; others of the metadata are added too.
+    # Numbers that upstream's reports use; other metadata is added too.
     flops_width = (8, 16, 32, 64)
     metrics = (*(f"flops{width}" for width in flops_width), "bytes", "flops")
     _instance: LaunchHook | None = None
@@ -65,37 +65,37 @@ class LaunchHook(_native.launch_hook, Hook):
     def init_handle(  # noqa: PLR0917 - Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
-        """Do nothing: a launch brings all that is needed."""
+        """Do nothing: a launch has everything needed."""
 
     def activate(self) -> None:
         """Do nothing: the hook manager connects and disconnects the hook."""
 
     def deactivate(self) -> None:
-        """Do nothing: a launch that is under way still gets its exit."""
+        """Do nothing: a running launch still gets its exit."""
 
     def flush(self) -> None:
-        """Wait for metrics that are on their way from a device."""
+        """Wait for pending metrics of a device."""
         self._late.collect(waiting=True)
 
     def release(self) -> None:
-        """Forget the filters, which kernels were reported and values that are still under way."""
+        """Reset the filters, the reported kernels and pending values."""
         self._reported.clear()
         self._late.clear()
         self.configure()
 
     def wants(self, name: str) -> bool:
-        """Tell whether the filters let a kernel through."""
+        """Return whether the filters match a kernel."""
         if self._include is not None and self._include.match(name) is None:
             return False
         return self._exclude is None or self._exclude.match(name) is None
 
     def stage(self, kernel: str, values: Mapping[Any, Any]) -> tuple[Any, Any] | None:
-        """Read what is no plain number, still in the state of the launch metadata.
+        """Read values that are not plain numbers, still in the state of the launch metadata.
 
         Returns:
-            What `add_staged` gets when the kernel's frame is open; None where there is nothing.
+            The argument of `add_staged` when the kernel's frame is open, or None.
         """
-        # Under capture nothing is copied now: each launch of the graph leaves its values.
+        # Under capture nothing is copied now: each launch of the graph writes its values.
         is_captured = _native.is_capturing()
         late = {key: value for key, value in values.items() if is_late(value) and not is_captured}
         with metadata_of(kernel):
@@ -114,7 +114,7 @@ class LaunchHook(_native.launch_hook, Hook):
         return ready
 
     def add_staged(self, kernel: str, staged: tuple[Any, Any]) -> None:
-        """Add what `stage` made to the kernel whose frame is open."""
+        """Add the result of `stage` to the kernel whose frame is open."""
         ready, copies = staged
         if ready:
             try:
@@ -125,7 +125,7 @@ class LaunchHook(_native.launch_hook, Hook):
             self._late.expect(kernel, copies)
 
     def report(self, kernel: str, error: BaseException | str) -> None:
-        """Count metadata that is lost, and say so at the first time for a kernel."""
+        """Count lost metadata, and report it once per kernel."""
         _native.add_dropped("launch metadata", 1)
         if kernel in self._reported:
             return

@@ -1,7 +1,7 @@
-"""What is attached to Triton and Inductor while any session lives, whatever its backend.
+"""Hooks in Triton and Inductor while any session lives, for every backend.
 
-None of it stands in the way of a launch: the chain of loaded kernels is not the one that makes
-Inductor give up its static launcher.
+They do not affect launches: the chain of loaded kernels does not disable Inductor's static
+launcher.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps launches that try a configuration apart from those that the program asked for."""
+"""Separates launches that try a configuration from the program's own."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _trial = threading.local()
 
 
 def config_of_trial() -> str:
-    """Return the configuration that this thread tries at the moment, or an empty text."""
+    """Return the configuration that this thread is trying, or ""."""
     return getattr(_trial, "config", "")
 
 
 def watch_triton(module: ModuleType) -> list[Patch]:
-    """Put trials of ``@triton.autotune`` under the state, and note what it chose.
+    """Put trials of ``@triton.autotune`` under the state, and note its choice.
 
     Args:
         module: ``triton.runtime.autotuner``.
@@ -36,7 +36,7 @@ def watch_triton(module: ModuleType) -> list[Patch]:
 
 
 def watch_inductor(module: ModuleType) -> list[Patch]:
-    """Do the same for Inductor, which tries and chooses with code of its own.
+    """Do the same for Inductor, which has its own code for this.
 
     Args:
         module: ``torch._inductor.runtime.triton_heuristics``.

@@ -1,4 +1,4 @@
-"""How many kernels were launched: the counts of kernels, without those of operators and copies."""
+"""Counts launched kernels, without operators and copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a run the rows of its profile cover."""
+"""The part of a run that the rows of its profile cover."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _LARGEST = 2.0**60
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What to compare.
+    """Options of a comparison.
 
     Attributes:
         metric: A recorded or derived metric; None means a time or the metric closest to it.
@@ -108,8 +108,8 @@ class Comparison:
         base_runs: Inclusive values, one line per base run.
         new_runs: The same of the new runs.
         interval: Bounds of the inclusive change; None with one run on each side.
-        scaled: Benchmarks that runs called differently often; their values are scaled to the calls
-            given there.
+        scaled: Benchmarks that runs called a different number of times; their values are scaled to
+            the calls given there.
     """
 
     measure: Measure

@@ -1,4 +1,4 @@
-"""Which rows of a comparison are shown, and in which order."""
+"""Selects and orders the shown rows of a comparison."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _HOST = "CPU"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What makes two rows below one parent the same row.
+    """Key by which two rows below one parent are the same row.
 
     Attributes:
         raw_names: Names have to match exactly; else running numbers of Inductor's kernels and line

@@ -42,7 +42,7 @@ class Columns:
         times: Begin and end, or None.
         counters: Columns of counters, empty in files of one row per counter.
         long: Names of the columns of a counter's name, value and unit in files of one row per
-            counter, else None; the unit's is "" where there is none.
+            counter, else None; the unit's is "" if unknown.
     """
 
     kernel: int

@@ -37,7 +37,7 @@ class Doubt:
 
     @property
     def counts_differ(self) -> bool:
-        """Whether the two runs launched it differently often, so the assignment is wrong."""
+        """Whether the two runs launched it a different number of times, so rows do not match."""
         return self.measured != self.launched
 
 

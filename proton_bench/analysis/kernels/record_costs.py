@@ -21,8 +21,8 @@ class RecordCost:
     Attributes:
         kernel: Name of the kernel.
         registers: Registers of a thread, with and without; None if unknown.
-        shared_bytes: Bytes of shared memory of a block, with and without; None likewise.
-        blocks: Blocks that a multiprocessor holds, with and without; None likewise.
+        shared_bytes: Bytes of shared memory of a block, with and without; None if unknown.
+        blocks: Blocks that a multiprocessor holds, with and without; None if unknown.
         dropped_maxnreg: Limit of registers that Triton dropped because of records; 0 for none.
     """
 

@@ -141,7 +141,7 @@ def stall_values(profile: Profile, name: str) -> MetricValues:
     known = stall_names(profile)
     if shown not in known:
         have = f"known are {', '.join(known)}" if known else "this file has no PC samples"
-        raise MetricError(f"metric {name!r} is no ratio of samples: {have}")
+        raise MetricError(f"metric {name!r} is not a ratio of samples: {have}")
     part = shown.removesuffix(_SUFFIX)
     form = sample_form(profile)
     total = find_metric(form.total, profile.columns) or form.total

@@ -155,7 +155,7 @@ def _recorded(
     for run in runs:
         if not _is_number(run, full):
             raise MetricError(
-                f"metric {full!r} is no number in {run.source!a}, so it has no difference"
+                f"metric {full!r} is not a number in {run.source!a}, so it has no difference"
             )
     return Measure(name, _additive_source(runs, offers, full), 1.0, MetricSpec(full).unit)
 
@@ -185,7 +185,7 @@ def _derived(runs: Sequence[Run], name: str) -> Measure:
         except MetricError as error:
             raise MetricError(f"{run.source!a}: {error}") from error
         if not found.is_number:
-            raise MetricError(f"metric {name!r} is no number in {run.source!a}")
+            raise MetricError(f"metric {name!r} is not a number in {run.source!a}")
     return Measure(name.strip())
 
 

@@ -109,7 +109,7 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
     """
     match = _NAME.fullmatch(name.strip().lower())
     if match is None:
-        raise MetricError(f"metric {name!r} is no statistic of samples")
+        raise MetricError(f"metric {name!r} is not a statistic of samples")
     source = _source(profile, name, match["source"])
     scale = _scale(name, MetricSpec(source).unit, what=match["what"], unit=match["unit"])
     statistic = STATISTICS[match["what"]]

@@ -85,10 +85,9 @@ def _check_properties(text: str, known: Sequence[str]) -> None:
 
 
 def _with_answers(text: str, frames: Sequence[Any]) -> str:
-    """Return the query with a column for each expression, because hatchet's searches are not
-    bounded.
+    """Return the query with a column for each expression, and add the columns to the frames.
 
-    The columns are added to the frames: 1 where the property matches.
+    A column holds 1 where the property matches. hatchet's own searches are not bounded.
     """
 
     def answered(match: re.Match[str]) -> str:

@@ -84,7 +84,7 @@ def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: boo
     try:
         pattern = regex.compile(expression)
     except (regex.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"{what} {expression!r} is no regular expression: {error}") from error
+        raise UsageError(f"{what} {expression!r} is not a regular expression: {error}") from error
     # Expressions backtrack, and hostile names may exploit that.
     ends = time.monotonic() + _SECONDS + _SECONDS_OF_NAME * len(strings)
     match = pattern.fullmatch if is_whole else pattern.match

@@ -1,4 +1,4 @@
-"""What `proton gate`, `ab` and `noise` share: options, sides, outputs.
+"""Options, sides and outputs that `proton gate`, `ab` and `noise` share.
 
 In: options.
 Out: policies, sides of runs, files.

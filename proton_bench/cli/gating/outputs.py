@@ -1,4 +1,4 @@
-"""Where the outcome of a gate goes: the terminal, files, and what GitHub Actions reads."""
+"""Writes the outcome of a gate to the terminal, files and GitHub Actions."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Fresh:
             folder: The project's ``.proton``, where the runs are kept.
 
         Raises:
-            UsageError: A run of the base is empty, or the words are no command.
+            UsageError: A run of the base is empty, or the words are not a command.
             ProfileFormatError: A file of the base is corrupt.
             TargetFailedError: A process failed; the message has the end of its output.
             InterruptedExperimentError: A signal arrived; finished runs are kept.

@@ -31,7 +31,7 @@ def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) 
 
     Args:
         files: Timelines, or profiles beside which their timelines lie.
-        output: Folder for the files, or the file where there is one rank. None: beside the first.
+        output: Folder for the files, or the file if there is one rank. None: beside the first.
         rank: The only rank to write; None writes all.
 
     Raises:
@@ -91,7 +91,7 @@ class _Export:
         if not self._files:
             there = ", ".join(map(str, sorted(self._ranks)))
             what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
-            has = f"; it has ranks {there}" if there else ""
+            has = f"; ranks in it: {there}" if there else ""
             raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
         for file in self._files.values():
             file.close()

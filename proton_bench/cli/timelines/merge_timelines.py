@@ -81,6 +81,6 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
         return
     wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
     raise UsageError(
-        f"{visible(file)} is not a timeline in the format {wanted} of {visible(output)}: name "
-        "timelines of that format, or write a profile, which can merge all formats"
+        f"{visible(file)} is not a timeline in {wanted}, as {visible(output)} needs: name "
+        "timelines in that format, or write a profile, which can merge all formats"
     )

@@ -1,4 +1,4 @@
-"""What the commands of ``proton baseline`` do once their options are read."""
+"""Carries out the commands of ``proton baseline``, with their options parsed."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
-    """What to compare and to show.
+    """Options of a comparison.
 
     Attributes:
         base: Runs to compare with.

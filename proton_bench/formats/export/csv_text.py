@@ -1,4 +1,4 @@
-"""Lines of CSV that every reader takes apart again, and that do nothing to who prints them."""
+"""Lines of CSV that every reader can parse and that are safe to print."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from proton_bench.support.text import visible
 
 __all__ = ["csv_cell", "csv_line"]
 
-# The last is a command of GitHub's log at a line's start; quotation marks change nothing else.
+# The last is a command of GitHub's log at the start of a line.
 _SPECIAL = re.compile(r'[",]|^\s*::')
-# What spreadsheets compute, wide forms too, and what they should: numbers.
+# Text that spreadsheets evaluate, also in wide forms, and numbers, which they should.
 _FORMULA = re.compile("[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
 
@@ -19,14 +19,14 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?(e[+-]?\d+)?|inf|nan)", re.IGNORECASE)
 def csv_line(cells: Iterable[str]) -> str:
     """Return one line with its end.
 
-    Control characters are escaped, and ``'`` stands before what a spreadsheet would compute; an
-    only cell that is empty is quoted, else it were no line.
+    Control characters are escaped, and ``'`` is put before a text that a spreadsheet would
+    evaluate; a single empty cell is quoted, else the line would be empty.
     """
     return (",".join(map(csv_cell, cells)) or '""') + "\n"
 
 
 def csv_cell(cell: str) -> str:
-    """Return one cell of such a line; a number is one as it is."""
+    """Return one cell of such a line; numbers are unchanged."""
     shown = _inert(visible(cell, len(cell)))
     return _quoted(shown) if _SPECIAL.search(shown) else shown
 

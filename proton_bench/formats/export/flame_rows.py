@@ -1,4 +1,4 @@
-"""What formats of flame graphs have in common: frames, and metrics to weigh stacks by."""
+"""Shared by flame graph formats: frames, and metrics that weigh stacks."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PYTHON = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOT
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """How a row is called.
+    """The frame of a row.
 
     Attributes:
-        name: Function, kernel or scope; the device behind it where there are several.
+        name: Function, kernel or scope, with the device if there are several.
         file: File of a Python frame or of a line of a kernel, "" for others.
         line: Its line, 0 for others.
     """
@@ -50,7 +50,7 @@ def flame_rows(profile: Profile) -> Profile:
 
 
 def flame_frame(profile: Profile, row: int) -> FlameFrame:
-    """Return what to call a row."""
+    """Return the frame of a row."""
     name = profile.name(row)
     match = _PYTHON.fullmatch(name)
     if match is not None:
@@ -65,9 +65,9 @@ def flame_frame(profile: Profile, row: int) -> FlameFrame:
 
 
 def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
-    """Return the metrics that add up over the tree, with what each row has of its own.
+    """Return the metrics that add up over the tree, with each row's own values.
 
-    Values that are no numbers, or negative, have no width: they are 0 here.
+    NaN and negative values have no width: they are 0 here.
 
     Raises:
         MetricError: There is none.
@@ -87,10 +87,10 @@ def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]
 
 
 def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
-    """Say what a flame graph of this profile does not hold.
+    """Return messages about parts of this profile that a flame graph lacks.
 
     Args:
-        profile: What is written.
+        profile: The profile.
         kept: Names of the metrics that are written.
     """
     notes = []
@@ -116,7 +116,7 @@ def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
 
 
 def rounded_note(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
-    """Say which of the metrics that are written as whole numbers are none."""
+    """Return a message about metrics that are rounded to whole numbers."""
     rounded = [
         column.spec.name
         for column, own in flame_metrics(profile)

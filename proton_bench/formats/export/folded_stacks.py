@@ -1,4 +1,4 @@
-"""`.folded`: a line per call path with its weight, for flamegraph.pl and its kin; only written."""
+"""`.folded`: a line per call path with its weight, for flamegraph.pl and others; only written."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from proton_bench.support.text import visible_lines
 
 __all__ = ["FoldedStacks"]
 
-# What a flame graph is most often wanted of; else the first metric there is. Lines of kernels have
-# samples alone.
+# Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
 _FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
 # Each line has the whole path, so a file is as large as the rows times their depth.
 _MAX_DEPTH = 1000
@@ -37,7 +36,7 @@ class FoldedStacks(WriteOnly):
     suffixes = (".folded",)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what the file does not hold."""
+        """Return messages about missing parts."""
         metric = _metric(profile)
         notes = [*flame_losses(profile, [metric]), *rounded_note(profile, [metric])]
         deepest, most = int(profile.depths().max()), _most_depth(flame_rows(profile))
@@ -48,7 +47,7 @@ class FoldedStacks(WriteOnly):
         return tuple(notes)
 
     def encode(self, profile: Profile) -> bytes:
-        """Return a line for each row that has a value of its own."""
+        """Return a line for each row with its own value."""
         rows = flame_rows(profile)
         rows = shallow(rows, _most_depth(rows))
         metric = _metric(rows)
@@ -70,7 +69,7 @@ class FoldedStacks(WriteOnly):
 
 
 def _most_depth(profile: Profile) -> int:
-    """Return how deep a tree is written: less where long names would make the file too large."""
+    """Return the depth of the written tree: less if long names would make the file too large."""
     sizes = np.array([len(text) for text in profile.strings], dtype=np.int64)[profile.frames]
     depths, parents = profile.depths(), profile.parents
     found = _MAX_DEPTH
@@ -87,7 +86,7 @@ def _most_depth(profile: Profile) -> int:
 
 def _metric(profile: Profile) -> str:
     specs = [column.spec for column, _ in flame_metrics(profile)]
-    # The unit does not matter: time in us is wanted more than a count.
+    # The unit does not matter: time in us is preferred to a count.
     bases = [spec.base.lower() for spec in specs]
     found = next((name for name in _FAVOURITES if name in bases), bases[0])
     return specs[bases.index(found)].name

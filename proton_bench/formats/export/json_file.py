@@ -55,7 +55,7 @@ _FIELDS = tuple(each.name for each in fields(Distribution))
 
 
 class _Distribution(msgspec.Struct, kw_only=True, rename=_RENAMED):
-    """The fields of `Distribution`, and where it belongs."""
+    """The fields of `Distribution`, with its row and metric."""
 
     metric: str
     row: int
@@ -110,7 +110,7 @@ class JsonFile:
     suffixes = (".json",)
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether this is a JSON object that names the schema."""
+        """Return whether this is a JSON object that names the schema."""
         return content[:64].lstrip()[:1] == b"{" and SCHEMA.encode() in content[:256]
 
     def decode(self, content: bytes, source: str) -> Profile:
@@ -198,7 +198,7 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
     frames = np.array(layout.frames, dtype="<i4")
     if rows and not (frames.min() >= 0 and frames.max() < len(layout.strings)):
         raise ProfileFormatError("a row has a name that does not exist")
-    # JSON has integers of any size, MessagePack has not.
+    # JSON has integers of any size, MessagePack does not.
     counted = {"devices": layout.devices, "variants": layout.variants, "dropped": layout.dropped}
     counted["device_use"] = layout.device_use
     plain_map(msgspec.to_builtins(counted), source)
@@ -233,7 +233,7 @@ def _column(metric: _Metric, table: StringTable, rows: int) -> MetricColumn:
 
 
 def _of_kind(column: MetricColumn, kind: ValueKind, rows: int) -> MetricColumn:
-    """Give columns without values, and floats that look like ints, their declared type."""
+    """Convert columns without values, and floats that look like ints, to their declared type."""
     if column.kind is kind:
         return column
     spec = column.spec

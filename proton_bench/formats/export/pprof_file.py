@@ -1,4 +1,4 @@
-"""`.pb.gz`: a profile for ``go tool pprof`` and what reads its format; only written.
+"""`.pb.gz`: a profile for ``go tool pprof`` and compatible tools; only written.
 
 The fields are those of google/pprof's ``proto/profile.proto``.
 """
@@ -41,7 +41,7 @@ class PprofFile(WriteOnly):
     suffixes = (".pb.gz",)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what the file does not hold."""
+        """Return messages about missing parts."""
         metrics = flame_metrics(profile)
         kept = [column.spec.name for column, _ in metrics]
         notes = [*flame_losses(profile, kept), *rounded_note(profile, kept)]
@@ -97,8 +97,7 @@ class _Writer:
     def _add_samples(self, found: Message) -> None:
         rows = self._rows
         values = [whole_numbers(column, own).tolist() for column, own in self._metrics]
-        # Packed ids of paths, the innermost first: those of a row are its own in front of those of
-        # its parent.
+        # Packed ids of paths, the innermost first: a row's own id, then those of its parent.
         paths: list[bytes] = []
         for row, depth in enumerate(rows.depths().tolist()):
             number = self._frames.setdefault(flame_frame(rows, row), len(self._frames) + 1)

@@ -42,7 +42,7 @@ class SpeedscopeFile(WriteOnly):
     suffixes = (".speedscope.json",)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what the file does not hold."""
+        """Return messages about missing parts."""
         kept = [column.spec.name for column, _ in flame_metrics(profile)]
         return flame_losses(profile, kept)
 
@@ -78,7 +78,7 @@ def _plain(frame: FlameFrame) -> dict[str, Any]:
 
 
 def _events(rows: Profile, frames: list[int], own: Any, *, spec: MetricSpec) -> dict[str, Any]:
-    """Return one metric as a timeline: rows open and close, each as wide as all below it."""
+    """Return one metric as a timeline: rows open and close, each as wide as its subtree."""
     if own.dtype.kind == "i" and float(own.sum(dtype=np.float64)) >= _MOST:
         own = own.astype(np.float64)
     places = np.concatenate([np.zeros(1, dtype=own.dtype), np.cumsum(own)]).tolist()

@@ -1,6 +1,6 @@
 """`.csv` and `.parquet`: a line for each row of the tree, for spreadsheets and databases.
 
-Both are only written: a table of rows holds neither distributions nor what is known of the run.
+Both are only written: a table of rows has neither distributions nor facts of the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CsvTable(WriteOnly):
     suffixes = (".csv",)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what the file does not hold."""
+        """Return messages about missing parts."""
         del profile
         return (_LOST,)
 
@@ -51,7 +51,7 @@ class ParquetTable(WriteOnly):
     suffixes = (".parquet",)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what the file does not hold."""
+        """Return messages about missing parts."""
         del profile
         return (_LOST,)
 
@@ -78,7 +78,7 @@ class ParquetTable(WriteOnly):
 
 
 def _opened(duckdb: Any) -> Any:
-    """Return a database that fetches nothing."""
+    """Return a database without network access."""
     config = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -99,9 +99,9 @@ def _import_duckdb() -> Any:
 
 # -- columns -------------------------------------------------------------------------------------
 def _columns(profile: Profile) -> dict[str, Array]:
-    """Return facts of rows, then each metric, and of inclusive ones the sum over the subtree.
+    """Return facts of rows, then each metric, and for inclusive ones the sum over the subtree.
 
-    SQL and Parquet ignore case: of names that then are one, later ones get a number.
+    SQL and Parquet ignore case, so later ones of equal names get a number.
     """
     columns = _facts(profile)
     taken = set(columns)
@@ -129,7 +129,7 @@ def _facts(profile: Profile) -> dict[str, Array]:
 
 
 def _cells(values: list[Any]) -> list[str]:
-    """Return the values of a column as they stand in the lines; texts are many and often alike."""
+    """Return the values of a column as cells; many texts are equal."""
     known: dict[Any, str] = {None: ""}
     return [
         str(value)
@@ -141,12 +141,12 @@ def _cells(values: list[Any]) -> list[str]:
 
 
 def _cell(value: Any) -> Any:
-    """Return a text, or an element of an array: vectors are JSON, other values are as they are."""
+    """Return a cell: vectors are JSON, other values are unchanged."""
     return msgspec.json.encode(value).decode() if isinstance(value, tuple) else value
 
 
 def _type(values: Array) -> str:
-    """Return the type of a column; one without values is of texts."""
+    """Return the type of a column; without values it is text."""
     if values.dtype == object or not np.ma.count(values):
         return "VARCHAR"
     return "BIGINT" if values.dtype.kind == "i" else "DOUBLE"

@@ -16,7 +16,7 @@ __all__ = ["DEVICE_ID", "DEVICE_TYPE", "device_map", "device_rows", "device_tabl
 
 DEVICE_ID = "device_id"
 DEVICE_TYPE = "device_type"
-# Instrumented kernels carry upstream's enumeration instead of the name.
+# Instrumented kernels have upstream's enumeration instead of the name.
 _NUMBERED = {"1": "CUDA", "2": "HIP"}
 _MAX_INDEX = 1 << 20
 
@@ -71,8 +71,8 @@ def device_rows(
 ) -> npt.NDArray[np.int32]:
     """Take the two device metrics out of ``cells`` and return each row's device position.
 
-    Devices that the map does not have are added to ``known`` with unknown facts. Rows that have
-    only one of the two metrics, or an unusable one, have no device.
+    Devices missing in the map are added to ``known`` with unknown facts. Rows with only one of the
+    two metrics, or an unusable one, have no device.
     """
     types = dict(zip(*cells.pop(DEVICE_TYPE, ([], [])), strict=True))
     ids = zip(*cells.pop(DEVICE_ID, ([], [])), strict=True)
@@ -92,7 +92,7 @@ def device_rows(
 
 
 def device_map(devices: Iterable[Device]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the device map as upstream writes it, keys in order."""
+    """Return the device map in upstream's form, with sorted keys."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for device in sorted(devices, key=lambda each: (each.kind, each.index)):
         found.setdefault(device.kind, {})[str(device.index)] = {

@@ -1,17 +1,17 @@
-"""How metrics of the hatchet formats add up, which these files only hint at.
+"""Decides how metrics of the hatchet formats add up, which these files only hint at.
 
-Upstream writes a 0 for an inclusive metric into the metrics of ROOT. Triton 3.6.0 does so for
-every metric that is not exclusive, properties too; 3.9.0 only for its own metrics, so that
-inclusive, exclusive and property metrics of the user cannot be told apart. We assume:
+Upstream writes a 0 for an inclusive metric into the metrics of ROOT. Triton 3.6.0 does so for every
+metric that is not exclusive, properties too; 3.9.0 only for its own metrics, so inclusive,
+exclusive and property metrics of the user cannot be distinguished. We assume:
 
-1. the key ``aggregations`` of ROOT, which we write where the rules below would be wrong;
+1. the key ``aggregations`` of ROOT, which we write if the rules below would be wrong;
 2. texts are properties, and so are the names in ``_PROPERTIES``;
 3. metrics hinted at ROOT are inclusive;
 4. vectors are inclusive, but never hinted, because hatchet fails to add them to a 0;
-5. the names in ``_EXCLUSIVE`` are exclusive: each row has all of its own, also what rows below
-   have (3.9.0 hints at cycles all the same, which counts nested scopes twice);
-6. if ROOT hints at some user metric, the others are exclusive (3.6.0 and proton_bench);
-7. else they are inclusive (3.9.0), as almost all metrics of launch hooks are.
+5. the names in ``_EXCLUSIVE`` are exclusive: each row includes the rows below (3.9.0 hints at
+cycles anyway, which counts nested scopes twice); 6. if ROOT hints at some user metric, the others
+are exclusive (3.6.0 and proton_bench); 7. else they are inclusive (3.9.0), as almost all metrics of
+launch hooks are.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class HatchetJson:
     suffixes = (".hatchet",)
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether this is a JSON array of objects."""
+        """Return whether this is a JSON array of objects."""
         return b"".join(content[:256].split())[:2] == b"[{"
 
     def decode(self, content: bytes, source: str) -> Profile:
@@ -42,12 +42,12 @@ class HatchetJson:
         except RecursionError:
             root, devices = _decode_deep(content, source)
         except (msgspec.MsgspecError, UnicodeError, ValueError):
-            # Older files have no device map; anything else fails again and says why.
+            # Older files have no device map; otherwise the second attempt gives the error.
             (root,), devices = decoded(lambda: _tree_alone.decode(content), source), {}
         return tree_profile(root, devices, source)
 
     def encode(self, profile: Profile) -> bytes:
-        """Return the whole file, indented as upstream does it."""
+        """Return the whole file, indented like upstream's."""
         rows = HatchetRows.of(profile)
         text = ["\n[\n"]
         _Writer(rows, text).write()
@@ -57,7 +57,7 @@ class HatchetJson:
         return json_text("".join(text)).encode()
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what a file of this profile does not hold."""
+        """Return messages about missing parts."""
         return losses(profile)
 
 
@@ -115,7 +115,7 @@ class _Writer:
             f"{self._metrics(row, depth)}"
         )
         if self._names[frames[row]] == '""':
-            # hatchet takes an empty name for a missing one and looks here.
+            # hatchet treats an empty name as missing and looks here.
             self._text.append(f',\n{pad}"name": ""')
         self._text.append(f"\n{_pad(1 + 2 * depth)}}}")
 

@@ -20,7 +20,7 @@ __all__ = ["HatchetMsgpack"]
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.
-_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads of those that are told by one byte
+_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads whose length fits the same byte
 _FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
 
 
@@ -31,7 +31,7 @@ class HatchetMsgpack:
     suffixes = (".hatchet_msgpack",)
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether this is an array of two whose first element is a small map with a frame."""
+        """Return whether this is an array of two that starts with a small map with a frame."""
         return content[:1] == b"\x92" and b"\xa5frame" in content[:4096]
 
     def decode(self, content: bytes, source: str) -> Profile:
@@ -56,7 +56,7 @@ class HatchetMsgpack:
         return b"".join(content)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
-        """Say what a file of this profile does not hold."""
+        """Return messages about missing parts."""
         return losses(profile)
 
 
@@ -81,7 +81,7 @@ def _write_nodes(rows: HatchetRows, content: list[bytes]) -> None:
         if row == 0 and rows.aggregations:
             extras.append(b"\xacaggregations" + _encode(rows.aggregations))
         if not profile.strings[frame]:
-            # hatchet takes an empty name for a missing one and looks here.
+            # hatchet treats an empty name as missing and looks here.
             extras.append(b"\xa4name\xa0")
         content.append(
             bytes((0x83 + len(extras),))

@@ -1,4 +1,4 @@
-"""A profile as hatchet's formats see it: folded rows, each with its metrics by name."""
+"""A profile for hatchet's formats: folded rows, each with its metrics by name."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_DEPTH = 480
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HatchetRows:
-    """What both hatchet writers write.
+    """The content of both hatchet formats.
 
     Attributes:
         profile: The profile without variants, at most `MAX_DEPTH` levels below the root.
-        cells: For each row name and value of its metrics, names in order; None stands for NaN.
-        aggregations: Metrics that a reader would otherwise take for something else.
+        cells: For each row name and value of its metrics, in order of names; None means NaN.
+        aggregations: Metrics whose aggregation a reader would otherwise guess wrong.
     """
 
     profile: Profile
@@ -37,14 +37,14 @@ class HatchetRows:
     @classmethod
     def of(cls, profile: Profile) -> HatchetRows:
         """Fold the profile and collect its cells."""
-        # The formats hold no kinds, so rows that differ in nothing else are one row.
+        # The formats have no kinds, so rows that differ only in kind are one row.
         unlike = replace(profile, kinds=np.zeros(len(profile), dtype=np.uint8))
         folded = unlike.fold_variants().fold_below(MAX_DEPTH)
         return cls(folded, _cells(folded), _aggregations(folded))
 
 
 def losses(profile: Profile) -> tuple[str, ...]:
-    """Say what a hatchet file of this profile holds in another shape, or not at all."""
+    """Return messages about changed or missing parts of a hatchet file."""
     notes: list[str] = []
     depth = int(profile.depths().max())
     if depth > MAX_DEPTH:
@@ -66,7 +66,7 @@ def _left_out_at_root(column: MetricColumn) -> bool:
 
 
 def _is_hinted(column: MetricColumn) -> bool:
-    # hatchet adds what is hinted to the 0 at ROOT, which fails for vectors.
+    # hatchet adds hinted metrics to the 0 at ROOT, which fails for vectors.
     return column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number
 
 
@@ -106,7 +106,7 @@ def _add_column(cells: list[list[tuple[str, Any]]], column: MetricColumn) -> Non
     name = upstream_name(column.spec.name)
     values: list[Any] = column.to_list()
     if column.kind is ValueKind.FLOAT:
-        # JSON knows neither NaN nor infinity; a row without a value has None here as well.
+        # JSON has neither NaN nor infinity; a row without a value has None here too.
         values = [v if v is not None and math.isfinite(v) else None for v in values]
     elif column.kind is ValueKind.FLOAT_VECTOR:
         values = [

@@ -1,4 +1,4 @@
-"""Nested hatchet nodes to a profile: one walk with a stack, whatever the depth."""
+"""Nested hatchet nodes to a profile: one walk with a stack, for any depth."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class NodeFrame(msgspec.Struct, gc=False):
-    """The frame of a node; whatever else upstream writes into it is ignored."""
+    """The frame of a node; other keys of upstream are ignored."""
 
     name: str
 
 
 class Node(msgspec.Struct, gc=False):
-    """One node as it stands in the file."""
+    """One node of the file."""
 
     frame: NodeFrame
     metrics: dict[str, Any] = {}
@@ -43,7 +43,7 @@ class Node(msgspec.Struct, gc=False):
 
 
 class _Rows:
-    """What the walk collects."""
+    """The result of the walk."""
 
     def __init__(self) -> None:
         self.strings = StringTable()
@@ -66,7 +66,7 @@ class _Rows:
         return row
 
     def walk(self, root: Node) -> None:
-        # Children are taken out of their node, so that no deep structure is left to free.
+        # Children are removed from their node, so that no deep structure remains to be freed.
         todo = [root]
         above = [-1]
         while todo:
@@ -83,12 +83,12 @@ def tree_profile(root: Node, devices: dict[str, Any], source: str) -> Profile:
     """Return the profile of a decoded file.
 
     Args:
-        root: The tree; its nodes are taken apart.
+        root: The tree; its nodes are consumed.
         devices: The device map, kind to index to facts.
         source: Name of the file, for messages.
 
     Raises:
-        ProfileFormatError: Names, values or devices are not what the format allows.
+        ProfileFormatError: Names, values or devices are not valid.
     """
     hinted = frozenset(name for name, value in root.metrics.items() if value == 0)
     # A 0 at ROOT is a hint, not a value.
@@ -177,7 +177,7 @@ def _kinds(
     *,
     marked: tuple[_Mask, _Mask],
 ) -> npt.NDArray[np.uint8]:
-    """Tell kinds by what upstream's names and metrics give away; the rest stays unknown."""
+    """Infer kinds from upstream's names and metrics; the rest stays unknown."""
     ran, sampled = marked
     used = np.unique(frames).tolist()
     by_name = np.zeros(len(strings), dtype=np.uint8)
@@ -193,11 +193,11 @@ def _kinds(
     # Only kernels and their lines are sampled; the launch of a kernel may have been missed.
     kinds[ran | (sampled & (kinds == FrameKind.UNKNOWN))] = FrameKind.KERNEL
     kinds[operators[frames]] = FrameKind.OP
-    # Source lines of a kernel look like Python frames, but are sampled or stand below the kernel.
+    # Source lines of a kernel look like Python frames, but are sampled or below the kernel.
     lines = (kinds == FrameKind.PYTHON) & (sampled | (kinds[parents] == FrameKind.KERNEL))
     if lines.any():
         kinds[lines] = FrameKind.LINE
-        # What was inlined into a line stands below it; lines that only call have no samples.
+        # Inlined code is below its calling line; lines that only call have no samples.
         found, above = kinds.tolist(), parents.tolist()
         for row in np.flatnonzero(kinds == FrameKind.PYTHON).tolist():
             if row and found[above[row]] == FrameKind.LINE:
@@ -214,7 +214,7 @@ def deep_node(fields: dict[str, Any], source: str) -> Node | dict[str, Any]:
     """Return the node for an object whose children are nodes already, else the object itself.
 
     Raises:
-        ProfileFormatError: The object has a frame, but is no node.
+        ProfileFormatError: The object has a frame, but is not a node.
     """
     if "frame" not in fields:
         return fields

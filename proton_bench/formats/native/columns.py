@@ -16,12 +16,12 @@ __all__ = ["PackedBytes", "PackedColumn", "array", "inflate", "pack", "pack_byte
 
 COMPRESS_ABOVE = 4096
 COMPRESS_LEVEL = 4
-# Deflate cannot do better than 1032:1, so a larger claim is a lie.
+# Deflate cannot exceed 1032:1, so a larger claim is false.
 MAX_DEFLATE_RATIO = 1032
 
 
 class PackedBytes(msgspec.Struct):
-    """Bytes as they stand in the file; ``size`` is their number once inflated."""
+    """Bytes of the file; ``size`` is their number once inflated."""
 
     codec: str
     size: int
@@ -33,7 +33,7 @@ class PackedBytes(msgspec.Struct):
 
 
 class PackedColumn(PackedBytes, kw_only=True):
-    """One array as it stands in the file."""
+    """One array of the file."""
 
     dtype: str
 
@@ -74,8 +74,8 @@ def array(
     """Return the column as a read-only array.
 
     Args:
-        packed: The column as it stands in the file.
-        budget: What the file may decode to.
+        packed: The column of the file.
+        budget: The budget of the file.
         what: Name of the column for messages.
         dtype: The only type allowed, as numpy writes it.
         count: The only number of elements allowed; None allows any.
@@ -95,7 +95,7 @@ def array(
 
 
 def pack_bytes(content: bytes) -> dict[str, Any]:
-    """Return the map for some bytes, compressed where that is shorter."""
+    """Return the map for some bytes, compressed if that is shorter."""
     if len(content) > COMPRESS_ABOVE:
         short = zlib.compress(content, COMPRESS_LEVEL)
         if len(short) < len(content):

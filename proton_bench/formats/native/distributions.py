@@ -1,4 +1,4 @@
-"""The distributions of a `.proton` file: one packed section, inflated when first looked at."""
+"""The distributions of a `.proton` file: one compressed section, inflated on first use."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FIELDS = (
     ("collapses", "collapses", "|u1"),
     ("collapsed", "open_below", "|u1"),
 )
-# Indexes of buckets are written as the steps between them, which take a third less when compressed;
-# earlier versions wrote them as they are.
+# Bucket indexes are written as differences, which compress by a third better; earlier versions
+# wrote them directly.
 _STEPS = "bucket_steps"
 # Of these two a file may lack one: earlier versions merged the lowest buckets into one that is open
 # below ("collapsed"), and what records today has none of those.
@@ -48,7 +48,7 @@ _OBJECTS = 64  # that a table counts as
 
 
 class _Entry(msgspec.Struct, kw_only=True, gc=False):
-    """One table as it stands in the file; what else stands there is skipped unseen."""
+    """One table of the file; other keys are skipped."""
 
     metric: str
     gamma: float
@@ -72,7 +72,7 @@ class _Entry(msgspec.Struct, kw_only=True, gc=False):
 
 
 class PackedDistributions(Mapping[str, DistributionTable]):
-    """Tables by metric name. Damage shows as ProfileFormatError at the first look."""
+    """Tables by metric name. Damage raises ProfileFormatError on first use."""
 
     def __init__(self, packed: PackedBytes, budget: DecodeBudget, rows: int) -> None:
         self.packed = packed
@@ -133,7 +133,7 @@ def _table(entry: _Entry, source: str, rows: int) -> tuple[str, DistributionTabl
 
 
 def pack_distributions(tables: Mapping[str, DistributionTable]) -> dict[str, Any] | None:
-    """Return the section as it is written, None when there are no distributions."""
+    """Return the encoded section, None without distributions."""
     if isinstance(tables, PackedDistributions):
         return tables.packed.packed()
     if not tables:

@@ -72,7 +72,7 @@ _BYTES_OF_VALUE = 4
 
 
 class _Head(msgspec.Struct):
-    """What is read first, so that a newer file is named as such."""
+    """The keys that are read first, to recognize a newer file."""
 
     schema: str
     version: tuple[int, int]
@@ -85,7 +85,7 @@ class NativeFile:
     suffixes = (".proton",)
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether this is a map that names the schema."""
+        """Return whether this is a map that names the schema."""
         return content[:1] >= b"\x80" and SCHEMA.encode() in content[:96]
 
     def decode(self, content: bytes, source: str) -> Profile:
@@ -148,7 +148,7 @@ def check_version(
 
 
 def _unknown_keys(content: bytes, budget: DecodeBudget) -> dict[str, Any]:
-    """Return what later versions added; sizes of everything are looked at before it is decoded."""
+    """Return keys of later versions; sizes are checked before decoding."""
     source = budget.source
     budget.take(Limit.OBJECTS, length_of(content))
     raw = decoded(lambda: msgspec.msgpack.decode(content, type=dict[str, msgspec.Raw]), source)
@@ -169,14 +169,14 @@ def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Pr
     rows = layout.rows
     if not 1 <= rows < 2**31:
         raise ProfileFormatError(f"it declares {rows} rows")
-    # parents come first: they prove the number of rows that every other column is sized by.
+    # parents come first, because they prove the number of rows for all other columns.
     parents = array(layout.parents, budget, what="parents", dtype="<i4", count=rows)
     take_table(rows, len(layout.metrics))
     kinds = array(layout.kinds, budget, what="kinds", dtype="|u1", count=rows)
     columns: dict[str, MetricColumn] = {}
     for packed in layout.metrics:
         if packed.name in columns:
-            raise ProfileFormatError(f"metric {packed.name[:80]!r} stands twice")
+            raise ProfileFormatError(f"metric {packed.name[:80]!r} occurs twice")
         columns[packed.name] = metric_column(packed, budget, rows=rows, strings=layout.strings)
     return Profile(
         strings=layout.strings,

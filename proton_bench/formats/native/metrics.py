@@ -26,7 +26,7 @@ _KINDS = {text: kind for kind, text in _DTYPES.items()}
 
 
 class PackedMetric(msgspec.Struct, kw_only=True):
-    """One metric as it stands in the file."""
+    """One metric of the file."""
 
     name: str
     unit: str
@@ -78,7 +78,7 @@ def _valid(
 
 
 def pack_metric(column: MetricColumn) -> dict[str, Any]:
-    """Return the map that is written for a column."""
+    """Return the encoded map of a column."""
     everywhere = bool(column.valid.all())
     bits = np.packbits(column.valid, bitorder="little")
     return {

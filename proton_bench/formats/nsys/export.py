@@ -48,7 +48,7 @@ def read_export(tables: NsysTables) -> Profile:
     """Return the profile of an export.
 
     Raises:
-        ProfileFormatError: It is no export of nsys, or a value is not what its column holds.
+        ProfileFormatError: It is not an export of nsys, or a value is invalid for its column.
     """
     if not any(table in tables for table in (*_WORK, *_CALLS, _NVTX)):
         raise corrupt(
@@ -128,7 +128,7 @@ class _Export:
                 self._last_ns = max(self._last_ns, start)
 
     def _process(self, global_id: int | None) -> int:
-        """Return the number of a process; there is one for all where the file does not tell."""
+        """Return the number of a process; one for all if the file does not say."""
         is_known = self._tells_process and global_id is not None
         key = global_id >> _PROCESS_SHIFT if is_known and global_id is not None else None
         return self._timeline.number(key)
@@ -168,7 +168,7 @@ class _Export:
             yield *row[:5], f"<memcpy{_COPY_KINDS[kind]}>", FrameKind.COPY, -1, row[6]
         for row in self._tables.rows(_SET, _TIMES, {**_PLACE, "bytes": None}):
             yield *row[:5], "<memset>", FrameKind.COPY, -1, row[5]
-        # What is recorded of graphs when their kernels are not.
+        # Graph records that replace their kernels.
         for row in self._tables.rows(_GRAPH, _TIMES, {**_PLACE, "graphId": None}):
             name = "<graph>" if row[5] is None else f"<graph {str(row[5])[:40]}>"
             yield *row[:5], name, FrameKind.GRAPH, -1, None

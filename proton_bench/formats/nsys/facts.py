@@ -1,4 +1,4 @@
-"""What an export of Nsight Systems tells of the run and its GPUs."""
+"""Facts of an export of Nsight Systems about the run and its GPUs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INT32 = range(2**31)
 
 
 class GpuTable:
-    """The GPUs of an export, numbered as the machine numbers them.
+    """The GPUs of an export, with the machine's numbers.
 
     A process may see other numbers (``CUDA_VISIBLE_DEVICES``); newer exports tell which.
     """
@@ -80,7 +80,7 @@ def _device(index: int, facts: list[Any]) -> Device:
 
 
 def nsys_provenance(tables: NsysTables, gpus: GpuTable) -> dict[str, Any]:
-    """Return tool, versions, host, start and names of GPUs, as far as the file tells."""
+    """Return tool, versions, host, start and names of GPUs, as far as the file has them."""
     found: dict[str, Any] = {"tool": "nsys", "format": "nsys_sqlite"}
     for table in _EXPORT_TABLES:
         for name, value in _pairs(tables, table):

@@ -23,7 +23,7 @@ class NsysFile:
     suffixes = (".sqlite", ".nsys.sqlite", ".sqlite3")
 
     def sniff(self, content: bytes) -> bool:
-        """Say whether this is a SQLite database."""
+        """Return whether this is a SQLite database."""
         return content[: len(_MAGIC)] == _MAGIC
 
     def decode(self, content: bytes, source: str) -> Profile:
@@ -43,7 +43,7 @@ class NsysFile:
             return read_export(tables)
 
     def encode(self, profile: Profile) -> bytes:
-        """Refuse: a profile holds no events.
+        """Raise, because a profile has no events.
 
         Raises:
             UsageError: Always.

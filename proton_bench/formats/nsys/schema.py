@@ -1,7 +1,6 @@
-"""SQLite exports of Nsight Systems: opening them safely, and which tables and columns there are.
+"""SQLite exports of Nsight Systems: opening them safely, and their tables and columns.
 
-Tables are made when there is something to put in, and columns come and go with versions, so the
-schema is read before anything else.
+Empty tables are missing, and columns differ between versions, so the schema is read first.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ADVICE = "the file is damaged; export it again with nsys"
 
 
 class NsysTables:
-    """The tables of an export; names of tables and columns are as they stand in the file."""
+    """The tables of an export, by the names of tables and columns in the file."""
 
     def __init__(self, connection: sqlite3.Connection, source: str) -> None:
         self.source = source
@@ -35,7 +34,7 @@ class NsysTables:
         self._columns: dict[str, frozenset[str]] = {}
         self._texts: dict[int, str | None] = {}
         self._has_all_texts = False
-        # Views and virtual tables could compute without end; nsys writes plain tables only.
+        # Views and virtual tables could compute endlessly; nsys writes only plain tables.
         found = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' "
             "AND typeof(name) = 'text'"
@@ -46,7 +45,7 @@ class NsysTables:
         return table in self._tables
 
     def has(self, table: str, column: str) -> bool:
-        """Say whether there is such a column."""
+        """Return whether there is such a column."""
         return column in self._columns_of(table)
 
     def _columns_of(self, table: str) -> frozenset[str]:
@@ -65,9 +64,9 @@ class NsysTables:
         """Yield the wanted and then the optional columns of every row.
 
         Args:
-            table: Its name; no rows where there is no such table.
+            table: Its name; no rows if there is no such table.
             wanted: Columns that must exist.
-            optional: Columns that may be missing, with the value to give then.
+            optional: Columns that may be missing, with their default.
 
         Raises:
             ProfileFormatError: A wanted column is missing.
@@ -93,7 +92,7 @@ class NsysTables:
             yield from rows
 
     def text(self, number: Any) -> str | None:
-        """Return the text with this number in the table of texts, None where there is none."""
+        """Return the text with this number in the table of texts, or None."""
         if type(number) is not int:
             return None
         if number not in self._texts and not self._has_all_texts:
@@ -104,7 +103,7 @@ class NsysTables:
         if not self.has("StringIds", "id") or not self.has("StringIds", "value"):
             return None
         if not any(column[1] == "id" and column[5] == 1 for column in self._described("StringIds")):
-            # Without a key each question would go through all of them.
+            # Without a key each query would scan all of them.
             for known, text in self.rows("StringIds", ("id", "value")):
                 if type(known) is int and isinstance(text, str):
                     self._texts.setdefault(known, text)
@@ -128,7 +127,7 @@ def opened_file(path: Path, source: str) -> Iterator[NsysTables]:
     """Open a file for reading; nothing is written beside it.
 
     Raises:
-        ProfileFormatError: It is no database, or damaged.
+        ProfileFormatError: It is not a database, or damaged.
     """
     with open_file(path) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -143,7 +142,7 @@ def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
     """Open the content of a file.
 
     Raises:
-        ProfileFormatError: It is no database, or damaged.
+        ProfileFormatError: It is not a database, or damaged.
     """
     _check_size(content[:_HEADER], len(content), source)
 
@@ -157,7 +156,7 @@ def opened_content(content: bytes, source: str) -> Iterator[NsysTables]:
 
 
 def _check_size(header: bytes, size: int, source: str) -> None:
-    """Raise unless all pages are there: SQLite notices only those that it happens to need."""
+    """Raise unless all pages exist: SQLite notices only missing pages that it needs."""
     if len(header) < _HEADER:
         raise corrupt(source, "SQLite: the file is too short", _ADVICE)
     page_bytes = int.from_bytes(header[16:18], "big")
@@ -185,7 +184,7 @@ def _tables(
 
 
 def _opened(connection: sqlite3.Connection, budget: DecodeBudget) -> NsysTables:
-    """Return the tables of a database whose pages may share others, or lead in circles."""
+    """Return the tables of a database, whose pages may be shared or circular."""
 
     def text(content: bytes) -> str:
         budget.take(Limit.BYTES, len(content))

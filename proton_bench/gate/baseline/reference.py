@@ -72,7 +72,7 @@ def split_reference(text: str) -> tuple[str, str | None]:
     name, mark, id = text.removeprefix(_MARK).partition("@")
     if not is_name(name) or (mark and not is_name(id)):
         raise UsageError(
-            f"{text!a} is no baseline: write NAME or NAME@ID, as `proton baseline list` does"
+            f"{text!a} is not a baseline: write NAME or NAME@ID, as `proton baseline list` does"
         )
     return name, id or None
 

@@ -70,7 +70,7 @@ def screen(
     """Find paths that need more runs, including those that cannot be judged yet.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
+        MetricError: A run lacks the metric, or it is not a number.
         UsageError: A side has no run, a run is empty, or units differ.
     """
     plan, context = plan or Plan(), context or Context()

@@ -19,7 +19,7 @@ _THRESHOLDS = ("thresholds", "overriding")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is compared.
+    """A requested experiment.
 
     Attributes:
         command: What the new side runs.

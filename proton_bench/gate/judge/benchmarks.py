@@ -63,7 +63,7 @@ _ONE_MORE = 1.0 + 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """What a gate compares.
+    """Profiles that a gate compares.
 
     Attributes:
         arrangement: The runs, reduced to their benchmarks if they have any.

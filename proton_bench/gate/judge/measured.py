@@ -132,7 +132,7 @@ def measure(
         follow: Match rows that moved to another scope.
 
     Raises:
-        MetricError: A run lacks the metric, or it is no number.
+        MetricError: A run lacks the metric, or it is not a number.
         UsageError: A run is empty, units differ, or no metric adds up.
     """
     options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices, follow=follow)

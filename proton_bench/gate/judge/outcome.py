@@ -1,4 +1,4 @@
-"""What reports show of a gate, with or without a verdict."""
+"""Results of a gate for reports, with or without a verdict."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a gate knows apart from the runs.
+    """Inputs of a gate other than the runs.
 
     Attributes:
         noise: Stored noise of this machine.

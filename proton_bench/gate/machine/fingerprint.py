@@ -6,7 +6,7 @@ tier   what                                                   a difference
 HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be compared
 UNIT   this very GPU, this machine                            of a stored base: no regression is
                                                               certain; in turn on both: none
-TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is told
+TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is reported
 STATE  throttled clocks, another temperature, other           no regression is certain
        processes on the GPU, lost records, unfinished runs
 =====  =====================================================  ====================================

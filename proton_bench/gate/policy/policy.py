@@ -213,7 +213,7 @@ def _number(value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"{value!r} is no number")
+        raise UsageError(f"{value!r} is not a number")
     return number
 
 
@@ -223,13 +223,13 @@ def _time(value: Any) -> float:
         return 0.0
     found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise UsageError(f'{value!r} is no time, such as "1us"')
+        raise UsageError(f'{value!r} is not a time, such as "1us"')
     return Amount(float(found["number"]), found["unit"]).absolute(1.0)
 
 
 def _runs(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_PAIRS:
-        raise UsageError(f"{value!r} is no number of runs from 2 to {MOST_PAIRS}")
+        raise UsageError(f"{value!r} is not a number of runs from 2 to {MOST_PAIRS}")
     return value
 
 
@@ -251,7 +251,7 @@ def _choice(choices: Mapping[str, Any]) -> Callable[[Any], Any]:
 def _texts(value: Any) -> tuple[str, ...]:
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(each, str) for each in entries):
-        raise UsageError(f"{value!r} is no list of texts")
+        raise UsageError(f"{value!r} is not a list of texts")
     return tuple(entries)
 
 

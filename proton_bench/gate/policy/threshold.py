@@ -172,7 +172,7 @@ class _Reader:
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
-                said = f"{name!r} is no metric" if name else "a metric is missing here"
+                said = f"{name!r} is not a metric" if name else "a metric is missing here"
                 raise self._error(f"{said}; metrics are {', '.join(METRICS)}, NN from 1 to 99")
         self._at += len(name)
         return name
@@ -187,9 +187,9 @@ class _Reader:
         unit = _UNIT.match(self._text, self._at)
         name = unit[0] if unit else ""
         if name and name not in _UNITS:
-            raise self._error(f"{name!r} is no unit; units are {', '.join(_UNITS)}")
+            raise self._error(f"{name!r} is not an unit; units are {', '.join(_UNITS)}")
         if name in _TIMES and metric in _NOT_TIMES:
-            raise self._error(f"{metric} is no time, so it has no {name}")
+            raise self._error(f"{metric} is not a time, so it has no {name}")
         self._at += len(name)
         self._check(metric, Amount(number, name), start)
         return Amount(number, name)

@@ -1,4 +1,4 @@
-"""Which of many tests are significant, with a bound on the share of false ones."""
+"""Selects the significant ones of many tests, with a bound on the share of false ones."""
 
 from __future__ import annotations
 

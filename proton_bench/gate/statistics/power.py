@@ -41,7 +41,7 @@ RECOMMENDED_PAIRS = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What is tested, for each path, on the log scale.
+    """Tested changes of all paths, on the log scale.
 
     Attributes:
         margin: Changes up to this do not matter.

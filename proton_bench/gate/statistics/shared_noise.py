@@ -1,4 +1,4 @@
-"""How much noise paths have in common, and so how much many paths know together.
+"""Estimates the noise that paths share, and so how much many paths know together.
 
 A machine that is busy for a while slows all paths of a process alike. Their variances vary
 together, and many paths say no more about the noise than few. With ``r`` the correlation of the

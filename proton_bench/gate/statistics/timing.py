@@ -46,7 +46,7 @@ class Limits:
     """Limits of each path, on the log scale.
 
     Attributes:
-        margin: Changes up to this are no matter.
+        margin: Changes up to this do not matter.
         threshold: Changes from this on count.
         equivalence: Changes within this are the same.
         direction: +1 if more is worse, -1 if less is, 0 if any change is.

@@ -1,4 +1,4 @@
-"""How busy devices were, as a whole and for each top-level scope."""
+"""Busy and idle time of devices, in total and for each top-level scope."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class DeviceUse:
     Attributes:
         scope: Name of the top-level scope, None for the whole profile.
         device: Position in the profile's ``devices``.
-        busy_ns: Time in which something ran: the union of what did.
-        idle_ns: Time in which nothing ran, and the next thing to run was launched in this scope.
+        busy_ns: Time in which something ran: the union of all work.
+        idle_ns: Time in which nothing ran before work of this scope.
             Begins with the first launch; pauses of the session are left out.
-        waiting_ns: Part of ``busy_ns`` in which nothing ran but kernels that wait for other
-            devices (NCCL).
-        uncertain_ns: Up to so much more was busy, and less idle: records that came too late.
-        launches: Kernels whose time of launch is known.
-        latency_clamped: Those that started before their launch, as far as the clocks say.
+        waiting_ns: Part of ``busy_ns`` in which only kernels that wait for other devices (NCCL)
+            ran.
+        uncertain_ns: At most this much more was busy, and less idle, because records came too late.
+        launches: Kernels with a known launch time.
+        latency_clamped: Kernels that started before their launch, by the clocks.
         latency_sum_ns: Sum over ``launches`` of the time from launch call to start.
         latency_min_ns: Smallest of them.
         latency_max_ns: Largest of them.
@@ -63,7 +63,7 @@ class DeviceUse:
     def latency_ns(self, quantile: float) -> float | None:
         """Return a quantile (0 to 1) of the launch latency in ns; None without launches.
 
-        It is the middle of its bucket, 6 % off at most.
+        It is the middle of its bucket, off by at most 6 %.
         """
         wanted = quantile * sum(self.latency_buckets)
         seen = 0
@@ -94,7 +94,7 @@ def combine_uses(uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:
 
 
 def latency_bucket(latency_ns: int) -> int:
-    """Return the number of the bucket that a latency, 0 or more, belongs to."""
+    """Return the number of the bucket of a latency, which is 0 or more."""
     if latency_ns < _PER_OCTAVE:
         return latency_ns
     octave = latency_ns.bit_length() - 1

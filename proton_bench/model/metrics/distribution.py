@@ -1,7 +1,7 @@
 """Samples of one metric on one row: moments, few raw values, or a log-bucket sketch of all.
 
-A sketch knows how wrong it can be: every quantile lies within `Distribution.relative_error` of the
-value that it names, whatever was merged. Where that cannot be said, there is no quantile.
+A sketch knows its error: every quantile is within `Distribution.relative_error` of the true value,
+whatever was merged. If that does not hold, there is no quantile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SKETCH_ACCURACY = 0.001
 SKETCH_GAMMA = (1 + SKETCH_ACCURACY) / (1 - SKETCH_ACCURACY)
 MAX_SAMPLES = 64
 MAX_BUCKETS = 2048
-# What float32 holds to its full precision.
+# Range of full precision of float32.
 _LEAST_RAW, _MOST_RAW = float(np.finfo("f4").tiny), float(np.finfo("f4").max)
 _RAW_ERROR = float(np.finfo("f4").eps) / 2.0
 
@@ -41,13 +41,13 @@ def _empty(dtype: str) -> Numbers:
 
 
 class Intervals(NamedTuple):
-    """What is known of single samples: ``counts[i]`` of them lie in ``[lows[i], highs[i]]``.
+    """Intervals of samples: ``counts[i]`` of them are in ``[lows[i], highs[i]]``.
 
     Attributes:
         lows: Least values that the samples can have, rising; float64.
-        highs: Greatest values, rising; equal to ``lows`` where single samples were kept.
+        highs: Greatest values, rising; equal to ``lows`` if single samples were kept.
         counts: Number of samples in each interval; int64.
-        unknown: Whether an interval is so wide that no value in it can be named; bool.
+        unknown: Whether an interval is too wide to give a value; bool.
     """
 
     lows: npt.NDArray[np.float64]
@@ -76,21 +76,20 @@ class Distribution:
 
     Attributes:
         n: Number of samples.
-        zero_count: Samples that are not positive; they have no logarithm and no bucket.
+        zero_count: Samples that are not positive and so have no bucket.
         total: Sum of all samples.
-        minimum: Smallest sample, 0 when there is none.
-        maximum: Largest sample, 0 when there is none.
+        minimum: Smallest sample, 0 without samples.
+        maximum: Largest sample, 0 without samples.
         sum_ln: Sum of ln(t) over positive samples.
         sum_ln2: Sum of ln(t)^2 over positive samples.
         samples: Raw float32 samples, at most 64; they are all samples when there are no buckets.
         bucket_index: Rising bucket numbers; bucket i covers (g^(i-1), g^i], g = `bucket_ratio`.
         bucket_count: Samples in each bucket.
         collapses: How often all buckets were merged in pairs, which squares their ratio.
-        open_below: The lowest bucket also holds what lies anywhere below it, so that no quantile in
-            it is known. Files of earlier versions have such buckets.
+        open_below: The lowest bucket also has all smaller values, so quantiles in it are unknown.
+            Files of earlier versions have such buckets.
         gamma: Ratio of neighbouring bucket bounds before any merging.
-        value_error: How far values could be from the real ones before they came into buckets,
-            relative to these.
+        value_error: Relative error of values before they were counted in buckets.
     """
 
     n: int
@@ -131,9 +130,9 @@ class Distribution:
 
     @property
     def relative_error(self) -> float:
-        """How far a quantile can be from the sample that it stands for, relative to that.
+        """Relative error of quantiles.
 
-        That of float32 for raw samples, infinite where no quantile is known.
+        It is that of float32 for raw samples, and infinite if quantiles are unknown.
         """
         if self.moments_only:
             return math.inf
@@ -145,7 +144,7 @@ class Distribution:
         return (ratio - 1.0) / (ratio + 1.0)
 
     def intervals(self) -> Intervals | None:
-        """Return between which values the samples lie, None when only moments are known."""
+        """Return the intervals of the samples, None if only moments are known."""
         if self.moments_only:
             return None
         if not self.has_sketch:
@@ -173,11 +172,11 @@ class Distribution:
         return found
 
     def quantile(self, q: float) -> float | None:
-        """Return the q-quantile, None when it is not known.
+        """Return the q-quantile, None if it is unknown.
 
         Exact (linear between neighbours) from raw samples; from a sketch the value of the sample of
-        rank ``q (n - 1)``, rounded down, within `relative_error`. Unknown are quantiles where only
-        moments are kept and those in a bucket that is open below.
+        rank ``q (n - 1)``, rounded down, within `relative_error`. Quantiles are unknown if only
+        moments are kept, and in a bucket that is open below.
 
         Raises:
             UsageError: ``q`` is not between 0 and 1.
@@ -243,7 +242,7 @@ class Distribution:
     def merged(cls, parts: Iterable[Distribution]) -> Distribution:
         """Return the distribution of all samples; moments add exactly.
 
-        Where buckets differ in width, they are merged to the widest; the error grows with them.
+        Buckets of different width are merged to the widest, which increases the error.
         """
         known = [part for part in parts if part.n]
         if len(known) <= 1:
@@ -267,13 +266,13 @@ class Distribution:
         return replace(found, **sketch.fields())
 
     def with_gamma(self, gamma: float) -> Distribution:
-        """Return the distribution with buckets of a ratio that is no smaller than its own."""
+        """Return the distribution with buckets of a ratio at least as large as its own."""
         if not self.has_sketch or gamma == self.gamma:
             return self
         return replace(self, **self._sketch(gamma).limited().fields())
 
     def _sketch(self, gamma: float) -> _Sketch:
-        """Return all samples in buckets of this ratio, which is no smaller than the own one."""
+        """Return all samples in buckets of this ratio, at least as large as the current one."""
         if not self.has_sketch:
             values = self._raw()
             return _Sketch.of(np.log(values[values > 0]), gamma)
@@ -316,11 +315,11 @@ class _Sketch:
 
     @classmethod
     def merged(cls, sketches: Sequence[_Sketch]) -> _Sketch:
-        """Return all of one gamma as one, with buckets as wide as the widest."""
+        """Return sketches of one gamma merged, with buckets as wide as the widest."""
         collapses = max(sketch.collapses for sketch in sketches)
         parts = [sketch.collapsed(collapses) for sketch in sketches]
         index = np.concatenate([part.index for part in parts])
-        # What is below the bound of an open bucket could as well be in it.
+        # Values below the bound of an open bucket could as well be in it.
         bounds = [int(part.index[0]) for part in parts if part.open_below and len(part.index)]
         if bounds:
             index = np.maximum(index, max(bounds))
@@ -334,14 +333,14 @@ class _Sketch:
         )
 
     def collapsed(self, collapses: int) -> _Sketch:
-        """Return the sketch with buckets merged in pairs so often in all."""
+        """Return the sketch with this total number of collapses."""
         often = collapses - self.collapses
         # ceil(index / 2), so many times.
         index = (self.index + ((1 << often) - 1)) >> often
         return replace(self, index=index, collapses=collapses)
 
     def limited(self) -> _Sketch:
-        """Return the sketch with each bucket once, and no more than MAX_BUCKETS of them."""
+        """Return the sketch with unique buckets, at most MAX_BUCKETS."""
         index, inverse = np.unique(self.index, return_inverse=True)
         collapses = self.collapses
         while len(np.unique(index)) > MAX_BUCKETS:
@@ -369,7 +368,7 @@ class _Sketch:
 
 
 def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return the values as float32; those that are too large become infinite."""
+    """Return the values as float32; too large ones become infinite."""
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float64).astype("<f4")
 

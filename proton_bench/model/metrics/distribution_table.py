@@ -24,11 +24,11 @@ _SCALARS = (
     *("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2"),
     *("collapses", "open_below"),
 )
-# Sums of floating-point numbers in another order differ by so much of them.
+# Relative difference of floating-point sums in another order.
 SUM_ERROR = 1e-9
-# Wider buckets than from one value to a million times as much say nothing.
+# Buckets wider than a factor of a million are useless.
 _LARGEST_RATIO_LN = math.log(1e6)
-# Files of other versions may hold more than this one records, and merged ones count more.
+# Files of other versions may have more than this one records, and merged ones count more.
 _MOST_TIMES, _MOST_COUNTED = 16, 1 << 53
 
 
@@ -66,14 +66,14 @@ class DistributionTable:
             yield row, self._at(position)
 
     def get(self, row: int) -> Distribution | None:
-        """Return the distribution of the row, None when it recorded no samples."""
+        """Return the distribution of the row, None without samples."""
         position = int(np.searchsorted(self.rows, row))
         if position == len(self.rows) or self.rows[position] != row:
             return None
         return self._at(position)
 
     def take(self, keep: npt.NDArray[np.bool_]) -> DistributionTable:
-        """Return the entries of the kept rows, numbered as those alone.
+        """Return the entries of the kept rows, renumbered.
 
         Args:
             keep: One flag per row of the profile.
@@ -177,7 +177,7 @@ class DistributionTable:
 
 
 def _check_sizes(table: DistributionTable) -> None:
-    """Raise where a distribution is larger than any that was recorded or merged."""
+    """Raise if a distribution is larger than any possible one."""
     for offsets, most in (
         (table.sample_offsets, MAX_SAMPLES),
         (table.bucket_offsets, MAX_BUCKETS),
@@ -190,12 +190,12 @@ def _check_sizes(table: DistributionTable) -> None:
 
 
 def check_buckets(gamma: float, collapses: int, value_error: float) -> None:
-    """Raise ProfileFormatError where buckets could not hold anything.
+    """Raise ProfileFormatError if buckets are invalid.
 
     Args:
         gamma: Ratio of bounds before any merging.
         collapses: How often buckets were merged in pairs.
-        value_error: How far values may be off, relative to them.
+        value_error: Relative error of values.
     """
     if not 1.0 < gamma < 1e6 or not 0 <= collapses <= 32:
         raise ProfileFormatError(

@@ -1,8 +1,8 @@
-"""What must be true of the numbers of any profile, recorded or merged.
+"""Rules for the numbers of every profile, recorded or merged.
 
-A file can be well-formed and still hold numbers that cannot be: a mean below the smallest sample,
-more samples than calls. `proton doctor FILE` names such rows. With PROTON_BENCH_CHECK=1 reading a
-file does, as the tests of this project have it everywhere.
+A well-formed file can have impossible numbers: a mean below the smallest sample, more samples than
+calls. `proton doctor FILE` names such rows. With PROTON_BENCH_CHECK=1, which tests set, reading a
+file does too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Violation", "violations"]
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 
-# Rounding to float32, with some room.
+# Rounding to float32, with some tolerance.
 _FLOAT32 = 1e-6
 
 _CALLS = "count"
@@ -32,13 +32,13 @@ _CALL_TIME = "time (ns)"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Numbers of one row that cannot be true together.
+    """Inconsistent numbers of one row.
 
     Attributes:
         row: The row.
         metric: Full name of the metric.
-        rule: What should hold, such as ``minimum <= maximum``.
-        numbers: What is there instead.
+        rule: The broken rule, such as ``minimum <= maximum``.
+        numbers: The numbers.
     """
 
     row: int
@@ -48,7 +48,7 @@ class Violation:
 
 
 def violations(profile: Profile) -> tuple[Violation, ...]:
-    """Return every row whose numbers contradict each other, in the order of the rows."""
+    """Return every row with inconsistent numbers, in order."""
     found: list[Violation] = []
     calls = profile.columns.get(_CALLS)
     if calls is not None and not calls.kind.is_number:
@@ -70,7 +70,7 @@ def violations(profile: Profile) -> tuple[Violation, ...]:
 
 
 def _broken_samples(name: str, table: DistributionTable) -> Iterator[Violation]:
-    """Yield what is wrong within the samples of a row."""
+    """Yield inconsistencies within the samples of a row."""
     with np.errstate(all="ignore"):
         rules = _sample_rules(table)
     for rule, holds in rules.items():
@@ -83,10 +83,10 @@ def _broken_samples(name: str, table: DistributionTable) -> Iterator[Violation]:
 
 
 def _sample_rules(table: DistributionTable) -> dict[str, Mask]:
-    """Return for each rule which distributions keep it."""
+    """Return which distributions satisfy each rule."""
     n, low, high, total = table.n.astype("f8"), table.minimum, table.maximum, table.total
     some = table.n > 0
-    # Errors of naive sums grow with what is summed up.
+    # Errors of naive sums grow with the number of terms.
     rounding = SUM_ERROR + 2.0 * np.finfo("f8").eps * n
     slack = rounding * (np.abs(total) + n * np.maximum(np.abs(low), np.abs(high)))
     positive = np.maximum(n - table.zero_count, 0)
@@ -114,7 +114,7 @@ def _sample_rules(table: DistributionTable) -> dict[str, Mask]:
 
 
 def _bounds(table: DistributionTable) -> tuple[Numbers, Numbers, Numbers, Mask]:
-    """Return the least and greatest sums, the samples in buckets, and whether ends fit extremes."""
+    """Return least and greatest sums, samples in buckets, and whether ends match extremes."""
     size = len(table)
     least, most, counted = np.zeros(size), np.zeros(size), np.zeros(size)
     outer = np.ones(size, dtype=np.bool_)
@@ -138,7 +138,7 @@ def _bounds(table: DistributionTable) -> tuple[Numbers, Numbers, Numbers, Mask]:
 def _add_buckets(
     table: DistributionTable, least: Numbers, most: Numbers, *, counted: Numbers
 ) -> None:
-    """Add what samples in buckets can be, and how many there are."""
+    """Add the bounds of samples in buckets, and their number."""
     owners = np.repeat(np.arange(len(table)), np.diff(table.bucket_offsets))
     lows, highs = _edges(table, owners)
     counts = table.bucket_count.astype("f8")
@@ -151,7 +151,7 @@ def _add_buckets(
 
 
 def _buckets_fit(table: DistributionTable) -> Mask:
-    """Tell whether the extremes lie in the outermost buckets."""
+    """Return whether the extremes are in the outermost buckets."""
     firsts, ends = table.bucket_offsets[:-1], table.bucket_offsets[1:]
     some = np.flatnonzero(ends > firsts)
     found = np.ones(len(table), dtype=np.bool_)
@@ -159,7 +159,7 @@ def _buckets_fit(table: DistributionTable) -> Mask:
     lows, highs = _edges(table, owners)
     low, high = table.minimum[some], table.maximum[some]
     first, last = firsts[some], ends[some] - 1
-    # Where there are samples that are not positive, one of them is the least.
+    # If there are samples that are not positive, one of them is the least.
     below = (table.zero_count[some] > 0) | ((low <= highs[first]) & (low >= lows[first]))
     found[some] = below & (high <= highs[last]) & (high >= lows[last])
     return found
@@ -177,10 +177,9 @@ def _edges(table: DistributionTable, owners: npt.NDArray[np.int64]) -> tuple[Num
 def _broken_sums(
     table: DistributionTable, column: MetricColumn, calls: MetricColumn | None
 ) -> Iterator[Violation]:
-    """Yield rows whose samples add up to more than the row holds of the metric, or to less.
+    """Yield rows whose samples add up to more or less than the row's value.
 
-    Less is right where fewer calls left samples than there were: where files are merged, some may
-    tell none.
+    Less is allowed if only some calls have samples, as in merged files.
     """
     if column.spec.aggregation is Aggregation.PROPERTY:
         return
@@ -190,7 +189,7 @@ def _broken_sums(
     counted = np.zeros(len(table), dtype=np.bool_)
     if calls is not None and column.spec.aggregation is Aggregation.INCLUSIVE:
         counted = calls.valid[rows] & (calls.values[rows] == table.n)
-    # What can be negative adds up to anything.
+    # Values that can be negative may add up to anything.
     broken = (table.minimum >= 0) & (table.total > own + slack)
     broken |= counted & (np.abs(table.total - own) > slack)
     for place in np.flatnonzero(broken).tolist():

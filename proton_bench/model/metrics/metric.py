@@ -52,7 +52,7 @@ class ValueKind(StrEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy type of the elements; strings are positions in the string table."""
+        """The numpy type of the elements; strings are indexes of the string table."""
         if self is ValueKind.STR:
             return np.dtype("<i4")
         return np.dtype("<i8" if self in {ValueKind.INT, ValueKind.INT_VECTOR} else "<f8")
@@ -72,13 +72,13 @@ class MetricSpec:
 
     @property
     def unit(self) -> str:
-        """The unit in the trailing parentheses, "" when there is none."""
+        """The unit in the trailing parentheses, or ""."""
         return _base_and_unit(self.name)[1]
 
 
 @functools.lru_cache(maxsize=4096)
 def _base_and_unit(name: str) -> tuple[str, str]:
-    """Take a name apart: ``time`` and ``ns`` of ``time (ns)``."""
+    """Split a name: ``time`` and ``ns`` of ``time (ns)``."""
     text = name.rstrip()
     opening = text.rfind("(")
     base, unit = text[: max(opening, 0)].rstrip(), text[opening + 1 : -1]
@@ -93,7 +93,7 @@ class MetricColumn:
         spec: Name and aggregation.
         kind: Type of the values.
         values: One element per row (0, or -1 for strings, where not valid); for vectors all
-            elements one after the other. Strings are positions in ``strings``.
+            elements one after the other. Strings are indexes of ``strings``.
         valid: Whether the row has a value.
         offsets: For vectors, int64[rows + 1]: row i owns ``values[offsets[i]:offsets[i + 1]]``.
         strings: For strings, the string table of the profile.
@@ -111,12 +111,12 @@ class MetricColumn:
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Which rows have a number; NaN and infinity are none, as in sums."""
+        """Which rows have a number; NaN and infinity do not count, as in sums."""
         known: npt.NDArray[np.bool_] = self.valid & np.isfinite(self.values)
         return known
 
     def get(self, row: int) -> MetricValue | None:
-        """Return the value of the row as a plain Python object, None when it has none."""
+        """Return the value of the row as a plain Python object, or None."""
         if not self.valid[row]:
             return None
         if self.offsets is not None:
@@ -125,7 +125,7 @@ class MetricColumn:
         return self.strings[int(value)] if self.kind is ValueKind.STR else value
 
     def to_list(self) -> list[MetricValue | None]:
-        """Return every row's value, None where there is none."""
+        """Return every row's value, None for missing ones."""
         if self.offsets is not None:
             return [self.get(row) for row in range(len(self))]
         values = self.values.tolist()
@@ -178,7 +178,7 @@ class MetricColumn:
         total: int,
         table: StringTable,
     ) -> MetricColumn:
-        """Build a column from the rows that have a value; None and bool are allowed values.
+        """Build a column from the rows with a value; None and bool are allowed values.
 
         Values of several kinds become those of the widest, as a recording makes them: integers
         beyond 64 bits and those beside floats are floats, numbers beside lists are lists of one,
@@ -193,7 +193,7 @@ class MetricColumn:
             table: String table that receives the strings. Its texts are attached by the profile.
 
         Raises:
-            MetricError: A value is none of these.
+            MetricError: A value has another type.
         """
         if None in values:
             kept = [i for i, value in enumerate(values) if value is not None]
@@ -233,7 +233,7 @@ def _kind_of(name: str, values: Sequence[Any]) -> ValueKind:
 
 
 def _is_wide(integers: Sequence[int]) -> bool:
-    """Whether one takes more than 64 bits."""
+    """Whether one needs more than 64 bits."""
     return bool(integers) and (min(integers) not in _INT64 or max(integers) not in _INT64)
 
 
@@ -246,7 +246,7 @@ def _widened(values: Sequence[Any], kind: ValueKind) -> Sequence[Any]:
 
 
 def _numbers(name: str, values: Sequence[Any], kind: ValueKind) -> npt.NDArray[Any]:
-    # None inside a vector is what JSON makes of NaN.
+    # NaN in a vector becomes None in JSON.
     try:
         if kind in {ValueKind.FLOAT, ValueKind.FLOAT_VECTOR} and None in values:
             values = [float("nan") if value is None else value for value in values]

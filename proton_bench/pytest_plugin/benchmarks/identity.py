@@ -72,7 +72,7 @@ def _text(value: object) -> str | None:
         return name
     try:
         said = repr(value)
-    except Exception:  # noqa: BLE001 - somebody else's code
+    except Exception:  # noqa: BLE001 - code of a test
         return None
     if _ADDRESS.search(said):
         return None

@@ -1,4 +1,4 @@
-"""How a function is to be timed."""
+"""Plan for timing a function."""
 
 from __future__ import annotations
 

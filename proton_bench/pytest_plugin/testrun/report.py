@@ -97,7 +97,7 @@ class ProfileReport:
         self._notes = []
 
     def recorded(self) -> Run:
-        """End the recording and return what its file holds, so that all who read it say the same.
+        """End the recording and return what its file holds, so that all readers agree.
 
         Where the file is another's to write, or there is none, it is what was recorded so far.
 

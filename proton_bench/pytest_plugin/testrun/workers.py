@@ -155,7 +155,7 @@ class WorkerOrders:
 
 
 class WorkerEnd:
-    """Hooks that write the part of a worker before its controller is told that it finished."""
+    """Hooks that write the part of a worker before its controller learns that it finished."""
 
     def __init__(self, run: RunSession) -> None:
         self._run = run

@@ -49,7 +49,7 @@ _ACCEPTED = (
 
 
 class _TracedError(Exception):
-    """The value is a tracing placeholder of torch."""
+    """The value is a symbol of a trace of torch, not a number."""
 
 
 def add_scope_metrics(metrics: Mapping[str, object]) -> None:
@@ -170,7 +170,7 @@ def _typed(name: str, value: object) -> object:
         return convert(plain)
     except (OverflowError, ValueError):
         raise MetricError(
-            f"metric {name!r} has the value {plain!r}, which is no {convert.__name__}"
+            f"metric {name!r} has the value {plain!r}, which is not of type {convert.__name__}"
         ) from None
 
 

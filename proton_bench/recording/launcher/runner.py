@@ -1,6 +1,6 @@
-"""The bare runner: opens a session, runs the target in this process, finalizes, and exits with the
-target's code.
+"""The bare runner: runs the target in this process under a session.
 
+It opens a session, runs the target, finalizes, and exits with the target's code.
 The command line parses with heavy libraries and then replaces its process by this module::
 
     python bootstrap.py '<run options as JSON>' [target's arguments...]

@@ -24,9 +24,9 @@ def hud_records(series: Iterable[Series]) -> bytes:
 
 
 def _record(series: Series) -> dict[str, Any]:
-    beside = {"unit": series.unit, "runs": str(series.runs), "verdict": series.verdict}
+    extra = {"unit": series.unit, "runs": str(series.runs), "verdict": series.verdict}
     numbers = {"base": series.base, "change": series.change}
-    beside |= {key: repr(value) for key, value in numbers.items() if math.isfinite(value)}
+    extra |= {key: repr(value) for key, value in numbers.items() if math.isfinite(value)}
     name = f"{series.metric} ({series.unit})" if series.unit else series.metric
     return {
         "benchmark": {"name": _BENCHMARK, "mode": "performance", "extra_info": {}},
@@ -34,6 +34,6 @@ def _record(series: Series) -> dict[str, Any]:
         "metric": {
             "name": name,
             "benchmark_values": [series.value],
-            "extra_info": {key: value for key, value in beside.items() if value},
+            "extra_info": {key: value for key, value in extra.items() if value},
         },
     }

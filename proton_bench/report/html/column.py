@@ -41,10 +41,13 @@ class Form(StrEnum):
 class HtmlColumn:
     """One value per row.
 
-    Attributes: title: Its heading. form: How values are written; times are in ns. values:
-    Numbers or texts, None for rows without one. meaning: One sentence about a value, or "".
-    signed: Whether values are changes, shown with a sign. group: Columns of
-    one group are compared with each other and share a unit; "" for none.
+    Attributes:
+        title: Its heading.
+        form: How values are written; times are in ns.
+        values: Numbers or texts, None for rows without one.
+        meaning: One sentence about a value, or "".
+        signed: Whether values are changes, shown with a sign.
+        group: Columns of one group are compared with each other and share a unit; "" for none.
     """
 
     title: str

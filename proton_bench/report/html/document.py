@@ -33,7 +33,7 @@ _EVERY_LEVEL = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """What a page shows.
+    """Contents of a page.
 
     Attributes:
         metrics: Metrics to show, the first of which is the width of flames; none means the default

@@ -28,7 +28,7 @@ _MAX_TITLE = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """What a page shows.
+    """Contents of a page.
 
     Attributes:
         title: Its title.

@@ -37,7 +37,7 @@ class ListedEntry:
 
     @property
     def state(self) -> str:
-        """ "promoted" or "candidate"."""
+        """Return "baseline" or "candidate"."""
         return "baseline" if self.is_promoted else "candidate"
 
 

@@ -22,7 +22,7 @@ from proton_bench.support.units import Unit, count_text
 
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 
-# Note on benchmarks that runs called differently often.
+# Note on benchmarks that runs called a different number of times.
 SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
 
 

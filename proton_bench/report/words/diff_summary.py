@@ -219,13 +219,13 @@ def _spread(totals: Sequence[float], unit: Unit, *, runs: int) -> str:
 
 
 def calls_line(comparison: Comparison) -> str | None:
-    """Return a sentence if benchmarks were called differently often, else None."""
+    """Return a sentence if calls of benchmarks differ in number, else None."""
     count = len(comparison.scaled)
     if not count:
         return None
     what = "1 benchmark was" if count == 1 else f"{count} benchmarks were"
     return (
-        f"{what} called differently often: values from their rounds are scaled to the number of "
+        f"{what} called a different number of times: values from their rounds are scaled to the "
         f"calls in {'the base' if len(comparison.base) == 1 else 'the first run of the base'}"
     )
 

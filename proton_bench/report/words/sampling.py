@@ -1,4 +1,4 @@
-"""How program counters were sampled, in words for the lines above a report."""
+"""Describes the sampling of program counters in the lines above a report."""
 
 from __future__ import annotations
 

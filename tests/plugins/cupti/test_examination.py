@@ -71,7 +71,7 @@ def test_each_library_comes_with_its_version_and_the_taken_one_with_why() -> Non
 
     assert (broken.status, broken.advice) == (Status.ABSENT, "does not load: OSError: none")
     assert (first.value, first.status) == ("CUDA 12.8, /b/first.so", Status.OK)
-    assert first.advice.startswith("wheel b: taken, the first that loads")
+    assert first.advice.startswith("wheel b: used, the first that loads")
     assert (second.value, second.advice) == (
         "CUDA 13.0, /c/second.so",
         "wheel c: not used, an earlier one loads",
@@ -136,8 +136,8 @@ def test_tools_that_are_loaded_into_programs_are_named(
         ("0", 0, Status.OK, "allowed to every user"),
         ("1", 1 << 21, Status.OK, "CAP_SYS_ADMIN"),
         ("1", 1 << 38, Status.OK, "CAP_PERFMON"),
-        ("1", 1 << 20, Status.NOTE, "this process is none"),
-        ("", 0, Status.NOTE, "does not tell it"),
+        ("1", 1 << 20, Status.NOTE, "this process is not one"),
+        ("", 0, Status.NOTE, "does not say"),
     ],
 )
 def test_the_privilege_to_sample(
@@ -172,7 +172,11 @@ def test_a_kernel_that_is_recorded_makes_the_backend_work(cupti_doubles: Doubles
     [
         ({"FAKE_CUPTI_FAIL": "cuptiSubscribe=39"}, Status.PROBLEM, "another profiler"),
         ({"FAKE_CUPTI_FAIL": "cuptiActivityEnable=35"}, Status.PROBLEM, "to administrators"),
-        ({"FAKE_CUPTI_FAIL": "cuptiActivityFlushAll=999"}, Status.PROBLEM, "no record of it came"),
+        (
+            {"FAKE_CUPTI_FAIL": "cuptiActivityFlushAll=999"},
+            Status.PROBLEM,
+            "its record did not arrive",
+        ),
         ({"FAKE_CUDA_DEVICES": "0"}, Status.NOTE, "cuInit failed: fake CUDA error 100"),
         ({"FAKE_CUDA_FAIL": "cuModuleLoadData=222"}, Status.NOTE, "cuModuleLoadData failed"),
         ({"FAKE_CUDA_FAIL": "cuLaunchKernel=2"}, Status.NOTE, "cuLaunchKernel failed"),
@@ -192,7 +196,7 @@ def test_a_trial_that_dies_is_a_problem() -> None:
 
     finding = trial_finding([], None, lambda command: answer)
 
-    assert (finding.status, finding.value) == (Status.PROBLEM, "the trial died of signal 11")
+    assert (finding.status, finding.value) == (Status.PROBLEM, "the test died of signal 11")
 
 
 def test_what_others_print_does_not_disturb_the_trial(cupti_doubles: Doubles) -> None:

@@ -87,7 +87,7 @@ def test_sampling_and_scopes_inside_kernels_go_together() -> None:
         ("pcsampling:periodic_flushing", "malformed option 'periodic_flushing'"),
         ("pcsampling:format=hatchet", "no option 'format'; its options: interval, exact"),
         ("pcsampling,periodic_flushing", "unsupported mode: pcsampling,periodic_flushing"),
-        ("pcsampling:interval=1:interval=2", "option 'interval' stands twice"),
+        ("pcsampling:interval=1:interval=2", "option 'interval' is given twice"),
         ("pcsampling:exact=", "choose from: off, scope, launch"),
         ("periodic_flushing:exact=scope", "unsupported option key: exact"),
     ],

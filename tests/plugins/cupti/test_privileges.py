@@ -29,13 +29,13 @@ def test_a_refusal_names_what_allows_it(message: str) -> None:
     text = explain_refusal(message, known(Permission.REFUSED))
 
     assert text.startswith(message)
-    assert "this process is none" in text
+    assert "this process is not one" in text
     assert REMEDY in text
     assert "CAP_SYS_ADMIN" in text
 
 
 def test_a_container_that_lacks_the_capability_is_thought_of() -> None:
-    text = explain_refusal(REFUSAL, known(Permission.EVERYBODY))
+    text = explain_refusal(REFUSAL, known(Permission.EVERY_USER))
 
     assert "allowed to every user; a container needs the capability too" in text
 
@@ -61,7 +61,7 @@ def test_an_explained_refusal_is_not_explained_twice() -> None:
 @pytest.mark.parametrize(
     ("restricted", "capabilities", "expected"),
     [
-        ("0", 0, Permission.EVERYBODY),
+        ("0", 0, Permission.EVERY_USER),
         ("1", 0, Permission.REFUSED),
         ("1", 1 << 21, Permission.ADMINISTRATOR),
         ("1", 1 << 38, Permission.MONITOR),

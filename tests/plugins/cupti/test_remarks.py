@@ -61,7 +61,7 @@ def test_launches_that_all_failed_are_not_lost_records() -> None:
 def test_launches_without_any_record_blame_the_library() -> None:
     remark = remark_on(counts(launches=2), FACTS, list)
 
-    assert "2 launches were seen, but no kernel record came" in str(remark)
+    assert "2 launches were seen, but no kernel record arrived" in str(remark)
     assert "proton doctor" in str(remark)
 
 

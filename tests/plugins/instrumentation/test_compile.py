@@ -49,7 +49,7 @@ REFUSED = {
         "add",
         "default:sampling_strategy=selective:sampling_options=0,4",
     ): "sampling_options=0,4: kernel 'add' has no warp 4; its 4 warps have the numbers 0 to 3",
-    ("many", "default"): "kernel 'many' has 257 scopes and events, and records can tell 256 apart",
+    ("many", "default"): "kernel 'many' has 257 scopes and events, but can have only 256",
 }
 
 Case = tuple[str, str, str]

@@ -145,7 +145,7 @@ def test_a_kernel_with_a_second_function_is_left_alone_with_the_reason(everythin
     facts = everything["calls_noinline"]["gfx942"]
 
     assert facts["scopes"] == []
-    assert "one function only" in facts["skipped"]
+    assert "only in one function" in facts["skipped"]
     assert "doubled_apart" in facts["skipped"]
 
 

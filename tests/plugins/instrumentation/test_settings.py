@@ -85,8 +85,11 @@ def test_the_byte_limit_has_a_default() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("default:buffer_strategy=flush", "buffer_strategy=flush: no Triton compiles this yet"),
-        ("default:granularity=cta", "granularity=cta: no Triton compiles this yet"),
+        (
+            "default:buffer_strategy=flush",
+            "buffer_strategy=flush: no version of Triton supports this",
+        ),
+        ("default:granularity=cta", "granularity=cta: no version of Triton supports this"),
         ("default:granularity=warp_2", "write granularity=warp"),
         ("default:granularity=lane", "Unknown granularity: lane; choose from: cta, warp"),
         ("default:metric_type=joule", "Unknown metric_type: joule"),
@@ -96,7 +99,7 @@ def test_the_byte_limit_has_a_default() -> None:
         ("default:byte_limit=" + "9" * 30, "byte_limit="),
         ("default:sampling_options=0,1", "needs sampling_strategy=selective"),
         ("default:sampling_strategy=selective:sampling_options=0,x", "sampling_options=0,x"),
-        ("default:sampling_strategy=selective:sampling_options=99999999999", "number them from 0"),
+        ("default:sampling_strategy=selective:sampling_options=99999999999", "count them from 0"),
         ("default:sampling_strategy=selective:sampling_options=2,0", "as in sampling_options=0,2"),
         ("default:sampling_strategy=selective:sampling_options=1,1", "as in sampling_options=1"),
         ("default:cta=5-2", "cta=5-2: write numbers and ranges"),

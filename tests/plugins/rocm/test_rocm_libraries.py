@@ -140,4 +140,4 @@ def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
 
     assert older is not None
     assert "older than this backend" in older
-    assert missing == ("no libamdhip64.so: install ROCm, or name it by PROTON_BENCH_HIP_LIB")
+    assert missing == ("no libamdhip64.so: install ROCm, or name it with PROTON_BENCH_HIP_LIB")

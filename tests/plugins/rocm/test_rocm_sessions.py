@@ -92,7 +92,7 @@ def test_a_late_session_that_the_library_takes_says_why_it_saw_nothing(
 
     assert done.returncode == 0, done.stderr
     (warning,) = done.stderr.strip().splitlines()
-    assert "no kernel record came" in warning
+    assert "no kernel record arrived" in warning
 
 
 def test_a_late_session_of_roctracer_is_as_good_as_an_early_one(

@@ -27,7 +27,7 @@ def test_input_is_never_the_output(tmp_path: Path) -> None:
     file.write_text("x")
     link.symlink_to(file)
 
-    with pytest.raises(UsageError, match="is the file to read"):
+    with pytest.raises(UsageError, match="is an input"):
         refuse_input(link, [tmp_path / "other", file])
 
 

@@ -34,5 +34,5 @@ def test_a_folder_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
 
-    with pytest.raises(UsageError, match="current folder is gone"):
+    with pytest.raises(UsageError, match="current folder was removed"):
         default_store()

@@ -71,7 +71,7 @@ def test_python_without_anything_to_run_is_refused(
 
 
 def test_another_interpreter_is_refused(folder: Path) -> None:
-    with pytest.raises(UsageError, match="another interpreter"):
+    with pytest.raises(UsageError, match="is not the interpreter"):
         read(str(folder / "python3"), "x.py")
 
 

@@ -61,7 +61,13 @@ def test_a_gpu_in_order_is_ok_throughout(tmp_path: Path) -> None:
         ("mig", True, "MIG", Status.NOTE, "CUDA_VISIBLE_DEVICES=MIG-"),
         ("compute_mode", "Prohibited", "compute mode", Status.PROBLEM, "nvidia-smi -c DEFAULT"),
         ("compute_mode", "Exclusive_Process", "compute mode", Status.NOTE, "one process"),
-        ("processes", (GpuProcess(7, "x", None),), "processes", Status.NOTE, "delays the kernels"),
+        (
+            "processes",
+            (GpuProcess(7, "x", None),),
+            "processes",
+            Status.NOTE,
+            "delays the measured kernels",
+        ),
     ],
 )
 def test_what_disturbs_comes_with_what_to_do(
@@ -107,7 +113,7 @@ def test_what_is_not_known_says_why(tmp_path: Path) -> None:
     assert found["NVIDIA driver"].value == "unknown, CUDA up to unknown"
     assert "because no library" in found["NVIDIA driver"].advice
     assert found["NVIDIA 0 MIG"].value == "unknown: Not Supported"
-    assert found["NVIDIA 0 clocks"].value == "unknown: the driver does not say"
+    assert found["NVIDIA 0 clocks"].value == "unknown: the driver does not tell it"
     assert found["NVIDIA 0 MIG"].status is Status.NOTE
 
 

@@ -59,7 +59,7 @@ def test_a_malformed_option_is_named(text: str) -> None:
 
 
 def test_an_option_that_stands_twice_is_refused() -> None:
-    with pytest.raises(UsageError, match="'a' stands twice"):
+    with pytest.raises(UsageError, match="'a' is given twice"):
         parse_mode("x:a=1:a=2")
 
 
@@ -129,9 +129,9 @@ def test_a_mode_for_a_backend_without_modes_is_refused() -> None:
 
 
 def test_a_mode_that_only_others_have_is_refused_with_the_reason() -> None:
-    backend = dataclasses.replace(PLAIN, refused_modes={"sampling": "no hardware does it"})
+    backend = dataclasses.replace(PLAIN, refused_modes={"sampling": "no hardware supports it"})
 
-    with pytest.raises(UsageError, match="leave it out; no hardware does it"):
+    with pytest.raises(UsageError, match="leave the mode out; no hardware"):
         assign_modes([backend], "sampling:period=3")
 
 

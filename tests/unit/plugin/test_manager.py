@@ -115,7 +115,7 @@ def fail() -> list[Backend]:
         (fail, "proton_backends raised RuntimeError: two lines"),
         (lambda: ["x"], "returned a str, not a Backend"),
         (lambda: 3, "returned int, not a list"),
-        (lambda: [make_backend("a")], "backend 'a' is already offered by plugin 'good'"),
+        (lambda: [make_backend("a")], "backend 'a' already exists in plugin 'good'"),
     ],
 )
 def test_a_hook_that_fails_is_named_once_and_the_others_answer(

@@ -47,7 +47,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; 1 if the study is not complete, 2 for errors."""
+    """Do what the command line says; return 1 if the study is not complete, 2 for errors."""
     options = parse(arguments)
     try:
         return _measure(options) if options.command == "measure" else _analyse(options)

@@ -1,4 +1,4 @@
-"""Everything that the profiles of a study say, as tables and as JSON."""
+"""All results from the profiles of a study, as tables and as JSON."""
 
 from __future__ import annotations
 

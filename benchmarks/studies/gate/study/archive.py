@@ -1,7 +1,7 @@
 """All profiles of a study in one file, replaced as a whole after every process.
 
-``study.zip``: ``study.json`` with schema, version and settings, and ``runs/NNN.proton``. One file
-is what comes back from machines that are borrowed, and whoever is stopped keeps what was measured.
+``study.zip``: ``study.json`` with schema, version and settings, and ``runs/NNN.proton``. A stopped
+study keeps its measurements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ABOUT = "study.json"
 
 
 class StudyError(ValueError):
-    """A study cannot be measured, read or gone on with; the message says what to do."""
+    """A study cannot be measured, read or resumed; the message says what to do."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Archive:
         """Write the file in one step.
 
         Raises:
-            StudyError: It would be larger than what comes back from a borrowed machine.
+            StudyError: It would exceed the size limit.
             OSError: It cannot be written.
         """
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class Archive:
         """Read a study from its folder or file.
 
         Raises:
-            StudyError: There is none, or the file is none of ours or damaged.
+            StudyError: The file is missing, damaged, or not a study.
         """
         file_path = path / FILE_NAME if path.is_dir() else path
         try:

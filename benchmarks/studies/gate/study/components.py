@@ -65,7 +65,7 @@ class PathSpread:
         within: Between launches of a process: a robust one, 1.4826 median absolute deviations.
         process: Of the number that the gate takes of a process.
         between: The same without what launches explain.
-        cycles: The same counted in cycles of the SM clock; NaN where nobody measured it.
+        cycles: The same counted in cycles of the SM clock; NaN if not measured.
         order: What running second in a pair adds.
         order_p: P-value of that, NaN of fewer than two pairs.
         position: What the last place in a process adds over the first one.
@@ -87,12 +87,12 @@ class PathSpread:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all paths of a process have in common, as standard deviations of logarithms.
+    """Spread that all paths of a process share, as standard deviations of logarithms.
 
     Attributes:
         process: Between processes.
         pair: Of one process of a pair: what two in turn do not share.
-        session: What the two of a pair share; 0 where pairs are no closer than others.
+        session: What the two of a pair share; 0 if pairs are not closer than others.
         drift: What every process adds to the one before.
     """
 
@@ -114,7 +114,7 @@ def launches_of(runs: Sequence[Run]) -> Launches:
         raise StudyError("no path was measured in every process")
     fewest = min(len(one[path]) for one in each for path in common)
     times = np.array([[one[path][:fewest] for path in common] for one in each], dtype=np.float64)
-    times = np.maximum(times, 1.0)  # an operator of no time at all has no logarithm
+    times = np.maximum(times, 1.0)  # an operator that takes no time has no logarithm
     short = np.median(times, axis=2).min(axis=0) < SHORT_NS
     locations = np.array(
         [

@@ -1,4 +1,4 @@
-"""Defaults of the gate beside what a study says of them."""
+"""Defaults of the gate, compared with the results of a study."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proton_bench.gate.policy.policy import Policy
 __all__ = ["Advice", "advise"]
 
 _LEVEL = 0.05
-_USELESS = 0.1  # nobody waits for changes that are larger
+_USELESS = 0.1  # a gate that misses larger changes is useless
 _QUIET = 0.01  # gates without a change that may fail, as a part
 _TICKS = 3  # of both ends of a launch, and one for a change
 _SURE = 0.8  # part of +5 % to be found
@@ -30,7 +30,7 @@ class Advice:
     Attributes:
         name: Which.
         present: What it is now.
-        measured: What the study says of it.
+        measured: Its value in the study.
         recommended: What follows.
     """
 
@@ -47,7 +47,7 @@ def advise(
     launches: Launches,
     simulated: Sequence[Simulated],
 ) -> list[Advice]:
-    """Return advice on every default that a study can say something of."""
+    """Return advice on every default that a study covers."""
     policy = Policy()
     found = [
         _session_shift(policy, shared),
@@ -75,7 +75,7 @@ def _session_shift(policy: Policy, shared: Shared) -> Advice:
 
 
 def _margin(policy: Policy, spreads: Sequence[PathSpread], rebuilt: Mapping[str, float]) -> Advice:
-    """A margin has to cover what moves paths for certain although nothing changed."""
+    """A margin has to cover significant shifts of paths without a change."""
     known = [each for each in spreads if math.isfinite(each.order_p)]
     certain = [abs(each.order) for each in known if each.order_p < _LEVEL / len(known)]
     binaries = max(rebuilt.values(), default=0.0)
@@ -109,7 +109,7 @@ def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
 
 
 def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
-    """A floor per launch has to cover ticks of the timer, and nothing that the gate can tell."""
+    """A floor per launch has to cover ticks of the timer, and no change that the gate can find."""
     known = [each for each in spreads if math.isfinite(each.process)]
     present = f"{policy.floor_ns:.0f} ns"
     if not known:

@@ -56,7 +56,7 @@ class Block:
 
 @dataclass(slots=True)
 class Tally:
-    """What gates said.
+    """Counts of verdicts of gates.
 
     Attributes:
         verdicts: How often each verdict of the whole came.
@@ -79,18 +79,18 @@ class Tally:
 
     @property
     def gates(self) -> int:
-        """How many there were."""
+        """Return the number of gates."""
         return self.verdicts.total()
 
     @property
     def failed(self) -> Rate:
-        """How many failed."""
+        """Return the number of failed gates."""
         return Rate(self.verdicts[SuiteVerdict.FAIL.value], self.gates)
 
 
 @dataclass(slots=True)
 class Power:
-    """What became of one slowed kernel.
+    """Verdicts on one slowed kernel.
 
     Attributes:
         gates: Gates with it.

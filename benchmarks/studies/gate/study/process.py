@@ -31,7 +31,7 @@ class _Device:
         works: The kernels.
         flush: Empties the cache.
         wait: Returns when everything launched has ended.
-        canary: The canary, None where there is none.
+        canary: The canary, None without one.
     """
 
     works: list[Work]
@@ -41,7 +41,7 @@ class _Device:
 
 
 def record(plan: Plan, out: Path) -> None:
-    """Run one process's work and write its profile with what the canary says.
+    """Run one process's work and write its profile, with the canary's clock.
 
     Raises:
         BackendUnavailableError: The backend does not work here.
@@ -57,7 +57,7 @@ def record(plan: Plan, out: Path) -> None:
     if device.canary is not None:
         device.canary.reset()
     gc.collect()
-    gc.disable()  # it comes at moments of its own
+    gc.disable()  # it comes at random moments
     session = open_session(SessionOptions(name=out.with_suffix(""), backend=plan.backend))
     try:
         _run(plan, device, enter=scope, rounds=plan.amount.rounds)
@@ -72,7 +72,7 @@ def record(plan: Plan, out: Path) -> None:
 
 
 def _run(plan: Plan, device: _Device, *, enter: Any, rounds: int) -> None:
-    """Launch everything, below scopes where somebody records."""
+    """Launch everything, below scopes if it is recorded."""
     works = {work.name: work for work in device.works}
     under = enter or _nowhere
     steps = plan.order(device.works)
@@ -126,7 +126,7 @@ def _device(plan: Plan) -> _Device:
 
 
 class _nowhere:  # noqa: N801 - stands in for `scope`
-    """A scope that nobody records."""
+    """A scope that is not recorded."""
 
     def __init__(self, _name: str) -> None: ...
 

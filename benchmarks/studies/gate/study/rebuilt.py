@@ -1,4 +1,4 @@
-"""What another binary of the same source does beyond what was asked of it.
+"""Extra time changes of another binary of the same source.
 
 Variants of a kernel differ in one constant, the iterations that are added, so their times lie on a
 straight line but for what registers, alignment and scheduling of each binary do. How far off the

@@ -20,7 +20,7 @@ _OURS = "ours"
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """How one rule did.
+    """Results of one rule.
 
     Attributes:
         name: The rule.
@@ -34,7 +34,7 @@ class Rival:
 
 
 def rivals(launches: Launches, pairs: int, slowdowns: Sequence[float] = SLOWDOWNS) -> list[Rival]:
-    """Return all rules but ours, which the real judge stands for."""
+    """Return all rules except ours; the real judge represents ours."""
     whole = list(_drawn(launches, pairs))
     found = []
     for name, rule in RULES.items():

@@ -42,7 +42,7 @@ class Measuring:
 
 
 def measure(archive: Archive, measuring: Measuring, record: Record | None = None) -> bool:
-    """Measure what the archive lacks; tell whether it is complete now.
+    """Measure what the archive lacks; return whether it is complete now.
 
     The first process fills caches of compilers and is not kept. A process that fails once is run
     again; failing twice, it ends the study, which keeps what it has.
@@ -99,7 +99,7 @@ def _recorded(run: Record, plan: Plan, folder: Path) -> bytes:
 
 
 def _fresh(measuring: Measuring) -> Record:
-    """Return what records in a fresh interpreter, with one cache of compilers for all."""
+    """Return a function that records in a fresh interpreter; all share one compiler cache."""
 
     def run(plan: Plan, out: Path) -> None:
         plan_text = json.dumps({**asdict(plan), "out": str(out)})
@@ -126,5 +126,5 @@ def _fresh(measuring: Measuring) -> Record:
 
 def _environment() -> dict[str, str]:
     """Return this process's environment, without what other runs of Triton or ours left in it."""
-    foreign = ("PROTON_BENCH_NATIVE", "TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE")
-    return {key: value for key, value in os.environ.items() if key not in foreign}
+    left_over = ("PROTON_BENCH_NATIVE", "TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE")
+    return {key: value for key, value in os.environ.items() if key not in left_over}

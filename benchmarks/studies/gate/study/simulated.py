@@ -17,7 +17,7 @@ from proton_bench.gate.statistics.rate import Rate
 __all__ = ["MeasuredMachine", "Simulated", "machine_of", "simulations"]
 
 Numbers = npt.NDArray[np.float64]
-# Paths beyond this are not slowed: nobody hopes to see 5 % there.
+# Paths beyond this are not slowed: 5 % cannot be found there.
 _NOISY = 0.02
 _PATHS = 300
 
@@ -43,7 +43,7 @@ class MeasuredMachine(Machine):
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """One line: a session, its false alarms without a change, and what was found of slowdowns."""
+    """One line: an experiment, its false alarms without a change, and the slowdowns it found."""
 
     session: str
     alarms: Rate

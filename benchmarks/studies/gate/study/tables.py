@@ -53,7 +53,7 @@ def spread_table(spreads: Iterable[PathSpread]) -> str:
 
 
 def order_line(spreads: Sequence[PathSpread]) -> str:
-    """Return what order does to all paths, as a sentence."""
+    """Return the effect of order on all paths, as a sentence."""
     known = [each for each in spreads if math.isfinite(each.order_p)]
     certain = sum(each.order_p < _LEVEL for each in known)
     middle = sorted(abs(each.order) for each in spreads)[len(spreads) // 2]
@@ -172,9 +172,9 @@ def rivals_table(rivals: Sequence[Rival], tally: Tally, power: Mapping[object, P
 
 
 def simulated_table(lines: Iterable[Simulated]) -> str:
-    """Return simulated sessions."""
+    """Return simulated experiments."""
     return _table(
-        ["session (simulated)", "false alarms", *_HEADS],
+        ["experiment (simulated)", "false alarms", *_HEADS],
         (
             [
                 each.session,
@@ -187,7 +187,7 @@ def simulated_table(lines: Iterable[Simulated]) -> str:
 
 
 def advice_table(advice: Iterable[Advice]) -> str:
-    """Return defaults beside what was measured."""
+    """Return defaults compared with measured values."""
     return _table(
         ["default", "now", "measured", "recommended"],
         ([each.name, each.present, each.measured, each.recommended] for each in advice),

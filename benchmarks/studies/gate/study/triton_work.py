@@ -63,7 +63,7 @@ def make_works(sizes: Sizes, device: str) -> list[Work]:
 
 
 def flush_of(device: str) -> Callable[[], None]:
-    """Return what empties the cache of a device."""
+    """Return a function that empties the cache of a device."""
     if device != "cuda":
         return lambda: None
     large = torch.empty(_FLUSHED_BYTES, dtype=torch.int8, device=device)
@@ -75,7 +75,7 @@ def flush_of(device: str) -> Callable[[], None]:
 
 
 class CanaryLaunches:
-    """The FMA loop that tells the SM clock: cycles over the global timer.
+    """The FMA loop that measures the SM clock: cycles over the global timer.
 
     Args:
         sizes: How large.
@@ -105,7 +105,7 @@ class CanaryLaunches:
         self._next = 0
 
     def sm_clock_hz(self) -> float | None:
-        """Return all cycles over all ns, which ticks do not bias; None where nobody measured."""
+        """Return all cycles over all ns, which ticks do not bias; None if not measured."""
         cycles, ns = self._clocks.sum(dim=(0, 1)).tolist()
         return 1e9 * cycles / ns if cycles > 0 and ns > 0 else None
 

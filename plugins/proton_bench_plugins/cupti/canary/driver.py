@@ -1,4 +1,4 @@
-"""Calls of the CUDA driver that is loaded in this process already."""
+"""Calls of the CUDA driver that is already loaded in this process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class Driver:
-    """The functions of libcuda; a call that fails raises OSError.
+    """The functions of libcuda; a failing call raises OSError.
 
     Args:
-        library: What has them as attributes.
+        library: Library with the functions as attributes.
     """
 
     def __init__(self, library: Any) -> None:
@@ -28,7 +28,7 @@ class Driver:
 
     @classmethod
     def loaded(cls) -> Driver | None:
-        """Return the driver that something else has loaded, None where nothing has."""
+        """Return the driver if it is already loaded, or None."""
         try:
             return cls(ctypes.CDLL(_LIBRARY, mode=os.RTLD_NOW | os.RTLD_NOLOAD))
         except OSError:
@@ -45,13 +45,13 @@ class Driver:
             raise OSError(f"{name} failed with code {code} of the CUDA driver")
 
     def quietly(self, name: str, *arguments: Any) -> None:
-        """Call a function whose failure changes nothing."""
+        """Call a function, ignoring failure."""
         getattr(self._library, name)(*arguments)
 
     def device_in_use(self) -> int | None:
-        """Return the first device with a context, or the only one; None where nobody started CUDA.
+        """Return the first device with a context, or the only device; None if CUDA was not started.
 
-        A context takes memory of its device, so none is made on one of several devices.
+        A context takes memory of its device, so none is created if there are several devices.
         """
         count = ctypes.c_int()
         if self._library.cuDeviceGetCount(ctypes.byref(count)) != 0:
@@ -65,7 +65,7 @@ class Driver:
         return 0 if count.value == 1 else None
 
     def exchange_capture(self, mode: int) -> int:
-        """Say what this thread may do while one captures a graph; return what it might before."""
+        """Set this thread's capture mode; return the previous one."""
         return _native.exchange_capture_mode(mode) if mode >= 0 else mode
 
     def push_context(self, device: int) -> None:
@@ -75,7 +75,7 @@ class Driver:
         self.call("cuCtxPushCurrent_v2", context)
 
     def pop_context(self) -> None:
-        """Leave this thread without it."""
+        """Remove it from this thread."""
         self.quietly("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     def load_module(self, ptx: bytes) -> ctypes.c_void_p:
@@ -104,7 +104,7 @@ class Driver:
         return memory
 
     def stream(self) -> ctypes.c_void_p:
-        """Return a stream that waits for no other."""
+        """Return a non-blocking stream."""
         made = ctypes.c_void_p()
         self.call("cuStreamCreate", ctypes.byref(made), ctypes.c_uint(_NON_BLOCKING))
         return made

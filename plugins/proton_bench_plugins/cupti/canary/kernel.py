@@ -1,4 +1,4 @@
-"""One kernel in PTX, loaded into a context that the target has or is about to have."""
+"""One kernel in PTX, loaded into a context that the target has or will have."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CanaryKernel:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Give everything back."""
+        """Release everything."""
         self._undo.close()
 
     def launch(self) -> tuple[int, int]:

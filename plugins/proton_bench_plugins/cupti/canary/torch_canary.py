@@ -1,8 +1,7 @@
 """The canary of NVIDIA GPUs: a loop of dependent FMAs that counts cycles over the global timer.
 
-That is the clock of the multiprocessors. It is launched through the driver and not through a
-library of the target, whose allocator, generators and compiled kernels stay as they would be
-without it.
+That gives the clock of the multiprocessors. It is launched through the driver and not through a
+library of the target, so allocator, random generators and compiled kernels are unaffected.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from proton_bench_plugins.patch import Patch
 
 __all__ = ["TorchCanary"]
 
-# A clock is steady when so many launches in a row differ by this part at most.
+# A clock is steady if this many launches in a row differ at most by this share.
 _STEADY_LAUNCHES = 8
 _STEADY = 0.002
 _MOST_WARM_UP = 300
@@ -27,7 +26,7 @@ _COUNTED = 10
 
 
 class TorchCanary:
-    """Comes due when torch starts CUDA; other programs get it at their end alone."""
+    """Runs when torch starts CUDA; in other programs only at their end."""
 
     def __init__(self) -> None:
         self._import: ImportCallback | None = None
@@ -40,7 +39,7 @@ class TorchCanary:
         self._import = ImportCallback("torch.cuda", self._attach)
 
     def unwatch(self) -> None:
-        """Leave torch alone."""
+        """Detach from torch."""
         self._due = None
         if self._import is not None:
             self._import.cancel()
@@ -85,7 +84,7 @@ class TorchCanary:
 
 
 def _warm_up(kernel: CanaryKernel) -> None:
-    """Launch until the clock does not move any more."""
+    """Launch until the clock is steady."""
     clocks: list[float] = []
     for _ in range(_MOST_WARM_UP):
         cycles, ns = kernel.launch()

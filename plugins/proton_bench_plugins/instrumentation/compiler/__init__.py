@@ -1,1 +1,1 @@
-"""How kernels get records: passes in Triton's pipelines, stages, keys of its caches."""
+"""Adds records to kernels: passes in Triton's pipelines, stages, keys of its caches."""

@@ -1,4 +1,4 @@
-"""Switches on and off that kernels are compiled with records."""
+"""Switches the compilation of kernels with records on and off."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DROPPED = ".maxnreg"
 
 
 class Compilation:
-    """Has Triton compile kernels with records between ``attach`` and ``detach``.
+    """Makes Triton compile kernels with records between ``attach`` and ``detach``.
 
-    The digest of everything that decides about their code is an option of each compile, and with
-    it part of the keys of Triton's caches in memory and on disk: kernels with and without records,
-    and with records of other modes, live side by side, and none is taken for another.
+    The digest of everything that affects their code is an option of each compile, and so part of
+    the keys of Triton's caches in memory and on disk: kernels with and without records, and of
+    different modes, are kept side by side.
 
     Args:
         settings: Options of the mode.
@@ -40,7 +40,7 @@ class Compilation:
         self._is_attached = False
 
     def attach(self) -> None:
-        """Begin; does nothing where it began already. Imports Triton.
+        """Begin, unless it has begun. Imports Triton.
 
         Raises:
             UsageError: Another profiler or one of Triton's sanitizers instruments kernels.
@@ -60,7 +60,7 @@ class Compilation:
         self._is_attached = True
 
     def detach(self) -> None:
-        """End, and put back what was there before."""
+        """End, and restore the previous state."""
         self._is_attached = False
         self._undo.close()
 
@@ -113,7 +113,7 @@ class Compilation:
 
 
 def dropped_maxnreg(mode: str) -> int | None:
-    """Return the limit of registers that Triton dropped for the sake of records, or None.
+    """Return the limit of registers that Triton dropped because of records, or None.
 
     Args:
         mode: ``instrumentation_mode`` of a compiled kernel.

@@ -1,4 +1,4 @@
-"""The passes that make machine code of records, in upstream's order with every option."""
+"""The passes that compile records to machine code, in upstream's order with every option."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proton_bench_plugins.instrumentation.settings import Settings
 
 __all__ = ["SCRATCH_ALIGNMENT", "add_llvm_passes", "add_ttgir_passes"]
 
-# Bytes; the buffer of a launch is asked for with this alignment.
+# Alignment of a launch's buffer in bytes.
 SCRATCH_ALIGNMENT = 128
 _LEAST_SCRATCH = 1  # the pass makes it as large as it needs
 _AMPLE_SHARED = 1 << 26  # bytes; no device has as many
@@ -18,7 +18,7 @@ _AMPLE_SHARED = 1 << 26  # bytes; no device has as many
 def add_ttgir_passes(
     pm: Any, settings: Settings, target: Target, *, room_bytes: int | None = None
 ) -> None:
-    """Add what turns records of TTGIR into stores of clock values.
+    """Add the passes that turn records of TTGIR into stores of clock values.
 
     Args:
         pm: ``ir.pass_manager`` of Triton's bindings.
@@ -53,7 +53,7 @@ def add_ttgir_passes(
 
 
 def add_llvm_passes(pm: Any, target: Target) -> None:
-    """Add what turns those stores into instructions of the device.
+    """Add the passes that turn those stores into instructions of the device.
 
     Args:
         pm: ``ir.pass_manager`` of Triton's bindings.
@@ -72,7 +72,7 @@ def add_llvm_passes(pm: Any, target: Target) -> None:
 
 
 def _shared_limit(settings: Settings, target: Target) -> int:
-    """Return the shared memory that the pass may divide, in bytes.
+    """Return the shared memory that the pass may use, in bytes.
 
     Where several programs fit a multiprocessor it gives records no more than 4 % of it, however
     much was asked for. Who asks gets it: `check_space` holds the kernel to the device's limit.

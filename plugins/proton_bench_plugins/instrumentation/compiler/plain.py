@@ -1,4 +1,4 @@
-"""What a kernel with records would need without them: the same TTGIR, compiled once more."""
+"""Compiles a kernel's TTGIR again without records, to compare resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PlainKernel:
     """A kernel without records.
 
     Attributes:
-        registers: Registers of a thread, None where the binary does not tell.
+        registers: Registers of a thread, None if the binary does not say.
         shared: Bytes of shared memory of a program.
     """
 
@@ -40,7 +40,7 @@ def strip_records(text: str) -> str:
 
 
 def compile_plain(ttgir: Path, metadata: dict[str, Any], maxnreg: int | None) -> PlainKernel:
-    """Compile a kernel without its records; Triton's cache knows it the second time.
+    """Compile a kernel without its records; Triton's cache has it the second time.
 
     Args:
         ttgir: The kernel's TTGIR with records.

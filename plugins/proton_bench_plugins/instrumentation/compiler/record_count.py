@@ -1,4 +1,4 @@
-"""How many records a warp writes in one run of a kernel, where its TTGIR tells.
+"""Counts the records of a warp in one run of a kernel, if its TTGIR shows it.
 
 A buffer need not be larger than that, and each program copies its whole buffer to global memory at
 its end: for a short program, this is most of what records cost.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 __all__ = ["most_records"]
 
 _RECORD = re.compile(r"\s*proton\.(record|event)\b")
-# Where control may come back to is not told by the nesting of regions.
+# The nesting of regions does not show where this control flow may return to.
 _UNSTRUCTURED = re.compile(r"^\s*(\^bb\d+|cf\.(cond_)?br\b|cf\.switch\b)", re.MULTILINE)
 _FUNCTION = re.compile(r"^\s*tt\.func\b", re.MULTILINE)
 _CONSTANT = re.compile(r"^\s*(%\S+) = arith\.constant (-?\d+) : (?:i32|i64|index)\b", re.MULTILINE)
@@ -23,7 +23,7 @@ _MOST = 1 << 20  # beyond that no buffer holds them
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """What is between two braces: how often it runs, None where only the device knows."""
+    """A region between two braces: how often it runs, None if only the device knows."""
 
     times: int | None
 
@@ -35,7 +35,7 @@ def most_records(text: str) -> int | None:
         text: TTGIR without locations.
 
     Returns:
-        The number; None where it depends on what the kernel is given.
+        The number; None if it depends on the kernel's arguments.
     """
     if _UNSTRUCTURED.search(text) or len(_FUNCTION.findall(text)) > 1:
         return None

@@ -1,7 +1,7 @@
-"""The records in a kernel's TTGIR, and what is wrong with them before a compiler says so.
+"""Reads the records in a kernel's TTGIR and finds errors in them before a compiler does.
 
-Triton prints its own diagnostics on stderr and raises an error without a reason; what can be told
-from the text is told here, with the name of the kernel.
+Triton prints its own diagnostics on stderr and raises an error without a reason; errors
+visible in the text are reported here, with the name of the kernel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Record:
 
 
 def has_records(text: str) -> bool:
-    """Tell whether a kernel has records or events at all.
+    """Return whether a kernel has records or events.
 
     Args:
         text: TTGIR.
@@ -63,7 +63,7 @@ def find_records(text: str) -> list[Record]:
 
 
 def check_records(text: str, kernel: str, settings: Settings) -> None:
-    """Refuse what the compiler would refuse.
+    """Raise for records that the compiler would reject.
 
     Args:
         text: TTGIR.
@@ -90,7 +90,7 @@ def check_records(text: str, kernel: str, settings: Settings) -> None:
 
 
 def check_warps(warps: int, kernel: str, settings: Settings) -> None:
-    """Refuse warps that the kernel does not have.
+    """Raise for warps that the kernel does not have.
 
     Args:
         warps: Number of warps of a program, with those of all partitions.
@@ -98,7 +98,7 @@ def check_warps(warps: int, kernel: str, settings: Settings) -> None:
         settings: Options of the mode.
 
     Raises:
-        UsageError: A warp of the mode is none of the kernel's.
+        UsageError: The kernel lacks a warp of the mode.
     """
     beyond = [warp for warp in settings.warp_ids if warp >= warps]
     if beyond:
@@ -142,7 +142,7 @@ _OPPOSITE = {True: "closed", False: "opened"}
 
 
 def kernel_warps(text: str) -> int | None:
-    """Return the number of warps of a program; None where only the compiler can tell it.
+    """Return the number of warps of a program; None if only the compiler knows it.
 
     Args:
         text: TTGIR.

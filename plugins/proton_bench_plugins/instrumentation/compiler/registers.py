@@ -20,7 +20,7 @@ _COUNT = struct.Struct("<II")  # symbol of the function, registers
 
 
 def read_registers(path: Path) -> int | None:
-    """Return the registers of a thread, None where the file does not tell.
+    """Return the registers of a thread, None if the file does not say.
 
     Args:
         path: A cubin; other binaries have no such number.

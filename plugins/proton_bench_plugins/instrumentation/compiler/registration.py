@@ -1,7 +1,7 @@
 """Puts passes into the pipelines of Triton's backends, in the way that each Triton offers.
 
-3.9 has a register of callbacks; before it each backend class has a place for one object. Which of
-the two is there is asked, not which version runs.
+3.9 has a register of callbacks; before it each backend class has a place for one object. The code
+checks which of the two exists, not the version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAKEN = (
 
 
 class Callbacks(Protocol):
-    """What is called in the course of each compile."""
+    """The callbacks of each compile."""
 
     def load_dialects(self, context: Any) -> None:
         """Make the dialects of records known to a context."""
@@ -38,16 +38,16 @@ class Callbacks(Protocol):
 
 
 def register(callbacks: Callbacks) -> Callable[[], None]:
-    """Have the callbacks called by every backend that this Triton has.
+    """Register the callbacks with every backend of this Triton.
 
     Args:
-        callbacks: What to call.
+        callbacks: The callbacks.
 
     Returns:
-        A function that puts everything back.
+        A function that undoes it.
 
     Raises:
-        UsageError: Somebody else's callbacks are there.
+        UsageError: Other callbacks are already there.
     """
     if importlib.util.find_spec(_REGISTER) is not None:
         return _register_points(importlib.import_module(_REGISTER), callbacks)
@@ -81,7 +81,7 @@ def _points(callbacks: Callbacks, backend: str) -> dict[str, Callable[[Any], Non
 
 
 class _Placed:
-    """What a backend class of Triton before 3.9 calls."""
+    """The object that a backend class of Triton before 3.9 calls."""
 
     def __init__(self, callbacks: Callbacks, backend: str) -> None:
         self._callbacks = callbacks

@@ -1,4 +1,4 @@
-"""Reads what a loaded kernel records: scopes by id, their parents, and the layout of its buffer."""
+"""Reads the scopes of a loaded kernel, their parents, and the layout of its buffer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class KernelScopes:
             number, which is this or less by padding.
         uses_events: Whether some of its scopes are events.
         shared: Bytes of shared memory of a program, with those for records.
-        registers: Registers of a thread, None where the binary does not tell.
+        registers: Registers of a thread, None if the binary does not say.
         target: ``backend``, ``arch`` and ``warp_size`` as Triton names them.
         mode: ``instrumentation_mode`` of its compile.
         ttgir_path: File with its TTGIR.
-        metadata_path: File with what Triton knows of it.
+        metadata_path: File with Triton's metadata of it.
     """
 
     name: str
@@ -58,7 +58,7 @@ class KernelScopes:
 def read_scopes(
     ttgir_path: str | Path, metadata_json_path: str | Path, *, warp_ids: tuple[int, ...] = ()
 ) -> KernelScopes:
-    """Read a kernel from the files that Triton keeps of it.
+    """Read a kernel from Triton's files.
 
     Args:
         ttgir_path: Its TTGIR.
@@ -67,7 +67,7 @@ def read_scopes(
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: The metadata is none of Triton's.
+        ValueError: The metadata is not Triton's.
     """
     metadata = json.loads(Path(metadata_json_path).read_text(encoding="utf-8"))
     text = Path(ttgir_path).read_text(encoding="utf-8")

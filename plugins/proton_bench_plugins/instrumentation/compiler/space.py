@@ -1,4 +1,4 @@
-"""Whether a kernel leaves shared memory for its records."""
+"""Checks whether a kernel leaves shared memory for its records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_space", "needed_bytes"]
 
 _HEADER_BYTES = 40
 _RECORD_BYTES = 8
-_LEAST_SEGMENT = 32  # bytes of a warp: both records of two scopes; less is no measurement
+_LEAST_SEGMENT = 32  # least bytes of a warp: both records of two scopes
 
 
 def needed_bytes(text: str, settings: Settings) -> int | None:
@@ -26,8 +26,8 @@ def needed_bytes(text: str, settings: Settings) -> int | None:
         settings: Options of the mode.
 
     Returns:
-        Bytes, a power of two for each warp that records; None where a loop runs as often as the
-        kernel's arguments say, or the settings name a size.
+        Bytes, a power of two for each recording warp; None if a loop depends on the kernel's
+        arguments, or the settings give a size.
     """
     records, warps = most_records(text), kernel_warps(text)
     if settings.buffer_size or records is None or warps is None:
@@ -39,17 +39,17 @@ def needed_bytes(text: str, settings: Settings) -> int | None:
 def check_space(
     kernel: str, metadata: Mapping[str, Any], target: Target, *, settings: Settings
 ) -> None:
-    """Refuse a kernel whose records have no room.
+    """Raise if a kernel leaves no room for its records.
 
     Args:
         kernel: Name of the kernel.
-        metadata: What Triton knows of it, after it was compiled.
+        metadata: Triton's metadata of the compiled kernel.
         target: Device to compile for.
         settings: Options of the mode.
 
     Raises:
-        UsageError: There is none; also an ``OutOfResources`` of Triton's, so that an autotuner goes
-            on with the next configuration.
+        UsageError: There is none; also an ``OutOfResources`` of Triton's, so that an autotuner
+            continues with the next configuration.
     """
     if settings.buffer_type != "shared":
         return
@@ -57,7 +57,7 @@ def check_space(
     segments = len(settings.warp_ids) or warps
     most = int(metadata["profile_scratch_size"]) - _HEADER_BYTES - 4 * warps
     is_tiny = most < segments * _LEAST_SEGMENT and not settings.buffer_size
-    # Beyond the limit because of the records: without them it is Triton that says so.
+    # Beyond the limit because of the records; otherwise Triton reports it.
     is_beyond = shared > target.max_shared >= shared - most
     if is_tiny or is_beyond:
         raise _shortage(

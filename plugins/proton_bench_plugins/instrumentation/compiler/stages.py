@@ -1,7 +1,7 @@
-"""What happens in the stages of a compile that a session asked for.
+"""The stages of a compile for a session.
 
-Triton calls a hook with the stages of each compile; ours wraps two of them, after those of a hook
-that somebody set before. Passes are added only while one of our stages runs on the thread.
+Triton calls a hook with the stages of each compile; ours wraps two of them, after those of an
+earlier hook. Passes are added only while one of our stages runs on the thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from proton_bench_plugins.instrumentation.settings import Settings
 
 __all__ = ["LEFT_OUT", "TAKEN", "Inserting", "Stages"]
 
-# What passes did to a kernel; both stay in Triton's cache with it.
+# Results of passes on a kernel, kept with it in Triton's cache.
 LEFT_OUT = "scopes_left_out"
 TAKEN = "passes_taken"
 _Stage = Callable[[Any, dict[str, Any]], Any]
@@ -37,14 +37,14 @@ class Inserting(Protocol):
 
     @property
     def digest(self) -> str:
-        """A text that differs where other records are inserted."""
+        """A text that identifies the inserted records."""
 
     def insert(self, module: Any, *, kernel: str) -> Any:
         """Insert records into TTGIR."""
 
 
 class _Compile(threading.local):
-    """The compile at work on this thread."""
+    """The current compile of this thread."""
 
     target: Target | None = None
     passes: KernelPasses | None = None
@@ -80,7 +80,7 @@ class Stages:
         language: Any = None,
         capability: Any = None,
     ) -> tuple[str, str] | None:
-        """Wrap the stages of a compile, or tell what they add to its key."""
+        """Wrap the stages of a compile, or return their part of its key."""
         if stages is None:
             return self._full_key()
         if self._older is not None:

@@ -1,4 +1,4 @@
-"""What the passes must know of the device: its shared memory and its architecture."""
+"""Facts of the device for passes: its shared memory and its architecture."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Target:
 
 
 def describe_target(kind: str, arch: Any) -> Target:
-    """Describe the target of a compile, by the device where it is the active one.
+    """Describe the target of a compile, from the device if it is the active one.
 
     Args:
         kind: ``cuda`` or ``hip``.

@@ -1,7 +1,7 @@
-"""Passes of ``--instrument``: scopes around a kernel's operations without a change of its source.
+"""Passes of ``--instrument``: scopes around a kernel's operations, without changing its source.
 
-``parse_passes`` reads what was asked for, ``Inserter`` puts the scopes into each kernel when it is
-compiled, ``describe_insertions`` says what became of it.
+``parse_passes`` parses the option, ``Inserter`` adds the scopes to each kernel when it is compiled,
+``describe_insertions`` reports the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tells what a wait for a barrier in shared memory waits for: a load, a dot, or other warps.
+"""Finds what a wait for a barrier in shared memory waits for: a load, a dot, or other warps.
 
-The operation is the same for all; what arrives at its barrier tells them apart. Barriers reach
-their users as parts of an allocation, as values that a loop carries and as captures of
+The operation is the same for all; what arrives at its barrier differs. Barriers reach their users
+as parts of an allocation, as values that a loop carries and as captures of
 warp-specialised partitions.
 """
 
@@ -26,7 +26,7 @@ _COPY_ARRIVES = "async_copy_mbarrier_arrive"
 
 
 def name_barrier_waits(ops: Sequence[Op]) -> None:
-    """Give waits for barriers the kind of what they wait for.
+    """Set the kinds of waits for barriers.
 
     Args:
         ops: All operations of a module, parents first.
@@ -49,7 +49,7 @@ def name_barrier_waits(ops: Sequence[Op]) -> None:
 
 
 class _Roots:
-    """Which value a value is a part of, or was before a loop or outside of a partition."""
+    """The original value of a value: before parts, loops and partitions."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self._whole: dict[int, int] = {}

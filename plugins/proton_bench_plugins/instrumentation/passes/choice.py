@@ -1,4 +1,4 @@
-"""Which operations of a kernel get a scope, and what the scopes are called."""
+"""Chooses the operations of a kernel that get a scope, and the names of scopes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Scope:
     Attributes:
         name: ``load.0@file.py:12``: the kind, its number in the kernel, the line.
         op: Name of the operation.
-        path: File that the line is of, "" where it is not known.
-        line: From 1; 0 where it is not known.
+        path: File of the line, "" if unknown.
+        line: From 1; 0 if unknown.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """An operation that rules ask for."""
+    """An operation selected by rules."""
 
     op: Op
     kind: str
@@ -52,14 +52,14 @@ class Candidate:
 
 
 def candidates(ops: Sequence[Op], rules: Sequence[Rule]) -> list[Candidate]:
-    """Return what rules ask for, in program order.
+    """Return the operations selected by rules, in program order.
 
     Operations of a kind are numbered through the whole kernel, also those that filters leave out,
     so that a filter does not change names.
 
     Args:
         ops: Operations of a kernel, parents first.
-        rules: Those that apply to the kernel.
+        rules: Rules that apply to the kernel.
     """
     seen: Counter[str] = Counter()
     found: list[Candidate] = []
@@ -73,10 +73,10 @@ def candidates(ops: Sequence[Op], rules: Sequence[Rule]) -> list[Candidate]:
 
 
 def cap(found: Sequence[Candidate], room: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Split into what fits and what is left out, both in program order.
+    """Split into operations that fit and left-out ones, both in program order.
 
-    Loops go first, the outer before the inner ones; then the kinds that the kernel has fewest of;
-    within a kind, program order.
+    Loops come first, outer before inner ones; then the kinds with the fewest operations; within a
+    kind, program order.
 
     Args:
         found: In program order.
@@ -98,7 +98,7 @@ def _rank(candidate: Candidate, frequency: Mapping[str, int]) -> tuple[bool, int
 
 
 def kinds_wanted(op: Op, rules: Sequence[Rule]) -> dict[str, bool]:
-    """Return what the rules' passes call an operation, and whether a rule's filters take it."""
+    """Return an operation's kind in the rules' passes, and whether a filter matches it."""
     wanted: dict[str, bool] = {}
     for rule in rules:
         kind = kind_in_pass(rule.name, op)
@@ -108,7 +108,7 @@ def kinds_wanted(op: Op, rules: Sequence[Rule]) -> dict[str, bool]:
 
 
 def rules_that_take(op: Op, rules: Sequence[Rule]) -> list[Rule]:
-    """Return the rules that ask for an operation and whose filters take it."""
+    """Return the rules whose pass and filters match an operation."""
     asking = [rule for rule in rules if kind_in_pass(rule.name, op) is not None]
     return [rule for rule in asking if rule.takes_places(op.places)]
 
@@ -118,8 +118,8 @@ def scope_around(op: Op, kind: str, number: int) -> Scope:
 
     Args:
         op: The operation.
-        kind: What its pass calls it.
-        number: How many of its kind stand before it in the kernel.
+        kind: Its kind in the pass.
+        number: Number of operations of its kind before it in the kernel.
     """
     if not op.places:
         return Scope(f"{kind}.{number}", op.name)

@@ -1,9 +1,9 @@
 """Puts pairs of records around operations of a kernel, at the end of Triton's TTGIR stage.
 
-Before that stage there is no telling which operations the kernel will have: pipelining splits loads
-into issue and wait. Triton's bindings insert after an operation or at the start of a block, never
-before an operation; so a start is put after the operation before, and operations are taken from
-last to first, which puts the end of one before the start of the next.
+Before that stage the final operations are unknown: pipelining splits loads into issue and wait.
+Triton's bindings insert after an operation or at the start of a block, never before an operation;
+so a start is put after the operation before, and operations are taken from last to first, which
+puts the end of one before the start of the next.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ __all__ = ["Inserted", "Inserter"]
 _RECORD = "proton.record"
 _SCOPE_OPS = (_RECORD, "proton.allocate_event")
 _DIGITS = 16
-_KEPT = "left out, taken"  # what Triton's cache keeps of us beside a kernel
+_KEPT = "left out, taken"  # our entry beside a kernel in Triton's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What passes did to a kernel.
+    """Results of passes on a kernel.
 
     Attributes:
         kernel: Name of the kernel.
-        scopes: Scopes that were put in, in program order; with ``print-ops`` those that would be.
-        left_out: Scopes for which there was no room.
-        skipped: Why the kernel was left as it is, "" where it was not.
-        taken: Rules, as texts, whose filters took an operation.
+        scopes: Inserted scopes, in program order; with ``print-ops`` the possible ones.
+        left_out: Scopes without room.
+        skipped: Why the kernel was not changed, or "".
+        taken: Rules, as texts, whose filters matched an operation.
     """
 
     kernel: str
@@ -64,10 +64,10 @@ class Inserter:
     """Inserts records by rules.
 
     Args:
-        rules: What ``parse_passes`` returned.
+        rules: Result of ``parse_passes``.
 
     Attributes:
-        digest: Hexadecimal digits that differ where the inserter would do something else.
+        digest: Hexadecimal digits that identify the inserter's behaviour.
     """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
@@ -76,18 +76,18 @@ class Inserter:
 
     @property
     def is_listing(self) -> bool:
-        """Whether the kernels stay as they are."""
+        """Whether kernels are not changed."""
         return any(rule.name == PRINT_OPS for rule in self._rules)
 
     def _digest(self) -> str:
         texts = [_KEPT, *(f"{rule} {describe(rule.name)}" for rule in self._rules)]
         if self.is_listing:
-            # Listed is what is compiled: nothing may come out of a cache.
+            # Only compiled kernels are listed, so nothing may come from a cache.
             texts.append(f"{os.getpid()} {time.time_ns()}")
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:_DIGITS]
 
     def insert(self, module: Any, *, kernel: str) -> Inserted:
-        """Put records into a module and say what the user has to know of it.
+        """Insert records into a module and print warnings.
 
         Args:
             module: Triton's module of the TTGIR stage, with the dialect of records loaded.

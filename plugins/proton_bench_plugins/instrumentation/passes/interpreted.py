@@ -1,4 +1,4 @@
-"""The passes where Triton's interpreter runs the kernels: scopes of the host, named the same way.
+"""The passes for Triton's interpreter: scopes of the host, with the same names.
 
 The interpreter runs an operation by a method of its builder, which is wrapped here; loops are
 Python's own, so they are wrapped when the interpreter rewrites the source of a kernel. Operations
@@ -35,7 +35,7 @@ from proton_bench_plugins.patch import Patch
 
 __all__ = ["InterpretedScopes"]
 
-# Methods of the builders of all Tritons we know, by what a compiled kernel would have.
+# Methods of the builders of all known Tritons, by the operation in a compiled kernel.
 _METHODS = {
     "tt.load": ("create_load", "create_masked_load", "create_tensor_pointer_load"),
     "tt.store": ("create_store", "create_masked_store", "create_tensor_pointer_store"),
@@ -53,7 +53,7 @@ class InterpretedScopes:
     """Scopes around operations of interpreted kernels, until it is removed.
 
     Args:
-        rules: What ``parse_passes`` returned.
+        rules: Result of ``parse_passes``.
         module: ``triton.runtime.interpreter``.
     """
 
@@ -82,11 +82,11 @@ class InterpretedScopes:
 
     @property
     def taken(self) -> frozenset[str]:
-        """Rules, as texts, whose filters took an operation so far."""
+        """Rules, as texts, whose filters matched an operation so far."""
         return frozenset(self._names.taken)
 
     def remove(self) -> None:
-        """Put Triton's own methods back, and have kernels rewritten without scopes."""
+        """Restore Triton's own methods, and rewrite kernels without scopes."""
         for patch in self._patches:
             patch.remove()
         self._is_active = False
@@ -110,7 +110,7 @@ class InterpretedScopes:
 
     def _loop(self) -> AbstractContextManager[None]:
         """Return the scope of a loop; a rewritten kernel calls this before each of its loops."""
-        # Kernels under way on other threads still have their loops wrapped after the removal.
+        # Kernels running on other threads still have their loops wrapped after the removal.
         return _scope(self._names.find(_LOOP, sys._getframe(1)) if self._is_active else None)
 
 
@@ -119,7 +119,7 @@ class _Thread(threading.local):
 
 
 class _Names:
-    """Names of scopes by where operations stand, numbered by kind as a kernel first gets there."""
+    """Names of scopes by place of operations, numbered by kind in the order of first execution."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
@@ -130,7 +130,7 @@ class _Names:
         self.taken: set[str] = set()
 
     def find(self, op: str, frame: FrameType) -> str | None:
-        """Return the name for the operation that a frame is at, None for no scope."""
+        """Return the name for the operation at a frame, None for no scope."""
         spot = find_spot(frame)
         if spot is None:
             return None
@@ -141,11 +141,11 @@ class _Names:
 
     @property
     def has_any(self) -> bool:
-        """Whether there is a scope at all."""
+        """Whether there is any scope."""
         return any(self._known.values())
 
     def report(self) -> None:
-        """Say what ``print-ops`` found."""
+        """Print the result of ``print-ops``."""
         as_json = any(rule.as_json for rule in self._rules)
         for kernel, scopes in self._listed.items():
             list_scopes(kernel, scopes, as_json=as_json)

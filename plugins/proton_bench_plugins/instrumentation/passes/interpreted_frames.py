@@ -1,4 +1,4 @@
-"""Where an interpreted kernel is: read from the frames of the thread that runs it."""
+"""The position of an interpreted kernel, from the frames of its thread."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Spot:
 
     Attributes:
         kernel: Name of the kernel.
-        places: Lines, the closest first, as of an operation that was compiled.
-        key: The instruction and those that called it: two loads may stand on one line.
+        places: Lines, the closest first, as for a compiled operation.
+        key: The instruction and its callers, because two loads may be on one line.
     """
 
     kernel: str
@@ -33,10 +33,10 @@ class Spot:
 
 
 def find_spot(frame: FrameType | None) -> Spot | None:
-    """Return where the kernel is that runs in a frame, None where no kernel does.
+    """Return the position of the kernel that runs in a frame, None without a kernel.
 
     Args:
-        frame: The innermost frame to look at.
+        frame: The innermost frame.
     """
     places: list[Place] = []
     key: list[Hashable] = []

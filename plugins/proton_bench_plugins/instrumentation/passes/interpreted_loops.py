@@ -11,15 +11,15 @@ from proton_bench_plugins.patch import Patch
 
 __all__ = ["LoopRewriter"]
 
-_UNROLLED = "static_range"  # the compiler leaves no loop of it
+_UNROLLED = "static_range"  # the compiler unrolls it
 
 
 class LoopRewriter:
-    """Has the interpreter run each loop of a kernel in ``with NAME():``.
+    """Makes the interpreter run each loop of a kernel in ``with NAME():``.
 
     Args:
         module: ``triton.runtime.interpreter``.
-        name: Global name of what makes the context managers.
+        name: Global name of the function that makes the context managers.
     """
 
     def __init__(self, module: ModuleType, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Says on stderr what passes did: what ``print-ops`` found, what had no room, what is skipped."""
+"""Messages about passes on stderr: found operations, left-out operations, skipped kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 4
 
 
 def list_scopes(kernel: str, scopes: Sequence[Scope], *, as_json: bool) -> None:
-    """Print what would be bracketed in a kernel.
+    """Print the operations that would be bracketed in a kernel.
 
     Args:
         kernel: Name of the kernel.
@@ -41,7 +41,7 @@ def list_scopes(kernel: str, scopes: Sequence[Scope], *, as_json: bool) -> None:
 
 
 def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
-    """Warn of operations for which there was no room."""
+    """Warn of operations without room."""
     names = _some([scope.name for scope in left_out])
     warn(
         f"kernel {kernel!r} has more operations to record than the limit of {MAX_SCOPES} scopes; "
@@ -50,16 +50,16 @@ def report_left_out(kernel: str, left_out: Sequence[Scope]) -> None:
 
 
 def report_skipped(kernel: str, reason: str) -> None:
-    """Warn of a kernel that was left as it is."""
+    """Warn of a kernel that was not changed."""
     warn(f"kernel {kernel!r} is compiled without the scopes of passes: {reason}")
 
 
 def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
-    """Return why a session has no scope inside a kernel, None where none was asked for.
+    """Return why a session has no scope inside a kernel, None if none was requested.
 
     Args:
         passes: Text of ``--instrument``, "" for scopes of the source only.
-        kernels: Names of the kernels that ran without a scope, where they are known.
+        kernels: Names of the kernels that ran without a scope, if known.
     """
     if PRINT_OPS in passes:
         return None
@@ -78,12 +78,12 @@ def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
 def unmatched_filters(
     rules: Sequence[Rule], kernels: Sequence[str], taken: Collection[str]
 ) -> str | None:
-    """Return which filters took nothing in a whole session, None where all took something.
+    """Return a message about filters that matched nothing in a whole session, or None.
 
     Args:
-        rules: What ``parse_passes`` returned.
+        rules: Result of ``parse_passes``.
         kernels: Names of the kernels that ran.
-        taken: Rules, as texts, whose filters took an operation.
+        taken: Rules, as texts, whose filters matched an operation.
     """
     if not kernels:
         return None
@@ -96,7 +96,7 @@ def _unmatched(rule: Rule, kernels: Sequence[str]) -> str | None:
     if not meant:
         return f"pass '{rule}' matched no kernel; these ran: {_some(kernels)}"
     if not (rule.files or rule.lines):
-        return None  # it asked for all of a kernel's operations, and there are none
+        return None  # it selected all of a kernel's operations, but there are none
     return (
         f"pass '{rule}' matched no operation of {_some(meant)}; --instrument=print-ops lists the "
         "operations"

@@ -1,8 +1,8 @@
-"""Which operations of a kernel the built-in passes bracket, and what each is called.
+"""Operations of a kernel that the built-in passes bracket, and their kinds.
 
-An operation has one kind, whatever passes are asked for, so that a scope keeps its name when a pass
-is added or taken away. Asynchronous operations cost next to nothing where they are issued: their
-time passes where they are waited for, and both are bracketed.
+An operation has one kind for all passes, so that a scope keeps its name when a pass is added or
+removed. Issuing asynchronous operations costs almost nothing; their time is in the wait, and both
+are bracketed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     LOAD_WAIT: ("async_wait", "async_tdm_wait", "async_tdm_intrinsic_wait"),
     "local_load": (
         *("local_load", "local_gather", "local_load_packed_transposed"),
-        "local_load_packed_tranposed",  # as Triton spelled it until 3.8
+        "local_load_packed_tranposed",  # Triton's spelling until 3.8
     ),
     "tmem_load": ("tmem_load",),
     "store": (
@@ -65,7 +65,7 @@ _KIND_OF = {
     for dialect in _DIALECTS
 }
 
-# A wait for a barrier counts to the pass whose operation arrives there, see ``barrier_use``.
+# A wait for a barrier belongs to the pass whose operation arrives there, see ``barrier_use``.
 PASS_KINDS: dict[str, tuple[str, ...]] = {
     "loops": (LOOP,),
     "loads": ("load", "load_issue", LOAD_WAIT, "local_load", "tmem_load"),
@@ -77,7 +77,7 @@ PASS_KINDS: dict[str, tuple[str, ...]] = {
 
 
 def op_kind(name: str) -> str | None:
-    """Return the kind of an operation, None for one that no built-in pass brackets.
+    """Return the kind of an operation, None if no built-in pass brackets it.
 
     Args:
         name: With its dialect, ``tt.load``.

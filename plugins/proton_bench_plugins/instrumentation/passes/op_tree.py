@@ -1,7 +1,7 @@
-"""A kernel's operations as Triton's bindings show them, with what the bindings do not tell.
+"""A kernel's operations from Triton's bindings, with their parents and predecessors.
 
-They walk a module children first and know neither an operation's parent nor what stands before it;
-both follow from the blocks and regions that they number.
+The bindings walk a module children first and give neither an operation's parent nor its
+predecessor; both follow from the numbers of blocks and regions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Op:
     Attributes:
         name: With its dialect.
         handle: Triton's object.
-        block: Triton's object of the block it stands in.
+        block: Triton's object of its block.
         location: Triton's object of its location.
         places: Lines it comes from, the closest first.
         before: The operation before it in its block, None for the first.
-        kind: What the built-in passes call it, None where they leave it alone.
+        kind: Its kind in the built-in passes, or None.
         children: Operations of its regions, in order.
         depth: Number of operations around it.
     """
@@ -65,7 +65,7 @@ class OpTree:
 
 
 class _Walk:
-    """One walk, children first: what stands in a region is complete when its owner is met."""
+    """One walk, children first: a region is complete when its owner is reached."""
 
     def __init__(self, builder: Any) -> None:
         self._builder = builder
@@ -81,7 +81,7 @@ class _Walk:
         if name == _MODULE:
             return
         block = handle.get_block()
-        # The bindings tell the location of values only; but a builder takes over an operation's.
+        # The bindings have only locations of values; but a builder takes over an operation's.
         self._builder.set_insertion_point_after(handle)
         location = self._builder.get_loc()
         op = Op(name, handle, block, location, read_places(str(location)), kind=op_kind(name))

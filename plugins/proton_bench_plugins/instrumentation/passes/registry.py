@@ -1,4 +1,4 @@
-"""The passes that can be asked for by name: the built-in ones and those of plugins."""
+"""The passes by name: the built-in ones and those of plugins."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomPass:
-    """A pass of a plugin: which operations it brackets and what it calls them.
+    """A pass of a plugin: the operations that it brackets and their kinds.
 
     Attributes:
-        name: What ``--instrument`` takes; lower case.
+        name: Name for ``--instrument``; lower case.
         summary: One line.
         kinds: Kind, the first word of a scope's name, by the name of an operation with its dialect,
             e.g. ``{"ttg.convert_layout": "convert"}``.
@@ -45,7 +45,7 @@ _custom: dict[str, CustomPass] = {}
 
 
 def register_pass(custom: CustomPass) -> None:
-    """Let ``--instrument`` take a pass of a plugin.
+    """Register a pass of a plugin for ``--instrument``.
 
     Raises:
         UsageError: The name is taken or cannot be written in ``--instrument``.
@@ -67,7 +67,7 @@ def pass_names() -> tuple[str, ...]:
 
 
 def kind_in_pass(name: str, op: Op) -> str | None:
-    """Return what a pass calls an operation, None where it leaves it alone.
+    """Return the kind of an operation in a pass, or None.
 
     Args:
         name: Name of the pass.
@@ -82,7 +82,7 @@ def kind_in_pass(name: str, op: Op) -> str | None:
 
 
 def describe(name: str) -> str:
-    """Return what tells a pass from another of the same name, for digests."""
+    """Return a text that identifies a pass, for digests."""
     custom = _custom.get(name)
     kinds = sorted(custom.kinds.items()) if custom else PASS_KINDS.get(name, ())
     return repr(kinds)

@@ -1,4 +1,4 @@
-"""What ``--instrument`` asks for: passes, each for some kernels, files and lines."""
+"""Rules of ``--instrument``: passes, each for some kernels, files and lines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Lines = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A pass and where it applies; a filter that is empty lets everything through.
+    """A pass and its filters; an empty filter matches everything.
 
     Attributes:
         name: Name of the pass.
         kernels: Patterns of kernel names.
         files: Patterns of file names or of whole paths.
         lines: First and last lines, both included.
-        as_json: Of ``print-ops``: write JSON.
+        as_json: For ``print-ops``: write JSON.
     """
 
     name: str
@@ -63,7 +63,7 @@ def applying(rules: Sequence[Rule], kernel: str) -> list[Rule]:
 
 
 def at_work(rules: Sequence[Rule]) -> Sequence[Rule]:
-    """Return the rules that choose: ``print-ops`` beside others lists what they would do."""
+    """Return the choosing rules: ``print-ops`` beside others lists their operations."""
     return [rule for rule in rules if rule.name != PRINT_OPS] or rules
 
 

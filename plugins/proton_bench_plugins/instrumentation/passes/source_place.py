@@ -1,4 +1,4 @@
-"""Where in the source an operation comes from, read from the text of its location."""
+"""The source line of an operation, from the text of its location."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Place:
     """A line of a file.
 
     Attributes:
-        path: As the compiler knows the file.
+        path: Path of the file in the compiler.
         line: From 1.
     """
 
@@ -32,7 +32,7 @@ class Place:
 def read_places(location: str) -> tuple[Place, ...]:
     """Return the lines of a location: the operation's own, then those it was inlined into.
 
-    Lines of Triton's own library stand behind the others: ``tl.sum`` is known by who calls it.
+    Lines of Triton's own library come last, because ``tl.sum`` is identified by its caller.
 
     Args:
         location: Text of an MLIR location, e.g. ``loc(callsite("f.py":3:1 at "g.py":9:5))``.
@@ -41,7 +41,7 @@ def read_places(location: str) -> tuple[Place, ...]:
 
 
 def own_first(places: Sequence[Place]) -> tuple[Place, ...]:
-    """Return the places with those of Triton's own library behind the others."""
+    """Return the places, with those of Triton's own library last."""
     return tuple(sorted(places, key=_is_library))
 
 

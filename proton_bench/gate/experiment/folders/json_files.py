@@ -48,7 +48,7 @@ def read_json(path: Path) -> Any:
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise ProfileFormatError(f"{str(path)!a} is no JSON: {error}") from error
+        raise ProfileFormatError(f"{str(path)!a} is not JSON: {error}") from error
 
 
 def make_folder(path: Path) -> Path:

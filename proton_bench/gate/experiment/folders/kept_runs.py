@@ -83,7 +83,7 @@ class KeptRuns:
         """Open an existing experiment; runs with missing files are left out.
 
         Raises:
-            UsageError: There is none, or there are links beside it.
+            UsageError: There is no experiment, or its folder has links.
             ProfileFormatError: Its manifest is damaged, or of an unknown version.
         """
         path = folder / MANIFEST
@@ -93,7 +93,9 @@ class KeptRuns:
         document = read_json(path)
         try:
             if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
-                raise ProfileFormatError(f"{str(path)!a} is no experiment of version {VERSION[0]}")
+                raise ProfileFormatError(
+                    f"{str(path)!a} is not an experiment of version {VERSION[0]}"
+                )
             runs = [_read_run(each) for each in document["runs"]]
             description = dict(document["experiment"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -190,7 +192,7 @@ def _read_run(document: Mapping[str, Any]) -> KeptRun:
     slot = document["slot"]
     files = tuple(str(name) for name in document["files"])
     if not files or any("/" in name for name in files):
-        raise ValueError(f"{files} are no files of a run")
+        raise ValueError(f"{files} are not files of a run")
     return KeptRun(
         Slot(Stage(slot["stage"]), int(slot["pair"]), str(slot["arm"]), bool(slot["base_first"])),
         files,

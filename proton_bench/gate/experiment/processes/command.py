@@ -18,7 +18,7 @@ FORMATS = ("proton",)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run and how to record it.
+    """A command and how to record it.
 
     Attributes:
         options: As `proton run` reads them; names of output are filled in for each run.

@@ -23,7 +23,7 @@ _SHOWN_BYTES = 4000
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start.
+    """A process to start.
 
     Attributes:
         line: Program and arguments.

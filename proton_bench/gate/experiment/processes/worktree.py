@@ -54,7 +54,7 @@ def find_revision(ref: str, folder: str) -> Revision:
             f"{error}; outside a repository compare commands, with --base CMD"
         ) from error
     if ref.startswith("-"):
-        raise UsageError(f"--base-ref {ref!r} is no revision")
+        raise UsageError(f"--base-ref {ref!r} is not a revision")
     try:
         commit = _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""How pytest shows a benchmark that got slower: its own section, without a traceback."""
+"""Shows a benchmark that got slower in its own section of pytest, without a traceback."""
 
 from __future__ import annotations
 

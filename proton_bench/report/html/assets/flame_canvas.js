@@ -110,8 +110,8 @@ class FlameCanvas {
 
   label(row) {
     const note = this.rows.flame.notes[row];
-    const fate = note ? /^[A-Z]{3,}/.exec(note) : null;
-    return fate ? `${fate[0]} ${this.rows.name(row)}` : this.rows.name(row);
+    const state = note ? /^[A-Z]{3,}/.exec(note) : null;
+    return state ? `${state[0]} ${this.rows.name(row)}` : this.rows.name(row);
   }
 
   colour(row, dark) {

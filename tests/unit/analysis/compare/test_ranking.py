@@ -134,7 +134,7 @@ def test_rates_that_one_side_lacks_stand_last() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "nan", "inf%", "1 ms"])
 def test_what_is_not_a_threshold_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is no number.* and no share"):
+    with pytest.raises(UsageError, match=r"is neither a number.* nor a share"):
         Threshold.parse(text)
 
 

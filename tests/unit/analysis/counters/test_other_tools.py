@@ -195,11 +195,11 @@ def test_hbm_traffic_comes_from_requests_of_the_cache() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no line of column names"),
-        ("a,b\n1,2\n", "no line of column names"),
-        (RAW.rsplit(",", 1)[0], "line 5 has 6 cells, not 7: the file was cut short"),
-        (f"{HEAD},a\n", "not one launch"),
-        (f'{HEAD},a\n"0","1","k","",n/a\n', "not one counter that is a number"),
+        ("", "no heading with a column of kernel names"),
+        ("a,b\n1,2\n", "no heading with a column of kernel names"),
+        (RAW.rsplit(",", 1)[0], "line 5 has 6 cells, not 7: the file was truncated"),
+        (f"{HEAD},a\n", "no launches"),
+        (f'{HEAD},a\n"0","1","k","",n/a\n', "no numeric counter"),
         ('"ID","Kernel Name","Metric Name"\n', "a column Metric Name but no Metric Value"),
         (f'{HEAD},a\n"0","1","k","",1\n"0","1","","",1\n', "line 3 names no kernel"),
         ('"Kernel Name","a"\n"' + "x" * 140_000 + '",1\n', "'x.csv': line 2: ."),
@@ -222,7 +222,7 @@ def test_packed_files_are_read_and_missing_ones_named(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(RAW.encode())[:40])
 
     assert len(read_counters(tmp_path / "x.csv.gz").launches) == 2
-    with pytest.raises(ProfileFormatError, match="cannot be unpacked"):
+    with pytest.raises(ProfileFormatError, match="cannot be decompressed"):
         read_counters(tmp_path / "cut.gz")
     with pytest.raises(UsageError, match="cannot read counters"):
         read_counters(tmp_path / "none.csv")

@@ -56,7 +56,7 @@ def test_configurations_of_one_kernel_and_many_kernels_stay_readable() -> None:
     notes = record_cost_notes(profile(MATMUL, MATMUL, *many))
 
     assert len(notes) == 6
-    assert notes[-1] == "RECORDS: 5 more kernels likewise"
+    assert notes[-1] == "RECORDS: also for 5 more kernels"
 
 
 @pytest.mark.parametrize(

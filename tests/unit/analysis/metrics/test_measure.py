@@ -79,7 +79,7 @@ def test_metrics_of_a_row_alone_do_not_add_up() -> None:
         ([run(cycles=5), run("b", cycles=5)], "cycles/ms", MetricError, "is not a time"),
         ([run(time__ns=5), run("b", time__ns=5)], "time,count", UsageError, "not one metric"),
         ([run(time__ns=5), run("b", time__ns=5)], " ", UsageError, "not one metric"),
-        ([run(label="x"), run("b", label="y")], "label", MetricError, "no number in 'a'"),
+        ([run(label="x"), run("b", label="y")], "label", MetricError, "not a number in 'a'"),
         ([run(label="x"), run("b", label="y")], None, UsageError, "no metric in common"),
         ([run(aggregation="exc", x=1), run("b", x=1)], "x", UsageError, "adds up over the tree"),
     ],
@@ -93,7 +93,7 @@ def test_what_cannot_be_compared_is_named(
 
 @pytest.mark.parametrize(
     ("builder", "message"),
-    [(ProfileBuilder(), "'b' is empty: it holds no rows")],
+    [(ProfileBuilder(), "'b' is empty: it has no rows")],
 )
 def test_an_empty_run_is_an_error(builder: ProfileBuilder, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -190,9 +190,9 @@ def test_files_network_and_python_variables_are_out_of_reach(source: str, tmp_pa
         ("SELECT CAST('x' AS INT)", FAILS),
         ("SELECT error(name) FROM nodes", f"{FAILS}.*ROOT"),
         ("SELECT $1", FAILS),
-        ("", "one SQL statement, this is 0"),
-        ("-- nothing", "one SQL statement, this is 0"),
-        ("SELECT 1; SELECT 2", "one SQL statement, this is 2"),
+        ("", "one SQL statement, not 0"),
+        ("-- nothing", "one SQL statement, not 0"),
+        ("SELECT 1; SELECT 2", "one SQL statement, not 2"),
         ("SELECT '\udcff'", "not UTF-8"),
     ],
 )

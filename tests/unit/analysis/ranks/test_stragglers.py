@@ -145,7 +145,7 @@ def test_of_many_ranks_and_scopes_the_largest_differences_are_shown(
     out = capsys.readouterr().out
 
     assert "least" in out.splitlines()[0]
-    assert "21 scopes that differ less left out" in out
+    assert "21 scopes with smaller differences left out" in out
 
 
 def test_the_document_holds_everything() -> None:

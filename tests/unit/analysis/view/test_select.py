@@ -108,7 +108,7 @@ def test_include_and_exclude_exclude_each_other() -> None:
 
 @pytest.mark.parametrize("expression", ["(", "*", "[z-a]"])
 def test_malformed_expression_is_named(expression: str) -> None:
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a regular expression"):
         selected(include=expression)
 
 

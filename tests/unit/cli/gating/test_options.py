@@ -63,7 +63,7 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
         (PolicyWords(None, settings=["share"]), "--set 'share' is not KEY=VALUE"),
         (PolicyWords(None, settings=["=1"]), "is not KEY=VALUE"),
         (PolicyWords(None, settings=["shares=1%"]), "command line: unknown key 'shares'"),
-        (PolicyWords(None, settings=["runs=many"]), "command line: runs: 'many' is no number"),
+        (PolicyWords(None, settings=["runs=many"]), "command line: runs: 'many' is not a number"),
         (PolicyWords(None, thresholds=["median:"]), "column 8"),
         (PolicyWords(Path("gone.toml")), "policy 'gone.toml' cannot be read"),
     ],

@@ -45,15 +45,15 @@ def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: b
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (words(), "a gate takes two sides"),
-        (words("a"), "a gate takes two sides"),
-        (words("a", "b", "c"), "a gate takes two sides"),
+        (words(), "a gate needs two sides"),
+        (words("a"), "a gate needs two sides"),
+        (words("a", "b", "c"), "a gate needs two sides"),
         (words("a", "--", "bench.py"), "--runs R a -- CMD"),
         (words("a", "b", recording=Recording(backend="cpu")), "-b, -c, -m and -k"),
         (words("a", "bench.py", runs=3), "such as `proton gate --runs 6 main -- bench.py`"),
         (words("a", "--", runs=3), "write it after --$"),
         (words("--", "bench.py", runs=3), "nothing to compare the command with"),
-        (words("a", "--", "bench.py", new=["b"], runs=3), "--new names one that is there"),
+        (words("a", "--", "bench.py", new=["b"], runs=3), "--new names a recorded one"),
         (words("a", "--", "bench.py", save="a b", runs=3), "'a b'"),
     ],
 )

@@ -247,7 +247,7 @@ def test_text_is_not_a_trace(content: bytes) -> None:
 
 
 def test_no_profile_is_written_as_a_timeline() -> None:
-    with pytest.raises(UsageError, match="no timeline can be made"):
+    with pytest.raises(UsageError, match="cannot become a timeline"):
         PerfettoFile().encode(ProfileBuilder().build())
 
 

@@ -174,7 +174,7 @@ def test_what_cannot_be_captured_says_so() -> None:
 def test_without_a_gpu_its_timer_says_so(torch: Torch) -> None:
     torch.available = False
 
-    with pytest.raises(UsageError, match="no GPU here"):
+    with pytest.raises(UsageError, match="torch sees no GPU"):
         CudaTimer(lambda name: nullcontext(), flush_l2=False)
 
 

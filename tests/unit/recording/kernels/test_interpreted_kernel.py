@@ -65,7 +65,7 @@ def test_a_kernel_that_fails_leaves_nothing_open_and_its_own_error_stands(
 def test_exit_without_enter_names_the_kernel_and_leaves_scopes_around_it_open(session: int) -> None:
     proton.enter_scope("outer")
     with (
-        pytest.raises(ScopeError, match=r"kernel 'stray': scope 'outer' is closed and not open"),
+        pytest.raises(ScopeError, match=r"kernel 'stray': scope 'outer' is closed but not open"),
         interpreted_kernel.interpreting("stray"),
     ):
         pl.exit_scope("outer")

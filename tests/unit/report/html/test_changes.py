@@ -51,7 +51,7 @@ def test_values_for_the_calls_of_the_base_say_so() -> None:
 
     new, *_ = change_columns(comparison, np.arange(len(comparison)))
 
-    assert new.meaning.endswith("for as many calls as in the base")
+    assert new.meaning.endswith("are scaled to the number of calls in the base")
 
 
 def test_new_and_gone_rows_have_one_value_and_no_growth() -> None:

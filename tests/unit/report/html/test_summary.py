@@ -47,7 +47,7 @@ def test_top_kernels_have_one_unit() -> None:
 def test_what_benchmarks_are_scaled_to_is_reported() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
-    assert "called differently often" in comparison_summary(comparison).lines[-1]
+    assert "called a different number of times" in comparison_summary(comparison).lines[-1]
 
 
 def test_busy_devices_and_the_profilers_own_cost_are_reported() -> None:
@@ -82,7 +82,7 @@ def test_empty_profile_is_reported() -> None:
     summary = profile_summary(ProfileBuilder().build(), None, None)
 
     assert summary.headline == "nothing was recorded"
-    assert summary.warnings[0].startswith("EMPTY: the profile holds no rows")
+    assert summary.warnings[0].startswith("EMPTY: the profile has no rows")
 
 
 def test_top_kernels_of_numbers_without_unit() -> None:

@@ -187,7 +187,7 @@ def test_a_file_that_is_shorter_now_is_doubted(source: Path) -> None:
 
     text = "\n".join(printed(profile_of(source)))
 
-    assert "shorter than when it ran" in text
+    assert "shorter" in text
     assert "(softmax_kernel)" in text
 
 

@@ -48,7 +48,7 @@ def test_several_runs_say_the_range_and_what_is_missing() -> None:
 
     assert base == (
         "own cost of the profiler: about 1 ms to 2 ms (its estimate), 1 to 2 % of a run; "
-        "not known of 1 run"
+        "unknown for 1 run"
     )
     assert new == "own cost of the profiler: about 0.005 ms (its estimate), 0.005 % of a run"
 

@@ -183,4 +183,4 @@ def test_paths_that_no_runs_decide_are_counted() -> None:
 def test_unpaired_runs_need_runs() -> None:
     apart = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), paired=False)
 
-    assert headline(apart).endswith("14 runs on each side would tell")
+    assert headline(apart).endswith("14 runs on each side would decide")

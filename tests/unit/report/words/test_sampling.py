@@ -45,7 +45,7 @@ def test_exact_samples_are_not_called_an_estimate(attribution: str) -> None:
 def test_lost_samples_and_a_longer_period_are_said() -> None:
     dropped, slower = sampling_losses(sampled(doubled=2, period_cycles=4096))
 
-    assert dropped.startswith("DROPPED: 48 PC samples (3.1 % of those taken)")
+    assert dropped.startswith("DROPPED: 48 PC samples (3.1 % of all)")
     assert "doubled 2 times, to 4 096 cycles" in slower
 
 

@@ -64,7 +64,7 @@ def test_runs_whose_files_are_gone_are_run_again(tmp_path: Path) -> None:
 def test_a_second_experiment_in_one_folder_is_refused(tmp_path: Path) -> None:
     KeptRuns.create(tmp_path, {})
 
-    with pytest.raises(UsageError, match="holds an experiment already"):
+    with pytest.raises(UsageError, match="already has an experiment"):
         KeptRuns.create(tmp_path, {})
 
 

@@ -97,7 +97,7 @@ def test_one_run_decides_structure_alone_and_says_what_helps(judged: Any) -> Non
 
     assert found.exit_code == 3
     assert found.failures() == {}
-    assert "--proton-runs=6 measures in 6 fresh processes" in found.lines()[-1]
+    assert "--proton-runs=6 to measure in 6 fresh processes" in found.lines()[-1]
     assert judged(new, runs=0, inconclusive="pass").exit_code == 0
 
 
