@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.recording.session.options import STDOUT
+from proton_bench.recording.children.child_profiles import AdoptedProfile
+from proton_bench.recording.native import native
+from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import (
     NATIVE_FORMATS,
     TRACE_FORMATS,
@@ -23,7 +25,6 @@ from proton_bench.support.text import bytes_for, json_text, visible
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
-    from proton_bench.recording.session.recording import Session
 
 __all__ = ["check_writable", "library_formats", "output_turn", "write_session"]
 
@@ -31,6 +32,33 @@ _TRUE = ("1", "on", "true")
 _PIECE_BYTES = 1 << 20
 _ADDRESS_BYTES = 90
 _TURN_S = 5.0  # for which another process with the same output is waited for
+
+
+class Recorded(Protocol):
+    """What writing needs of a session."""
+
+    @property
+    def core(self) -> native.Session:
+        """What the native module has of it."""
+
+    @property
+    def path(self) -> str:
+        """Absolute output path without a suffix, or "-"."""
+
+    @property
+    def plan(self) -> CapturePlan:
+        """What the session records."""
+
+    @property
+    def clock_drift_ns(self) -> int:
+        """How much the clock of the devices gained on the host's while the session recorded."""
+
+    @property
+    def adopted(self) -> Sequence[AdoptedProfile]:
+        """What other processes recorded for the current phase."""
+
+    def profile(self, phase: int | None = None) -> Profile:
+        """Return what a phase recorded."""
 
 
 def library_formats(output_format: str, defaults: Sequence[str] = ("hatchet",)) -> tuple[str, ...]:
@@ -80,11 +108,11 @@ def check_writable(path: str) -> None:
         os.unlink(probe)
 
 
-def write_session(session: Session, formats: Sequence[str]) -> list[Path]:
+def write_session(session: Recorded, formats: Sequence[str]) -> list[Path]:
     """Write every live phase in every format, and end the files of its timeline.
 
     Args:
-        session: Session whose records were all consumed, and settled.
+        session: Recorded whose records were all consumed, and settled.
         formats: Formats to write, each beside the others; none removes what was written so far.
 
     Returns:
@@ -152,7 +180,7 @@ def _is_free(place: Any, address: bytes) -> bool:
     return True
 
 
-def _write_phases(session: Session, formats: Sequence[str]) -> list[Path]:
+def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
     current = session.core.current_phase()
     for phase in session.core.live_phases():
@@ -173,7 +201,7 @@ def _write_phases(session: Session, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
-def _end_timeline(session: Session, formats: Sequence[str]) -> list[Path]:
+def _end_timeline(session: Recorded, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
     for _, _, path, spooled in session.core.end_timeline(formats, session.clock_drift_ns):
         if spooled < 0:
@@ -185,7 +213,7 @@ def _end_timeline(session: Session, formats: Sequence[str]) -> list[Path]:
     return paths
 
 
-def _write(session: Session, phase: int, path: Path) -> None:
+def _write(session: Recorded, phase: int, path: Path) -> None:
     name = path.suffix[1:]
     if name in NATIVE_FORMATS:
         session.core.write(phase, path, name)
@@ -205,7 +233,7 @@ def _write_profile(profile: Profile, path: Path) -> None:
         sys.stderr.write(f"proton: warning: {visible(path.name)}: {visible(note)}\n")
 
 
-def _encoded(session: Session, phase: int, name: str) -> bytes:
+def _encoded(session: Recorded, phase: int, name: str) -> bytes:
     if name in NATIVE_FORMATS:
         encoded = session.core.encode(phase, name)  # type: ignore[arg-type]
         if name == "hatchet":  # the JSON among them; a job's log may be at the end of the pipe
