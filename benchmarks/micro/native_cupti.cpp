@@ -54,9 +54,9 @@ void launch_all() { fake_cupti_bench(kLaunches); }
 
 void with_scopes() {
   for (uint64_t i = 0; i < kLaunches; i += kLaunchesPerScope) {
-    open_scope(hashed("step"), FrameKind::kScope, situation());
+    open_scope(hashed("step"), FrameKind::kScope, session_state());
     fake_cupti_bench(kLaunchesPerScope);
-    close_top(situation());
+    close_top(session_state());
   }
 }
 

@@ -23,9 +23,9 @@ constexpr int kKernels = 20;
 constexpr int kReports = 10;
 
 void in_scope(const std::string &name, auto &&body) {
-  open_scope(hashed(name), FrameKind::kScope, situation());
+  open_scope(hashed(name), FrameKind::kScope, session_state());
   body();
-  close_top(situation());
+  close_top(session_state());
 }
 
 uint32_t captured(int number) {

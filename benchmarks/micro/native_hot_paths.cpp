@@ -68,8 +68,8 @@ void clock_pairs() {
 }
 
 void one_scope(HashedName name) {
-  open_scope(name, FrameKind::kScope, situation());
-  close_top(situation());
+  open_scope(name, FrameKind::kScope, session_state());
+  close_top(session_state());
 }
 
 void scopes() {
@@ -139,7 +139,7 @@ void locked_queue() {
 void new_contexts() {
   ContextTree &tree = ContextTree::instance();
   for (const std::string &name : g_names)
-    keep(tree.child(0, name, FrameKind::kScope, situation().birth, situation().epoch));
+    keep(tree.child(0, name, FrameKind::kScope, session_state().generation, session_state().epoch));
 }
 
 void new_leaves() {

@@ -12,9 +12,9 @@ namespace {
 constexpr timespec kBetweenSlices{0, 50'000};
 constexpr int kMostPauses = 20; ///< between two slices, where threads that wait need longer
 
-uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t birth) {
+uint64_t lookup_key(ContextId parent, const Name &name, FrameKind kind, uint32_t generation) {
   uint64_t hash = reinterpret_cast<uintptr_t>(name.key());
-  for (uint64_t part : {uint64_t{parent}, static_cast<uint64_t>(kind), uint64_t{birth}}) {
+  for (uint64_t part : {uint64_t{parent}, static_cast<uint64_t>(kind), uint64_t{generation}}) {
     hash = (hash ^ part) * 0x9E3779B97F4A7C15ull;
     hash ^= hash >> 29;
   }
@@ -64,19 +64,19 @@ ContextId ContextTree::allocate() {
 }
 
 ContextId ContextTree::child(ContextId parent, std::string_view text, FrameKind kind,
-                             uint32_t birth, EpochId epoch) {
+                             uint32_t generation, EpochId epoch) {
   Name name(text); // before the lock: names have one of their own
   Lock lock = wait_for_lock();
-  return find_or_add(parent, std::move(name), kind, birth, epoch);
+  return find_or_add(parent, std::move(name), kind, generation, epoch);
 }
 
 ContextId ContextTree::child_since(uint32_t collection, ContextId parent, std::string_view text,
-                                   FrameKind kind, uint32_t birth, EpochId epoch) {
+                                   FrameKind kind, uint32_t generation, EpochId epoch) {
   Name name(text);
   Lock lock = wait_for_lock();
   if (collections_.load(std::memory_order_relaxed) != collection)
     return kStale;
-  return find_or_add(parent, std::move(name), kind, birth, epoch);
+  return find_or_add(parent, std::move(name), kind, generation, epoch);
 }
 
 bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) {
@@ -92,13 +92,14 @@ bool ContextTree::touch_since(uint32_t collection, ContextId id, EpochId epoch) 
   return true;
 }
 
-ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
+ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t generation,
                                    EpochId epoch) {
-  uint64_t key = lookup_key(parent, name, kind, birth);
+  uint64_t key = lookup_key(parent, name, kind, generation);
   auto [first, last] = lookup(key).equal_range(key);
   for (auto candidate = first; candidate != last; ++candidate) {
     const ContextNode &node = slot(candidate->second);
-    if (node.parent == parent && node.name == name && node.kind == kind && node.birth == birth) {
+    if (node.parent == parent && node.name == name && node.kind == kind &&
+        node.generation == generation) {
       touch(candidate->second, epoch);
       return candidate->second;
     }
@@ -107,7 +108,7 @@ ContextId ContextTree::find_or_add(ContextId parent, Name name, FrameKind kind, 
   ContextNode &above = slot(parent);
   ContextNode &node = slot(id);
   node.parent = parent;
-  node.birth = birth;
+  node.generation = generation;
   node.depth = above.depth + 1;
   node.kind = kind;
   node.name = std::move(name);

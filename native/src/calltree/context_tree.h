@@ -15,11 +15,11 @@
 
 namespace proton {
 
-/// One frame on one path. `birth` is the serial of the newest session when the frame was opened,
-/// which is how a session drops the frames that were opened before it started.
+/// One frame on one path. `generation` is the serial of the newest session when the frame was
+/// opened, which is how a session drops the frames that were opened before it started.
 struct ContextNode {
   ContextId parent = 0;
-  uint32_t birth = 0;
+  uint32_t generation = 0;
   uint32_t depth = 0;    ///< frames above, root 0
   uint32_t children = 0; ///< guarded by the tree's mutex
   FrameKind kind = FrameKind::kRoot;
@@ -47,12 +47,12 @@ public:
 
   /// Returns the child of `parent`, which is made if it is new. The caller keeps `parent` alive.
   /// [any thread] locks
-  ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t birth,
+  ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t generation,
                   EpochId epoch);
   /// Same for a parent that the caller does not keep alive: kStale if `collections()` is no longer
   /// `collection`, because the parent may be gone. [any thread] locks
   ContextId child_since(uint32_t collection, ContextId parent, std::string_view name,
-                        FrameKind kind, uint32_t birth, EpochId epoch);
+                        FrameKind kind, uint32_t generation, EpochId epoch);
   /// The node; valid while the caller keeps it alive (on a stack or by an uncollected epoch).
   const ContextNode &node(ContextId id) const { return slot(id); }
   /// Notes that a record of `epoch` may name the node. True if the newest note was of another
@@ -105,7 +105,7 @@ private:
   ContextNode &slot(ContextId id) const {
     return chunks_[id / kChunkNodes].load(std::memory_order_acquire)[id % kChunkNodes];
   }
-  ContextId find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t birth,
+  ContextId find_or_add(ContextId parent, Name name, FrameKind kind, uint32_t generation,
                         EpochId epoch); ///< [mutex held]
   static void note_late(ContextNode &node, EpochId epoch) noexcept;
   ContextId allocate();

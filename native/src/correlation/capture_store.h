@@ -27,7 +27,7 @@ struct UserMetric {
 /// One place of capture, or the values that were added at one.
 struct CapturedAt {
   Capture at;
-  std::vector<uint32_t> sessions; ///< births of those that were active
+  std::vector<uint32_t> sessions; ///< generations of those that were active
   std::vector<UserMetric> metrics;
   uint64_t references = 0;
 

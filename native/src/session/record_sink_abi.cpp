@@ -14,7 +14,7 @@ RecordSink &sink_of(void *self) { return *static_cast<Aggregator *>(self); }
 uint64_t capture(void *self, pb_token *out) {
   if (out)
     *out = pb_token{};
-  if (!situation().active)
+  if (!session_state().active)
     return 0;
   uint64_t id = next_correlation_id();
   EpochId epoch = sink_of(self).launched(id);

@@ -22,10 +22,11 @@ SessionRegistry &registry() { return SessionRegistry::instance(); }
 
 } // namespace
 
-Session::Session(int id, ContextSource source, uint32_t birth, bool records_wall,
+Session::Session(int id, ContextSource source, uint32_t generation, bool records_wall,
                  bool keeps_timeline, bool upstream_shape)
-    : id_(id), source_(source), tree_(std::make_unique<SessionTree>(
-                                    source, birth, records_wall, keeps_timeline, upstream_shape)),
+    : id_(id), source_(source),
+      tree_(std::make_unique<SessionTree>(source, generation, records_wall, keeps_timeline,
+                                          upstream_shape)),
       starting_thread_(this_thread().stack) {}
 
 Held Session::held_live() const {
@@ -48,9 +49,9 @@ bool Session::is_active() {
 void Session::join(EpochPlan &plan, const Held &) const {
   if (!is_active_)
     return;
-  Situation &next = plan.situation;
+  SessionState &next = plan.session_state;
   next.active = true;
-  next.birth = std::max(next.birth, tree_->birth());
+  next.generation = std::max(next.generation, tree_->generation());
   next.wants_python |= source_ == ContextSource::kPython;
   next.wants_times |= tree_->wants_times();
   next.wants_timeline |= tree_->events() != nullptr;
@@ -113,12 +114,12 @@ void Session::reset_after_fork() noexcept {
 
 uint32_t Session::context_depth() {
   Held held = held_live();
-  uint32_t birth = tree_->birth();
+  uint32_t generation = tree_->generation();
   ShadowStack &stack = this_thread().stack;
   uint32_t depth = 0;
   for (uint32_t i = 0; i < stack.depth(); ++i) {
     StackEntry &entry = stack.entry(i);
-    if (!entry.is_noop && ContextTree::instance().node(entry.id.load()).birth >= birth)
+    if (!entry.is_noop && ContextTree::instance().node(entry.id.load()).generation >= generation)
       ++depth;
   }
   return depth;

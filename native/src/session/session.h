@@ -49,7 +49,7 @@ struct SessionCopy {
 
 /// What the active sessions of an epoch want.
 struct EpochPlan {
-  Situation situation;
+  SessionState session_state;
   ThreadStack starting; ///< of the newest session whose thread still runs
   std::vector<EpochMember> members;
 };
@@ -59,8 +59,8 @@ struct EpochPlan {
 /// Error(kSession), but for those that say what they do then.
 class Session : public std::enable_shared_from_this<Session> {
 public:
-  ///   birth: no other session of the process has it.
-  Session(int id, ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline,
+  ///   generation: no other session of the process has it.
+  Session(int id, ContextSource source, uint32_t generation, bool records_wall, bool keeps_timeline,
           bool upstream_shape);
 
   int id() const { return id_; }

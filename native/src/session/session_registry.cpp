@@ -13,7 +13,7 @@ namespace {
 
 using Held = Aggregator::Held;
 
-constexpr uint32_t kMaxBirth = 0xffffff; // what a Situation holds
+constexpr uint32_t kMaxGeneration = 0xffffff; // what a SessionState holds
 
 } // namespace
 
@@ -30,14 +30,14 @@ std::shared_ptr<Session> SessionRegistry::add(ContextSource source, bool records
                 "that did not end within a second: nothing can be recorded here; start the process "
                 "anew (multiprocessing: spawn or forkserver)");
   Held held;
-  if (next_birth_ > kMaxBirth)
+  if (next_generation_ > kMaxGeneration)
     throw Error(ErrorCode::kSession, "more than 16 777 215 sessions were started in this process; "
                                      "use phases of one session instead");
-  auto session = std::make_shared<Session>(next_id_, source, next_birth_, records_wall,
+  auto session = std::make_shared<Session>(next_id_, source, next_generation_, records_wall,
                                            keeps_timeline, upstream_shape);
   sessions_.emplace(next_id_, session);
   ++next_id_;
-  ++next_birth_;
+  ++next_generation_;
   return session;
 }
 
@@ -61,11 +61,11 @@ void SessionRegistry::open_epoch(Held &held) {
   EpochPlan plan;
   for (const auto &[id, session] : sessions_)
     session->join(plan, held);
-  if (plan.situation.active)
+  if (plan.session_state.active)
     held.epochs().begin_or_go_on(std::move(plan.members));
-  plan.situation.epoch = held.epochs().newest_id();
+  plan.session_state.epoch = held.epochs().newest_id();
   set_starting_stack(plan.starting);
-  publish_situation(plan.situation);
+  publish_session_state(plan.session_state);
 }
 
 std::shared_ptr<Session> SessionRegistry::forget(int id, const Held &) {
@@ -83,7 +83,7 @@ Error SessionRegistry::unknown(int id, const Held &) const {
 
 void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
-  publish_situation(Situation{});
+  publish_session_state(SessionState{});
   set_starting_stack({});
   ContextTree::instance().reset_after_fork();
   if (was_forked_in_a_change()) // and the list of sessions perhaps with it

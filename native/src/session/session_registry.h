@@ -40,7 +40,7 @@ public:
 private:
   std::map<int, std::shared_ptr<Session>> sessions_;
   int next_id_ = 0;
-  uint32_t next_birth_ = 1;
+  uint32_t next_generation_ = 1;
 };
 
 } // namespace proton

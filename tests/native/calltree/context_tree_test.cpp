@@ -31,7 +31,7 @@ TEST(frames_of_another_generation_are_other_frames) {
   ContextId old_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 1, 1);
   ContextId new_frame = ContextTree::instance().child(0, "a", FrameKind::kScope, 2, 1);
   CHECK(old_frame != new_frame);
-  CHECK_EQ(ContextTree::instance().node(new_frame).birth, 2);
+  CHECK_EQ(ContextTree::instance().node(new_frame).generation, 2);
   collect_all();
 }
 

@@ -97,19 +97,19 @@ private:
 /// A scope of the calling thread.
 class ScopeGuard {
 public:
-  explicit ScopeGuard(const char *name) : now_(situation()) {
+  explicit ScopeGuard(const char *name) : now_(session_state()) {
     if (now_.active)
       open_scope(hashed(name), FrameKind::kScope, now_);
   }
   ~ScopeGuard() {
     if (now_.active)
-      close_top(situation());
+      close_top(session_state());
   }
   ScopeGuard(const ScopeGuard &) = delete;
   ScopeGuard &operator=(const ScopeGuard &) = delete;
 
 private:
-  Situation now_;
+  SessionState now_;
 };
 
 } // namespace proton

@@ -180,9 +180,9 @@ TEST(memory_is_flat_over_many_scopes_and_phases) {
   for (int phase = 0; phase < kPhases; ++phase) {
     for (int i = 0; i < kNames; ++i) {
       std::string name = "scope " + std::to_string(phase * kNames + i);
-      open_scope(hashed(name), FrameKind::kScope, situation());
+      open_scope(hashed(name), FrameKind::kScope, session_state());
       complete(launch());
-      close_top(situation());
+      close_top(session_state());
     }
     session.core->clear_phase(0, false);
     names = phase == kWarm ? live_name_count() : names;
@@ -200,16 +200,16 @@ TEST(memory_is_flat_over_many_scopes_and_phases) {
 TEST(contexts_of_cleared_phases_are_freed_while_an_older_phase_is_kept) {
   ActiveSession session; // phase 0 is never cleared
   ShadowStack &stack = this_thread().stack;
-  open_scope(hashed("of phase 0"), FrameKind::kScope, situation());
+  open_scope(hashed("of phase 0"), FrameKind::kScope, session_state());
   uint64_t early = launch();
-  close_top(situation());
+  close_top(session_state());
   uint32_t phase = session.core->advance_phase();
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 100; ++i) {
       std::string name = "scope " + std::to_string(round * 100 + i);
-      open_scope(hashed(name), FrameKind::kScope, situation());
+      open_scope(hashed(name), FrameKind::kScope, session_state());
       complete(launch());
-      close_top(situation());
+      close_top(session_state());
     }
     uint32_t ended = phase;
     phase = session.core->advance_phase();
@@ -229,9 +229,9 @@ TEST(sessions_beside_a_paused_one_leave_nothing) {
   std::vector<uint64_t> late;
   for (int i = 0; i < 20; ++i) {
     ActiveSession session;
-    open_scope(hashed("scope " + std::to_string(i)), FrameKind::kScope, situation());
+    open_scope(hashed("scope " + std::to_string(i)), FrameKind::kScope, session_state());
     late.push_back(launch());
-    close_top(situation());
+    close_top(session_state());
   }
   CHECK_EQ(ContextTree::instance().live_count(), 0);
   CHECK(Aggregator::Held().epochs().trim().size() <= 1);
@@ -265,9 +265,9 @@ TEST(threads_that_launch_while_phases_advance_lose_nothing) {
     threads.emplace_back([&] {
       ShadowStack &stack = this_thread().stack;
       for (int i = 0; i < kLaunches; ++i) {
-        stack.push(hashed("scope"), FrameKind::kScope, situation());
+        stack.push(hashed("scope"), FrameKind::kScope, session_state());
         complete(launch(), "k", 1);
-        stack.pop(situation());
+        stack.pop(session_state());
       }
       --running;
     });
@@ -328,16 +328,16 @@ TEST(a_duration_that_no_integer_holds_is_dropped_and_counted) {
 TEST(records_of_a_thread_that_ended_inside_a_scope_stay_on_its_path) {
   ActiveSession session;
   std::thread([&] {
-    this_thread().stack.push(hashed("left open"), FrameKind::kScope, situation());
+    this_thread().stack.push(hashed("left open"), FrameKind::kScope, session_state());
     session.core->advance_phase();
     complete(launch(), "early", 3);
   }).join();
   session.core->clear_phase(0, false);
   // Frees what is not needed; a node freed too early would be this scope's now.
   ShadowStack &stack = this_thread().stack;
-  stack.push(hashed("another"), FrameKind::kScope, situation());
+  stack.push(hashed("another"), FrameKind::kScope, session_state());
   complete(launch(), "late", 4);
-  stack.pop(situation());
+  stack.pop(session_state());
   std::string json = session.json(1);
   CHECK(contains(json, "left open") && contains(json, "another"));
 }
@@ -349,10 +349,10 @@ TEST(a_thread_that_reuses_the_stack_of_the_starting_one_leads_no_other) {
     session->activate();
   }).join();
   std::thread([&] {
-    this_thread().stack.push(hashed("not the leader's"), FrameKind::kScope, situation());
+    this_thread().stack.push(hashed("not the leader's"), FrameKind::kScope, session_state());
     session->advance_phase();
     std::thread([] { complete(launch()); }).join();
-    this_thread().stack.pop(situation());
+    this_thread().stack.pop(session_state());
   }).join();
   session->clear_phase(0, false);
   std::string json = session->encode(1, FileFormat::kHatchetCompact);
@@ -365,6 +365,6 @@ TEST(a_thread_that_reuses_the_stack_of_the_starting_one_leads_no_other) {
 TEST(a_forked_childs_sessions_do_not_go_on) {
   ActiveSession session;
   sessions().reset_after_fork();
-  CHECK(!situation().active);
+  CHECK(!session_state().active);
   CHECK_EQ(sessions().active_count(), 0);
 }

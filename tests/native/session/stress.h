@@ -58,14 +58,14 @@ private:
     bool has_state = leads_ && serial_ % 4 == 0;
     if (has_state) {
       path_.push_back(name(".state."));
-      proton::this_thread().stack.enter_state(path_.back(), proton::situation());
+      proton::this_thread().stack.enter_state(path_.back(), proton::session_state());
     }
     run_op();
     launch();
     if (serial_ % 5 == 0)
       add_metric();
     if (has_state) {
-      proton::this_thread().stack.exit_state(proton::situation());
+      proton::this_thread().stack.exit_state(proton::session_state());
       path_.pop_back();
     }
     for (uint32_t i = 0; i < opened; ++i)
@@ -75,7 +75,7 @@ private:
   }
 
   void open(std::string scope) {
-    proton::Situation now = proton::situation();
+    proton::SessionState now = proton::session_state();
     path_.push_back(std::move(scope));
     proton::HashedName hashed = proton::hashed(path_.back());
     if (now.active)
@@ -85,7 +85,7 @@ private:
   }
 
   void close() {
-    proton::close_top(proton::situation());
+    proton::close_top(proton::session_state());
     path_.pop_back();
   }
 

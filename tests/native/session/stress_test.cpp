@@ -58,7 +58,7 @@ void churn_sessions(const stress::Crew &crew) {
     auto open = [&] {
       session =
           start(round % 2 == 0 ? ContextSource::kShadow : ContextSource::kPython, round % 3 == 0);
-      open_scope(hashed(name), FrameKind::kScope, situation());
+      open_scope(hashed(name), FrameKind::kScope, session_state());
     };
     if (round % 4 == 0)
       std::thread(open).join();
@@ -68,7 +68,7 @@ void churn_sessions(const stress::Crew &crew) {
     session->activate();
     encode_all(*session, 0);
     if (stack.depth() != 0)
-      close_top(situation());
+      close_top(session_state());
     session->remove();
   }
 }
@@ -78,12 +78,12 @@ void churn_phases(const stress::Crew &crew, Session &session) {
   ShadowStack &stack = this_thread().stack;
   for (uint32_t round = 0; crew.works() && round < 100'000; ++round) {
     std::string name = "lead.phase." + std::to_string(round);
-    stack.push(hashed(name), FrameKind::kScope, situation());
+    stack.push(hashed(name), FrameKind::kScope, session_state());
     uint32_t phase = session.advance_phase();
     session.is_phase_complete(phase - 1);
     check_paths(session, phase - 1);
     session.clear_phase(round % 2 == 0 ? phase - 1 : phase, round % 3 == 0);
-    stack.pop(situation());
+    stack.pop(session_state());
   }
 }
 

@@ -132,7 +132,7 @@ EpochId Aggregator::launched(uint64_t correlation_id, LaunchKind kind, uint32_t 
   record.at = capture_current();
   record.code = code & 0xffffff;
   record.kind = kind;
-  record.awaits_return = situation().wants_timeline;
+  record.awaits_return = session_state().wants_timeline;
   record.has_tick_time = true;
   record.called_ns = TickClock::now_ns();
   return note(record);

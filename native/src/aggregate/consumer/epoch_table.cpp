@@ -20,7 +20,7 @@ void RecordCounts::add(const RecordCounts &other) {
 }
 
 Epoch *EpochTable::current() {
-  Situation now = situation();
+  SessionState now = session_state();
   return now.active ? find(now.epoch) : nullptr;
 }
 

@@ -210,7 +210,7 @@ void EventBook::add_scopes(const EpochMember &member, const TimelineRecord &reco
     member.tree->lose(kNoRoomForScopes, record.instances.size() + record.left_out);
     return;
   }
-  HeldScopes held{record.at.epoch, member.tree->birth(), member.phase, std::move(*scopes)};
+  HeldScopes held{record.at.epoch, member.tree->generation(), member.phase, std::move(*scopes)};
   show(scoped_.add(record.correlation_id, std::move(held)));
 }
 
@@ -220,7 +220,7 @@ void EventBook::show(ScopedLaunches::Released released) {
     if (!epoch)
       continue; // its phase was cleared
     for (const EpochMember &member : epoch->members)
-      if (member.tree->birth() == held.session && events_of(member) &&
+      if (member.tree->generation() == held.session && events_of(member) &&
           events_of(member)->add(held.phase, member.tree->bare_tree(held.phase),
                                  std::move(held.scopes)))
         handed(member);
@@ -283,7 +283,7 @@ void EventBook::add_open_scopes(const EpochMember &member) {
 void EventBook::end_phase(const EpochMember &member) {
   if (!events_of(member))
     return;
-  show(scoped_.end_phase(member.tree->birth(), member.phase));
+  show(scoped_.end_phase(member.tree->generation(), member.phase));
   events_of(member)->end_phase(member.phase);
   count_lost(member);
   trim();

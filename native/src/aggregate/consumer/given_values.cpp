@@ -111,7 +111,7 @@ void give_values_or_capture(const Capture &at, const std::vector<UserMetric> &me
     if (metric.on_device)
       throw Error(ErrorCode::kMetric, "metric '" + metric.metric->text +
                                           "' is left by a graph, but none is being captured");
-  give_values(at, metrics, situation().wants_timeline);
+  give_values(at, metrics, session_state().wants_timeline);
 }
 
 void give_launch_values(uint64_t correlation_id, std::span<const UserMetric> metrics) {

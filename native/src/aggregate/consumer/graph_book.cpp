@@ -7,7 +7,7 @@ namespace {
 
 /// The place, where the session saw the capture; else null.
 const CapturedAt *seen_by(const EpochMember &member, const CapturedAt *place) {
-  return place && place->is_seen_by(member.tree->birth()) ? place : nullptr;
+  return place && place->is_seen_by(member.tree->generation()) ? place : nullptr;
 }
 
 DeviceWork work_of(const KernelRecord &record) {
@@ -28,7 +28,7 @@ std::vector<uint32_t> GraphBook::sessions_of(const Capture &at) const {
   std::vector<uint32_t> sessions;
   if (const Epoch *epoch = epochs_.find(at.epoch))
     for (const EpochMember &member : epoch->members)
-      sessions.push_back(member.tree->birth());
+      sessions.push_back(member.tree->generation());
   return sessions;
 }
 

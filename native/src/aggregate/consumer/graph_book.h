@@ -57,7 +57,7 @@ private:
   /// Adds the record of a node that was captured at a place, if it has times.
   template <typename Record>
   void add_node(const OpenGraph &open, CaptureId at, const Record &record, const char *if_untimed);
-  /// Births of the sessions that were active there.
+  /// Generations of the sessions that were active there.
   std::vector<uint32_t> sessions_of(const Capture &at) const;
   OpenGraph *find(uint64_t correlation_id, bool may_lack_launch);
   void close(uint64_t correlation_id);

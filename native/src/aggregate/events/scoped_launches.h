@@ -16,7 +16,7 @@ namespace proton {
 /// synchronised: the aggregator's lock guards it.
 struct HeldScopes {
   EpochId epoch = 0;
-  uint32_t session = 0; ///< its birth
+  uint32_t session = 0; ///< its generation
   uint32_t phase = 0;
   TimelineLaunch scopes;
 };

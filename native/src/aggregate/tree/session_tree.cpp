@@ -86,10 +86,10 @@ std::vector<SampledLeaf> shares_of(const PcSampleRecord &record, const LeavesByK
 
 } // namespace
 
-SessionTree::SessionTree(ContextSource source, uint32_t birth, bool records_wall,
+SessionTree::SessionTree(ContextSource source, uint32_t generation, bool records_wall,
                          bool keeps_timeline, bool upstream_shape)
-    : source_(source), birth_(birth), records_wall_(records_wall), keeps_timeline_(keeps_timeline),
-      upstream_shape_(upstream_shape) {
+    : source_(source), generation_(generation), records_wall_(records_wall),
+      keeps_timeline_(keeps_timeline), upstream_shape_(upstream_shape) {
   if (records_wall)
     TickClock::calibrate(); // before a scope is timed
 }
@@ -161,7 +161,7 @@ std::vector<ContextId> SessionTree::frames_of(ContextId shadow, ContextId python
   const ContextTree &contexts = ContextTree::instance();
   std::vector<ContextId> frames;
   std::vector<ContextId> tests;
-  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).generation >= generation_;
        id = contexts.node(id).parent) {
     const ContextNode &frame = contexts.node(id);
     if (frame.kind == FrameKind::kTest && source_ == ContextSource::kPython)
@@ -181,7 +181,7 @@ NodeIndex SessionTree::shadow_node(Phase &phase, ContextId shadow) const {
   const ContextTree &contexts = ContextTree::instance();
   std::vector<ContextId> fresh; // innermost first
   NodeIndex node = kRootNode;
-  for (ContextId id = shadow; id != 0 && contexts.node(id).birth >= birth_;
+  for (ContextId id = shadow; id != 0 && contexts.node(id).generation >= generation_;
        id = contexts.node(id).parent) {
     auto cached = phase.paths.find(uint64_t{id} << 32);
     if (cached != phase.paths.end()) {
@@ -217,12 +217,13 @@ uint64_t SessionTree::revision(uint32_t number) const {
 NodeIndex SessionTree::scope_node(uint32_t number, ContextId scope) {
   const ContextNode &own = ContextTree::instance().node(scope);
   // One that was opened before this session started is none of it.
-  return own.birth < birth_ || !shows(own.kind) ? kNoNode : node_for(phase(number), scope, 0);
+  return own.generation < generation_ || !shows(own.kind) ? kNoNode
+                                                          : node_for(phase(number), scope, 0);
 }
 
 NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   const ContextNode &own = ContextTree::instance().node(record.at.shadow);
-  if (own.birth < birth_)
+  if (own.generation < generation_)
     return kNoNode;
   bool is_scope = record.kind == RangeKind::kScope || record.kind == RangeKind::kSeen;
   if (is_scope && !shows(own.kind))
@@ -257,7 +258,7 @@ NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
 
 const ContextNode *SessionTree::naming_frame(ContextId at) const {
   const ContextNode &frame = ContextTree::instance().node(at);
-  bool is_named = at != 0 && frame.kind == FrameKind::kKernel && frame.birth >= birth_;
+  bool is_named = at != 0 && frame.kind == FrameKind::kKernel && frame.generation >= generation_;
   return is_named ? &frame : nullptr;
 }
 

@@ -36,8 +36,8 @@ struct GraphPlace {
 /// Not synchronised: the aggregator's lock guards it.
 class SessionTree {
 public:
-  SessionTree(ContextSource source, uint32_t birth, bool records_wall, bool keeps_timeline = false,
-              bool upstream_shape = false);
+  SessionTree(ContextSource source, uint32_t generation, bool records_wall,
+              bool keeps_timeline = false, bool upstream_shape = false);
 
   // Each returns the node to which it added; that of a range is kNoNode when the session does not
   // show it.
@@ -107,7 +107,7 @@ public:
 
   ContextSource source() const { return source_; }
   /// Each session of a process has another.
-  uint32_t birth() const { return birth_; }
+  uint32_t generation() const { return generation_; }
   /// Whether what upstream's formats show of it is to look as upstream's.
   bool has_upstream_shape() const { return upstream_shape_; }
   /// Whether it matters when scopes began and ended.
@@ -191,7 +191,7 @@ private:
   NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
 
   ContextSource source_;
-  uint32_t birth_; ///< frames of an earlier birth are not on this session's paths
+  uint32_t generation_; ///< frames of an earlier generation are not on this session's paths
   bool records_wall_;
   bool keeps_timeline_;
   bool upstream_shape_;

@@ -51,7 +51,8 @@ py::list probe_torch(const py::function &run) {
   return seen;
 }
 
-/// Records an operator that was timed elsewhere, by its path: (name, kind, birth) of each frame.
+/// Records an operator that was timed elsewhere, by its path: (name, kind, generation) of each
+/// frame.
 void record_operator(const py::sequence &path, int64_t duration_ns, int64_t self_ns) {
   std::vector<NamedFrame> frames;
   for (const py::handle &each : path) {

@@ -16,7 +16,7 @@ PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     PythonText name(name_object, "name");
     ShadowStack &stack = this_thread().stack;
-    Situation now = situation();
+    SessionState now = session_state();
     if (!now.active) {
       stack.push_noop(name.name(), kind);
       Py_RETURN_NONE;
@@ -40,7 +40,7 @@ std::string name_of(const StackEntry &entry) {
 PyObject *exit_frame(PyObject *name_object, const char *function) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     ThreadState &thread = this_thread();
-    Situation now = situation();
+    SessionState now = session_state();
     thread.stack.settle(now);
     close_operators(now);
     if (thread.stack.depth() == 0) {
@@ -112,14 +112,14 @@ PyObject *exit_op(PyObject *, PyObject *const *args, Py_ssize_t count) {
 PyObject *enter_state(PyObject *, PyObject *name_object) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     PythonText name(name_object, "name");
-    this_thread().stack.enter_state(name.text(), situation());
+    this_thread().stack.enter_state(name.text(), session_state());
     Py_RETURN_NONE;
   });
 }
 
 PyObject *exit_state(PyObject *, PyObject *) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
-    this_thread().stack.exit_state(situation());
+    this_thread().stack.exit_state(session_state());
     Py_RETURN_NONE;
   });
 }

@@ -79,11 +79,11 @@ void close_launch(HookThread &thread) {
     return;
   ShadowStack &stack = this_thread().stack;
   if (stack.depth() > thread.depth && stack.entry(thread.depth).scope_id() == thread.scope_id)
-    stack.pop_to(thread.depth, situation());
+    stack.pop_to(thread.depth, session_state());
   thread.scope_id = 0;
 }
 
-void open_launch(HookThread &thread, PyObject *name, const Situation &now) {
+void open_launch(HookThread &thread, PyObject *name, const SessionState &now) {
   PythonText text(name, "the name of a kernel");
   ShadowStack &stack = this_thread().stack;
   uint32_t depth = stack.depth();
@@ -119,13 +119,14 @@ void report_pending(PyObject *hook, PyObject *kernel) {
 class Evaluation {
 public:
   Evaluation(HookThread &thread, std::string_view kernel) : thread_(thread) {
-    this_thread().stack.enter_state("__proton_launch_metadata:" + std::string(kernel), situation());
+    this_thread().stack.enter_state("__proton_launch_metadata:" + std::string(kernel),
+                                    session_state());
     thread_.is_evaluating = true;
   }
   ~Evaluation() {
     thread_.is_evaluating = false;
     try {
-      this_thread().stack.exit_state(situation());
+      this_thread().stack.exit_state(session_state());
     } catch (...) { // the metadata function left more states than it entered
     }
   }
@@ -204,7 +205,7 @@ void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   py::object name = as_text(given ? given : kernel);
   if (name.ptr() != kernel && !is_wanted(hook, name.ptr()))
     return;
-  open_launch(t_hook, name.ptr(), situation());
+  open_launch(t_hook, name.ptr(), session_state());
   if (found.values)
     add_numbers(hook, kernel, found.numbers);
   if (found.staged)
@@ -221,7 +222,7 @@ bool has_functions(PyObject *metadata) {
   return true;
 }
 
-void enter_launch(PyObject *hook, PyObject *metadata, const Situation &now) {
+void enter_launch(PyObject *hook, PyObject *metadata, const SessionState &now) {
   py::object data = owned(PyObject_GetAttr(metadata, names().data));
   py::object kernel = as_text(name_in(data.ptr()).ptr());
   if (!is_wanted(hook, kernel.ptr()))
@@ -238,7 +239,7 @@ PyObject *hook_enter(PyObject *object, PyObject *metadata) {
     Py_RETURN_NONE;
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
     close_launch(thread); // of a launch that raised: Triton does not call its exit hook
-    Situation now = situation();
+    SessionState now = session_state();
     if (now.active)
       enter_launch(object, metadata, now);
     Py_RETURN_NONE;

@@ -195,7 +195,7 @@ void close_scope(ScopeObject *scope) {
   bool is_entered_again = scope->open_count > 1 || scope->scope_id == 0;
   --scope->open_count;
   ShadowStack &stack = this_thread().stack;
-  Situation now = situation();
+  SessionState now = session_state();
   stack.settle(now);
   uint32_t index = scope->depth;
   bool is_newest = scope->scope_id != 0 && stack.find(index, scope->scope_id);
@@ -226,7 +226,7 @@ void abandon_scope(ScopeObject *scope) {
   for (uint32_t i = 0; i < scope->depth; ++i)
     is_alone = is_alone && !stack.entry(i).has_ended();
   if (!is_alone) // what was around it is over
-    close_scope(scope->depth, situation());
+    close_scope(scope->depth, session_state());
 }
 
 /// True if all of them are plain and were added.
@@ -262,7 +262,7 @@ bool add_scope_metrics(PyObject *metrics) {
 
 PyObject *scope_enter(PyObject *object, PyObject *) {
   ScopeObject *scope = as_scope(object);
-  Situation now = situation();
+  SessionState now = session_state();
   if (!now.active)
     return Py_NewRef(object);
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {

@@ -57,7 +57,7 @@ void pop_ranges(uint32_t depth) noexcept {
     g_nvtx.pop();
 }
 
-/// Open frames of the calling thread: (depth, (name, kind, birth)), outermost first.
+/// Open frames of the calling thread: (depth, (name, kind, generation)), outermost first.
 py::list open_frames() {
   py::list frames;
   ShadowStack &stack = this_thread().stack;
@@ -71,7 +71,7 @@ py::list open_frames() {
         PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace"));
     if (!text)
       throw py::error_already_set();
-    py::tuple path_frame = py::make_tuple(text, static_cast<int>(frame.kind), frame.birth);
+    py::tuple path_frame = py::make_tuple(text, static_cast<int>(frame.kind), frame.generation);
     frames.append(py::make_tuple(i + 1, path_frame));
   }
   return frames;
@@ -84,7 +84,7 @@ void tell_scope_entered(PyObject *name, FrameKind kind) noexcept {
   if (g_sends_nvtx)
     push_range(name, depth);
   if (g_scope_observer)
-    tell("I(OiI)", depth, name, static_cast<int>(kind), situation().birth);
+    tell("I(OiI)", depth, name, static_cast<int>(kind), session_state().generation);
 }
 
 void tell_scope_left() noexcept {

@@ -1,6 +1,6 @@
 // Reports the scopes that are entered and left: to a Python function, with the depth of the
-// thread's stack and, for a scope that was entered, (name, kind, birth), else None; and to tools
-// that receive NVTX calls.
+// thread's stack and, for a scope that was entered, (name, kind, generation), else None; and to
+// tools that receive NVTX calls.
 #pragma once
 
 #include <Python.h>

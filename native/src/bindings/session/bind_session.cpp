@@ -259,7 +259,7 @@ void bind_session(py::module_ &module) {
       .def("release_outputs", &release_outputs, Unlocked());
   module.def("live_sessions", &live_sessions, Unlocked());
   module.def("active_session_count", [] { return sessions().active_count(); }, Unlocked());
-  module.def("is_recording", [] { return situation().active; });
+  module.def("is_recording", [] { return session_state().active; });
   module.def("drain", [] { Aggregator::Held().drain(); }, Unlocked());
   module.def("event_cost_ns", &event_cost_ns, Unlocked());
   module.def("live_context_count", [] { return ContextTree::instance().live_count(); });

@@ -14,7 +14,7 @@ void CpuCollector::start() {
 }
 
 void CpuCollector::flush() {
-  if (!situation().active)
+  if (!session_state().active)
     return; // no session would see the count
   if (uint64_t strays = take_stray_ops(); strays != 0)
     sink_.dropped({"torch operator ended out of order or on another thread", strays});

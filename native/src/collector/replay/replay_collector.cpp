@@ -32,7 +32,7 @@ public:
   ReplayedScopes &operator=(const ReplayedScopes &) = delete;
 
   void enter(const std::string &name) {
-    Situation now = situation();
+    SessionState now = session_state();
     if (!now.active)
       return;
     open_scope(hashed(name), FrameKind::kScope, now);
@@ -41,7 +41,7 @@ public:
   void exit() noexcept {
     if (open_ == 0)
       return;
-    close_top(situation());
+    close_top(session_state());
     --open_;
   }
 

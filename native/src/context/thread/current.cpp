@@ -4,7 +4,7 @@
 
 namespace proton {
 
-std::atomic<uint64_t> detail::g_situation{0};
+std::atomic<uint64_t> detail::g_session_state{0};
 
 namespace {
 
@@ -12,12 +12,13 @@ std::atomic<PythonSource> g_python_source{nullptr};
 
 } // namespace
 
-void publish_situation(const Situation &next) noexcept {
+void publish_session_state(const SessionState &next) noexcept {
   using namespace detail;
-  uint64_t word = (uint64_t{next.epoch} << 32) | (uint64_t{next.birth & kBirthMask} << 8) |
+  uint64_t word = (uint64_t{next.epoch} << 32) |
+                  (uint64_t{next.generation & kGenerationMask} << 8) |
                   (next.active ? kActiveBit : 0) | (next.wants_python ? kPythonBit : 0) |
                   (next.wants_times ? kTimesBit : 0) | (next.wants_timeline ? kTimelineBit : 0);
-  g_situation.store(word, std::memory_order_seq_cst);
+  g_session_state.store(word, std::memory_order_seq_cst);
 }
 
 void set_python_source(PythonSource source) noexcept {
@@ -26,7 +27,7 @@ void set_python_source(PythonSource source) noexcept {
 
 Capture capture_current() noexcept {
   Capture capture;
-  Situation now = situation();
+  SessionState now = session_state();
   if (!now.active)
     return capture;
   try {

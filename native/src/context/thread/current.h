@@ -9,9 +9,9 @@
 namespace proton {
 
 /// The state of all sessions in one word, so that a hot path needs one atomic read.
-struct Situation {
+struct SessionState {
   EpochId epoch = 0;
-  uint32_t birth = 0; ///< serial of the newest session, 24 bits
+  uint32_t generation = 0; ///< serial of the newest session, 24 bits
   bool active = false;
   bool wants_python = false;   ///< some active session has context "python"
   bool wants_times = false;    ///< some active session wants to know when scopes began and ended
@@ -19,18 +19,18 @@ struct Situation {
 };
 
 namespace detail {
-// Epoch in bits 63:32, birth in 31:8, flags in 7:0.
-extern std::atomic<uint64_t> g_situation;
+// Epoch in bits 63:32, generation in 31:8, flags in 7:0.
+extern std::atomic<uint64_t> g_session_state;
 inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kTimesBit = 4, kTimelineBit = 8;
-inline constexpr uint32_t kBirthMask = 0xffffff;
+inline constexpr uint32_t kGenerationMask = 0xffffff;
 } // namespace detail
 
 /// [any thread]
-inline Situation situation() noexcept {
-  uint64_t word = detail::g_situation.load(std::memory_order_acquire);
-  Situation now;
+inline SessionState session_state() noexcept {
+  uint64_t word = detail::g_session_state.load(std::memory_order_acquire);
+  SessionState now;
   now.epoch = static_cast<EpochId>(word >> 32);
-  now.birth = static_cast<uint32_t>(word >> 8) & detail::kBirthMask;
+  now.generation = static_cast<uint32_t>(word >> 8) & detail::kGenerationMask;
   now.active = (word & detail::kActiveBit) != 0;
   now.wants_python = (word & detail::kPythonBit) != 0;
   now.wants_times = (word & detail::kTimesBit) != 0;
@@ -38,13 +38,13 @@ inline Situation situation() noexcept {
   return now;
 }
 /// Opens a new epoch. [session lock held]
-void publish_situation(const Situation &next) noexcept;
+void publish_session_state(const SessionState &next) noexcept;
 
 /// Where the calling thread stands; epoch 0 when no session is active. [launching thread]
 Capture capture_current() noexcept;
 
 /// Source of Python call paths, set by the binding room: walks the calling thread's own frames.
-using PythonSource = ContextId (*)(const Situation &) noexcept;
+using PythonSource = ContextId (*)(const SessionState &) noexcept;
 void set_python_source(PythonSource source) noexcept;
 
 } // namespace proton

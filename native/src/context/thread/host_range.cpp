@@ -42,7 +42,7 @@ bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
 }
 
 /// Closes the frame and what a library left open above it.
-void leave(ShadowStack &stack, uint32_t depth, const Situation &now) noexcept {
+void leave(ShadowStack &stack, uint32_t depth, const SessionState &now) noexcept {
   for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
     const StackEntry &above = stack.entry(i);
     if ((is_scope(above) || above.kind == FrameKind::kOp) && !above.has_ended()) {
@@ -65,14 +65,14 @@ bool is_on(ShadowStack &stack, const OpenRange &range) {
 }
 
 /// The node of the path, stamped with the epoch so that a collection keeps it.
-ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
+ContextId intern(std::span<const NamedFrame> path, const SessionState &now) {
   ContextTree &tree = ContextTree::instance();
   for (;;) {
     uint32_t collection = tree.settled_collections();
     ContextId id = 0;
     for (const NamedFrame &frame : path) {
-      uint32_t birth = frame.birth != 0 ? frame.birth : now.birth;
-      id = tree.child_since(collection, id, frame.name.text(), frame.kind, birth, now.epoch);
+      uint32_t generation = frame.generation != 0 ? frame.generation : now.generation;
+      id = tree.child_since(collection, id, frame.name.text(), frame.kind, generation, now.epoch);
       if (id == ContextTree::kStale)
         break;
     }
@@ -85,7 +85,7 @@ ContextId intern(std::span<const NamedFrame> path, const Situation &now) {
 }
 
 /// Closes the frame; a timed scope is recorded.
-void close_at(ThreadState &thread, uint32_t index, const Situation &now) noexcept {
+void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noexcept {
   const StackEntry &entry = thread.stack.entry(index);
   ContextId id = entry.id.load(std::memory_order_relaxed);
   bool was_scope = is_scope(entry) && !entry.is_noop;
@@ -116,7 +116,7 @@ void close_at(ThreadState &thread, uint32_t index, const Situation &now) noexcep
 
 /// Finds the scope on the stack of its thread, which may have ended, and notes it for records of
 /// this epoch.
-std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const Situation &now) {
+std::optional<OpenScope> find_elsewhere(const HeldScope &scope, const SessionState &now) {
   ContextTree &tree = ContextTree::instance();
   for (;;) {
     uint32_t collection = tree.settled_collections();
@@ -147,7 +147,7 @@ void request_drain() noexcept {
 
 [[gnu::hot]] OpenRange enter_range(std::string_view name, FrameKind kind) noexcept {
   OpenRange range;
-  Situation now = situation();
+  SessionState now = session_state();
   if (!now.active)
     return range;
   try {
@@ -164,7 +164,7 @@ void request_drain() noexcept {
   if (!range.is_open())
     return true;
   ThreadState &thread = this_thread();
-  Situation now = situation();
+  SessionState now = session_state();
   if (!is_on(thread.stack, range))
     return !now.active;
   bool chunk_filled = false;
@@ -189,7 +189,7 @@ void request_drain() noexcept {
 
 void abandon_range(const OpenRange &range) noexcept {
   if (range.is_open() && is_on(this_thread().stack, range))
-    leave(this_thread().stack, range.depth, situation());
+    leave(this_thread().stack, range.depth, session_state());
 }
 
 std::vector<NamedFrame> current_path() {
@@ -199,7 +199,7 @@ std::vector<NamedFrame> current_path() {
     return path;
   ContextTree &tree = ContextTree::instance(); // what the stack names, it keeps alive
   for (ContextId id = stack.top().id.load(); id != 0; id = tree.node(id).parent)
-    path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).birth});
+    path.push_back({tree.node(id).name, tree.node(id).kind, tree.node(id).generation});
   std::reverse(path.begin(), path.end());
   return path;
 }
@@ -208,7 +208,7 @@ uint32_t this_thread_number() { return this_thread().number; }
 
 void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeTimes &times,
                   uint32_t number) noexcept {
-  Situation now = situation();
+  SessionState now = session_state();
   if (!now.active)
     return;
   ThreadState *thread = nullptr;
@@ -226,7 +226,7 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
     request_drain();
 }
 
-StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
+StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now) {
   ThreadState &thread = this_thread();
   StackEntry &entry = thread.stack.push(name, kind, now);
   bool is_filled = entry.is_first_use &&
@@ -243,7 +243,7 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now) {
 
 OpenRange enter_scope_range(std::string_view name) noexcept {
   OpenRange range;
-  Situation now = situation();
+  SessionState now = session_state();
   if (!now.active)
     return range;
   try {
@@ -262,16 +262,16 @@ bool exit_scope_range(const OpenRange &range) noexcept {
     return true; // closed with an enclosing scope
   if (stack.depth() != range.depth + 1)
     return false;
-  close_top(situation());
+  close_top(session_state());
   return true;
 }
 
-void close_top(const Situation &now) noexcept {
+void close_top(const SessionState &now) noexcept {
   ThreadState &thread = this_thread();
   close_at(thread, thread.stack.depth() - 1, now);
 }
 
-void close_scope(uint32_t index, const Situation &now) noexcept {
+void close_scope(uint32_t index, const SessionState &now) noexcept {
   ThreadState &thread = this_thread();
   ShadowStack &stack = thread.stack;
   auto is_open_scope = [&](uint32_t i) {
@@ -290,7 +290,7 @@ void close_scope(uint32_t index, const Situation &now) noexcept {
 }
 
 void close_elsewhere(const HeldScope &scope) noexcept {
-  Situation now = situation();
+  SessionState now = session_state();
   ThreadState *here = nullptr;
   try {
     here = &this_thread();
@@ -328,7 +328,7 @@ std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch) {
   }
 }
 
-void close_operators(const Situation &now) noexcept {
+void close_operators(const SessionState &now) noexcept {
   ShadowStack &stack = this_thread().stack;
   while (stack.depth() != 0 && stack.top().kind == FrameKind::kOp)
     stack.pop(now);

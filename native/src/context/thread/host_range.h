@@ -45,7 +45,7 @@ void abandon_range(const OpenRange &range) noexcept;
 struct NamedFrame {
   Name name;
   FrameKind kind = FrameKind::kScope;
-  uint32_t birth = 0; ///< serial of the newest session when it was opened; 0: take today's
+  uint32_t generation = 0; ///< serial of the newest session when it was opened; 0: take today's
 };
 /// The frames of the thread that this one follows and then its own, outermost first.
 std::vector<NamedFrame> current_path();
@@ -57,12 +57,12 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
                   uint32_t thread) noexcept;
 
 /// Opens a scope on the calling thread's stack. Call only while a session is active.
-StackEntry &open_scope(HashedName name, FrameKind kind, const Situation &now);
+StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now);
 /// Closes the top frame of the calling thread's stack, which must exist; a timed scope is recorded.
-void close_top(const Situation &now) noexcept;
+void close_top(const SessionState &now) noexcept;
 /// Closes the scope at this place of the calling thread's stack and the frames above it. Scopes
 /// that an object holds stay open until their own end, and frames below them leave the stack then.
-void close_scope(uint32_t index, const Situation &now) noexcept;
+void close_scope(uint32_t index, const SessionState &now) noexcept;
 
 /// A scope that an object of the program holds.
 struct HeldScope {
@@ -80,7 +80,7 @@ std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch);
 
 /// Closes the operators on top of the calling thread's stack: one that goes on elsewhere, or past
 /// the end of an older scope, must not stand between the program and its scope.
-void close_operators(const Situation &now) noexcept;
+void close_operators(const SessionState &now) noexcept;
 
 /// Opens a scope that a library of the target asks for. [launching thread, noexcept]
 OpenRange enter_scope_range(std::string_view name) noexcept;

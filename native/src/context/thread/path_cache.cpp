@@ -28,7 +28,7 @@ void PathCache::keep(const PathStep &step, ContextId id) noexcept {
   entry.hash = step.name.hash;
   entry.parent = step.parent;
   entry.id = id;
-  entry.birth = step.birth;
+  entry.generation = step.generation;
   entry.collection = step.collection;
   entry.kind = step.kind;
   entry.length = static_cast<uint8_t>(text.size());

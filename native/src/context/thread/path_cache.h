@@ -22,7 +22,7 @@ struct PathStep {
   ContextId parent = 0;
   HashedName name;
   FrameKind kind = FrameKind::kUnknown;
-  uint32_t birth = 0;
+  uint32_t generation = 0;
   uint32_t collection = 0; ///< of the context tree: ids are valid for this number only
 };
 
@@ -63,7 +63,7 @@ private:
     uint64_t hash = 0;
     ContextId parent = 0;
     ContextId id = 0;
-    uint32_t birth = 0;
+    uint32_t generation = 0;
     uint32_t collection = 1; ///< odd: no settled number
     FrameKind kind = FrameKind::kUnknown;
     uint8_t length = 0;
@@ -74,7 +74,7 @@ private:
   static bool matches(const Entry &entry, const PathStep &step) noexcept {
     const std::string_view text = step.name.text;
     return entry.hash == step.name.hash && entry.parent == step.parent &&
-           entry.collection == step.collection && entry.birth == step.birth &&
+           entry.collection == step.collection && entry.generation == step.generation &&
            entry.kind == step.kind && entry.length == text.size() &&
            std::memcmp(entry.text.data(), text.data(), text.size()) == 0;
   }

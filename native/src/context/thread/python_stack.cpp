@@ -71,7 +71,7 @@ bool is_finalizing() noexcept {
 /// Another thread may drop names between naming and following, but not for ever.
 constexpr int kAttempts = 4;
 
-ContextId follow_frames(PythonPath &path, const Situation &now) {
+ContextId follow_frames(PythonPath &path, const SessionState &now) {
   std::vector<Site> walked = path.take_scratch();
   python_frames::list(walked);
   std::optional<ContextId> id;
@@ -90,7 +90,7 @@ ContextId follow_frames(PythonPath &path, const Situation &now) {
   return id.value_or(0);
 }
 
-ContextId current_path(const Situation &now) {
+ContextId current_path(const SessionState &now) {
   PythonPath &path = this_thread().python;
   // Before the frames are read: code that is on the stack now cannot take a recycled address later.
   path.renew(site_generation());
@@ -119,7 +119,7 @@ void take_back_interpreter(void *held) noexcept {
 
 const PythonLock kInterpreterLock{give_up_interpreter, take_back_interpreter};
 
-ContextId capture_python(const Situation &now) noexcept {
+ContextId capture_python(const SessionState &now) noexcept {
   // A thread without a state never ran Python, or the interpreter is gone.
   if (!PyGILState_GetThisThreadState() || is_finalizing())
     return 0;

@@ -12,7 +12,7 @@ namespace proton {
 /// Interns the calling thread's Python frames, "file:line@function" each; 0 if it has none. Takes
 /// the GIL; where frames are read from the interpreter's own chain, for new frames only. A pending
 /// exception stays. [any thread, with or without the GIL, noexcept]
-ContextId capture_python(const Situation &now) noexcept;
+ContextId capture_python(const SessionState &now) noexcept;
 /// How waits release the lock and take it back, until `end_python_calls` is called.
 extern const PythonLock kInterpreterLock;
 /// From now on, only threads that hold the GIL name new frames. Waits until no other thread waits

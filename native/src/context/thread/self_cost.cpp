@@ -14,7 +14,7 @@ double event_cost_ns() {
   // A stack and a log of our own: no thread reads them, and no epoch keeps the one frame.
   auto stack = std::make_unique<ShadowStack>();
   RecordLog<HostEntry> log;
-  Situation now;
+  SessionState now;
   now.active = true;
   HashedName name = hashed("cost of an event");
   stack->push(name, FrameKind::kScope, now); // the first push allocates

@@ -76,18 +76,18 @@ StackEntry &ShadowStack::append() {
 }
 
 ContextId ShadowStack::child(ContextId parent, HashedName name, FrameKind kind,
-                             const Situation &now, uint32_t collection) {
+                             const SessionState &now, uint32_t collection) {
   ContextTree &tree = ContextTree::instance();
   if (parent == ContextTree::kStale)
     return parent;
-  PathStep step{parent, name, kind, now.birth, collection};
+  PathStep step{parent, name, kind, now.generation, collection};
   ContextId id = known_.find(step);
   if (id != PathCache::kNone) {
     is_first_use_ |= tree.touch(id, now.epoch);
     return id;
   }
   is_first_use_ = true;
-  id = tree.child_since(collection, parent, name.text, kind, now.birth, now.epoch);
+  id = tree.child_since(collection, parent, name.text, kind, now.generation, now.epoch);
   if (id != ContextTree::kStale)
     known_.keep(step, id);
   return id;
@@ -104,7 +104,7 @@ bool ShadowStack::lacks_state() noexcept {
   return !states_.empty() && (depth() == 0 || top().state_serial != states_.back().serial);
 }
 
-ContextId ShadowStack::with_state(ContextId base, const Situation &now, uint32_t collection) {
+ContextId ShadowStack::with_state(ContextId base, const SessionState &now, uint32_t collection) {
   if (!lacks_state())
     return base;
   std::string_view name = states_.back().name;
@@ -117,7 +117,7 @@ ContextId ShadowStack::with_state(ContextId base, const Situation &now, uint32_t
   return child(base, hashed(name), FrameKind::kState, now, collection);
 }
 
-ContextId ShadowStack::current(const Situation &now) {
+ContextId ShadowStack::current(const SessionState &now) {
   settle(now);
   if (depth() != 0 && !lacks_state())
     return own(); // this stack keeps it, and `pop` stamps it for records
@@ -134,7 +134,7 @@ ContextId ShadowStack::current(const Situation &now) {
   }
 }
 
-void ShadowStack::publish_state(const Situation &now) noexcept {
+void ShadowStack::publish_state(const SessionState &now) noexcept {
   // An empty stack publishes the root: it follows the starting thread and does not lead others.
   ContextId shown = own();
   if (now.active && lacks_state()) {
@@ -161,7 +161,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
 }
 
 [[gnu::hot]] StackEntry *ShadowStack::push_known(HashedName name, FrameKind kind,
-                                                 const Situation &now) noexcept {
+                                                 const SessionState &now) noexcept {
   const uint32_t below = depth();
   if (below % kBlockEntries == 0 || !states_.empty() || asked_.load(std::memory_order_relaxed))
     return nullptr;
@@ -169,7 +169,7 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   StackEntry &top = entry(below - 1);
   uint32_t collection = tree.collections(); // odd, which nothing matches, while one is at work
   const ContextId id =
-      known_.find({top.id.load(std::memory_order_relaxed), name, kind, now.birth, collection});
+      known_.find({top.id.load(std::memory_order_relaxed), name, kind, now.generation, collection});
   if (id == PathCache::kNone)
     return nullptr;
   tree.prefetch(known_.expected());
@@ -192,7 +192,8 @@ void ShadowStack::publish_state(const Situation &now) noexcept {
   return &fresh;
 }
 
-[[gnu::hot]] StackEntry &ShadowStack::push(HashedName name, FrameKind kind, const Situation &now) {
+[[gnu::hot]] StackEntry &ShadowStack::push(HashedName name, FrameKind kind,
+                                           const SessionState &now) {
   if (StackEntry *known = push_known(name, kind, now))
     return *known;
   settle(now);
@@ -251,7 +252,7 @@ uint64_t ShadowStack::number_noop() noexcept {
   return top().scope_id();
 }
 
-[[gnu::hot]] bool ShadowStack::pop(const Situation &now) noexcept {
+[[gnu::hot]] bool ShadowStack::pop(const SessionState &now) noexcept {
   // Records of this epoch may name the node after it left the stack. A no-op frame has the node of
   // its parent, which is still below.
   const StackEntry &closed = top();
@@ -262,7 +263,7 @@ uint64_t ShadowStack::number_noop() noexcept {
   return is_first_use;
 }
 
-bool ShadowStack::end(uint32_t index, const Situation &now) noexcept {
+bool ShadowStack::end(uint32_t index, const SessionState &now) noexcept {
   StackEntry &closed = entry(index);
   ContextId id = closed.id.load(std::memory_order_relaxed);
   closed.set_start(StackEntry::kEnded);
@@ -280,7 +281,7 @@ bool ShadowStack::end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept
   return true;
 }
 
-void ShadowStack::take_asked(const Situation &now) noexcept {
+void ShadowStack::take_asked(const SessionState &now) noexcept {
   Asked *asked = asked_.exchange(nullptr, std::memory_order_acquire);
   while (asked) {
     if (find(asked->index, asked->scope_id))
@@ -298,19 +299,19 @@ const StackEntry *ShadowStack::find(uint32_t index, uint64_t scope_id) const noe
   return found.scope_id() == scope_id ? &found : nullptr;
 }
 
-uint32_t ShadowStack::pop_to(uint32_t target, const Situation &now) noexcept {
+uint32_t ShadowStack::pop_to(uint32_t target, const SessionState &now) noexcept {
   uint32_t closed = 0;
   for (; depth() > target; ++closed)
     pop(now);
   return closed;
 }
 
-void ShadowStack::enter_state(std::string_view name, const Situation &now) {
+void ShadowStack::enter_state(std::string_view name, const SessionState &now) {
   states_.push_back({std::string(name), next_state_serial_++});
   publish(now);
 }
 
-void ShadowStack::exit_state(const Situation &now) {
+void ShadowStack::exit_state(const SessionState &now) {
   if (states_.empty())
     throw Error(ErrorCode::kScope, "exit_state without a matching enter_state on this thread");
   states_.pop_back();
@@ -341,7 +342,7 @@ void ShadowStack::append_open(std::vector<OpenScope> &scopes) const {
   }
 }
 
-void ShadowStack::leave(const Situation &now) noexcept {
+void ShadowStack::leave(const SessionState &now) noexcept {
   states_.clear();
   pop_to(0, now);
   publish(now);

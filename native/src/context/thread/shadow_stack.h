@@ -57,44 +57,44 @@ public:
   ShadowStack &operator=(const ShadowStack &) = delete;
 
   /// Opens a frame and returns its entry. Throws Error(kScope) past a million frames.
-  StackEntry &push(HashedName name, FrameKind kind, const Situation &now);
+  StackEntry &push(HashedName name, FrameKind kind, const SessionState &now);
   /// Opens a no-op frame, so that its exit finds a partner.
   StackEntry &push_noop(HashedName name, FrameKind kind);
   /// Gives a no-op frame on top a number as other frames have; 0 if the top is another frame.
   uint64_t number_noop() noexcept;
   /// Closes the top frame, which must exist. True if the frame was opened in an earlier epoch and
   /// the present one had not seen its path.
-  bool pop(const Situation &now) noexcept;
+  bool pop(const SessionState &now) noexcept;
   /// Closes a frame that has others above: it leaves when it comes to the top. Returns what `pop`
   /// does.
-  bool end(uint32_t index, const Situation &now) noexcept;
+  bool end(uint32_t index, const SessionState &now) noexcept;
   /// Takes frames off the top that were closed before.
-  void pop_ended(const Situation &now) noexcept {
+  void pop_ended(const SessionState &now) noexcept {
     while (depth() != 0 && top().has_ended())
       pop(now);
   }
   /// Has the owner close the frame at its next step. False without memory. [any thread]
   bool end_from_elsewhere(uint32_t index, uint64_t scope_id) noexcept;
   /// Closes the frames that other threads asked for.
-  void settle(const Situation &now) noexcept {
+  void settle(const SessionState &now) noexcept {
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       take_asked(now);
   }
   /// The frame at `index`; null if it does not belong to the scope. [any thread]
   const StackEntry *find(uint32_t index, uint64_t scope_id) const noexcept;
   /// Closes frames until `depth` are left; returns how many closed.
-  uint32_t pop_to(uint32_t depth, const Situation &now) noexcept;
+  uint32_t pop_to(uint32_t depth, const SessionState &now) noexcept;
 
-  void enter_state(std::string_view name, const Situation &now);
+  void enter_state(std::string_view name, const SessionState &now);
   /// Restores the outer state. Throws Error(kScope) when there is none.
-  void exit_state(const Situation &now);
+  void exit_state(const SessionState &now);
 
   uint32_t state_depth() const noexcept { return static_cast<uint32_t>(states_.size()); }
   uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
   StackEntry &entry(uint32_t index) noexcept;
   StackEntry &top() noexcept { return entry(depth() - 1); }
   /// Context for a record of this thread: own stack, else the starting thread's, plus the state.
-  ContextId current(const Situation &now);
+  ContextId current(const SessionState &now);
   /// An id that this stack keeps alive, for other threads. [any thread]
   ContextId published() const noexcept { return published_.load(std::memory_order_acquire); }
   /// Ids that a collection must keep. [any thread]
@@ -102,7 +102,7 @@ public:
   /// Appends the timed scopes, outermost first. Call while no collection can begin. [any thread]
   void append_open(std::vector<OpenScope> &scopes) const;
   /// Closes every frame and state: the thread ends, and another one may get this stack.
-  void leave(const Situation &now) noexcept;
+  void leave(const SessionState &now) noexcept;
   /// Changes when a thread leaves this stack. [any thread]
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_seq_cst); }
   /// Forgets every frame and state, in a forked child.
@@ -116,24 +116,24 @@ private:
     uint32_t serial;
   };
   /// `push` onto a frame of the same block, without states, of a path found before; null otherwise.
-  StackEntry *push_known(HashedName name, FrameKind kind, const Situation &now) noexcept;
+  StackEntry *push_known(HashedName name, FrameKind kind, const SessionState &now) noexcept;
   /// kStale if a collection began since the number was read, or if `parent` is kStale.
-  ContextId child(ContextId parent, HashedName name, FrameKind kind, const Situation &now,
+  ContextId child(ContextId parent, HashedName name, FrameKind kind, const SessionState &now,
                   uint32_t collection);
-  ContextId with_state(ContextId base, const Situation &now, uint32_t collection);
+  ContextId with_state(ContextId base, const SessionState &now, uint32_t collection);
   ContextId base() noexcept;
   ContextId own() noexcept { return depth() == 0 ? 0 : top().id.load(std::memory_order_relaxed); }
   bool lacks_state() noexcept;
-  void publish(const Situation &now) noexcept {
+  void publish(const SessionState &now) noexcept {
     if (states_.empty()) [[likely]] // the root when the stack is empty
       published_.store(own(), std::memory_order_release);
     else
       publish_state(now);
   }
-  void publish_state(const Situation &now) noexcept;
+  void publish_state(const SessionState &now) noexcept;
   StackEntry &append();
   uint64_t next_scope_id() noexcept;
-  void take_asked(const Situation &now) noexcept;
+  void take_asked(const SessionState &now) noexcept;
 
   /// A frame that another thread closed.
   struct Asked {

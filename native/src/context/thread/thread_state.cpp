@@ -66,7 +66,7 @@ ThreadList &threads() {
 void end_thread(void *ended) noexcept {
   auto *state = static_cast<ThreadState *>(ended);
   t_state = nullptr;
-  Situation now = situation();
+  SessionState now = session_state();
   state->stack.settle(now);
   keep_expired(state->stack, state->number);
   state->stack.leave(now);

@@ -32,14 +32,14 @@ uint64_t drained() { return Aggregator::Held().epochs().counts_of(session()).ran
 
 struct Listening {
   Listening() {
-    Situation now;
-    now.birth = 1;
+    SessionState now;
+    now.generation = 1;
     now.active = true;
     now.epoch = Aggregator::Held().epochs().begin({{&session(), 0}});
-    publish_situation(now);
+    publish_session_state(now);
     set_drain_request(request_background_drain);
   }
-  ~Listening() { publish_situation({}); }
+  ~Listening() { publish_session_state({}); }
 };
 
 } // namespace

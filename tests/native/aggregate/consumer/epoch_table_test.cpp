@@ -43,13 +43,13 @@ TEST(a_loss_counts_for_the_sessions_of_its_epoch) {
 TEST(a_loss_without_an_epoch_counts_for_the_active_sessions) {
   TwoSessions sessions;
   sessions.epochs.begin({{&sessions.first, 0}});
-  Situation now;
+  SessionState now;
   now.epoch = sessions.epochs.begin({{&sessions.second, 0}});
   sessions.epochs.lose("while no session is active", 1, nullptr);
   now.active = true;
-  publish_situation(now);
+  publish_session_state(now);
   sessions.epochs.lose("a", 2, nullptr);
-  publish_situation({});
+  publish_session_state({});
   CHECK_EQ(sessions.first.losses().size(), 0);
   CHECK_EQ(lost(sessions.second, "a"), 2);
   CHECK_EQ(sessions.second.losses().size(), 1);

@@ -12,12 +12,12 @@ namespace {
 HeldScope open_held(const char *name) {
   ThreadState &thread = this_thread();
   uint32_t index = thread.stack.depth();
-  StackEntry &entry = open_scope(hashed(name), FrameKind::kScope, situation());
+  StackEntry &entry = open_scope(hashed(name), FrameKind::kScope, session_state());
   entry.is_held = true;
   return {&thread, index, entry.scope_id()};
 }
 
-void open_plain(const char *name) { open_scope(hashed(name), FrameKind::kScope, situation()); }
+void open_plain(const char *name) { open_scope(hashed(name), FrameKind::kScope, session_state()); }
 
 /// Starts and ends at a time of its own.
 void pass_time() {
@@ -30,12 +30,12 @@ void pass_time() {
 TEST(a_held_scope_stays_open_when_the_one_around_it_is_left) {
   TimelineSession session;
   HeldScope outer = open_held("a"), inner = open_held("b");
-  close_scope(outer.index, situation());
+  close_scope(outer.index, session_state());
   {
     TimedScope inside("c");
   }
   pass_time();
-  close_scope(inner.index, situation());
+  close_scope(inner.index, session_state());
   CHECK_EQ(this_thread().stack.depth(), 0);
   const KeptEvents::Phase &phase = session.events();
   CHECK_EQ(described(phase), "scope a; scope a/b/c; scope a/b");
@@ -48,9 +48,9 @@ TEST(a_scope_that_no_object_holds_ends_with_the_one_around_it_and_keeps_its_time
   open_plain("b");
   HeldScope inner = open_held("c");
   open_plain("d");
-  close_scope(outer.index, situation());
+  close_scope(outer.index, session_state());
   CHECK_EQ(this_thread().stack.depth(), 3); // c, and what is below it
-  close_scope(inner.index, situation());
+  close_scope(inner.index, session_state());
   CHECK_EQ(this_thread().stack.depth(), 0);
   CHECK_EQ(described(session.events()), "scope a/b/c/d; scope a/b; scope a; scope a/b/c");
 }
@@ -61,10 +61,10 @@ TEST(operators_above_leave_with_the_scope_unless_a_held_one_stands_on_them) {
   OpenRange op = enter_range("op", FrameKind::kOp);
   HeldScope inner = open_held("b");
   enter_range("left open", FrameKind::kOp);
-  close_scope(outer.index, situation());
+  close_scope(outer.index, session_state());
   CHECK_EQ(this_thread().stack.depth(), 3);
   exit_range(op, RangeKind::kOp, {TickClock::now_ns(), 1, 1}, -1);
-  close_scope(inner.index, situation());
+  close_scope(inner.index, session_state());
   CHECK_EQ(this_thread().stack.depth(), 0);
   CHECK_EQ(described(session.events()), "scope a; op a/op; scope a/op/b");
 }
@@ -103,7 +103,7 @@ TEST(a_scope_is_closed_after_its_thread_has_ended) {
   std::vector<ContextId> kept;
   append_expired(kept);
   CHECK_EQ(kept.size(), 1);
-  CHECK(context_of_scope(scope.id, situation().epoch) == kept[0]);
+  CHECK(context_of_scope(scope.id, session_state().epoch) == kept[0]);
   pass_time();
   close_elsewhere(scope);
   const KeptEvents::Phase &phase = session.events();

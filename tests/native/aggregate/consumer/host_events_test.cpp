@@ -129,7 +129,7 @@ TEST(a_range_without_times_is_in_the_tree_and_no_event) {
 
 TEST(a_session_that_nobody_takes_events_of_makes_none_and_times_no_scope) {
   TimelineSession session(false);
-  CHECK(!situation().wants_times && !situation().wants_timeline);
+  CHECK(!session_state().wants_times && !session_state().wants_timeline);
   {
     TimedScope scope("s");
     CHECK_EQ(this_thread().stack.top().start(), 0);

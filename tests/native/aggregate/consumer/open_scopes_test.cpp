@@ -62,7 +62,7 @@ TEST(frames_other_than_scopes_and_scopes_that_were_not_recorded_are_not_shown) {
   OpenRange op = enter_range("aten::add", FrameKind::kOp);
   this_thread().stack.push_noop(hashed("noop"), FrameKind::kScope);
   CHECK_EQ(described(session.end()), "");
-  close_top(situation());
+  close_top(session_state());
   abandon_range(op);
 }
 

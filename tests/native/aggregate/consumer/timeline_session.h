@@ -63,14 +63,14 @@ public:
 class TimelineSession {
 public:
   explicit TimelineSession(bool takes_events = true, ContextSource source = ContextSource::kShadow)
-      : tree(source, ++births(), false, !takes_events) {
+      : tree(source, ++generations(), false, !takes_events) {
     if (takes_events)
       tree.set_event_sink(kept);
     listen();
   }
   ~TimelineSession() {
     Aggregator::Held held;
-    publish_situation({});
+    publish_session_state({});
     held.drain();
     held.epochs().drop(tree);
     held.trim();
@@ -121,18 +121,18 @@ public:
   SessionTree tree;
 
 private:
-  static uint32_t &births() {
+  static uint32_t &generations() {
     static uint32_t newest = 0;
     return newest;
   }
   void open_epoch(Aggregator::Held &held, bool listens) {
-    Situation next;
-    next.birth = births();
+    SessionState next;
+    next.generation = generations();
     next.active = listens;
     next.wants_times = listens && tree.wants_times();
     next.wants_timeline = listens && tree.events();
     next.epoch = listens ? held.epochs().begin({member()}) : held.epochs().newest_id();
-    publish_situation(next);
+    publish_session_state(next);
   }
 };
 
@@ -158,19 +158,19 @@ inline std::string values_of(const KeptEvents::Phase &phase, size_t event) {
 /// A scope of the calling thread while a session listens.
 class TimedScope {
 public:
-  explicit TimedScope(const char *name) : now_(situation()) {
+  explicit TimedScope(const char *name) : now_(session_state()) {
     if (now_.active)
       open_scope(hashed(name), FrameKind::kScope, now_);
   }
   ~TimedScope() {
     if (now_.active)
-      close_top(situation());
+      close_top(session_state());
   }
   TimedScope(const TimedScope &) = delete;
   TimedScope &operator=(const TimedScope &) = delete;
 
 private:
-  Situation now_;
+  SessionState now_;
 };
 
 } // namespace proton

@@ -27,13 +27,13 @@ void add(const UserMetric &value, const Capture &at = capture_current()) {
 /// A launch inside the frame that a launch hook puts around it.
 uint64_t named_launch(const char *name, int64_t flops) {
   ShadowStack &stack = this_thread().stack;
-  stack.push(hashed(name), FrameKind::kKernel, situation());
+  stack.push(hashed(name), FrameKind::kKernel, session_state());
   if (flops != 0)
     add(metric("flops", flops));
   uint64_t id = next_correlation_id();
   sink().launched(id, LaunchKind::kKernel, 0);
   sink().returned(id);
-  stack.pop(situation());
+  stack.pop(session_state());
   return id;
 }
 
@@ -109,9 +109,9 @@ TEST(values_in_a_state_are_those_of_the_scope_around_it) {
   TimelineSession session;
   {
     TimedScope scope("s");
-    this_thread().stack.enter_state("loading", situation());
+    this_thread().stack.enter_state("loading", session_state());
     add(metric("m", int64_t{1}));
-    this_thread().stack.exit_state(situation());
+    this_thread().stack.exit_state(session_state());
   }
   CHECK_EQ(values_of(session.events(), 0), "m=1 ");
 }
@@ -176,11 +176,11 @@ TEST(values_of_a_scope_are_not_those_of_what_is_launched_in_it) {
 TEST(metadata_of_an_interpreted_launch_are_the_values_of_its_kernel) {
   TimelineSession session;
   ShadowStack &stack = this_thread().stack;
-  stack.push(hashed("pretty"), FrameKind::kKernel, situation());
+  stack.push(hashed("pretty"), FrameKind::kKernel, session_state());
   add(metric("flops", int64_t{8}));
   OpenRange range = enter_range("raw", FrameKind::kKernel);
   exit_range(range, RangeKind::kKernel, {TickClock::now_ns(), 1, 1}, -1);
-  stack.pop(situation());
+  stack.pop(session_state());
   const KeptEvents::Phase &phase = session.events();
   CHECK_EQ(described(phase), "interpreted pretty");
   CHECK_EQ(values_of(phase, 0), "flops=8 ");

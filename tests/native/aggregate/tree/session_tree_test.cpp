@@ -10,8 +10,8 @@ using namespace proton;
 
 namespace {
 
-ContextId frame(ContextId parent, const char *name, FrameKind kind, uint32_t birth = 1) {
-  return ContextTree::instance().child(parent, name, kind, birth, 1);
+ContextId frame(ContextId parent, const char *name, FrameKind kind, uint32_t generation = 1) {
+  return ContextTree::instance().child(parent, name, kind, generation, 1);
 }
 
 KernelRecord kernel(const char *name, int64_t duration_ns) {

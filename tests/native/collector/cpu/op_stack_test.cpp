@@ -17,16 +17,16 @@ namespace {
 // A session with the CPU collector, while it lives.
 struct Listening {
   Listening() {
-    Situation now;
-    now.epoch = now.birth = 1;
+    SessionState now;
+    now.epoch = now.generation = 1;
     now.active = true;
-    publish_situation(now);
+    publish_session_state(now);
     set_op_depth(2);
     set_ops_enabled(true);
   }
   ~Listening() {
     set_ops_enabled(false);
-    publish_situation({});
+    publish_session_state({});
   }
 };
 
@@ -196,18 +196,18 @@ TEST(a_scope_opened_inside_survives_the_end_of_the_operator) {
   Listening listening;
   Operator op{"aten::op"};
   begin(op);
-  open_scope(hashed("scope"), FrameKind::kScope, situation());
+  open_scope(hashed("scope"), FrameKind::kScope, session_state());
   end(op);
   CHECK_EQ(this_thread().stack.depth(), 2);
   CHECK_EQ(paths(), "/aten::op ");
-  close_top(situation());
+  close_top(session_state());
   CHECK_EQ(this_thread().stack.depth(), 0);
 }
 
 TEST(a_range_that_ends_on_another_thread_is_recorded_where_it_began) {
   Listening listening;
   Operator range{"range"}, inside{"inside"}, after{"after"};
-  open_scope(hashed("scope"), FrameKind::kScope, situation());
+  open_scope(hashed("scope"), FrameKind::kScope, session_state());
   std::unique_ptr<UserRange> taken = begin_user_op(&range, name_of);
   CHECK(taken != nullptr);
   begin(inside);
@@ -227,7 +227,7 @@ TEST(a_range_that_ends_on_another_thread_is_recorded_where_it_began) {
   CHECK_EQ(duration_ns - self_ns, here.back().record.duration_ns);
   begin(after);
   end(after);
-  close_top(situation());
+  close_top(session_state());
   CHECK_EQ(paths(), "/scope/after ");
   CHECK_EQ(this_thread().stack.depth(), 0);
   CHECK_EQ(take_stray_ops(), 0);

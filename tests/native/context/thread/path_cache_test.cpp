@@ -30,11 +30,11 @@ TEST(every_part_of_a_step_counts) {
   CHECK_EQ(cache->find(step(1, "b")), PathCache::kNone);
   CHECK_EQ(cache->find(step(1, "")), PathCache::kNone);
   CHECK_EQ(cache->find(step(1, "a", 4)), PathCache::kNone);
-  PathStep other_kind = step(1, "a"), other_birth = other_kind;
+  PathStep other_kind = step(1, "a"), other_generation = other_kind;
   other_kind.kind = FrameKind::kScope;
-  other_birth.birth = 2;
+  other_generation.generation = 2;
   CHECK_EQ(cache->find(other_kind), PathCache::kNone);
-  CHECK_EQ(cache->find(other_birth), PathCache::kNone);
+  CHECK_EQ(cache->find(other_generation), PathCache::kNone);
 }
 
 TEST(nothing_is_found_while_a_collection_is_at_work) {

@@ -12,10 +12,10 @@ using namespace proton;
 
 namespace {
 
-Situation listening() {
-  Situation now;
+SessionState listening() {
+  SessionState now;
   now.epoch = 1;
-  now.birth = 1;
+  now.generation = 1;
   now.active = true;
   return now;
 }
@@ -40,7 +40,7 @@ ShadowStack *stack() {
 
 TEST(pushes_nest_and_pops_restore) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->push(hashed("outer"), FrameKind::kScope, now);
   frames->push(hashed("inner"), FrameKind::kScope, now);
   CHECK_EQ(path(frames->current(now)), "outer/inner");
@@ -53,7 +53,7 @@ TEST(pushes_nest_and_pops_restore) {
 
 TEST(a_scope_opened_again_has_the_same_context_and_another_scope_id) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   ContextId first = frames->push(hashed("loop"), FrameKind::kScope, now).id;
   uint64_t first_scope = frames->top().scope_id();
   frames->pop(now);
@@ -64,7 +64,7 @@ TEST(a_scope_opened_again_has_the_same_context_and_another_scope_id) {
 
 TEST(names_longer_than_the_cache_holds_work_as_well) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   std::string name(5000, 'n');
   frames->push(hashed(name), FrameKind::kScope, now);
   CHECK_EQ(path(frames->current(now)), name);
@@ -73,7 +73,7 @@ TEST(names_longer_than_the_cache_holds_work_as_well) {
 
 TEST(names_with_equal_hashes_are_distinguished) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   ContextId a = frames->push({"a", 7}, FrameKind::kScope, now).id;
   frames->pop(now);
   ContextId b = frames->push({"b", 7}, FrameKind::kScope, now).id;
@@ -83,7 +83,7 @@ TEST(names_with_equal_hashes_are_distinguished) {
 
 TEST(frames_opened_without_a_session_are_on_no_path) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->push(hashed("outer"), FrameKind::kScope, now);
   frames->push_noop(hashed("silent"), FrameKind::kScope);
   CHECK_EQ(path(frames->current(now)), "outer");
@@ -94,7 +94,7 @@ TEST(frames_opened_without_a_session_are_on_no_path) {
 
 TEST(a_state_stands_below_the_scope_and_the_outer_one_comes_back) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->push(hashed("scope"), FrameKind::kScope, now);
   frames->enter_state("first", now);
   frames->enter_state("second", now);
@@ -109,7 +109,7 @@ TEST(a_state_stands_below_the_scope_and_the_outer_one_comes_back) {
 
 TEST(operators_carry_the_state_once) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->enter_state("state", now);
   frames->push(hashed("op"), FrameKind::kOp, now);
   frames->push(hashed("nested"), FrameKind::kOp, now);
@@ -120,7 +120,7 @@ TEST(operators_carry_the_state_once) {
 
 TEST(launch_metadata_of_a_kernel_is_two_frames) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->enter_state("__proton_launch_metadata:my_kernel", now);
   CHECK_EQ(path(frames->current(now)), "__proton_launch_metadata/my_kernel");
   frames->exit_state(now);
@@ -128,7 +128,7 @@ TEST(launch_metadata_of_a_kernel_is_two_frames) {
 
 TEST(an_empty_stack_follows_the_starting_thread) {
   ShadowStack *starting = stack(), *other = stack();
-  Situation now = listening();
+  SessionState now = listening();
   set_starting_stack(ThreadStack(*starting));
   starting->push(hashed("backward"), FrameKind::kScope, now);
   CHECK_EQ(path(other->current(now)), "backward");
@@ -142,7 +142,7 @@ TEST(an_empty_stack_follows_the_starting_thread) {
 
 TEST(ten_thousand_frames_are_held) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   for (int i = 0; i < 10'000; ++i)
     frames->push(hashed("level"), FrameKind::kScope, now);
   CHECK_EQ(ContextTree::instance().node(frames->current(now)).depth, 10'000);
@@ -151,7 +151,7 @@ TEST(ten_thousand_frames_are_held) {
 
 TEST(a_collection_between_uses_gives_no_freed_context) {
   ShadowStack *frames = stack();
-  Situation now = listening();
+  SessionState now = listening();
   frames->push(hashed("cached"), FrameKind::kScope, now);
   frames->pop(now);
   ContextTree::instance().collect({}, [](std::vector<ContextId> &) {});
@@ -165,7 +165,7 @@ TEST(a_collection_between_uses_gives_no_freed_context) {
 
 TEST(who_follows_during_a_collection_gets_no_freed_context) {
   ShadowStack *starting = stack(), *other = stack();
-  Situation now = listening(), later = listening();
+  SessionState now = listening(), later = listening();
   later.epoch = 50;
   set_starting_stack(ThreadStack(*starting));
   starting->push(hashed("ends during the collection"), FrameKind::kScope, now);
@@ -184,7 +184,7 @@ TEST(who_follows_during_a_collection_gets_no_freed_context) {
 
 TEST(the_end_of_a_frame_that_stands_for_nothing_is_not_a_use_of_its_parent) {
   ShadowStack *frames = stack();
-  Situation now = listening(), next_phase = listening();
+  SessionState now = listening(), next_phase = listening();
   next_phase.epoch = 2;
   frames->push(hashed("outer"), FrameKind::kScope, now);
   frames->push_noop(hashed("silent"), FrameKind::kScope);
@@ -194,7 +194,7 @@ TEST(the_end_of_a_frame_that_stands_for_nothing_is_not_a_use_of_its_parent) {
 
 TEST(a_stack_that_was_left_leads_no_thread) {
   ShadowStack *starting = stack(), *other = stack();
-  Situation now = listening();
+  SessionState now = listening();
   ThreadStack ended(*starting);
   set_starting_stack(ended);
   starting->push(hashed("open at the end"), FrameKind::kScope, now);
@@ -209,7 +209,7 @@ TEST(a_stack_that_was_left_leads_no_thread) {
 
 TEST(frames_left_open_keep_the_stamp_of_the_epoch_in_which_their_thread_ended) {
   ShadowStack *frames = stack();
-  Situation now = listening(), last = listening();
+  SessionState now = listening(), last = listening();
   last.epoch = 9;
   ContextId id = frames->push(hashed("left open"), FrameKind::kScope, now).id;
   frames->leave(last);

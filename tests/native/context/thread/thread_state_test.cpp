@@ -113,8 +113,8 @@ TEST(records_of_an_ended_thread_are_still_there) {
 }
 
 TEST(frames_of_an_ended_thread_are_forgotten) {
-  Situation now;
-  now.epoch = now.birth = 1;
+  SessionState now;
+  now.epoch = now.generation = 1;
   now.active = true;
   ThreadState *ended = nullptr;
   std::thread([&] {

@@ -52,7 +52,7 @@ void LaunchLog::leave(bool has_failed) noexcept {
     return;
   if (thread->launch_id != 0 && (thread->is_captured || has_failed))
     sink_.retracted(thread->launch_id);
-  else if (thread->launch_id != 0 && situation().wants_timeline)
+  else if (thread->launch_id != 0 && session_state().wants_timeline)
     sink_.returned(thread->launch_id);
   thread->launch_id = 0;
   thread->leave();

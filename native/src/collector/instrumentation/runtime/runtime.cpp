@@ -137,7 +137,7 @@ void InstrumentationRuntime::launched(uint64_t function, void *stream) noexcept 
   OpenLaunches &open = OpenLaunches::of_thread();
   if (open.size() == 0)
     return;
-  Situation now = situation();
+  SessionState now = session_state();
   Capture at = now.active ? capture_current() : Capture{};
   std::lock_guard lock(mutex_);
   if (!is_running_)
@@ -267,7 +267,7 @@ void InstrumentationRuntime::deliver() noexcept {
     std::lock_guard lock(mutex_);
     contexts = places_->list();
   }
-  EpochId epoch = situation().epoch;
+  EpochId epoch = session_state().epoch;
   for (ContextPlaces *context : contexts) {
     CurrentContext current(work_->functions(), context->device().context());
     bool is_idle = synchronize(*context);

@@ -213,10 +213,10 @@ TEST(metrics_of_a_kernel_that_a_hook_named_are_added_to_it) {
   fake_cupti_capture_begin(7);
   {
     ScopeGuard guard("capture");
-    open_scope(hashed("named"), FrameKind::kKernel, situation());
+    open_scope(hashed("named"), FrameKind::kKernel, session_state());
     give_values_or_capture(capture_current(), {metric("flops", 5)});
     fake_cupti_launch("raw", 7);
-    close_top(situation());
+    close_top(session_state());
   }
   uint32_t executable = fake_cupti_graph_instantiate(fake_cupti_capture_end(7));
   launch("replay", executable, 3);

@@ -178,16 +178,16 @@ TEST(the_listener_of_a_scope_may_wait_for_python) {
   set_python_lock(&kLock);
   static std::atomic<int> calls{0};
   set_scope_border([](bool) noexcept { calls += t_has_python ? 0 : 1; });
-  publish_situation({.epoch = 1, .birth = 1, .active = true});
+  publish_session_state({.epoch = 1, .generation = 1, .active = true});
   g_python.lock();
   t_has_python = true;
-  open_scope(hashed("s"), FrameKind::kScope, situation());
-  close_top(situation());
+  open_scope(hashed("s"), FrameKind::kScope, session_state());
+  close_top(session_state());
   CHECK(t_has_python);
   CHECK_EQ(calls, 2);
   t_has_python = false;
   g_python.unlock();
-  publish_situation({});
+  publish_session_state({});
   set_scope_border(nullptr);
   set_python_lock(nullptr);
 }

@@ -184,19 +184,19 @@ inline std::unique_ptr<Played> launch_late(InstrumentationRuntime &runtime, uint
 class Listening {
 public:
   Listening() {
-    Situation now;
+    SessionState now;
     now.epoch = 1;
     now.active = true;
-    publish_situation(now);
+    publish_session_state(now);
   }
-  ~Listening() { publish_situation({}); }
+  ~Listening() { publish_session_state({}); }
 };
 
 inline void listen_in_epoch(EpochId epoch) {
-  Situation now = situation();
+  SessionState now = session_state();
   now.epoch = epoch;
   now.active = true;
-  publish_situation(now);
+  publish_session_state(now);
 }
 
 } // namespace launches

@@ -197,7 +197,7 @@ TEST(a_kernel_may_be_launched_while_another_one_is) {
 }
 
 TEST(nothing_is_recorded_without_a_session) {
-  publish_situation({});
+  publish_session_state({});
   Sink sink;
   InstrumentationRuntime runtime(sink, {});
   runtime.start();
