@@ -178,7 +178,7 @@ def test_too_few_runs_are_inconclusive_and_say_how_many_would_do(
     found = document(repository)
     needed = [row["pairs_needed"] for row in found["rows"] if row["path"] == ["layer2", "k13"]]
     assert needed[0] > 4
-    assert "would tell" in out.splitlines()[0]
+    assert "would decide" in out.splitlines()[0]
 
 
 def test_two_commands_are_compared(ab: Ab, repository: Path) -> None:

@@ -28,7 +28,7 @@ LIBRARIES = {
 ENTRY_POINT = re.compile(r"\b(?:hip|hsa_|rocprofiler_|roctracer_)\w+")
 GRAPH = next(case for case in CASES if case.name == "graph")
 KERNELS = sum(count for count, _, _ in GRAPH.tree.values())
-LOSS = re.compile(r"no kernel record came|lost|missing|dropped", re.IGNORECASE)
+LOSS = re.compile(r"no kernel record arrived|lost|missing|dropped", re.IGNORECASE)
 
 # Without these there is nothing to record.
 NEEDED = {"rocprofiler_force_configure", "rocprofiler_start_context", "roctracer_open_pool_expl"}

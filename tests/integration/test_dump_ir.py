@@ -101,7 +101,7 @@ def test_a_suffix_that_no_file_has_keeps_all_and_names_what_there_is(
 
     assert done.returncode == 2
     assert (
-        "--only zzz matches no file, so all were kept in ir: of plain_add there are" in done.stderr
+        "--only zzz matches no file, so all were kept in ir: for plain_add there are" in done.stderr
     )
     assert ".ttgir" not in done.stdout
     assert {path.suffix for path in (tmp_path / "ir").rglob("*.*")} >= {".ttir", ".ttgir", ".ptx"}

@@ -76,7 +76,7 @@ def test_what_was_exported_is_not_a_profile(
     assert main(["view", f"y{SUFFIXES[name]}"]) == 2
 
     (line,) = capsysbinary.readouterr().err.splitlines()
-    assert b"are written and not read" in line
+    assert b"can be written but not read" in line
 
 
 def test_a_profile_without_values_has_no_flame_graph(training: Path, capsysbinary: Capture) -> None:
