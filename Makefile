@@ -1,5 +1,5 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
-# check: lint and the fast tests, after every change. nightly: what takes long.
+# check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the siege.
 # sanitize: native tests under TSan, as test runs them under ASan and UBSan.
 # lint: what CI checks without running code.
 # siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/explanation/reliability.md.
@@ -20,7 +20,7 @@ PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/baseline tests/unit/formats
   tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
-BASE ?= $(shell git merge-base HEAD origin/main)
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
 GATE ?=
 
 # How long `make siege` attacks, and what its dice begin with.
@@ -54,8 +54,11 @@ demo: $(INSTALLED)
 	proton -n build/demo pytest examples/
 	proton view build/demo.proton
 
+# The unit tests of folders that differ from BASE; all of them where none does.
+CHANGED = $(shell git diff --name-only $(BASE) -- proton_bench tests/unit)
+CHANGED_TESTS = $(wildcard $(sort $(patsubst proton_bench/%,tests/unit/%,$(dir $(CHANGED)))))
 check: lint
-	python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture tests/unit
+	python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture $(or $(CHANGED_TESTS),tests/unit)
 
 nightly: export PROTON_BENCH_STRESS = 20
 nightly: test sanitize siege
