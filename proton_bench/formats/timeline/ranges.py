@@ -1,6 +1,6 @@
 """Ranges of host threads, launches and device work, as compact columns.
 
-A trace holds events in no particular order, so everything is kept until the end: about 40 bytes
+A timeline holds events in no particular order, so everything is kept until the end: about 40 bytes
 for each event instead of the hundreds that it takes in the file.
 """
 
@@ -91,7 +91,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timeline:
-    """What a trace tells of hosts and devices, in any order.
+    """What a timeline says of hosts and devices, in any order.
 
     Attributes:
         tree: Receives names and variants at once, rows by `proton_bench.formats.timeline.nesting`
