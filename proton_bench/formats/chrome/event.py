@@ -19,7 +19,7 @@ _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """What readers look at in ``args``; checked where it is used, because tools differ."""
+    """Fields of ``args`` that readers use; checked there, because tools differ."""
 
     name: Any = None
     call_stack: Any = None
@@ -105,7 +105,7 @@ def read_trace(
         if isinstance(piece, Batch) and holding not in content:
             continue
         if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
-            # What is more than some events may hold anything.
+            # A piece larger than some events may hold anything.
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
             events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]

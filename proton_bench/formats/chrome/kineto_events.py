@@ -208,7 +208,7 @@ class KinetoReader:
         """Return the profile of all that was added.
 
         Raises:
-            ProfileFormatError: Devices or numbers are not what they can be.
+            ProfileFormatError: Devices or numbers are invalid.
         """
         timeline, reading = self._timeline, self._reading
         work = place_work(timeline, place_ranges(timeline))

@@ -45,7 +45,7 @@ _encode = msgspec.json.encode
 
 
 class _Ids(msgspec.Struct, gc=False):
-    """What of an event may be the same in two files."""
+    """Fields of an event that may be the same in two files."""
 
     pid: int | str | None = None
     id: Any = None
@@ -57,7 +57,7 @@ _decode_ids = msgspec.json.Decoder(list[_Ids]).decode
 
 @dataclass(slots=True)
 class _Survey:
-    """What one file uses.
+    """Names and numbers that one file uses.
 
     Attributes:
         pids: Its names of processes.

@@ -37,7 +37,7 @@ _CLASS[_QUOTE] = 2
 
 
 class Readable(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, ``size`` at most, none at the end."""

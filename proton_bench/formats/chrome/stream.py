@@ -55,7 +55,7 @@ class _Unpacked:
         """
         pieces: list[bytes] = []
         try:
-            # What is asked for at once grows with a value that is larger than a block.
+            # Reads grow with a value that is larger than a block.
             while size > 0 and (piece := self._stream.read1(size)):
                 pieces.append(piece)
                 size -= len(piece)

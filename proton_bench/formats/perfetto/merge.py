@@ -53,7 +53,7 @@ def survey_perfetto(file: Path) -> TimelineInput:
 
 
 class _Survey:
-    """What one file uses.
+    """Numbers that one file uses.
 
     Attributes:
         slices: Knows the process.
@@ -86,7 +86,7 @@ def _leave_out(found: object) -> None:
 def merge_perfetto(inputs: Sequence[TimelineInput], stream: IO[bytes]) -> None:
     """Write all packets of several files as one.
 
-    Whole gzip members are copied as they are. What was cut off loses its torn end.
+    Whole gzip members are copied as they are. A file that was cut off loses its torn end.
 
     Raises:
         UsageError: Two files have the same numbers for tracks, and are not parts of one process.

@@ -75,7 +75,7 @@ def read_perfetto_slices(file: Path, take: Take) -> Reading:
 
 @dataclass(slots=True)
 class _Process:
-    """One recorded process: what its session said, and whether that reached its end."""
+    """One recorded process: its facts, and whether its session reached its end."""
 
     origin: Origin
     facts: dict[str, Any]
@@ -93,7 +93,7 @@ class _Place:
 
 
 class PerfettoSlices:
-    """Takes packets, by its `trace`, and hands over the slices of sessions and what else there is.
+    """Takes packets, by its `trace`, and hands over the slices of sessions and all others.
 
     Args:
         reading: Receives what could not be read, and losses of sessions.
@@ -160,7 +160,7 @@ class PerfettoSlices:
         )
 
     def facts(self) -> dict[Origin, dict[str, Any]]:
-        """Return what each process said, by the origin of its slices."""
+        """Return the facts of each process, by the origin of its slices."""
         return {process.origin: process.facts for process in self.processes.values()}
 
     @property
@@ -181,7 +181,7 @@ class PerfettoSlices:
         return found
 
     def _correlation(self, found: Slice) -> int:
-        """Return what a launch and its work have in common, 0 for nothing.
+        """Return the id that a launch and its work share, 0 for none.
 
         Graphs have the number of their launch; all else has one arrow.
         """

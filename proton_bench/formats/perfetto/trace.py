@@ -41,7 +41,7 @@ _NO_END = "slice without an end: left out"
 
 
 class Slice(msgspec.Struct, frozen=True, gc=False):
-    """What happened on one track from one time to another.
+    """One slice of one track.
 
     Attributes:
         track: Number of the track.

@@ -16,7 +16,7 @@ __all__ = ["TimelineInput", "copying", "merged_already"]
 
 @dataclass(frozen=True, slots=True)
 class TimelineInput:
-    """A file and what was learned of it before its events are copied.
+    """A file and its facts, read before its events are copied.
 
     Attributes:
         file: The file.

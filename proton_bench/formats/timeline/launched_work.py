@@ -56,7 +56,7 @@ def place_work(
     names = np.array(timeline.tree.top_names(), dtype=np.int64)
     return DeviceWork(
         device=work["device"].astype(np.int64),
-        # What stands right below the root is in no scope.
+        # Work right below the root is in no scope.
         scope=names[parents],
         start=work["start"],
         end=work["start"] + work["duration"],
@@ -102,7 +102,7 @@ def _waiting_names(timeline: Timeline) -> npt.NDArray[np.bool_]:
 def _add_sums(
     timeline: Timeline, parents: Rows, *, latency: Rows, is_timed: npt.NDArray[np.bool_]
 ) -> None:
-    """Add what is equal in path, device and variant as one, in order of first appearance."""
+    """Add work of equal path, device and variant as one, in order of first appearance."""
     tree, work = timeline.tree, timeline.work
     keys = (*(work[name] for name in ("variant", "device", "kind", "name")), parents)
     order = np.lexsort(keys)

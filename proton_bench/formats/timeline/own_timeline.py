@@ -80,7 +80,7 @@ class SessionTimelines:
             is_partial: Some of the file is missing.
 
         Raises:
-            ProfileFormatError: Numbers are not what they can be.
+            ProfileFormatError: Numbers are out of range.
         """
         members = []
         for origin in facts:
@@ -122,8 +122,8 @@ class SessionTimeline:
         """Add a slice.
 
         Raises:
-            ProfileFormatError: A value cannot be one.
-            OverflowError: A number is larger than it can be.
+            ProfileFormatError: A value is invalid.
+            OverflowError: A number is too large.
         """
         if found.device != HOST:
             self._add_work(found)
@@ -193,7 +193,7 @@ class SessionTimeline:
         """Return the profile of all that was added.
 
         Raises:
-            ProfileFormatError: Numbers are not what they can be.
+            ProfileFormatError: Numbers are out of range.
         """
         timeline = self.timeline
         devices = {number: Device(*device) for device, number in self._devices.items()}

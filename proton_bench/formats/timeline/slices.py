@@ -1,4 +1,4 @@
-"""What took time in a timeline, whichever of our two formats it stood in."""
+"""Slices of a timeline, in either of our two formats."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CallPath(tuple[str, ...]):
 
 
 class TimelineSlice(msgspec.Struct, frozen=True, gc=False):
-    """What took time.
+    """One slice.
 
     Attributes:
         origin: The process that it is of.
@@ -66,11 +66,11 @@ class TimelineSlice(msgspec.Struct, frozen=True, gc=False):
         start_ns: Unix time.
         duration_ns: Length.
         device: Index of the device, `HOST` for the host.
-        device_kind: Of which kind that is.
+        device_kind: Kind of that device.
         row: Identifies its row in a viewer.
         lane: Number of the stream, or of the system's thread.
-        lane_name: What the thread is called.
-        correlation: What a launch and what it ran have in common, 0 for nothing.
+        lane_name: Name of the thread.
+        correlation: Id that a launch and its work share, 0 for none.
         moved_bytes: Bytes that a copy moved, -1 for unknown.
         values: Metrics that the program gave it.
         is_open: Its end is not known.

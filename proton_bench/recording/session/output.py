@@ -112,7 +112,7 @@ def write_session(session: Recorded, formats: Sequence[str]) -> list[Path]:
     """Write every live phase in every format, and end the files of its timeline.
 
     Args:
-        session: Recorded whose records were all consumed, and settled.
+        session: A session whose records were all consumed, and settled.
         formats: Formats to write, each beside the others; none removes what was written so far.
 
     Returns:
@@ -156,7 +156,7 @@ def output_turn(path: str) -> Iterator[None]:
         return
     from _socket import AF_UNIX, SOCK_DGRAM, socket
 
-    # Of a long path the end: two that share it wait for each other without need.
+    # Only the end of a long path: paths that share it wait for each other without need.
     address = b"\0proton-bench " + os.fsencode(path)[-_ADDRESS_BYTES:]
     place = None
     with contextlib.suppress(OSError):

@@ -34,7 +34,7 @@ class _Launcher:
 
 
 # torchrun's come first: inside a Slurm or MPI job they are the finer ones. What several launchers
-# set (PMI) comes behind those that say more, and Slurm last: it starts the launchers of others.
+# set (PMI) comes behind more specific ones, and Slurm last: it starts other launchers.
 _LAUNCHERS = (
     _Launcher("RANK", ("LOCAL_RANK",), ("WORLD_SIZE",)),
     _Launcher("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",)),
