@@ -202,14 +202,14 @@ def test_a_run_is_exported_from_beside_its_tree(
     ("words", "message"),
     [
         (("run.proton", "--to", "kineto"), "is a tree, and there is no timeline beside it"),
-        (("run.hatchet", "--to", "kineto"), "is no timeline of proton_bench"),
-        (("upstream.chrome_trace", "--to", "kineto"), "is no timeline of proton_bench"),
+        (("run.hatchet", "--to", "kineto"), "is not a timeline of proton_bench"),
+        (("upstream.chrome_trace", "--to", "kineto"), "is not a timeline of proton_bench"),
         (("missing.pftrace", "--to", "kineto"), "cannot read missing.pftrace"),
         (("run.pftrace", "--to", "kineto", "--rank", "3"), "nothing of rank 3; ranks in it: 0"),
         (("run.pftrace", "--to", "kineto", "-o", "-"), "name a folder with -o"),
         (("run.pftrace", "--to", "json", "--rank", "0"), "--rank works only with --to kineto"),
         (("run.proton", "run.pftrace", "--to", "json"), "only one profile can be exported"),
-        (("cut.pftrace", "--to", "kineto"), "damaged|no packet"),
+        (("cut.pftrace", "--to", "kineto"), "damaged|not a packet"),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(

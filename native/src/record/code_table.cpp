@@ -21,7 +21,7 @@ struct CodeTable {
 };
 
 CodeTable &table() {
-  static CodeTable *instance = new CodeTable; // outlives threads of the target
+  static CodeTable *instance = new CodeTable; // the target's threads may need it to the end
   return *instance;
 }
 

@@ -6,7 +6,7 @@ namespace proton {
 
 DeviceTable &DeviceTable::instance() {
   static DeviceTable *table = [] {
-    auto *made = new DeviceTable; // outlives threads of the target
+    auto *made = new DeviceTable; // the target's threads may need it to the end
     guard_across_fork(made->mutex_, LockRank::kDevices);
     return made;
   }();

@@ -9,8 +9,8 @@
 
 namespace proton {
 
-/// Where something was captured, and which sessions saw it. Counted: who holds one gives it back.
-using CaptureId = uint32_t; ///< 0: nobody saw it
+/// Where something was captured, and which sessions saw it. Counted: each holder gives it back.
+using CaptureId = uint32_t; ///< 0: no session saw it
 /// What an executable graph runs, as of one moment. 24 bits; 0: unknown.
 using LayoutId = uint32_t;
 
@@ -20,19 +20,19 @@ inline constexpr uint64_t kWholeGraph = ~uint64_t{0};
 struct GraphNode {
   uint64_t id = 0;
   CaptureId at = 0;
-  bool is_kernel = false; ///< each launch owes a kernel record of it
+  bool is_kernel = false; ///< each launch makes a kernel record of it
 };
 
 struct GraphLayout {
   std::vector<GraphNode> nodes;
   std::vector<CaptureId> metrics; ///< of values that were added under capture
-  bool is_known = true;           ///< false: it was made before anybody listened
+  bool is_known = true;           ///< false: it was made before a session listened
   /// Nothing else in it makes kernel records: a launch is over with that of its last kernel.
   bool is_exact = true;
   bool is_whole = false; ///< each launch makes one record, that of kWholeGraph
 };
 
-/// Graphs as a collector tells of them. [any thread] locks
+/// Graphs as a collector reports them. [any thread] locks
 class GraphSink {
 public:
   virtual ~GraphSink() = default;
@@ -46,7 +46,7 @@ public:
   virtual void retire(LayoutId layout) noexcept = 0;
   /// Whether graphs leave values in host memory when they are launched.
   virtual bool has_device_values() noexcept = 0;
-  /// What they left by now is of launches that nobody saw.
+  /// What they left by now is of launches that no session saw.
   virtual void skip_device_values() noexcept = 0;
 };
 

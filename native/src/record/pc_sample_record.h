@@ -8,8 +8,8 @@
 
 namespace proton {
 
-/// Reasons that every sampled node has a metric of: upstream's, by its names. `selected` is no
-/// stall: these warps issued.
+/// Reasons that every sampled node has a metric of: upstream's, by its names. `selected` is not
+/// a stall: these warps issued.
 inline constexpr const char *kStallMetrics[] = {"stalled_branch_resolving",
                                                 "stalled_no_instruction",
                                                 "stalled_short_scoreboard",
@@ -34,7 +34,7 @@ struct StallCount {
   const char *metric = nullptr;            ///< e.g. "stalled_wait"
   const char *not_issued_metric = nullptr; ///< e.g. "not_issued_wait"
   uint64_t samples = 0;
-  uint64_t not_issued = 0; ///< those of them at moments when nothing was issued
+  uint64_t not_issued = 0; ///< of these, at moments when nothing was issued
 };
 
 struct PcLine {

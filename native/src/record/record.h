@@ -212,7 +212,7 @@ struct KernelRecord {
   int32_t device_index = 0;
   uint32_t stream = 0;
   bool may_lack_launch = false; ///< its launch may have begun before the collector listened
-  bool is_own = false;          ///< the profiler's: no part of what the target did
+  bool is_own = false;          ///< the profiler's: not part of what the target did
   uint64_t graph_node = 0;      ///< the node of a graph that it was; 0: launched by itself
 };
 
@@ -248,8 +248,8 @@ struct SettledRecord {
 struct DroppedRecord {
   const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map
   uint64_t count = 0;
-  /// Of work that was launched earlier: where no session listens now, those that listened last
-  /// count it.
+  /// Of work that was launched earlier: where no session listens now, the sessions that listened
+  /// last count it.
   bool is_late = false;
 };
 

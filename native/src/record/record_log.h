@@ -102,7 +102,7 @@ public:
       give_back(read_);
       read_ = next;
       consumed_ = 0;
-      if (is_last) { // given back, so it is no end any more
+      if (is_last) { // given back, so it is not the end any more
         end_ = read_;
         used_of_end_ = 0;
         return true;

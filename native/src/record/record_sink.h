@@ -25,14 +25,15 @@ public:
   /// Notes a launch of the calling thread and returns its epoch; 0 when no session is active, and
   /// its record must not come then. [launching thread, no lock]
   virtual EpochId launched(uint64_t correlation_id) noexcept = 0;
-  /// Same for an id of a vendor's library, whose record comes whether anybody listens or not: the
+  /// Same for an id of a vendor's library, whose record comes even when no session listens: the
   /// launch is noted in any case, so that its record is known.
   virtual EpochId launched(uint64_t correlation_id, LaunchKind kind, uint32_t code) noexcept = 0;
-  /// The launch is the profiler's own: its record is awaited like others, and belongs to nobody.
+  /// The launch is the profiler's own: its record is awaited like others, and belongs to no
+  /// session.
   virtual void launched_own(uint64_t correlation_id, LaunchKind kind) noexcept = 0;
   /// Same as the first for a launch that was called at a known time. [launching thread, no lock]
   virtual EpochId launched_at(uint64_t correlation_id, int64_t called_ns) noexcept = 0;
-  /// The call of the calling thread's launch returned. To be told of each launch that the second
+  /// The call of the calling thread's launch returned. To be called for each launch that the second
   /// `launched` noted while some session wanted a timeline. [launching thread, no lock]
   virtual void returned(uint64_t) noexcept {}
   /// The calling thread's newest kernel has scopes inside, whose TimelineRecord follows. Returns
@@ -66,7 +67,7 @@ public:
   virtual void settled(const SettledRecord &record) noexcept = 0;
   /// Records were lost. [any thread] locks
   virtual void dropped(const DroppedRecord &record) noexcept = 0;
-  /// Where graphs are told of.
+  /// Where graphs are reported.
   virtual GraphSink &graphs() noexcept = 0;
 };
 

@@ -34,7 +34,7 @@ struct TimelineProgram {
 /// How a device's nanosecond timer stands to CLOCK_MONOTONIC.
 struct TimerOffset {
   int64_t offset_ns = 0;       ///< CLOCK_MONOTONIC less the timer
-  int64_t uncertainty_ns = -1; ///< it is at most so far off; negative: nobody read the timer
+  int64_t uncertainty_ns = -1; ///< it is at most so far off; negative: the timer was not read
 
   bool is_known() const { return uncertainty_ns >= 0; }
   int64_t monotonic(uint64_t timer_ns) const {
@@ -54,8 +54,8 @@ struct TimelineRecord {
   std::span<const CycleScope> scopes;
   std::span<const TimelineProgram> programs;
   std::span<const TimelineScope> instances;
-  /// Instances that were not decoded, because nobody had room for them; at most so many, and no
-  /// other is here then.
+  /// Instances that were not decoded, because no session had room for them; at most so many, and
+  /// no others are here then.
   uint64_t left_out = 0;
 };
 

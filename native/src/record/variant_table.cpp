@@ -21,7 +21,7 @@ struct VariantTable {
 };
 
 VariantTable &table() {
-  static VariantTable *instance = new VariantTable; // outlives threads of the target
+  static VariantTable *instance = new VariantTable; // the target's threads may need it to the end
   return *instance;
 }
 

@@ -33,7 +33,7 @@ struct ClosedPhase {
 
 /// What the end of a timeline says beside what the session knows.
 struct TimelineEnd {
-  std::vector<TraceFormat> formats; ///< files of others are removed
+  std::vector<TraceFormat> formats; ///< files of other formats are removed
   int64_t clock_drift_ns = 0;
   bool is_partial = false;
   bool hands_over = false; ///< see StreamEnd
@@ -56,7 +56,7 @@ struct EpochPlan {
 
 /// Made by `SessionRegistry::add`; recording from `activate` to `deactivate`, any number of times.
 /// [any thread] Every function takes the aggregator's lock. Once the session is removed they throw
-/// Error(kSession), but for those that say what they do then.
+/// Error(kSession), unless they say what they do then.
 class Session : public std::enable_shared_from_this<Session> {
 public:
   ///   generation: no other session of the process has it.

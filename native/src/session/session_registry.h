@@ -12,7 +12,7 @@
 namespace proton {
 
 /// Sessions have numbers from 0, in the order in which they are made. Every function takes the
-/// aggregator's lock, but for those that are given it.
+/// aggregator's lock, unless the caller passes it.
 class SessionRegistry {
 public:
   static SessionRegistry &instance();
@@ -21,7 +21,7 @@ public:
   /// and Error(kSession) when the process has had too many.
   std::shared_ptr<Session> add(ContextSource source, bool records_wall, bool keeps_timeline = false,
                                bool upstream_shape = false);
-  /// Those that were not removed, the oldest first.
+  /// Sessions that were not removed, the oldest first.
   std::vector<std::shared_ptr<Session>> list();
   size_t active_count();
 
@@ -31,7 +31,7 @@ public:
   void open_epoch(Aggregator::Held &held);
   /// The session is removed. Returns what was held of it.
   std::shared_ptr<Session> forget(int id, const Aggregator::Held &held);
-  /// The error for a session that is removed; it names those that are not.
+  /// The error for a session that is removed; it names the others.
   Error unknown(int id, const Aggregator::Held &held) const;
 
   /// In a forked child: no session goes on.

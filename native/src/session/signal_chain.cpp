@@ -84,7 +84,7 @@ void on_signal(int number, siginfo_t *facts, void *context) noexcept {
     bool is_pipe = g_pipe.is_of(descriptor);
     bool told = is_pipe && write(descriptor, &byte, 1) == 1;
     if (!told)
-      signal_answered();           // nobody will: keep the count right
+      signal_answered();           // no thread will: keep the count right
     if (!is_pipe && !is_handled) { // the program closed it: what it would be without us
       signal(number, SIG_DFL);
       raise(number);
@@ -193,7 +193,7 @@ void remove_signal_chain() noexcept {
     g_chains[i].behind.store(nullptr, std::memory_order_release);
   }
   g_descriptor.store(-1, std::memory_order_release);
-  g_answered.store(g_asked.load()); // nobody will answer the rest
+  g_answered.store(g_asked.load()); // the rest gets no answer
 }
 
 bool is_handled_by_process(int number) noexcept {

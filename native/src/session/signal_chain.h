@@ -1,5 +1,5 @@
-// Our signal handlers stand in front of the process's own: they tell a pipe, then pass the signal
-// on.
+// Our signal handlers stand in front of the process's own: they write to a pipe, then pass the
+// signal on.
 #pragma once
 
 #include <span>

@@ -6,7 +6,7 @@
 namespace proton {
 
 /// The encoded MessagePack map with `signal`, where it is not empty, and `end_time_ns` (real-time
-/// clock) added; one that is no map comes back as it was.
+/// clock) added; bytes that are not a map come back unchanged.
 std::string with_signal_facts(const std::string &provenance, const std::string &signal);
 
 } // namespace proton

@@ -44,13 +44,13 @@ struct EndedFile {
 
 /// How a timeline ends.
 struct StreamEnd {
-  std::vector<TraceFormat> formats; ///< files of others are removed
-  std::set<uint32_t> phases;        ///< that were ended; the files of others are removed, too
+  std::vector<TraceFormat> formats; ///< files of other formats are removed
+  std::set<uint32_t> phases;        ///< that were ended; files of other phases are removed, too
   bool hands_over = false;          ///< what goes to standard output is handed over, not copied
 };
 
-/// Batches are encoded on the writer thread. A file that cannot be written is said once and
-/// stays under its partial name as it was before; the others go on.
+/// Batches are encoded on the writer thread. A file that cannot be written is reported once
+/// and stays under its partial name as it was before; the others go on.
 class TraceStream : public EventSink,
                     public WriterClient,
                     public std::enable_shared_from_this<TraceStream> {

@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kMillisecond_ns = 1'000'000;
 constexpr int64_t kFlushPatience_ns = 1'000 * kMillisecond_ns;
 constexpr int64_t kInterruptPatience_ns = 2'000 * kMillisecond_ns;
-/// A second Ctrl-C that comes sooner is the same impatience.
+/// A second Ctrl-C that comes sooner counts as the same one.
 constexpr int64_t kSecondInterrupt_ns = 500 * kMillisecond_ns;
 /// So many SIGINTs end the process while its files are written.
 constexpr int kImpatient = 3;
@@ -196,7 +196,7 @@ void on_byte(char byte, Interrupt &interrupt) {
 
 // Returns when to write the next ones: so late that they take a small part of one processor.
 int64_t write_partials() {
-  renew_signal_chain(); // C code may have installed a handler without telling anyone
+  renew_signal_chain(); // C code may have installed a handler unnoticed
   int64_t begin_ns = thread_cpu_ns();
   WriteReport report = OutputGuard::instance().write_partials();
   if (!report.errors.empty() && !std::exchange(g_watch.has_told_error, true))
@@ -301,8 +301,7 @@ void start_watch(const WatchOptions &options) {
 void stop_watch() {
   if (!g_is_watching.exchange(false))
     return;
-  // The thread still answers what was told before; what comes until our handlers are gone is sent
-  // anew.
+  // The thread still answers earlier signals; signals until our handlers are gone are sent again.
   g_is_stopping.store(true, std::memory_order_release);
   while (g_watch.pipe.is_of(g_watch.write_end) &&
          write(g_watch.write_end, &kStop, 1) != 1) // full: the thread is about to read
@@ -333,7 +332,7 @@ void reset_watch_after_fork() noexcept {
   if (!g_is_watching.exchange(false))
     return;
   remove_signal_chain();
-  close_pipe(); // shared with the parent, whose thread must not hear of our signals
+  close_pipe(); // shared with the parent, whose thread must not get our signals
 }
 
 } // namespace proton

@@ -25,7 +25,7 @@ std::chrono::steady_clock::time_point at(int64_t monotonic) {
 WriterThread::WriterThread() { guard_across_fork(mutex_, LockRank::kWriter); }
 
 WriterThread &WriterThread::instance() {
-  static WriterThread *writer = new WriterThread; // outlives threads of the target
+  static WriterThread *writer = new WriterThread; // the target's threads may need it to the end
   return *writer;
 }
 

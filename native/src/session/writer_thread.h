@@ -13,7 +13,7 @@
 
 namespace proton {
 
-/// Someone for whom the thread does things.
+/// Has the thread do things.
 class WriterClient {
 public:
   virtual ~WriterClient() = default;
@@ -37,7 +37,7 @@ public:
 
   /// Has the thread do something. Exceptions of it are swallowed. [any thread]
   ///   bytes: what waits with it.
-  /// Returns the job's number; 0, and nothing is done: there is no room, or no thread.
+  /// Returns the job's number; 0, and nothing is done, without room or a thread.
   uint64_t push(std::function<void()> job, size_t bytes);
   /// The same for what cannot be left out.
   uint64_t push_always(std::function<void()> job, size_t bytes = 0);
@@ -58,7 +58,7 @@ private:
     std::function<void()> work;
     size_t bytes = 0;
   };
-  /// What a thread is told to end by; each has its own.
+  /// Tells a thread to end; each has its own.
   using EndFlag = std::shared_ptr<bool>;
   struct Start {
     WriterThread *owner;

@@ -15,7 +15,7 @@ from proton_bench.errors import UsageError
 from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.perfetto.stream import looks_like_packets
-from proton_bench.formats.timeline.inputs import TraceInput
+from proton_bench.formats.timeline.inputs import TimelineInput
 from proton_bench.model.members import Member
 from proton_bench.model.ranks import rank_gaps
 from proton_bench.report.words.ranks import gap_sentences
@@ -59,7 +59,7 @@ def merge_timelines(files: Sequence[Path], output: Path) -> None:
         warn(sentence)
 
 
-def _surveyed(file: Path, *, is_perfetto: bool) -> TraceInput:
+def _surveyed(file: Path, *, is_perfetto: bool) -> TimelineInput:
     try:
         return survey_perfetto(file) if is_perfetto else survey_chrome(file)
     except OSError as error:

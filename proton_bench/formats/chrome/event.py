@@ -19,7 +19,7 @@ _MAX_MICROSECONDS = 2.0**62 / 1e3
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """What readers look at in ``args``; checked where it is used, because tools differ."""
+    """Fields of ``args`` that readers use; checked there, because tools differ."""
 
     name: Any = None
     call_stack: Any = None
@@ -88,7 +88,7 @@ def read_trace(
     may_be_cut: bool = False,
     holding: bytes = b"",
 ) -> Iterator[list[TraceEvent]]:
-    """Yield the events of a trace in batches, and fill ``head`` before, between and after them.
+    """Yield the events of a timeline in batches, and fill ``head`` before, between and after them.
 
     Args:
         stream: Where to read.
@@ -98,14 +98,14 @@ def read_trace(
         holding: Only batches in which these bytes stand are decoded.
 
     Raises:
-        ProfileFormatError: The stream is no trace, or damaged.
+        ProfileFormatError: The stream is not a timeline, or damaged.
     """
     for piece in split_trace(stream, source, may_be_cut=may_be_cut):
         content = piece.content
         if isinstance(piece, Batch) and holding not in content:
             continue
         if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
-            # What is more than some events may hold anything.
+            # A piece larger than some events may hold anything.
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
             events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
@@ -117,11 +117,11 @@ def read_trace(
         frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]
         if isinstance(frame, dict):
             if not isinstance(frame.pop("traceEvents", None), list):
-                raise corrupt(source, "it has no traceEvents", "it is no timeline")
+                raise corrupt(source, "it has no traceEvents", "it is not a timeline")
             head.facts = plain_map(frame, source) | head.facts
         head.documents += piece.is_whole
     if not head.documents and not may_be_cut:
-        raise corrupt(source, "it holds no JSON document", "it is no timeline")
+        raise corrupt(source, "it holds no JSON document", "it is not a timeline")
 
 
 def _closing(content: bytes) -> bytes:
@@ -132,10 +132,10 @@ def nanoseconds(microseconds: float | None, source: str) -> int | None:
     """Return a time in ns, None where there is none.
 
     Raises:
-        ProfileFormatError: It is no time that 64 bits can hold.
+        ProfileFormatError: It does not fit 64 bits.
     """
     if microseconds is None:
         return None
     if not -_MAX_MICROSECONDS < microseconds < _MAX_MICROSECONDS:
-        raise corrupt(source, f"{microseconds} microseconds are no time")
+        raise corrupt(source, f"{microseconds} microseconds are not a valid time")
     return round(microseconds * 1e3)

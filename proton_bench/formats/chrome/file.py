@@ -9,7 +9,7 @@ from typing import IO
 from proton_bench.formats.base import TimelineFile, corrupt
 from proton_bench.formats.chrome.event import TraceEvent, TraceHead, read_trace
 from proton_bench.formats.chrome.kineto_events import KinetoReader, is_kineto
-from proton_bench.formats.chrome.own_facts import is_session_trace
+from proton_bench.formats.chrome.own_facts import is_session_timeline
 from proton_bench.formats.chrome.slices import read_session_profile
 from proton_bench.formats.chrome.stream import GZIP, unpacked
 from proton_bench.formats.chrome.upstream_events import ProtonTraceReader, is_proton_trace
@@ -70,12 +70,12 @@ def _profile(stream: IO[bytes], source: str) -> Profile:
     head = TraceHead()
     reader: KinetoReader | ProtonTraceReader | None = None
     for events in read_trace(unpacked(stream, source), source, head, may_be_cut=is_partial):
-        if reader is None and is_session_trace(head):
+        if reader is None and is_session_timeline(head):
             break
         if reader is None:
             reader = _reader_of(head, events, source)
         reader.add(events)
-    if reader is None and is_session_trace(head):
+    if reader is None and is_session_timeline(head):
         return read_session_profile(stream, source)
     chosen = reader if reader is not None else _reader_of(head, [], source)
     return chosen.profile(head)

@@ -1,4 +1,4 @@
-"""Traces of torch.profiler (Kineto): operators, Python functions, launches and device work."""
+"""Timelines of torch.profiler (Kineto): operators, Python functions, launches and device work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _IGNORED = frozenset({"Trace", "overhead", "gpu_user_annotation", "cpu_instant_e
 _IGNORED_PHASES = frozenset("MisftC")
 _PYTHON = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _MAX_CATEGORIES = 20
-_ROUNDING_NS = 1000  # older traces hold whole microseconds
+_ROUNDING_NS = 1000  # older files hold whole microseconds
 _FACTS = {
     "host_name": "host",
     "trace_id": "trace_id",
@@ -59,7 +59,7 @@ _INT64 = range(2**63)
 
 
 def is_kineto(head: TraceHead, events: Iterable[TraceEvent]) -> bool:
-    """Say whether the trace is Kineto's, from the keys before its events and the first events."""
+    """Say whether the timeline is Kineto's, from the keys before its events and its first ones."""
     return not _HEAD_KEYS.isdisjoint(head.facts) or any(
         event.cat in _RANGES or (event.cat in _WORK and event.arguments.correlation is not None)
         for event in events
@@ -86,7 +86,7 @@ class KinetoReader:
             if event.ph == "X":
                 self._add_slice(event)
             elif event.ph not in _IGNORED_PHASES:
-                self._reading.drop("event that is no slice: left out")
+                self._reading.drop("event that is not a slice: left out")
 
     def _add_slice(self, event: TraceEvent) -> None:
         category = event.cat
@@ -124,7 +124,7 @@ class KinetoReader:
     def _external_id(self, event: TraceEvent) -> int | None:
         """Return the id that an operator shares with the device work it launched, None for none.
 
-        Ids of other tools in this place may be anything, so what is no such id is none.
+        Ids of other tools in this place may be anything, so any other value counts as none.
         """
         found = event.arguments.external_id
         if found is None:
@@ -184,7 +184,8 @@ class KinetoReader:
 
     def _extent(self, value: Any, what: str) -> tuple[int, int, int]:
         if not isinstance(value, list) or len(value) != 3:
-            raise corrupt(self._reading.source, f"the {what} of a kernel is no list of 3 numbers")
+            what = f"the {what} of a kernel is not a list of 3 numbers"
+            raise corrupt(self._reading.source, what)
         x, y, z = (self._integer(each, what, _INT32) or 0 for each in value)
         return x, y, z
 
@@ -207,7 +208,7 @@ class KinetoReader:
         """Return the profile of all that was added.
 
         Raises:
-            ProfileFormatError: Devices or numbers are not what they can be.
+            ProfileFormatError: Devices or numbers are invalid.
         """
         timeline, reading = self._timeline, self._reading
         work = place_work(timeline, place_ranges(timeline))
@@ -224,10 +225,10 @@ class KinetoReader:
         devices = {index: Device(kind, index) for index in sorted(self._devices)}
         names: dict[str, str] = {}
         if not isinstance(properties, list | None):
-            raise corrupt(self._reading.source, "deviceProperties is no list")
+            raise corrupt(self._reading.source, "deviceProperties is not a list")
         for each in properties or ():
             if not isinstance(each, dict) or type(index := each.get("id")) is not int:
-                raise corrupt(self._reading.source, "deviceProperties holds what is no device")
+                raise corrupt(self._reading.source, "deviceProperties has an invalid device")
             names[f"{kind}:{index}"] = str(each.get("name", ""))
             if index in devices:
                 major, minor = each.get("computeMajor"), each.get("computeMinor")

@@ -153,7 +153,7 @@ def _us(ns: int) -> msgspec.Raw:
 
 
 def _kineto_name(found: TimelineSlice) -> str:
-    """Return the name of a slice; those of copies are what tools tell them by."""
+    """Return the name of a slice; tools recognise copies by theirs."""
     if found.kind != "copy":
         return found.name
     match = _COPY.fullmatch(found.name)

@@ -15,14 +15,14 @@ from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.chrome.event import TraceHead, nanoseconds
 from proton_bench.formats.chrome.own_facts import (
     dropped_records,
-    is_session_trace,
+    is_session_timeline,
     is_unfinished,
+    merged_processes,
     process_facts,
-    told_processes,
 )
 from proton_bench.formats.chrome.split import Batch, split_trace
 from proton_bench.formats.chrome.stream import opened_trace
-from proton_bench.formats.timeline.inputs import TraceInput, copying, merged_already
+from proton_bench.formats.timeline.inputs import TimelineInput, copying, merged_already
 from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.support.text import visible
 
@@ -45,7 +45,7 @@ _encode = msgspec.json.encode
 
 
 class _Ids(msgspec.Struct, gc=False):
-    """What of an event may be the same in two files."""
+    """Fields of an event that may be the same in two files."""
 
     pid: int | str | None = None
     id: Any = None
@@ -57,7 +57,7 @@ _decode_ids = msgspec.json.Decoder(list[_Ids]).decode
 
 @dataclass(slots=True)
 class _Survey:
-    """What one file uses.
+    """Names and numbers that one file uses.
 
     Attributes:
         pids: Its names of processes.
@@ -71,18 +71,18 @@ class _Survey:
         """Note the numbers of an event."""
         if event.pid is not None:
             self.pids.setdefault(event.pid)
-        for told in (event.id, event.bind_id):
-            if type(told) is int and told in _INT53:
-                self.most_id = max(self.most_id, told)
+        for number in (event.id, event.bind_id):
+            if type(number) is int and number in _INT53:
+                self.most_id = max(self.most_id, number)
 
 
-def survey_chrome(file: Path) -> TraceInput:
-    """Return what a file tells of its process.
+def survey_chrome(file: Path) -> TimelineInput:
+    """Return what a file says of its process.
 
     Raises:
         UsageError: It does not say when its times begin, so that it cannot be laid beside others,
             or is of several processes already.
-        ProfileFormatError: It is damaged, or no trace.
+        ProfileFormatError: It is damaged, or not a timeline.
         OSError: It cannot be read.
     """
     source = visible(file)
@@ -97,20 +97,20 @@ def survey_chrome(file: Path) -> TraceInput:
             f"{source}: it does not say when its times begin ({_BASE}), so it cannot be laid "
             "beside others; Triton 3.9.0, torch 2.4 and proton_bench write that"
         )
-    told = process_facts(facts)
-    merged = told_processes(facts)
+    own = process_facts(facts)
+    merged = merged_processes(facts)
     if len({(each.get("host"), each.get("pid"), each.get("rank")) for each in merged}) > 1:
         raise merged_already(source)
     if merged:  # parts of one
-        told = {**merged[0], **told}
-    is_partial = is_session_trace(head) and is_unfinished(facts)
-    return TraceInput(file, source, Origin.of(told, file.name, is_partial=is_partial), facts)
+        own = {**merged[0], **own}
+    is_partial = is_session_timeline(head) and is_unfinished(facts)
+    return TimelineInput(file, source, Origin.of(own, file.name, is_partial=is_partial), facts)
 
 
-def merge_chrome(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
+def merge_chrome(inputs: Sequence[TimelineInput], stream: IO[bytes]) -> None:
     """Write all events of several files as one.
 
-    Processes get numbers of their own and names that tell rank and host; times count from the
+    Processes get numbers of their own and names with rank and host; times count from the
     earliest base of all.
 
     Args:
@@ -141,7 +141,7 @@ class _Merger:
         self._is_first = True
         self._files = 0
 
-    def add(self, found: TraceInput) -> None:
+    def add(self, found: TimelineInput) -> None:
         """Write the events of one file."""
         survey = _survey(found)
         # Parts of one process share its numbers; arrows may lead from one part to the next.
@@ -166,9 +166,9 @@ class _Merger:
     def _shift(self, event: _Event, source: str, shift_us: float) -> None:
         if "ts" not in event:
             return
-        told = decoded(lambda: _decode_time(event["ts"]), source)
-        nanoseconds(told, source)  # is one that 64 bits hold
-        event["ts"] = msgspec.Raw(_encode(round(told + shift_us, _DECIMALS)))
+        time_us = decoded(lambda: _decode_time(event["ts"]), source)
+        nanoseconds(time_us, source)  # is one that 64 bits hold
+        event["ts"] = msgspec.Raw(_encode(round(time_us + shift_us, _DECIMALS)))
 
     def _renumber(self, event: _Event, process: object, offset: int) -> None:
         if "pid" in event:
@@ -180,12 +180,12 @@ class _Merger:
             return
         for key in _IDS:
             if key in event:
-                told = _decode_any(event[key])
-                is_number = type(told) is int and told in _INT53
-                moved = told + offset if is_number else f"{offset}.{told}"
+                before = _decode_any(event[key])
+                is_number = type(before) is int and before in _INT53
+                moved = before + offset if is_number else f"{offset}.{before}"
                 event[key] = msgspec.Raw(_encode(moved))
 
-    def _name_process(self, number: int, pid: int | str, found: TraceInput) -> None:
+    def _name_process(self, number: int, pid: int | str, found: TimelineInput) -> None:
         name = found.label if pid == 0 else f"{found.label}: {pid}"
         order = self._files * _ROOM + number
         for what, arguments in (
@@ -198,7 +198,7 @@ class _Merger:
 
     def _write(self, event: _Event) -> None:
         if event.get("ph") == _METADATA and event.get("name") in _OF_PROCESSES:
-            return  # it has a name that tells the rank
+            return  # its name with the rank is there
         self._separate()
         self._stream.write(_encode(event))
 
@@ -208,7 +208,7 @@ class _Merger:
         self._is_first = False
 
 
-def _survey(found: TraceInput) -> _Survey:
+def _survey(found: TimelineInput) -> _Survey:
     survey = _Survey()
     for piece in _pieces(found.file, found.source):
         if isinstance(piece, Batch):
@@ -216,7 +216,7 @@ def _survey(found: TraceInput) -> _Survey:
             for event in events:
                 survey.take(event)
         if len(survey.pids) > _MOST_PROCESSES:
-            raise corrupt(found.source, "it holds more processes than a trace can have")
+            raise corrupt(found.source, "it holds more processes than a timeline can have")
     return survey
 
 
@@ -233,8 +233,8 @@ def _take_facts(content: bytes, head: TraceHead, source: str, *, is_whole: bool)
         head.facts = plain_map(frame, source) | head.facts
 
 
-def _check_alike(inputs: Sequence[TraceInput]) -> None:
-    ours = [is_session_trace(TraceHead(facts=each.facts)) for each in inputs]
+def _check_alike(inputs: Sequence[TimelineInput]) -> None:
+    ours = [is_session_timeline(TraceHead(facts=each.facts)) for each in inputs]
     if len(set(ours)) > 1:
         one, other = inputs[ours.index(True)], inputs[ours.index(False)]
         raise UsageError(
@@ -243,17 +243,17 @@ def _check_alike(inputs: Sequence[TraceInput]) -> None:
         )
 
 
-def _head(inputs: Sequence[TraceInput], base: int) -> bytes:
+def _head(inputs: Sequence[TimelineInput], base: int) -> bytes:
     facts: dict[str, Any] = {_BASE: base}
     for key in ("displayTimeUnit", "schemaVersion", "deviceProperties"):
         found = [each.facts[key] for each in inputs if key in each.facts]
         if found:
             facts[key] = found[0]
-    if is_session_trace(TraceHead(facts=inputs[0].facts)):
-        told = [process_facts(each.facts) for each in inputs]
+    if is_session_timeline(TraceHead(facts=inputs[0].facts)):
+        processes = [process_facts(each.facts) for each in inputs]
         facts["processes"] = [
             {key: value for key, value in each.items() if isinstance(value, int | str)}
-            for each in told
+            for each in processes
         ]
         dropped: Counter[str] = Counter()
         for each in inputs:

@@ -12,10 +12,10 @@ from proton_bench.formats.base import corrupt
 from proton_bench.formats.chrome.event import TraceEvent, TraceHead, nanoseconds, read_trace
 from proton_bench.formats.chrome.own_facts import (
     dropped_records,
-    is_session_trace,
+    is_session_timeline,
     is_unfinished,
+    merged_processes,
     process_facts,
-    told_processes,
 )
 from proton_bench.formats.chrome.split import Readable
 from proton_bench.formats.chrome.stream import opened_trace, unpacked
@@ -28,9 +28,9 @@ from proton_bench.formats.timeline.slices import (
     CallPath,
     Take,
     TimelineSlice,
+    copied_bytes,
     is_further_lane,
     not_ours,
-    told_bytes,
 )
 from proton_bench.model.frame import ROOT_NAME
 from proton_bench.model.origin import Origin, is_partial_name
@@ -56,7 +56,7 @@ def read_session_profile(stream: IO[bytes], source: str) -> Profile:
     timelines = SessionTimelines(source)
     slices = _ChromeSlices(timelines.reading, timelines.add)
     slices.read(unpacked(stream, source))
-    return timelines.profile(slices.told, is_partial=slices.is_unfinished)
+    return timelines.profile(slices.facts, is_partial=slices.is_unfinished)
 
 
 def _embedded_profile(stream: Readable, source: str) -> Profile | None:
@@ -69,7 +69,7 @@ def _embedded_profile(stream: Readable, source: str) -> Profile | None:
             piece, rest = event.arguments.profile, event.arguments.rest
             if event.name == _PROFILE and isinstance(piece, str) and type(rest) is int:
                 profiles.add(event.pid, _decode_piece(piece, source), rest)
-    return profiles.profile(max(1, len(told_processes(head.facts))))
+    return profiles.profile(max(1, len(merged_processes(head.facts))))
 
 
 def _decode_piece(piece: str, source: str) -> bytes:
@@ -83,7 +83,7 @@ def read_chrome_slices(file: Path, take: Take) -> Reading:
     """Hand over every slice of a file, and return what could not be read of it.
 
     Raises:
-        UsageError: It is no timeline of proton_bench.
+        UsageError: It is not a timeline of proton_bench.
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
@@ -98,13 +98,13 @@ class _ChromeSlices:
 
     Attributes:
         reading: Receives what could not be read, and its losses.
-        told: Provenance of each process.
-        is_unfinished: Whether a session did not come to its end.
+        facts: Provenance of each process.
+        is_unfinished: Whether a session did not reach its end.
     """
 
     def __init__(self, reading: Reading, take: Take) -> None:
         self.reading = reading
-        self.told: dict[Origin, dict[str, Any]] = {}
+        self.facts: dict[Origin, dict[str, Any]] = {}
         self.is_unfinished = True
         self._take = take
         self._base_ns: int | None = None  # None: the head was not read yet
@@ -122,7 +122,7 @@ class _ChromeSlices:
             self._add_all(batch)
         self._take_head(head)
         if not self._processes:
-            self.told[self._origin] = process_facts(head.facts)
+            self.facts[self._origin] = process_facts(head.facts)
         self.is_unfinished = is_unfinished(head.facts)
         for reason, count in dropped_records(head.facts).items():
             self.reading.drop(reason, count)
@@ -130,13 +130,13 @@ class _ChromeSlices:
     def _take_head(self, head: TraceHead) -> None:
         if self._base_ns is not None:
             return
-        if not is_session_trace(head):
+        if not is_session_timeline(head):
             raise not_ours(self.reading.source)
         facts = process_facts(head.facts)
         self._base_ns = int(head.facts["baseTimeNanoseconds"])
         self._origin = Origin.of(facts, Path(self.reading.source).name)
         self._program = str(facts.get("program") or "")
-        for each in told_processes(head.facts):
+        for each in merged_processes(head.facts):
             self._processes.setdefault(Origin.of(each, "").place, each)
 
     def _add_all(self, events: Iterable[TraceEvent]) -> None:
@@ -155,9 +155,9 @@ class _ChromeSlices:
             place = (host or "", int(rank) if rank else None, int(process) if process else None)
             facts = self._processes.get(place, {})
             self._origins[event.pid] = Origin.of(facts, "")
-            self.told[self._origins[event.pid]] = facts
+            self.facts[self._origins[event.pid]] = facts
         elif event.name == "thread_name" and type(arguments.thread_id) is int:
-            # Lanes beside the first are no thread of the system's.
+            # Lanes beside the first are not threads of the system.
             number = event.tid if is_further_lane(name) else arguments.thread_id
             called = arguments.thread_name if isinstance(arguments.thread_name, str) else name
             self._threads[event.pid, event.tid] = (number if type(number) is int else 0, called)
@@ -170,7 +170,7 @@ class _ChromeSlices:
             return
         path = self._path(arguments.call_stack)
         if not path:
-            # A row of a graph has none: its kernels tell the time.
+            # A row of a graph has none: its kernels have the time.
             self.reading.drop(_NO_PATH, event.cat not in _GRAPH_ROWS)
             return
         device = self._integer(arguments.device, "device", _INT32)
@@ -180,7 +180,7 @@ class _ChromeSlices:
             lane, called = self._threads.get((event.pid, event.tid), (own, ""))
         values = arguments.metrics
         if not isinstance(values, dict | None):
-            raise corrupt(source, "the metrics of an event are no map")
+            raise corrupt(source, "the metrics of an event are not a map")
         self._take(
             TimelineSlice(
                 origin=self._origins.get(event.pid, self._origin),
@@ -195,7 +195,7 @@ class _ChromeSlices:
                 lane=lane if type(lane) is int else 0,
                 lane_name=called,
                 correlation=self._integer(arguments.correlation, "correlation", _INT64) or 0,
-                moved_bytes=told_bytes(values, arguments.bytes),
+                moved_bytes=copied_bytes(values, arguments.bytes),
                 values=values or {},
                 is_open=arguments.open is True,
             )
@@ -205,7 +205,7 @@ class _ChromeSlices:
         if stack is None:
             return CallPath()
         if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
-            raise corrupt(self.reading.source, "a call_stack is no list of names")
+            raise corrupt(self.reading.source, "a call_stack is not a list of names")
         return CallPath(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
     def _integer(self, value: Any, what: str, allowed: range) -> int | None:

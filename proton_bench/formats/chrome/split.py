@@ -1,8 +1,8 @@
 """Cutting a stream of Chrome's trace format into batches of events, in bounded memory.
 
-msgspec decodes whole documents only, and a trace is one document of hundreds of megabytes. So the
-brackets of each block are found with numpy, and what lies between them is handed on in pieces that
-are documents of their own: batches of events, and what stands around them.
+msgspec decodes whole documents only, and a timeline is one document of hundreds of megabytes. So
+the brackets of each block are found with numpy, and what lies between them is handed on in pieces
+that are documents of their own: batches of events, and what stands around them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLASS[_QUOTE] = 2
 
 
 class Readable(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, ``size`` at most, none at the end."""
@@ -66,16 +66,16 @@ class Frame:
 def split_trace(
     stream: Readable, source: str, *, may_be_cut: bool = False
 ) -> Iterator[Batch | Frame]:
-    """Yield the pieces of a trace: one JSON document, or several one after the other.
+    """Yield the pieces of a timeline: one JSON document, or several one after the other.
 
-    A document is an object with ``traceEvents``, or an array of events. Each is told by a `Frame`
-    as soon as its events begin, by its `Batch` es, and by a whole `Frame` at its end.
+    A document is an object with ``traceEvents``, or an array of events. Each comes as a `Frame`
+    as soon as its events begin, its `Batch` es, and a whole `Frame` at its end.
 
     Args:
         stream: Where to read.
         source: Name of the file, for messages.
         may_be_cut: The stream may end anywhere behind the start of its events, as that of a
-            program that was killed does; what is whole is told.
+            program that was killed does; what is whole is yielded.
 
     Raises:
         ProfileFormatError: Brackets do not match, the stream ends early, or a piece is too large.

@@ -1,4 +1,4 @@
-"""The bytes of a trace in Chrome's format, plain or compressed by gzip."""
+"""The bytes of a timeline in Chrome's format, plain or compressed by gzip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GZIP = b"\x1f\x8b"
 
 @contextmanager
 def opened_trace(file: Path) -> Iterator[Readable]:
-    """Open a trace, plain or compressed by gzip; one called partial may end anywhere."""
+    """Open a timeline, plain or compressed by gzip; one called partial may end anywhere."""
     with open_file(file) as stream:
         size = file.stat().st_size
         with decoding(size, visible(file)):
@@ -55,7 +55,7 @@ class _Unpacked:
         """
         pieces: list[bytes] = []
         try:
-            # What is asked for at once grows with a value that is larger than a block.
+            # Reads grow with a value that is larger than a block.
             while size > 0 and (piece := self._stream.read1(size)):
                 pieces.append(piece)
                 size -= len(piece)

@@ -1,4 +1,4 @@
-"""Traces of upstream Proton: every event tells its call path."""
+"""Timelines of upstream Proton: every event has its call path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proton_bench.formats.timeline.device_time import (
     with_uses,
 )
 from proton_bench.formats.timeline.launched_work import WAITING
-from proton_bench.formats.timeline.metric_texts import ToldMetrics
+from proton_bench.formats.timeline.metric_texts import MetricTexts
 from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.own_timeline import guessed_kind
 from proton_bench.formats.timeline.ranges import Columns, Timeline
@@ -42,7 +42,7 @@ _NEGATIVE = "event without a duration, or with a negative one: left out"
 
 
 def is_proton_trace(head: TraceHead, events: Iterable[TraceEvent]) -> bool:
-    """Say whether the trace is upstream's, from its first events; an empty one may be."""
+    """Say whether the timeline is upstream's, from its first events; an empty one may be."""
     first = [event for event in events if event.ph == "X"]
     return any(event.arguments.call_stack is not None for event in first) or (
         not first and head.facts.get("displayTimeUnit") in {"us", "ns"}
@@ -50,14 +50,14 @@ def is_proton_trace(head: TraceHead, events: Iterable[TraceEvent]) -> bool:
 
 
 class ProtonTraceReader:
-    """Takes batches of events of a trace of kernels, or of one made inside kernels."""
+    """Takes batches of events of a timeline of kernels, or of one made inside kernels."""
 
     def __init__(self, source: str) -> None:
         self._reading = Reading(source)
-        # Inside kernels scopes nest by time; all else tells its path.
+        # Inside kernels scopes nest by time; all else has its path.
         self._timeline = Timeline(self._reading)
         self._tree = self._timeline.tree
-        self._metrics = ToldMetrics(self._tree, source)
+        self._metrics = MetricTexts(self._tree, source)
         self._rows: dict[tuple[Any, ...], int] = {}
         self._roots: dict[int, int] = {}
         self._kernels = Columns(start="q", duration="q", name="i", scope="i")
@@ -76,7 +76,7 @@ class ProtonTraceReader:
                 continue  # which programs a processor ran: their scopes stand elsewhere
             path = self._path(event.arguments.call_stack)
             if path is None:
-                # Ranges of graphs on a device: their kernels tell the time.
+                # Ranges of graphs on a device: their kernels have the time.
                 self._reading.drop(_NO_PATH, event.cat not in _SCOPES or _has_metrics(event))
                 continue
             duration = nanoseconds(event.dur, self._reading.source)
@@ -97,7 +97,7 @@ class ProtonTraceReader:
         if stack is None:
             return None
         if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
-            raise corrupt(self._reading.source, "a call_stack is no list of names")
+            raise corrupt(self._reading.source, "a call_stack is not a list of names")
         return tuple(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
     def _row(self, path: tuple[str, ...], kind: FrameKind) -> int:
@@ -150,9 +150,9 @@ class ProtonTraceReader:
 
     def _clock(self, microseconds: float, event: TraceEvent) -> int:
         """Return what the clock that counted the cycles had reached."""
-        told = event.arguments.frequency_mhz
-        is_known = isinstance(told, int | float) and math.isfinite(told) and told > 0
-        cycles = microseconds * (float(told) if is_known else _UNKNOWN_MHZ)
+        mhz = event.arguments.frequency_mhz
+        is_known = isinstance(mhz, int | float) and math.isfinite(mhz) and mhz > 0
+        cycles = microseconds * (float(mhz) if is_known else _UNKNOWN_MHZ)
         return nanoseconds(cycles / 1e3, self._reading.source) or 0
 
     def profile(self, head: TraceHead) -> Profile:
@@ -171,7 +171,7 @@ class ProtonTraceReader:
         profile = self._tree.build(self._reading)
         if not len(self._kernels):
             return profile
-        # The trace does not tell devices, so all kernels count as those of one, and no row has it.
+        # The timeline names no devices, so all kernels count as those of one, and no row has it.
         device = Device(UNNAMED_KIND, 0)
         uses = device_uses(self._device_work(), self._tree.strings.texts())
         return with_uses(replace(profile, devices=(device,)), uses, {0: device})

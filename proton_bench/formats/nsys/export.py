@@ -69,7 +69,7 @@ class _Export:
         self._gpus = GpuTable(tables)
         self._names: dict[Any, int] = {}
         self._last_ns = 0
-        self._tells_process = all(
+        self._names_process = all(
             tables.has(table, "globalPid") for table in _WORK if table in tables
         )
 
@@ -129,7 +129,7 @@ class _Export:
 
     def _process(self, global_id: int | None) -> int:
         """Return the number of a process; one for all if the file does not say."""
-        is_known = self._tells_process and global_id is not None
+        is_known = self._names_process and global_id is not None
         key = global_id >> _PROCESS_SHIFT if is_known and global_id is not None else None
         return self._timeline.number(key)
 

@@ -24,7 +24,7 @@ _INT32 = range(2**31)
 class GpuTable:
     """The GPUs of an export, with the machine's numbers.
 
-    A process may see other numbers (``CUDA_VISIBLE_DEVICES``); newer exports tell which.
+    A process may see other numbers (``CUDA_VISIBLE_DEVICES``); newer exports say which.
     """
 
     def __init__(self, tables: NsysTables) -> None:

@@ -47,8 +47,8 @@ class TrackEvent(msgspec.Struct, frozen=True, gc=False):
         track: Number of its track.
         name: Its name, "" where it has none.
         category: Its first category.
-        annotations: What is told of it, by name.
-        is_legacy: It is told in the form of Chrome's old events.
+        annotations: Its values by name.
+        is_legacy: It has the form of Chrome's old events.
         flow: Number of the first arrow that begins or ends at it, 0 for none.
     """
 
@@ -86,14 +86,14 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
     """Return a TrackEvent.
 
     Raises:
-        DamagedMessage: The bytes are none.
+        DamagedMessage: The bytes are damaged.
     """
     annotations: dict[str, Any] = {}
     found: dict[int, int | bytes] = {}
     for number, value in read_fields(content):
         if number == _ANNOTATION and isinstance(value, bytes):
-            key, told = sequence.annotations.get(value) or _read_annotation(value, sequence)
-            annotations.setdefault(key, told)  # a program may call a value like one of ours
+            key, annotation = sequence.annotations.get(value) or _read_annotation(value, sequence)
+            annotations.setdefault(key, annotation)  # a program may call a value like one of ours
         else:
             found.setdefault(number, value)
     return TrackEvent(
@@ -108,7 +108,7 @@ def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
 
 
 def _read_annotation(content: bytes, sequence: Sequence) -> tuple[str, Any]:
-    """Read an annotation, and keep one that is short: call paths are told again and again."""
+    """Read an annotation, and keep one that is short: call paths come again and again."""
     found = _annotation(content, sequence, 0)
     if len(content) <= _SHORT and len(sequence.annotations) < _MOST_KNOWN:
         sequence.annotations[content] = found
@@ -129,10 +129,10 @@ def _annotation(content: bytes, sequence: Sequence, depth: int) -> tuple[str, An
     key = _text(found, (_KEY, _KEY_IID), sequence.keys)
     if entries:
         return key, dict(entries) if any(name for name, _ in entries) else elements
-    return key, _told(found, sequence)
+    return key, _value_of(found, sequence)
 
 
-def _told(found: dict[int, int | bytes], sequence: Sequence) -> Any:
+def _value_of(found: dict[int, int | bytes], sequence: Sequence) -> Any:
     """Return the value of an annotation."""
     for number, value in found.items():
         convert = _CONVERSIONS.get(number)
@@ -171,7 +171,7 @@ def read_track(content: bytes) -> Track:
     """Return a TrackDescriptor.
 
     Raises:
-        DamagedMessage: The bytes are none.
+        DamagedMessage: The bytes are damaged.
     """
     found = dict(read_fields(content))
     inner: dict[int, int | bytes] = {}

@@ -15,7 +15,7 @@ from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.slices import SESSION_MARK, PerfettoSlices
 from proton_bench.formats.perfetto.stream import PacketStream
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
-from proton_bench.formats.timeline.inputs import TraceInput, copying, merged_already
+from proton_bench.formats.timeline.inputs import TimelineInput, copying, merged_already
 from proton_bench.model.origin import Origin
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
@@ -28,12 +28,12 @@ _MEMBER_BYTES = 1 << 22
 _TRACKS, _SEQUENCES, _IS_COPIED = "tracks", "sequences", "is_copied"
 
 
-def survey_perfetto(file: Path) -> TraceInput:
-    """Return what a file tells of its process, and which numbers it uses.
+def survey_perfetto(file: Path) -> TimelineInput:
+    """Return what a file says of its process, and which numbers it uses.
 
     Raises:
         UsageError: It is of several processes already.
-        ProfileFormatError: It is damaged, or no trace.
+        ProfileFormatError: It is damaged, or not a timeline.
         OSError: It cannot be read.
     """
     source = visible(file)
@@ -42,18 +42,18 @@ def survey_perfetto(file: Path) -> TraceInput:
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
-    told = list(survey.slices.facts().values())
-    if len(told) > 1:
+    processes = list(survey.slices.facts().values())
+    if len(processes) > 1:
         raise merged_already(source)
     is_partial = packets.is_cut or survey.slices.is_unfinished
-    origin = Origin.of(told[0] if told else {}, file.name, is_partial=is_partial)
+    origin = Origin.of(processes[0] if processes else {}, file.name, is_partial=is_partial)
     numbers: dict[str, Any] = {_TRACKS: survey.tracks, _SEQUENCES: survey.sequences}
     numbers[_IS_COPIED] = packets.is_packed and not packets.is_cut
-    return TraceInput(file, source, origin, numbers)
+    return TimelineInput(file, source, origin, numbers)
 
 
 class _Survey:
-    """What one file uses.
+    """Numbers that one file uses.
 
     Attributes:
         slices: Knows the process.
@@ -74,7 +74,7 @@ class _Survey:
         descriptor = fields.get(_DESCRIPTOR)
         if isinstance(descriptor, bytes):
             self.tracks.add(_number(_fields(descriptor, self._source), _UUID))
-        # Of events only those of sessions matter; all else is what they count on.
+        # Only events of sessions matter, and the packets that they count on.
         if _EVENT not in fields or SESSION_MARK in packet:
             self.slices.trace.add([packet])
 
@@ -83,10 +83,10 @@ def _leave_out(found: object) -> None:
     del found
 
 
-def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
+def merge_perfetto(inputs: Sequence[TimelineInput], stream: IO[bytes]) -> None:
     """Write all packets of several files as one.
 
-    Whole gzip members are copied as they are. What was cut off loses its torn end.
+    Whole gzip members are copied as they are. A file that was cut off loses its torn end.
 
     Raises:
         UsageError: Two files have the same numbers for tracks, and are not parts of one process.
@@ -97,7 +97,7 @@ def merge_perfetto(inputs: Sequence[TraceInput], stream: IO[bytes]) -> None:
             _copy(each, stream)
 
 
-def _copy(found: TraceInput, stream: IO[bytes]) -> None:
+def _copy(found: TimelineInput, stream: IO[bytes]) -> None:
     size = found.file.stat().st_size
     with open_file(found.file) as source, decoding(size, found.source):
         if found.facts[_IS_COPIED]:
@@ -132,13 +132,13 @@ def _fields(content: bytes, source: str) -> dict[int, int | bytes]:
         raise corrupt(source, f"a packet is damaged: {error}") from None
 
 
-def _check_numbers(inputs: Sequence[TraceInput]) -> None:
+def _check_numbers(inputs: Sequence[TimelineInput]) -> None:
     """Check that no two files of different processes would write on the same tracks.
 
     Raises:
         UsageError: Two would.
     """
-    owners: dict[tuple[str, int], TraceInput] = {}
+    owners: dict[tuple[str, int], TimelineInput] = {}
     for each in inputs:
         used = [(kind, number) for kind in (_TRACKS, _SEQUENCES) for number in each.facts[kind]]
         for key in used:
@@ -156,6 +156,6 @@ def _number(fields: dict[int, int | bytes], number: int) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _are_parts(one: TraceInput, other: TraceInput) -> bool:
+def _are_parts(one: TimelineInput, other: TimelineInput) -> bool:
     parts = {one.origin.part, other.origin.part}
     return len(parts) > 1 and None not in parts and one.origin.place == other.origin.place

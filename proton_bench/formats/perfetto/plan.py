@@ -1,7 +1,7 @@
-"""Packets that tell what others told before: only their times, and maybe arrows, are new.
+"""Packets that repeat earlier ones: only their times, and maybe arrows, are new.
 
-Nearly all packets of a long trace are begins and ends of slices whose bytes, up to a time at their
-end, were read before. What those bytes said is kept, so that they are read once.
+Nearly all packets of a long timeline are begins and ends of slices whose bytes, up to a time at
+their end, were read before. What those bytes said is kept, so that they are read once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PlanBook:
         self._before_flow: dict[bytes, Plan] = {}
 
     def find(self, packet: bytes) -> tuple[Plan, int, int] | None:
-        """Return the plan of a packet, its flow and the time that it tells, None for no plan."""
+        """Return the plan of a packet, its flow and its time, None for no plan."""
         if len(packet) < _SHORTEST:
             return None
         # Times of one and two bytes are steps of up to 16 us.
@@ -60,14 +60,14 @@ class PlanBook:
         if last >= _MORE:
             return None
         if packet[-2] == _TIME_KEY:
-            head, told = packet[:-2], last
+            head, time = packet[:-2], last
         elif packet[-3:-2] == _TIME and packet[-2] >= _MORE:
-            head, told = packet[:-3], last << 7 | packet[-2] & _LOW
+            head, time = packet[:-3], last << 7 | packet[-2] & _LOW
         else:
             match = _TIMED.fullmatch(packet)
             if match is None:
                 return None
-            head, told = match[1], _number_of(match[2])
+            head, time = match[1], _number_of(match[2])
         flow = 0
         plan = self._whole.get(head)
         if plan is None:
@@ -75,7 +75,7 @@ class PlanBook:
             if plan is None or head[-_FLOW_BYTES:-_FLOW_NUMBER] != _FLOW_KEY:
                 return None
             flow = int.from_bytes(head[-_FLOW_NUMBER:], "little")
-        return (plan, flow, told) if plan.generation == plan.sequence.generation else None
+        return (plan, flow, time) if plan.generation == plan.sequence.generation else None
 
     def learn(self, packet: bytes, event: TrackEvent, sequence: Sequence) -> None:
         """Keep what the bytes of a packet say, if others may begin with the same.
@@ -92,8 +92,8 @@ class PlanBook:
         head = match[1]
         fields = _whole_fields(head)
         # A text that comes later would be missing for good.
-        told = (event.name, event.category, *event.annotations, *event.annotations.values())
-        is_known = event.type == END or "" not in told
+        texts = (event.name, event.category, *event.annotations, *event.annotations.values())
+        is_known = event.type == END or "" not in texts
         if [number for number, _ in fields] != _PLAIN or not is_known:
             return
         content = fields[1][1]

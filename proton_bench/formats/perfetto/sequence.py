@@ -58,7 +58,7 @@ class Clocks:
         for number, value in fields:
             if number != _CLOCKS or not isinstance(value, bytes):
                 continue
-            found = {key: told for key, told in read_fields(value) if isinstance(told, int)}
+            found = {key: each for key, each in read_fields(value) if isinstance(each, int)}
             time_ns, unit_ns = found.get(_CLOCK_TIME, 0), found.get(_MULTIPLIER, 0) or 1
             is_incremental = bool(found.get(_IS_INCREMENTAL))
             readings[found.get(_CLOCK_ID, 0)] = (time_ns, is_incremental, unit_ns)
@@ -113,21 +113,21 @@ class Sequence:
         self.clock = self.track = 0
         self.is_valid = True
 
-    def time_ns(self, told: int, clock: int, shared: Clocks) -> int:
+    def time_ns(self, time: int, clock: int, shared: Clocks) -> int:
         """Return the time of a packet in nanoseconds of the trace's clock.
 
         Args:
-            told: What the packet holds; an incremental clock goes on by it.
+            time: What the packet holds; an incremental clock goes on by it.
             clock: The clock that the packet names, 0 for none.
             shared: Clocks of all sequences.
         """
         chosen = clock or self.clock
         own = self.clocks.get(chosen)
         if own is None:
-            return shared.to_trace(chosen, told)
+            return shared.to_trace(chosen, time)
         before_ns = own.now_ns if own.is_incremental else 0
         # A step back is one of nearly 2^64.
-        own.now_ns = (told * own.unit_ns + before_ns) & _MASK
+        own.now_ns = (time * own.unit_ns + before_ns) & _MASK
         return own.now_ns + own.offset_ns
 
     def take_defaults(self, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Timelines of ours in Perfetto's format: slices one by one, and what sessions tell."""
+"""Timelines of ours in Perfetto's format: slices one by one, and what sessions say."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from proton_bench.formats.timeline.slices import (
     CallPath,
     Take,
     TimelineSlice,
+    copied_bytes,
     counted,
     is_further_lane,
     not_ours,
-    told_bytes,
 )
 from proton_bench.model.device import UNNAMED_KIND
 from proton_bench.model.origin import Origin
@@ -33,17 +33,17 @@ from proton_bench.support.text import visible
 
 __all__ = ["SESSION_MARK", "START_OF_SESSION", "PerfettoSlices", "read_perfetto_slices"]
 
-# What packets hold that tell of a session.
+# What packets about a session hold.
 SESSION_MARK = b"proton_bench: "
 START_OF_SESSION, _END = "proton_bench: start of session", "proton_bench: end of session"
 _STACK, _CORRELATION, _OPEN = "call_stack", "correlation", "open"
-_OF_EVENTS = frozenset((_CORRELATION, _OPEN))  # unless they are texts, which a program told
+_OF_EVENTS = frozenset((_CORRELATION, _OPEN))  # unless they are texts, which a program gave
 _STREAM = re.compile(r"Stream (\d{1,9})")
 _DEVICE = re.compile(r"(GPU|CPU device|Device|[A-Z]{2,8}:?) ?(\d{1,9})")
 _KINDS = {"GPU": UNNAMED_KIND, "Device": UNNAMED_KIND, "CPU device": "CPU"}
 _PROCESS = re.compile(r"(?:rank (?P<rank>\d{1,9}) ?)?(?:host (?P<host>\S+))?: (?P<program>.*)")
 _MOST_PARENTS = 16
-_GRAPH_LAUNCHES = 1 << 40  # are told by numbers of their own
+_GRAPH_LAUNCHES = 1 << 40  # have numbers of their own
 _INT64 = range(2**63)
 _NO_PATH = CallPath()
 _decode_map = msgspec.json.Decoder(dict[str, Any]).decode
@@ -54,7 +54,7 @@ def read_perfetto_slices(file: Path, take: Take) -> Reading:
     """Hand over every slice of a file, and return what could not be read of it.
 
     Raises:
-        UsageError: It is no timeline of proton_bench.
+        UsageError: It is not a timeline of proton_bench.
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """
@@ -75,7 +75,7 @@ def read_perfetto_slices(file: Path, take: Take) -> Reading:
 
 @dataclass(slots=True)
 class _Process:
-    """One recorded process: what its session told, and whether that came to its end."""
+    """One recorded process: its facts, and whether its session reached its end."""
 
     origin: Origin
     facts: dict[str, Any]
@@ -93,12 +93,12 @@ class _Place:
 
 
 class PerfettoSlices:
-    """Takes packets, by its `trace`, and hands over the slices of sessions and what else there is.
+    """Takes packets, by its `trace`, and hands over the slices of sessions and all others.
 
     Args:
         reading: Receives what could not be read, and losses of sessions.
-        take: Receives each slice that tells its call path, but for those that repeat others.
-        take_other: Receives what is of no session, or tells no path.
+        take: Receives each slice with a call path, unless it repeats another.
+        take_other: Receives slices without a session or a call path.
     """
 
     def __init__(self, reading: Reading, take: Take, take_other: Callable[[Slice], None]) -> None:
@@ -111,16 +111,16 @@ class PerfettoSlices:
         self._first_flows: dict[int, int] = {}
 
     def add_instant(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
-        """Take an event without a length; those of sessions tell about them."""
+        """Take an event without a length; those of sessions describe them."""
         before = self.processes.get(sequence)
         if event.name == START_OF_SESSION:
             facts = before.facts if before is not None else {"start_time_ns": at_ns}
-            facts = {**facts, **self._told_at_start(event)}
+            facts = {**facts, **self._start_facts(event)}
             source = Path(self.trace.reading.source).name
             self.processes[sequence] = _Process(Origin.of(facts, source), facts)
         elif event.name == _END and before is not None:
             before.has_ended = not event.annotations.get("is_partial")
-            before.facts |= self._told_at_end(event.annotations)
+            before.facts |= self._end_facts(event.annotations)
 
     def add_slice(self, found: Slice) -> None:
         """Take a slice that ended."""
@@ -152,20 +152,20 @@ class PerfettoSlices:
                 lane=place.lane,
                 lane_name=place.name,
                 correlation=self._correlation(found),
-                moved_bytes=told_bytes(annotations),
-                # Nearly all tell their call path alone.
-                values={} if len(annotations) == 1 else _told_values(annotations),
+                moved_bytes=copied_bytes(annotations),
+                # Nearly all have their call path alone.
+                values={} if len(annotations) == 1 else _given_values(annotations),
                 is_open=annotations.get(_OPEN) is True,
             )
         )
 
     def facts(self) -> dict[Origin, dict[str, Any]]:
-        """Return what each process told, by the origin of its slices."""
+        """Return the facts of each process, by the origin of its slices."""
         return {process.origin: process.facts for process in self.processes.values()}
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether some session did not come to its end."""
+        """Whether some session did not reach its end."""
         return not all(process.has_ended for process in self.processes.values())
 
     def _path(self, text: Any) -> CallPath:
@@ -181,13 +181,13 @@ class PerfettoSlices:
         return found
 
     def _correlation(self, found: Slice) -> int:
-        """Return what a launch and its work have in common, 0 for nothing.
+        """Return the id that a launch and its work share, 0 for none.
 
-        Graphs tell the number of their launch; all else has one arrow.
+        Graphs have the number of their launch; all else has one arrow.
         """
-        told = counted(found.annotations.get(_CORRELATION))
-        if told:
-            return (told + _GRAPH_LAUNCHES) % 2**62
+        launch = counted(found.annotations.get(_CORRELATION))
+        if launch:
+            return (launch + _GRAPH_LAUNCHES) % 2**62
         if not found.flow:
             return 0
         # Numbers of launches are hidden below a key of the process, their first byte last.
@@ -210,7 +210,7 @@ class PerfettoSlices:
             stream, device = _STREAM.fullmatch(track.name), _DEVICE.fullmatch(track.name)
             if track.thread_id is not None:
                 if not place.name:
-                    # Lanes beside the first are no thread of the system's.
+                    # Lanes beside the first are not threads of the system.
                     place.lane = number % 2**31 if is_line else track.thread_id
                     place.name = track.name
             elif stream is not None:
@@ -221,8 +221,8 @@ class PerfettoSlices:
             track = self.trace.tracks.get(track.parent)
         return place
 
-    def _told_at_start(self, event: TrackEvent) -> dict[str, Any]:
-        """Return the facts of a process, from its track where its session does not tell them."""
+    def _start_facts(self, event: TrackEvent) -> dict[str, Any]:
+        """Return the facts of a process, from its track where its session does not give them."""
         track = self.trace.tracks.get(event.track)
         if track is not None and track.process_id is None:  # the session has a track of its own
             track = self.trace.tracks.get(track.parent)
@@ -232,28 +232,28 @@ class PerfettoSlices:
             found |= {key: text for key, text in match.groupdict().items() if text}
             if match["rank"]:
                 found["rank"] = int(match["rank"])
-        told = dict(event.annotations)
+        given = dict(event.annotations)
         for name, ours in (("process_id", "pid"), ("process_name", "program")):
-            if name in told:
-                told[ours] = told.pop(name)
-        return plain_map({**found, **told}, self.trace.reading.source)
+            if name in given:
+                given[ours] = given.pop(name)
+        return plain_map({**found, **given}, self.trace.reading.source)
 
-    def _told_at_end(self, annotations: dict[str, Any]) -> dict[str, Any]:
+    def _end_facts(self, annotations: dict[str, Any]) -> dict[str, Any]:
         dropped = annotations.get("dropped")
         for reason, count in (dropped if isinstance(dropped, dict) else {}).items():
             if type(count) is int and count in _INT64:
                 self.trace.reading.drop(reason, count)
-        told: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         provenance = annotations.get("provenance")  # of earlier versions
         if isinstance(provenance, str):
-            told = decoded(lambda: _decode_map(provenance), self.trace.reading.source)
+            found = decoded(lambda: _decode_map(provenance), self.trace.reading.source)
         drift_ns = annotations.get("clock_drift_ns")
         if type(drift_ns) is int:
-            told["clock_drift_ns"] = drift_ns
-        return plain_map(told, self.trace.reading.source)
+            found["clock_drift_ns"] = drift_ns
+        return plain_map(found, self.trace.reading.source)
 
 
-def _told_values(annotations: dict[str, Any]) -> dict[str, Any]:
+def _given_values(annotations: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in annotations.items()

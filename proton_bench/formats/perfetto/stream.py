@@ -84,7 +84,7 @@ class PacketStream:
                 yield from self._opened(packet, is_inner=is_inner)
             else:
                 yield packet
-        # Packets that are too small to tell anything count for several.
+        # Packets that are too small to hold an event count for several.
         take(Limit.EVENTS, count + max(0, _LEAST_PACKET * count - place))
         return place
 
@@ -93,7 +93,7 @@ class PacketStream:
         if place >= len(content):
             return None
         if content[place : place + 1] != _PACKET:
-            raise corrupt(self._source, "it holds what is no packet of a Perfetto trace")
+            raise corrupt(self._source, "it holds bytes that are not a packet of a Perfetto trace")
         size = shift = 0
         for at in range(place + 1, min(place + 1 + _LONGEST_LENGTH, len(content))):
             size |= (content[at] & 127) << shift
@@ -104,11 +104,11 @@ class PacketStream:
                 end = at + 1 + size
                 return (at + 1, end) if end <= len(content) else None
         if len(content) - place > _LONGEST_LENGTH:
-            raise corrupt(self._source, "a packet has a length that is no number")
+            raise corrupt(self._source, "a packet has an invalid length")
         return None
 
     def _opened(self, packet: bytes, *, is_inner: bool) -> Iterator[bytes]:
-        """Yield the packet, or those that it holds compressed."""
+        """Yield the packet, or the packets that it holds compressed."""
         inner = _compressed(packet)
         if not inner:
             yield packet
@@ -185,7 +185,7 @@ class PacketStream:
 
 
 def _compressed(packet: bytes) -> list[bytes]:
-    """Return what a packet holds compressed; of one that is damaged, whoever reads it tells."""
+    """Return what a packet holds compressed; the reader of a damaged one reports it."""
     try:
         fields = read_fields(packet)
     except DamagedMessage:
@@ -227,7 +227,7 @@ def looks_like_packets(content: bytes) -> bool:
 
 def _is_packet(content: bytes, size: int) -> bool:
     if len(content) < size:
-        return False  # the first packet of a trace is small
+        return False  # the first packet of a file is small
     try:
         numbers = {number for number, _ in read_fields(content)}
     except DamagedMessage:

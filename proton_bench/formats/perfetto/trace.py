@@ -41,14 +41,14 @@ _NO_END = "slice without an end: left out"
 
 
 class Slice(msgspec.Struct, frozen=True, gc=False):
-    """What happened on one track from one time to another.
+    """One slice of one track.
 
     Attributes:
         track: Number of the track.
-        sequence: Number of the sequence of packets that told it.
+        sequence: Number of its sequence of packets.
         name: Its name.
         category: Its first category, "" for none.
-        annotations: What is told of it.
+        annotations: Its values by name.
         start_ns: Start, in nanoseconds of the trace's clock.
         end_ns: End.
         flow: Number of the first arrow that begins or ends at it, 0 for none.
@@ -109,9 +109,9 @@ class PerfettoTrace:
                 if found is None:
                     self._add(packet)
                     continue
-                plan, flow, told_ns = found
+                plan, flow, packet_ns = found
                 event, sequence = plan.event, plan.sequence
-                at_ns = sequence.time_ns(told_ns, 0, clocks)
+                at_ns = sequence.time_ns(packet_ns, 0, clocks)
                 track = event.track if plan.has_track else sequence.track
                 if event.type == BEGIN:
                     self._begin(track, (event, flow or event.flow, sequence.number, at_ns))
@@ -137,8 +137,8 @@ class PerfettoTrace:
         if flags & _FLAG_NEEDS_STATE and not sequence.is_valid:
             self.reading.drop("event that counts on packets which are not in the file: left out")
             return
-        told_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
-        at_ns = sequence.time_ns(told_ns, clock, self._clocks)
+        packet_ns, clock = _number(packet, _TIMESTAMP), _number(packet, _CLOCK)
+        at_ns = sequence.time_ns(packet_ns, clock, self._clocks)
         found = read_event(event, sequence)
         self._plans.learn(content, found, sequence)
         self._add_event(found, sequence.number, at_ns)
@@ -201,9 +201,9 @@ class PerfettoTrace:
             self.reading.drop("end of a slice that did not begin: left out")
             return
         begun, flow, sequence, start_ns = opened.pop()
-        told = {**begun.annotations, **annotations} if annotations else begun.annotations
+        merged = {**begun.annotations, **annotations} if annotations else begun.annotations
         self.reader.add_slice(
-            Slice(track, sequence, begun.name, begun.category, told, start_ns, at_ns, flow)
+            Slice(track, sequence, begun.name, begun.category, merged, start_ns, at_ns, flow)
         )
 
 

@@ -35,7 +35,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def is_waiting_kernel(name: str) -> bool:
-    """Tell whether a kernel mostly waits for other devices."""
+    """Return whether a kernel mostly waits for other devices."""
     return _WAITING.match(name) is not None
 
 
@@ -135,15 +135,15 @@ def _use(work: DeviceWork, device: int) -> DeviceUse:
     if work.is_waiting.any():
         waiting_ns = busy_ns - _covered_ns(work.take(~work.is_waiting))
     use = DeviceUse(None, device, busy_ns=busy_ns, waiting_ns=waiting_ns)
-    told = work.latencies
-    if not len(told):
+    measured = work.latencies
+    if not len(measured):
         return use
-    latencies = np.clip(told, 0, _LONGEST_NS)
+    latencies = np.clip(measured, 0, _LONGEST_NS)
     first, buckets = _histogram(latencies)
     return replace(
         use,
         launches=len(latencies),
-        latency_clamped=int((told < 0).sum()),
+        latency_clamped=int((measured < 0).sum()),
         latency_sum_ns=min(int(latencies.sum(dtype=object)), _MOST),
         latency_min_ns=int(latencies.min()),
         latency_max_ns=int(latencies.max()),

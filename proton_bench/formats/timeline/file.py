@@ -24,7 +24,7 @@ def read_slices(file: Path, take: Take) -> Reading:
     Counters and arrows are left out, and so are rows that repeat kernels.
 
     Raises:
-        UsageError: It is no timeline of proton_bench.
+        UsageError: It is not a timeline of proton_bench.
         ProfileFormatError: It is damaged.
         OSError: It cannot be read.
     """

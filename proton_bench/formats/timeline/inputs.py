@@ -11,18 +11,18 @@ from typing import Any
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.model.origin import Origin
 
-__all__ = ["TraceInput", "copying", "merged_already"]
+__all__ = ["TimelineInput", "copying", "merged_already"]
 
 
 @dataclass(frozen=True, slots=True)
-class TraceInput:
-    """A file and what was learned of it before its events are copied.
+class TimelineInput:
+    """A file and its facts, read before its events are copied.
 
     Attributes:
         file: The file.
         source: Its name, for messages.
         origin: Which process it comes from.
-        facts: What it tells of itself.
+        facts: What it says of itself.
     """
 
     file: Path
@@ -45,7 +45,7 @@ class TraceInput:
 
 
 @contextmanager
-def copying(found: TraceInput) -> Iterator[None]:
+def copying(found: TimelineInput) -> Iterator[None]:
     """Name the file where it cannot be read again; errors of the output pass.
 
     Raises:
@@ -61,7 +61,7 @@ def copying(found: TraceInput) -> Iterator[None]:
 
 
 def merged_already(source: str) -> UsageError:
-    """Return the error for a file whose processes cannot be told from those of other files."""
+    """Return the error for a file whose processes cannot be distinguished from others."""
     return UsageError(
-        f"{source} is of several processes already: name the files that it was merged of"
+        f"{source} is of several processes already: name the files that it was merged from"
     )

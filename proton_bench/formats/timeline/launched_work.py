@@ -28,26 +28,26 @@ Rows = npt.NDArray[np.int64]
 
 
 def place_work(
-    timeline: Timeline, launch_rows: Rows, *, told_parents: Rows | None = None
+    timeline: Timeline, launch_rows: Rows, *, known_parents: Rows | None = None
 ) -> DeviceWork:
     """Add the rows of device work below the rows of their launches, and return when it ran.
 
     Args:
         timeline: What to place, its ranges placed already.
         launch_rows: The row of each launch.
-        told_parents: The row that each piece of work stands below, where the trace tells it.
+        known_parents: The row that each piece of work stands below, where the file names it.
     """
     work = timeline.work
     launch = _launch_of(timeline, launch_rows)
     known = launch >= 0
-    if told_parents is None:
+    if known_parents is None:
         parents = np.zeros(len(work), dtype=np.int64)
         parents[known] = launch_rows[launch[known]]
-        adopted = _adopt(timeline, parents)
-        timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~adopted).sum()))
+        placed = _place_by_range(timeline, parents)
+        timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~placed).sum()))
         timeline.reading.drop(AMBIGUOUS, int((launch == _SEVERAL).sum()))
     else:
-        parents = told_parents
+        parents = known_parents
     called = np.full(len(work), UNCALLED, dtype=np.int64)
     called[known] = timeline.launches["start"][launch[known]]
     is_timed = _first_kernels(timeline, launch)
@@ -56,7 +56,7 @@ def place_work(
     names = np.array(timeline.tree.top_names(), dtype=np.int64)
     return DeviceWork(
         device=work["device"].astype(np.int64),
-        # What stands right below the root is in no scope.
+        # Work right below the root is in no scope.
         scope=names[parents],
         start=work["start"],
         end=work["start"] + work["duration"],
@@ -66,7 +66,7 @@ def place_work(
     )
 
 
-def _adopt(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
+def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
     """Give work without a correlation id the row of the range that it names, if that is one row."""
     found = np.zeros(len(parents), dtype=np.bool_)
     orphans, named = timeline.orphans, timeline.range_ids
@@ -102,7 +102,7 @@ def _waiting_names(timeline: Timeline) -> npt.NDArray[np.bool_]:
 def _add_sums(
     timeline: Timeline, parents: Rows, *, latency: Rows, is_timed: npt.NDArray[np.bool_]
 ) -> None:
-    """Add what is equal in path, device and variant as one, in order of first appearance."""
+    """Add work of equal path, device and variant as one, in order of first appearance."""
     tree, work = timeline.tree, timeline.work
     keys = (*(work[name] for name in ("variant", "device", "kind", "name")), parents)
     order = np.lexsort(keys)

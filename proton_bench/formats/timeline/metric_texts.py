@@ -1,4 +1,4 @@
-"""Metrics of scopes that events of a trace tell as texts."""
+"""Metrics of scopes that events of a timeline hold as texts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from proton_bench.formats.budget import CELLS_OF_NUMBER, Limit, take
 from proton_bench.formats.path_tree import PathTree
 from proton_bench.model.metrics.metric import Aggregation
 
-__all__ = ["ToldMetrics"]
+__all__ = ["MetricTexts"]
 
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _MAX_DIGITS = 400
-_MOST_KNOWN = 4096  # the same names and values are told again and again
+_MOST_KNOWN = 4096  # the same names and values come again and again
 
 
-class ToldMetrics:
-    """Adds what events tell to rows; ``(exc)`` and ``(pty)`` in a name say how it adds up.
+class MetricTexts:
+    """Adds metrics of events to rows; ``(exc)`` and ``(pty)`` in a name say how they add up.
 
     Args:
         tree: Where the rows are.
@@ -40,19 +40,19 @@ class ToldMetrics:
             metrics: Values by name, also as texts of numbers and vectors; None for none.
 
         Raises:
-            ProfileFormatError: They are no map, or a metric changes its type.
+            ProfileFormatError: They are not a map, or a metric changes its type.
         """
         if metrics is None:
             return
         if not isinstance(metrics, dict):
-            raise corrupt(self._source, "the metrics of an event are no map")
-        for told, text in metrics.items():
-            name, aggregation = _name_and_aggregation(told)
+            raise corrupt(self._source, "the metrics of an event are not a map")
+        for key, text in metrics.items():
+            name, aggregation = _name_and_aggregation(key)
             value, before = _value(text), self._tree.value(row, name)
             if value is None:
                 continue
             if isinstance(value, str) and aggregation is Aggregation.INCLUSIVE:
-                aggregation = Aggregation.PROPERTY  # of traces that other tools wrote
+                aggregation = Aggregation.PROPERTY  # of timelines that other tools wrote
             is_replaced = aggregation is Aggregation.PROPERTY or isinstance(before, str)
             if isinstance(value, str) or is_replaced:
                 self._tree.declare(name, aggregation)
@@ -60,7 +60,7 @@ class ToldMetrics:
             elif before is not None and not _are_alike(before, value):
                 raise corrupt(self._source, f"metric {name!r} changes its type")
             elif isinstance(value, tuple):
-                take(Limit.CELLS, CELLS_OF_NUMBER * len(value))  # a few bytes may tell it again
+                take(Limit.CELLS, CELLS_OF_NUMBER * len(value))  # a few bytes may repeat it
                 self._tree.put(row, name, _vector_sum(before or (), value))
             else:
                 self._tree.declare(name, aggregation)
@@ -74,11 +74,11 @@ def _vector_sum(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
-def _name_and_aggregation(told: str) -> tuple[str, Aggregation]:
+def _name_and_aggregation(key: str) -> tuple[str, Aggregation]:
     for suffix, meant in _SUFFIXES.items():
-        if told.endswith(suffix):
-            return told.removesuffix(suffix).rstrip(), meant
-    return told, Aggregation.INCLUSIVE
+        if key.endswith(suffix):
+            return key.removesuffix(suffix).rstrip(), meant
+    return key, Aggregation.INCLUSIVE
 
 
 def _are_alike(one: Any, other: Any) -> bool:
@@ -86,7 +86,7 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 
 def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
-    """Return what a metric's text stands for; None for NaN and infinity, which are no values."""
+    """Return what a metric's text stands for; None for NaN and infinity, which are not values."""
     if not isinstance(text, str):
         return text if isinstance(text, int | float) else None
     return _value_of_text(text)

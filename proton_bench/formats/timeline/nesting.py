@@ -38,7 +38,7 @@ def place_ranges(
 
     Args:
         timeline: What to place.
-        roots: Row below which the ranges of a thread stand; the root where it names none.
+        roots: Row below which the ranges of a thread stand, by thread; else the root.
         own: Name of an inclusive metric that receives each range's duration less that of the
             ranges right below. None: ``wall (ns)`` receives the whole duration.
     """
@@ -62,7 +62,7 @@ def place_ranges(
         while stack[place].end + timeline.rounding_ns < end:
             place -= 1
         overlapping += place < len(stack) - 1
-        # What this range outlives is never again the innermost one.
+        # Ranges that end before this one are never innermost again.
         del stack[place + 1 :]
         parent = stack[place].row
         row = tree.row(parent, name, kind)
@@ -86,7 +86,7 @@ def _by_time(timeline: Timeline) -> Iterator[tuple[int, int, int, int, int, int]
     is_launch = np.concatenate([np.zeros(len(ranges), dtype=np.int8), blank + 1])
     name = np.concatenate([ranges["name"], blank])
     kind = np.concatenate([ranges["kind"], blank])
-    # Of ranges that start together the longer one is the outer one, else the one told first.
+    # Of ranges that start together the longer one is the outer one, else the one that came first.
     order = np.lexsort((-end, is_launch, start, thread))
     for first in range(0, len(order), _CHUNK):
         part = order[first : first + _CHUNK]

@@ -1,4 +1,4 @@
-"""The profile that slices of sessions tell, where a session left none in its timeline."""
+"""The profile of the slices of sessions, where a timeline holds no embedded profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.path_tree import COUNT, TIME, WALL, PathTree, Reading
 from proton_bench.formats.timeline.device_time import device_uses, with_uses
 from proton_bench.formats.timeline.launched_work import place_work
-from proton_bench.formats.timeline.metric_texts import ToldMetrics
+from proton_bench.formats.timeline.metric_texts import MetricTexts
 from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline, Work
 from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
@@ -72,21 +72,21 @@ class SessionTimelines:
         """Add a slice to the timeline of its process."""
         self.of(found.origin).add(found)
 
-    def profile(self, told: Mapping[Origin, Mapping[str, Any]], *, is_partial: bool) -> Profile:
+    def profile(self, facts: Mapping[Origin, Mapping[str, Any]], *, is_partial: bool) -> Profile:
         """Return the profile of all that was added.
 
         Args:
-            told: Provenance of processes, also of those without slices.
+            facts: Provenance of processes, also of processes without slices.
             is_partial: Some of the file is missing.
 
         Raises:
-            ProfileFormatError: Numbers are not what they can be.
+            ProfileFormatError: Numbers are out of range.
         """
         members = []
-        for origin in told:
+        for origin in facts:
             self.of(origin)
         for origin, timeline in self._timelines.items():
-            self.reading.provenance = dict(told.get(origin, {}))
+            self.reading.provenance = dict(facts.get(origin, {}))
             members.append(Member(self.reading.source, origin, timeline.profile()))
         found = members[0].profile
         if found is None or len(members) > 1:
@@ -99,20 +99,20 @@ class SessionTimeline:
     """Takes what one process did in any order, and makes a profile of it at the end.
 
     Attributes:
-        timeline: Receives ranges that tell no path, by `Timeline.add_range`.
+        timeline: Receives ranges without a call path, by `Timeline.add_range`.
     """
 
     def __init__(self, reading: Reading) -> None:
         self.timeline = Timeline(reading)
         self._reading = reading
-        self._paths: dict[CallPath, int] = {}  # those that were asked for
+        self._paths: dict[CallPath, int] = {}  # asked for so far
         self._frames: dict[tuple[int, str], int] = {}  # each by the path above and its name
         self._kinds: dict[int, FrameKind] = {}
         self._walls: dict[int, int] = {}
         self._metrics = PathTree()  # of paths instead of rows
-        self._told = ToldMetrics(self._metrics, reading.source)
+        self._texts = MetricTexts(self._metrics, reading.source)
         self._work_metrics = PathTree()  # of kinds of work instead of rows
-        self._told_of_work = ToldMetrics(self._work_metrics, reading.source)
+        self._work_texts = MetricTexts(self._work_metrics, reading.source)
         self._work_kinds: dict[tuple[int, int, FrameKind, int], int] = {}
         self._ops = Columns(thread="i", start="q", end="q", path="i")
         self._parents = array("i")  # paths above the work of the timeline
@@ -122,8 +122,8 @@ class SessionTimeline:
         """Add a slice.
 
         Raises:
-            ProfileFormatError: A value cannot be one.
-            OverflowError: A number is larger than it can be.
+            ProfileFormatError: A value is invalid.
+            OverflowError: A number is too large.
         """
         if found.device != HOST:
             self._add_work(found)
@@ -137,7 +137,7 @@ class SessionTimeline:
             self._kinds.setdefault(path, _SCOPES[found.kind])
             if not found.is_open:
                 self._walls[path] = self._walls.get(path, 0) + found.duration_ns
-            self._told.add(path, found.values)
+            self._texts.add(path, found.values)
         else:
             self._reading.drop("slice of an unknown category: left out")
 
@@ -187,13 +187,13 @@ class SessionTimeline:
         if found.values:
             key = (parent, work.name, kind, work.device)
             number = self._work_kinds.setdefault(key, len(self._work_kinds))
-            self._told_of_work.add(number, found.values)
+            self._work_texts.add(number, found.values)
 
     def profile(self) -> Profile:
         """Return the profile of all that was added.
 
         Raises:
-            ProfileFormatError: Numbers are not what they can be.
+            ProfileFormatError: Numbers are out of range.
         """
         timeline = self.timeline
         devices = {number: Device(*device) for device, number in self._devices.items()}
@@ -203,7 +203,7 @@ class SessionTimeline:
         parents = rows[np.frombuffer(self._parents, dtype=np.int32)] if self._parents else None
         nothing = np.zeros(0, dtype=np.int64)
         work = place_work(
-            timeline, np.zeros_like(launches), told_parents=nothing if parents is None else parents
+            timeline, np.zeros_like(launches), known_parents=nothing if parents is None else parents
         )
         self._add_work_values(rows)
         profile = timeline.tree.build(self._reading, devices)
@@ -233,7 +233,7 @@ class SessionTimeline:
             tree.declare(WALL, Aggregation.EXCLUSIVE)
         for path, wall_ns in self._walls.items():
             tree.add(int(rows[path]), WALL, wall_ns)
-        _add_told(tree, self._metrics, rows.tolist())
+        _add_metrics(tree, self._metrics, rows.tolist())
         if not len(self._ops):
             return
         paths = self._ops["path"].astype(np.int64)
@@ -250,10 +250,10 @@ class SessionTimeline:
             tree.row(int(rows[parent]), name, kind, device=device)
             for parent, name, kind, device in self._work_kinds
         ]
-        _add_told(tree, self._work_metrics, places)
+        _add_metrics(tree, self._work_metrics, places)
 
     def _own_times(self) -> npt.NDArray[np.int64]:
-        """Return of each operator its length less that of those right inside of it."""
+        """Return of each operator its length less that of the operators right inside of it."""
         thread, start, end = (self._ops[name] for name in ("thread", "start", "end"))
         own: npt.NDArray[np.int64] = end - start
         order = np.lexsort((-end, start, thread))
@@ -274,9 +274,9 @@ class SessionTimeline:
         return np.maximum(own, 0)
 
 
-def _add_told(tree: PathTree, told: PathTree, rows: Sequence[int]) -> None:
-    """Add what events told to rows; a number adds to what the row has, as while recording."""
-    for metric, aggregation, cells in told.cells():
+def _add_metrics(tree: PathTree, metrics: PathTree, rows: Sequence[int]) -> None:
+    """Add metrics of events to rows; a number adds to what the row has, as while recording."""
+    for metric, aggregation, cells in metrics.cells():
         if aggregation is not None:
             tree.declare(metric, aggregation)
         is_sum = aggregation is not None and aggregation is not Aggregation.PROPERTY

@@ -1,6 +1,6 @@
 """Ranges of host threads, launches and device work, as compact columns.
 
-A trace holds events in no particular order, so everything is kept until the end: about 40 bytes
+A timeline holds events in no particular order, so everything is kept until the end: about 40 bytes
 for each event instead of the hundreds that it takes in the file.
 """
 
@@ -91,7 +91,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timeline:
-    """What a trace tells of hosts and devices, in any order.
+    """What a timeline says of hosts and devices, in any order.
 
     Attributes:
         tree: Receives names and variants at once, rows by `proton_bench.formats.timeline.nesting`
@@ -102,7 +102,7 @@ class Timeline:
         work: Device work.
         rounding_ns: A range may seem to end so much after the one that it lies in.
         range_ids: Ids of ranges, by which work without a correlation id finds them.
-        moved: What copies moved.
+        moved: Bytes that copies moved.
         orphans: Work that names the range which launched it.
         range_rows: The row of each range, once they are placed.
         overlapping: Ranges that overlap the end of another one, once they are placed. Where Python
@@ -155,7 +155,7 @@ class Timeline:
         self.range_ids.add(len(self.ranges) - 1, range_id)
 
     def add_launch(self, process: int, correlation: int, thread: int, *, start_ns: int) -> None:
-        """Add a call that launched what has this correlation id in this process."""
+        """Add a call that launched the work with this correlation id in this process."""
         self.launches.add(process, correlation, thread, start_ns)
 
     def add_work(self, work: Work) -> bool:

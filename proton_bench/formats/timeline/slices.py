@@ -1,4 +1,4 @@
-"""What took time in a timeline, whichever of our two formats it stood in."""
+"""Slices of a timeline, in either of our two formats."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = [
     "CallPath",
     "Take",
     "TimelineSlice",
+    "copied_bytes",
     "counted",
     "is_further_lane",
     "not_ours",
-    "told_bytes",
 ]
 
 HOST = -1  # the device of what ran on a thread
-# Categories of slices that repeat kernels, or tell of their insides.
+# Categories of slices that repeat kernels, or show what ran inside them.
 REPEATS = frozenset(("graph_scope", "program", "kernel_scope"))
 _LINE = re.compile(r".* \(line \d+\)", re.DOTALL)
 _INT64 = range(2**63)
@@ -55,24 +55,24 @@ class CallPath(tuple[str, ...]):
 
 
 class TimelineSlice(msgspec.Struct, frozen=True, gc=False):
-    """What took time.
+    """One slice.
 
     Attributes:
         origin: The process that it is of.
         path: Its call path, itself last.
-        program: Name of that process, "" where the file tells none.
+        program: Name of that process, "" where the file has none.
         kind: ``scope``, ``metric``, ``test``, ``op``, ``launch``, ``kernel``, ``copy``, ``graph``.
         name: Its name; that of a launch is one of the CUDA runtime's calls.
         start_ns: Unix time.
         duration_ns: Length.
         device: Index of the device, `HOST` for the host.
-        device_kind: Of which kind that is.
-        row: What tells its row of a viewer from others.
+        device_kind: Kind of that device.
+        row: Identifies its row in a viewer.
         lane: Number of the stream, or of the system's thread.
-        lane_name: What the thread is called.
-        correlation: What a launch and what it ran have in common, 0 for nothing.
-        moved_bytes: Of a copy, -1 where it is not told.
-        values: What the program told of it.
+        lane_name: Name of the thread.
+        correlation: Id that a launch and its work share, 0 for none.
+        moved_bytes: Bytes that a copy moved, -1 for unknown.
+        values: Metrics that the program gave it.
         is_open: Its end is not known.
     """
 
@@ -98,16 +98,16 @@ Take: TypeAlias = Callable[[TimelineSlice], None]
 
 
 def counted(value: Any, default: int = 0) -> int:
-    """Return a number of 63 bits, also one that is told as text; the default for all else."""
+    """Return a number of 63 bits, also one that is given as text; the default for all else."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
         value = int(value)
     return value if type(value) is int and value in _INT64 else default
 
 
-def told_bytes(values: Any, own: Any = None) -> int:
+def copied_bytes(values: Any, own: Any = None) -> int:
     """Return how much a copy moved: its own field, or one of its values; -1 for neither."""
-    told = own if own is not None or not isinstance(values, dict) else values.get(_BYTES)
-    return counted(told, -1)
+    found = own if own is not None or not isinstance(values, dict) else values.get(_BYTES)
+    return counted(found, -1)
 
 
 def is_further_lane(name: str) -> bool:
@@ -116,8 +116,8 @@ def is_further_lane(name: str) -> bool:
 
 
 def not_ours(source: str) -> UsageError:
-    """Return the error for a file that is no timeline of a session."""
+    """Return the error for a file that is not a timeline of a session."""
     return UsageError(
-        f"{source} is no timeline of proton_bench: record one with `proton run -d trace`, and name "
-        "its .pftrace or .chrome_trace file"
+        f"{source} is not a timeline of proton_bench: record one with `proton run -d trace`, and "
+        "name its .pftrace or .chrome_trace file"
     )

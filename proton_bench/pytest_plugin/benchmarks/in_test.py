@@ -154,7 +154,7 @@ class BenchmarksInTests:
         try:
             return (yield)
         finally:
-            self._adopt()
+            self._add_to_session()
 
     def _measured_by_fixture(self, item: pytest.Item) -> tuple[Measurement, dict[str, Any]] | None:
         call = getattr(item, "funcargs", {}).get(FIXTURE)
@@ -212,15 +212,15 @@ class BenchmarksInTests:
 
         return tuple((name, kind) for _, (name, kind, _) in _native.open_frames())
 
-    def _adopt(self) -> None:
+    def _add_to_session(self) -> None:
         records = _apart(record for record in self._records if record.path)
         self._records = []
         if self._session is None or not records or not self._session.is_live:
             return
         from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
-        from proton_bench.recording.children.child_profiles import AdoptedProfile
+        from proton_bench.recording.children.child_profiles import AddedProfile
 
-        self._session.adopt(AdoptedProfile(profile_of(records), "", _nothing))
+        self._session.add_profile(AddedProfile(profile_of(records), "", _nothing))
 
 
 def _apart(records: Iterable[BenchmarkRecord]) -> list[BenchmarkRecord]:

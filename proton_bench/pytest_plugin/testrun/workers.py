@@ -260,7 +260,7 @@ class WorkerParts:
         lost = {name: len(self._tests[name]) for name in parts.missing if self._tests[name]}
         notes = [*parts.problems, *(_missing(name, count) for name, count in lost.items())]
         if parts.profile is not None or lost:
-            self._adopt(parts.profile, lost, keep=bool(parts.problems))
+            self._add_to_session(parts.profile, lost, keep=bool(parts.problems))
         else:
             self._remove()
         return notes
@@ -276,15 +276,15 @@ class WorkerParts:
                 with contextlib.suppress(OSError):
                     path.replace(f"{self._session.path}.{path.name}")
 
-    def _adopt(self, found: Profile | None, lost: dict[str, int], *, keep: bool) -> None:
+    def _add_to_session(self, found: Profile | None, lost: dict[str, int], *, keep: bool) -> None:
         from proton_bench.pytest_plugin.testrun.parts import in_order, no_rows
-        from proton_bench.recording.children.child_profiles import AdoptedProfile
+        from proton_bench.recording.children.child_profiles import AddedProfile
 
         profile = no_rows() if found is None else in_order(found, self._order)
         reasons = {f"tests of worker {name}, which left no profile": lost[name] for name in lost}
         profile = replace(profile, dropped={**profile.dropped, **reasons})
         release = (lambda: None) if keep else self._remove
-        self._session.adopt(AdoptedProfile(profile, str(self._folder), release))
+        self._session.add_profile(AddedProfile(profile, str(self._folder), release))
 
     def _orders(self, *, interpret: bool) -> WorkerOrders:
         from proton_bench.flags import flags

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["AdoptedProfile", "add_counts", "merge_adopted"]
+__all__ = ["AddedProfile", "add_counts", "merge_added"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdoptedProfile:
+class AddedProfile:
     """The profile of other processes, read from files that stay until it is written.
 
     Attributes:
@@ -27,21 +27,21 @@ class AdoptedProfile:
     release: Callable[[], None]
 
 
-def merge_adopted(own: Profile, adopted: Sequence[AdoptedProfile]) -> Profile:
+def merge_added(own: Profile, added: Sequence[AddedProfile]) -> Profile:
     """Return one profile of this process and the others.
 
     Raises:
         MetricError: A metric differs in type or aggregation between them.
     """
-    if not adopted:
+    if not added:
         return own
-    return type(own).merge([own, *(each.profile for each in adopted)])
+    return type(own).merge([own, *(each.profile for each in added)])
 
 
-def add_counts(counts: dict[str, int], adopted: Sequence[AdoptedProfile]) -> dict[str, int]:
+def add_counts(counts: dict[str, int], added: Sequence[AddedProfile]) -> dict[str, int]:
     """Return a session's counts of records, with rows and losses of other profiles added."""
     total = dict(counts)
-    for each in adopted:
+    for each in added:
         total["ranges"] += len(each.profile) - 1
         total["dropped"] += sum(each.profile.dropped.values())
     return total

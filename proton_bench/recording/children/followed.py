@@ -67,7 +67,7 @@ class FollowedChildren:
             )
         if self._are_followed:
             plan = plan_capture(session_options(self._options))
-            check_formats(self._options.formats, plan.data, plan.writable_traces)
+            check_formats(self._options.formats, plan.data, plan.writable_timelines)
             check_writable(self._options.name)
 
     def report(self, *, warns: bool = False) -> None:

@@ -26,7 +26,7 @@ class SessionCanary:
     """The canary of one session, where a backend of it has one; no failure of it gets out.
 
     Args:
-        session: Whose target is to be watched.
+        session: The session whose target is watched.
     """
 
     def __init__(self, session: Session) -> None:
@@ -54,7 +54,7 @@ class SessionCanary:
             self._note(error)
 
     def end(self) -> None:
-        """Launch once more, and tell the session what all launches counted."""
+        """Launch once more, and add what all launches counted to the session."""
         if os.getpid() != self._process_id:
             return
         canary = self._canary
@@ -97,7 +97,7 @@ class SessionCanary:
             self._counted += [found] if found is not None else []
 
     def _is_at_top(self) -> bool:
-        """Tell whether nothing is open; other threads may stand below scopes of the main one."""
+        """Say whether nothing is open; other threads may stand below scopes of the main one."""
         is_main = threading.current_thread() is threading.main_thread()
         return is_main and not (self._session.core.context_depth() or native.state_depth())
 

@@ -105,20 +105,20 @@ class CapturePlan:
 
     @property
     def end_formats(self) -> tuple[str, ...]:
-        """Formats that the end writes where nobody names one."""
+        """Formats that the end writes where none is named."""
         if self.flushing is not None:
             return (self.flushing.format,)
         return default_formats(self.data, self.asked.trace_formats)
 
     @property
-    def has_own_trace(self) -> bool:
+    def has_own_timeline(self) -> bool:
         """Whether ``chrome_trace`` is that of scopes inside kernels alone, written at the end."""
-        return self.data == "trace" and _has_own_trace(self.backends)
+        return self.data == "trace" and _has_own_timeline(self.backends)
 
     @property
-    def writable_traces(self) -> tuple[str, ...]:
+    def writable_timelines(self) -> tuple[str, ...]:
         """Formats of timelines that the end can write."""
-        own = ("chrome_trace",) if self.has_own_trace else ()
+        own = ("chrome_trace",) if self.has_own_timeline else ()
         return tuple(dict.fromkeys((*own, *self.trace_formats)))
 
     @property
@@ -136,11 +136,11 @@ def session_path(name: object) -> str:
     """Return the absolute output path of a name, or "-" for stdout.
 
     Raises:
-        UsageError: The name is no path.
+        UsageError: The name is not a path.
     """
     path = os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
     if not isinstance(path, str) or "\0" in path:
-        raise UsageError(f"session name {name!r} is no path: give a text without NUL characters")
+        raise UsageError(f"session name {name!r} is not a path: give a text without NUL characters")
     if path and os.path.basename(path) in ("", ".", ".."):
         raise UsageError(f"session name {name!r} is a folder: add a file name")
     return STDOUT if path in ("", STDOUT) else os.path.abspath(path)
@@ -209,7 +209,7 @@ def _checked_flushing(
     return replace(flushing, format=chosen)
 
 
-def _has_own_trace(backends: Sequence[Backend]) -> bool:
+def _has_own_timeline(backends: Sequence[Backend]) -> bool:
     """Whether the timeline is that of scopes inside kernels alone, which keeps upstream's form."""
     return len(backends) == 1 and bool(backends[0].trace_option)
 
@@ -220,10 +220,10 @@ def _streamed(
     for name in options.trace_formats:
         if name not in TRACE_FORMATS:
             raise UsageError(
-                f"{name} is no format of timelines; choose from: {', '.join(TRACE_FORMATS)}"
+                f"{name} is not a format of timelines; choose from: {', '.join(TRACE_FORMATS)}"
             )
     wanted = options.trace_formats if flushing is None else (flushing.format,)
-    own = ("chrome_trace",) if _has_own_trace(backends) else ()
+    own = ("chrome_trace",) if _has_own_timeline(backends) else ()
     data = str(options.data).lower()
     return tuple(name for name in dict.fromkeys(trace_formats_of(wanted, data)) if name not in own)
 
@@ -242,7 +242,7 @@ def _choice(what: str, value: object, choices: Sequence[str]) -> str:
 
 def _backend_text(backend: object) -> str | None:
     if backend is not None and not isinstance(backend, str):
-        raise UsageError(f"backend {backend!r} is no text: write names joined by '+'")
+        raise UsageError(f"backend {backend!r} is not a text: write names joined by '+'")
     return backend.lower() if backend else None
 
 
@@ -268,7 +268,7 @@ def _resolve_hook(hook: object) -> Hook | None:
     made = factory()
     if not isinstance(made, Hook):
         raise UsageError(
-            f"Unsupported hook: {hook!r} made a {type(made).__name__}, which is no "
-            "proton_bench.hooks.Hook; see `proton plugins` for who offers it"
+            f"Unsupported hook: {hook!r} made a {type(made).__name__}, which is not a "
+            "proton_bench.hooks.Hook; see `proton plugins` for its plugin"
         )
     return made

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.recording.children.child_profiles import AdoptedProfile
+from proton_bench.recording.children.child_profiles import AddedProfile
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import (
@@ -39,7 +39,7 @@ class Recorded(Protocol):
 
     @property
     def core(self) -> native.Session:
-        """What the native module has of it."""
+        """Its native session."""
 
     @property
     def path(self) -> str:
@@ -54,7 +54,7 @@ class Recorded(Protocol):
         """How much the clock of the devices gained on the host's while the session recorded."""
 
     @property
-    def adopted(self) -> Sequence[AdoptedProfile]:
+    def added_profiles(self) -> Sequence[AddedProfile]:
         """What other processes recorded for the current phase."""
 
     def profile(self, phase: int | None = None) -> Profile:
@@ -112,7 +112,7 @@ def write_session(session: Recorded, formats: Sequence[str]) -> list[Path]:
     """Write every live phase in every format, and end the files of its timeline.
 
     Args:
-        session: Recorded whose records were all consumed, and settled.
+        session: A session whose records were all consumed, and settled.
         formats: Formats to write, each beside the others; none removes what was written so far.
 
     Returns:
@@ -130,12 +130,12 @@ def write_session(session: Recorded, formats: Sequence[str]) -> list[Path]:
                 steps.callback(lambda: paths.extend(_end_timeline(session, streamed)))
             paths += _write_phases(session, [name for name in formats if name not in streamed])
     except ProtonError as error:
-        if not session.adopted:
+        if not session.added_profiles:
             raise
-        kept = ", ".join(each.kept for each in session.adopted)
+        kept = ", ".join(each.kept for each in session.added_profiles)
         raise OutputError(f"{error}; the profiles of other processes are kept: {kept}") from None
     if formats:
-        for each in session.adopted:
+        for each in session.added_profiles:
             each.release()
     return paths
 
@@ -145,7 +145,8 @@ def output_turn(path: str) -> Iterator[None]:
     """Keep other processes that were given the same name from writing theirs in between.
 
     All files are then those of one run. Nothing is left behind by a process that is killed: its
-    turn is an address of its own, which the system gives back. Who waits too long goes on.
+    turn is an address of its own, which the system gives back. A process that waits too long goes
+    on.
 
     Args:
         path: Absolute output path without a suffix, or "-" for stdout, which is for all.
@@ -155,7 +156,7 @@ def output_turn(path: str) -> Iterator[None]:
         return
     from _socket import AF_UNIX, SOCK_DGRAM, socket
 
-    # Of a long path the end: two that share it wait for each other without need.
+    # Only the end of a long path: paths that share it wait for each other without need.
     address = b"\0proton-bench " + os.fsencode(path)[-_ADDRESS_BYTES:]
     place = None
     with contextlib.suppress(OSError):
@@ -185,7 +186,7 @@ def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
     current = session.core.current_phase()
     for phase in session.core.live_phases():
         part = f".part_{phase}" if current > 0 else ""
-        merged = session.profile(phase) if session.adopted and phase == current else None
+        merged = session.profile(phase) if session.added_profiles and phase == current else None
         for name in formats:
             # Profiles of other processes hold no times of single events.
             whole = None if name in TRACE_FORMATS else merged

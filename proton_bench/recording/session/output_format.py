@@ -47,12 +47,12 @@ def library_trace_formats() -> tuple[str, ...]:
 
 
 def trace_formats_of(formats: Sequence[str], data: str) -> tuple[str, ...]:
-    """Return those of the formats that are timelines; none unless ``data`` is ``trace``."""
+    """Return the formats that are timelines; none unless ``data`` is ``trace``."""
     return tuple(name for name in formats if data == "trace" and name in TRACE_FORMATS)
 
 
 def default_formats(data: str, trace_formats: Sequence[str] = TRACE_FORMATS[:1]) -> tuple[str, ...]:
-    """Return what a session writes where nobody names a format: as upstream does.
+    """Return what a session writes where no format is named: as upstream does.
 
     Args:
         data: Kind of data of the session.

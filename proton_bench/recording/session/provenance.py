@@ -92,7 +92,7 @@ def git_facts(directory: str) -> dict[str, Any]:
     import subprocess
 
     def ask(*words: str) -> str:
-        # Whose folder this is nobody knows: its settings must not start a program.
+        # The folder may be another user's: its settings must not start a program.
         command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
         done = subprocess.run(
             [*command, "-C", directory, *words],

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.errors import SessionError
 from proton_bench.flags import flags
 from proton_bench.recording.children.child_profiles import (
-    AdoptedProfile,
+    AddedProfile,
     add_counts,
-    merge_adopted,
+    merge_added,
 )
 from proton_bench.recording.gpu.counters import start_counters, stop_counters
 from proton_bench.recording.kernels import hooks as launch_hooks
@@ -62,10 +62,10 @@ class Session:
 
     Attributes:
         id: Number of the session in this process.
-        core: What the native module has of it.
+        core: Its native session.
         path: Absolute output path without a suffix, or "-" for stdout.
         plan: What the session records and how.
-        adopted: What other processes recorded for it.
+        added_profiles: What other processes recorded for it.
         remarks: What its collectors had to say when it was finalized, for the user to read.
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
     """
@@ -75,7 +75,7 @@ class Session:
         self.core = core
         self.path = plan.path
         self.plan = plan
-        self.adopted: list[AdoptedProfile] = []
+        self.added_profiles: list[AddedProfile] = []
         self.remarks: list[str] = []
         self.clock_drift_ns = 0
         self._lease = lease
@@ -125,7 +125,7 @@ class Session:
         self._stop(self.core.deactivate, flushing=flushing)
 
     def settle(self) -> None:
-        """Stop recording for good, once all that was submitted is recorded; to be finalized then.
+        """Stop recording for good, once all that was submitted is recorded; finalize it next.
 
         Raises:
             SessionError: The session was finalized.
@@ -148,7 +148,7 @@ class Session:
                     HookManager.flush(self.id)
                     native.drain()
 
-    def adopt(self, adopted: AdoptedProfile) -> None:
+    def add_profile(self, added: AddedProfile) -> None:
         """Make what other processes recorded part of this session's current phase and files.
 
         Raises:
@@ -156,7 +156,7 @@ class Session:
         """
         with _lock:
             self._require_live()
-            self.adopted.append(adopted)
+            self.added_profiles.append(added)
 
     def profile(self, phase: int | None = None) -> Profile:
         """Return what was recorded so far, the way a reader of the file would see it.
@@ -175,11 +175,11 @@ class Session:
             current = self.core.current_phase()
             number = current if phase is None else phase
             encoded = self.core.encode(number, "proton")
-            adopted = list(self.adopted) if number == current else []
+            added = list(self.added_profiles) if number == current else []
         from proton_bench.formats.registry import find_format
 
         own = find_format("proton").decode(encoded, f"session {self.id}")
-        return merge_adopted(own, adopted)
+        return merge_added(own, added)
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Add to the provenance what became known of the run.
@@ -199,7 +199,7 @@ class Session:
         """Return how many records of each kind came and how many were lost, by name."""
         with _lock:
             self._require_live()
-            return add_counts(self.core.counts(), self.adopted)
+            return add_counts(self.core.counts(), self.added_profiles)
 
     @property
     def has_records(self) -> bool:
@@ -222,7 +222,7 @@ class Session:
             UsageError: A format is unknown; the session stays as it is.
             OutputError: A file cannot be written.
         """
-        check_formats(formats, self.plan.data, self.plan.writable_traces)
+        check_formats(formats, self.plan.data, self.plan.writable_timelines)
         return native.call_uninterrupted(functools.partial(self._finalize, formats))
 
     def _finalize(self, formats: Sequence[str]) -> list[Path]:
@@ -239,7 +239,7 @@ class Session:
                 self._stop(self.core.end_recording, flushing=True)
                 self.core.settle()
                 counts = self.core.counts()
-                self.remarks = [] if self.adopted else self._lease.remarks(counts)
+                self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
                 ended = end_facts(self._started, counts)
                 collectors = self._lease.facts()
                 self.clock_drift_ns = drift_of(collectors)
@@ -324,8 +324,8 @@ def _start(plan: CapturePlan) -> Session:
         if plan.hook is not None:
             launch_hooks.switch_on(plan.hook)
             undo.callback(launch_hooks.switch_off_unused, [plan.hook])
-        own_trace = plan.has_own_trace
-        core = native.Session(plan.context, plan.records_wall, own_trace, plan.upstream_shape)
+        own_timeline = plan.has_own_timeline
+        core = native.Session(plan.context, plan.records_wall, own_timeline, plan.upstream_shape)
         undo.callback(core.remove)
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
@@ -347,7 +347,7 @@ def _call_plugins(hook: str, **arguments: object) -> None:
 
 
 def _stop_unused_later() -> None:
-    """Have collectors that run on because a graph is captured stopped when it is not any more."""
+    """Stop collectors that a graph capture keeps running, once it ends."""
     global _stopper
     if stop_unused() or _stopper is not None or _is_exiting.is_set():
         return

@@ -75,7 +75,7 @@ def start(
         data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
         mode: Mode text or object for the backend that declares it.
-        hook: ``triton`` or a ``Hook``: be told of launches and read launch metadata.
+        hook: ``triton`` or a ``Hook``, which sees launches and reads launch metadata.
 
     Returns:
         The session's number; 0 under the ``proton`` command, whose session it is; None where

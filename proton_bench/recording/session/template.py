@@ -20,7 +20,7 @@ _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class _Launcher:
-    """Environment variables in which a launcher tells a process its place.
+    """Environment variables in which a launcher gives a process its place.
 
     Attributes:
         rank: Variable of the rank; there where the launcher started this process.
@@ -34,7 +34,7 @@ class _Launcher:
 
 
 # torchrun's come first: inside a Slurm or MPI job they are the finer ones. What several launchers
-# set (PMI) comes behind those that say more, and Slurm last: it starts the launchers of others.
+# set (PMI) comes behind more specific ones, and Slurm last: it starts other launchers.
 _LAUNCHERS = (
     _Launcher("RANK", ("LOCAL_RANK",), ("WORLD_SIZE",)),
     _Launcher("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",)),
@@ -52,7 +52,7 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
 
     Known fields are ``{rank}``, ``{local_rank}``, ``{host}``, ``{pid}``, ``{date}`` (local time,
     ``20261231-235959``) and ``{%VARIABLE}``; ``{{`` and ``}}`` stand for braces. In a job of more
-    than one process a name without ``{rank}`` gets ``.rank<N>`` at its end; a launcher that tells
+    than one process a name without ``{rank}`` gets ``.rank<N>`` at its end; a launcher that gives
     a rank and no number of ranks counts as such a job.
 
     Args:
@@ -95,23 +95,23 @@ def expand_name(name: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def rank_facts(environ: Mapping[str, str]) -> dict[str, int]:
-    """Return ``rank``, ``local_rank`` and ``world_size``, as far as a launcher told them."""
+    """Return ``rank``, ``local_rank`` and ``world_size``, as far as a launcher gave them."""
     launcher = _launcher(environ)
-    told = {
+    texts = {
         "rank": environ.get(launcher.rank, ""),
         "local_rank": _first(launcher.local_rank, environ),
         "world_size": _first(launcher.world_size, environ),
     }
-    return {field: int(value) for field, value in told.items() if _is_number(value)}
+    return {field: int(value) for field, value in texts.items() if _is_number(value)}
 
 
 def rank_variable(environ: Mapping[str, str]) -> str:
-    """Return the name of the variable in which the launcher told this process its rank."""
+    """Return the name of the variable in which the launcher gave this process its rank."""
     return _launcher(environ).rank
 
 
 def rank_variables() -> tuple[str, ...]:
-    """Return every variable in which a launcher tells a rank, the one that counts first."""
+    """Return every variable in which a launcher gives a rank, the one that counts first."""
     return tuple(launcher.rank for launcher in _LAUNCHERS)
 
 

@@ -40,7 +40,7 @@ def drift_of(collectors: Mapping[str, Mapping[str, Any]]) -> int:
     """Return how much the clock of the devices gained on the host's, nanoseconds.
 
     Args:
-        collectors: What each collector says of itself; the largest drift counts.
+        collectors: Facts of each collector; the largest drift counts.
     """
     drifts = [int(facts[_DRIFT]) for facts in collectors.values() if _DRIFT in facts]
     return max(drifts, key=abs, default=0)

@@ -51,7 +51,7 @@ def watch_outputs(
 
     Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (2; 0 switches it off) what was recorded so
     far is written as ``NAME.partial.proton``, which is removed when the session is finalized.
-    ``PROTON_BENCH_SIGNALS=0`` does without all of it.
+    ``PROTON_BENCH_SIGNALS=0`` switches all of it off.
 
     Args:
         core: A live session.
@@ -61,10 +61,10 @@ def watch_outputs(
             signal, as its parent expects; else it exits with 128+n.
 
     Raises:
-        UsageError: The interval is no number of seconds, or the end cannot write a format.
+        UsageError: The interval is not a number of seconds, or the end cannot write a format.
         BackendUnavailableError: The thread cannot be started.
     """
-    check_formats(formats, plan.data, plan.writable_traces)
+    check_formats(formats, plan.data, plan.writable_timelines)
     if os.environ.get(_SIGNALS, "").lower() in _FALSE:
         return
     interval_s = _interval_s()
@@ -80,7 +80,7 @@ def watch_outputs(
 
 
 def release_outputs(core: native.Session, *, is_written: bool = False) -> None:
-    """The session is over; the last one ends the watch, but not that of a command line's process.
+    """End the watch of a session; the last one ends the thread, unless a command line runs.
 
     Args:
         core: The session; one that is not watched is fine.
@@ -101,7 +101,9 @@ def _interval_s() -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= _MAX_INTERVAL_S:
-        raise UsageError(f"{_INTERVAL}={text!r} is no number of seconds: give one, or 0 for never")
+        raise UsageError(
+            f"{_INTERVAL}={text!r} is not a number of seconds: give one, or 0 for never"
+        )
     return seconds
 
 

@@ -107,7 +107,7 @@ def test_deep_profiles_come_with_a_note(tmp_path: Path) -> None:
         (b"\0\1\2", "x.dat", "neither suffix nor content"),
         (b'{"traceEvents":[]}', "x.json", "timeline.*perfetto"),
         (b'{"traceEvents":[]}', "x.chrome_trace", "timeline.*perfetto"),
-        (b'{"a":1}', "x.pftrace", "no packet of a Perfetto trace"),
+        (b'{"a":1}', "x.pftrace", "not a packet of a Perfetto trace"),
         (b"hello", "x.proton", "x.proton: "),
         (b"\xff" * 100, "x.hatchet", "x.hatchet: "),
     ],

@@ -16,8 +16,7 @@ namespace proton {
 namespace {
 
 // Requests come with filled chunks of records, some 20 kB each. Consuming them empties the caches
-// of the processor on which it happens, so it is done for many at once; what is left at the end is
-// consumed by who flushes.
+// of the processor on which it happens, so it is done for many at once; a flush consumes the rest.
 constexpr uint32_t kFewestRequests = 64;
 constexpr uint32_t kMostRequests = 512;
 constexpr int kNiceness = 10; // the target's threads come first

@@ -17,7 +17,7 @@ struct RecordCounts {
   uint64_t failed = 0;
   uint64_t dropped = 0;   ///< launches whose record was lost
   uint64_t cleared = 0;   ///< launches whose phase was cleared before their record came
-  uint64_t ranges = 0;    ///< that ended, without those that only say "seen"
+  uint64_t ranges = 0;    ///< that ended; records that only say "seen" do not count
   uint64_t metrics = 0;   ///< values that users added
   uint64_t instances = 0; ///< of scopes inside kernels
   int64_t drain_ns = 0;   ///< time spent here on behalf of the epoch's sessions
@@ -71,7 +71,7 @@ public:
   EpochId begin_or_go_on(std::vector<EpochMember> members);
 
   /// Counts records that are lost to each session of the epoch; without one, to each that is
-  /// active, because it is not known whose record it was.
+  /// active, because the record's epoch is not known.
   void lose(const char *reason, uint64_t count, const Epoch *epoch);
   /// Of all epochs of the session.
   RecordCounts counts_of(const SessionTree &session) const;

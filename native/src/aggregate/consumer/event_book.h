@@ -108,7 +108,7 @@ public:
   /// Hands over the events so far. After `drain`.
   void push(const EpochMember &member);
   /// Scopes that are open on any thread are shown until now, in the member's phase. After `drain`,
-  /// once, before the lock is released under which the session stops to listen: a scope that ends
+  /// once, before the lock is released under which the session stops listening: a scope that ends
   /// after that is not shown by its end.
   void add_open_scopes(const EpochMember &member);
   /// Hands over the last events of the member's phase.

@@ -15,7 +15,7 @@ namespace proton {
 ///   are_shown: the event of a scope of the calling thread shows them. [any thread]
 void give_values(const Capture &at, std::span<const UserMetric> metrics, bool are_shown);
 /// The same, also where the calling thread captures a graph: then each launch of the graph adds
-/// them. Throws Error(kMetric) for values that a graph leaves, but none is captured.
+/// them. Throws Error(kMetric) for values that a graph leaves where none is captured.
 void give_values_or_capture(const Capture &at, const std::vector<UserMetric> &metrics);
 /// Notes values at the place of a launch, which is then taken back. [any thread]
 void give_launch_values(uint64_t correlation_id, std::span<const UserMetric> metrics);

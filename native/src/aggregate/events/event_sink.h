@@ -7,8 +7,8 @@
 
 namespace proton {
 
-/// One per session. Set with SessionTree::set_event_sink while the session is made; who waits for
-/// room keeps it alive meanwhile.
+/// One per session. Set with SessionTree::set_event_sink while the session is made; a thread that
+/// waits for room keeps it alive meanwhile.
 class EventSink {
 public:
   virtual ~EventSink() = default;

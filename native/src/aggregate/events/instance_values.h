@@ -22,18 +22,18 @@ struct OpenInstance {
   EpochId epoch = 0;
 };
 
-/// Instances of one path follow one another on a thread, so that the time of a value says whose it
-/// is, though the record of an instance comes long after. Not synchronised: the aggregator's lock
+/// Instances of one path follow one another on a thread, so the time of a value says which it is
+/// of, though the record of an instance comes long after. Not synchronised: the aggregator's lock
 /// guards it.
 class InstanceValues {
 public:
   /// Values of one name are summed, properties replaced, as in a tree. `at_ns` is of TickClock.
   void add(const OpenInstance &instance, int64_t at_ns, const UserMetric &metric);
-  /// What the newest instance got that was given something until `to_ns`, unless that was before
-  /// `from_ns`; those before it are forgotten. Times are of TickClock; 0 for `to_ns` takes that of
+  /// Values of the newest instance that got one until `to_ns`, unless that was before `from_ns`;
+  /// those of earlier ones are forgotten. Times are of TickClock; 0 for `to_ns` takes that of
   /// the oldest instance.
   std::optional<EventValues> take(uint32_t thread, ContextId at, int64_t from_ns, int64_t to_ns);
-  /// Forgets those of epochs that `is_over` says yes to.
+  /// Forgets values of epochs for which `is_over` is true.
   template <typename Predicate> void forget_if(Predicate &&is_over) {
     for (auto item = given_.begin(); item != given_.end();) {
       std::erase_if(item->second, [&](const Given &each) { return is_over(each.epoch); });

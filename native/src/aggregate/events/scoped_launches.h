@@ -30,7 +30,7 @@ public:
   void expect(uint64_t correlation_id, EpochId epoch) { launches_[correlation_id].epoch = epoch; }
   /// Its kernel ran. Returns the scopes that waited for it, in their place.
   Released kernel_ran(uint64_t correlation_id, int64_t start_ns, int64_t end_ns);
-  /// Its scopes came. Returns those that need not wait, or have waited for too long.
+  /// Its scopes came. Returns the scopes that need not wait, or have waited for too long.
   Released add(uint64_t correlation_id, HeldScopes held);
   /// They came for every session.
   void end_scopes(uint64_t correlation_id);

@@ -64,7 +64,7 @@ private:
     std::unordered_map<uint64_t, TimelineEvent> held; ///< by launch
   };
 
-  /// Null when the phase has ended: who comes now is lost.
+  /// Null when the phase has ended: what comes now is lost.
   Phase *find(uint32_t phase);
   /// Has the batch bring the nodes up to this one that the sink lacks.
   static void bring(Phase &phase, const CallPathTree &tree, NodeIndex node);

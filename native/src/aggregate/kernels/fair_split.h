@@ -1,4 +1,4 @@
-// Whole numbers split by shares, so that parts add up and nobody loses by rounding again and again.
+// Whole numbers split by shares, so that parts add up and rounding errors do not.
 #pragma once
 
 #include <cstdint>

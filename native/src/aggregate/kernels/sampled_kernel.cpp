@@ -45,7 +45,7 @@ public:
       node_ = line_node(leaf_, line_);
       add_zeros(tree, node_);
     }
-    // Upstream counts both kinds as samples, and those that say why a warp waited as stalled ones.
+    // Upstream counts both kinds as samples, and samples of warps that waited as stalled ones.
     add_number(tree, kSamples, node_, samples + not_issued);
     add_number(tree, kStalled, node_, samples);
     add_number(tree, stall.metric, node_, samples);

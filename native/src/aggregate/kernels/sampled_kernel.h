@@ -11,7 +11,7 @@ namespace proton {
 
 /// Where samples of a kernel may go.
 struct SampledLeaf {
-  CallPathTree *tree = nullptr; ///< null: to nobody
+  CallPathTree *tree = nullptr; ///< null: nowhere
   NodeIndex node = 0;
   int64_t time_ns = 0; ///< their share
 };

@@ -8,7 +8,7 @@ namespace proton {
 
 /// Adds a node per scope below the leaf of its kernel, along the scopes around it: `cycles`, what
 /// they mean for one warp (`normalized_cycles`), how many pairs of records (`instances`) and how
-/// they spread. The leaf is told how much was recorded and how much was lost.
+/// they spread. The leaf gets the counts of what was recorded and lost.
 void add_cycles(CallPathTree &tree, NodeIndex kernel, const CycleRecord &record);
 
 /// Calls `lose(reason, count)` for each kind of records that were lost.

@@ -17,7 +17,7 @@ namespace proton {
 /// Busy and idle time of each device, as a whole and for each top-level scope: the node right below
 /// the root under which something ran. Busy is the union of what ran. A gap between two pieces of
 /// work belongs to the scope of the later one, for which the device was kept waiting; so does the
-/// time from the first launch to the first start. Pauses of the session are no gaps.
+/// time from the first launch to the first start. Pauses of the session are not gaps.
 ///
 /// Not synchronised: the aggregator's lock guards it.
 class DeviceTimes {

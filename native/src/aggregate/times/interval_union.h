@@ -8,7 +8,7 @@
 
 namespace proton {
 
-/// Time between two intervals of a union, and whose interval ended it.
+/// Time between two intervals of a union, and the owner of the interval that ended it.
 struct Gap {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -39,7 +39,7 @@ public:
     blocks_.push_back({start_ns, end_ns, owner});
     return blocks_.size() >= 2 * fewest_open_;
   }
-  /// `visit(Gap)` hears of the gap in front of each interval that is closed.
+  /// `visit(Gap)` gets the gap in front of each interval that is closed.
   template <typename Visit> void close_older(Visit &&visit) {
     size_t count = blocks_.size() - fewest_open_;
     visit_gaps(count, visit);

@@ -10,9 +10,9 @@ namespace proton {
 namespace {
 
 constexpr int kTries = 4;
-constexpr int64_t kCloseNs = 500;      // nobody came between the readings
+constexpr int64_t kCloseNs = 500;      // nothing ran between the readings
 constexpr int64_t kJumpNs = 1'000'000; // one of the clocks stood still meanwhile
-constexpr int64_t kDriftShare = 1000;  // more than the thousandth part is no drift
+constexpr int64_t kDriftShare = 1000;  // more than the thousandth part is not a drift
 
 } // namespace
 

@@ -216,7 +216,7 @@ uint64_t SessionTree::revision(uint32_t number) const {
 
 NodeIndex SessionTree::scope_node(uint32_t number, ContextId scope) {
   const ContextNode &own = ContextTree::instance().node(scope);
-  // One that was opened before this session started is none of it.
+  // A scope that was opened before this session started is not part of it.
   return own.generation < generation_ || !shows(own.kind) ? kNoNode
                                                           : node_for(phase(number), scope, 0);
 }

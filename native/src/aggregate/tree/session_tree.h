@@ -106,7 +106,7 @@ public:
   }
 
   ContextSource source() const { return source_; }
-  /// Each session of a process has another.
+  /// Differs between the sessions of a process.
   uint32_t generation() const { return generation_; }
   /// Whether what upstream's formats show of it is to look as upstream's.
   bool has_upstream_shape() const { return upstream_shape_; }

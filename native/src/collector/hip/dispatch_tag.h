@@ -5,7 +5,7 @@
 
 namespace proton {
 
-/// Taken on the launching thread while the dispatch is made; 64 bits, and 0 is no tag.
+/// Taken on the launching thread while the dispatch is made; 64 bits, and 0 is not a tag.
 struct DispatchTag {
   uint32_t correlation = 0; ///< low half of the launch's id
   bool is_graph = false;

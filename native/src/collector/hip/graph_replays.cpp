@@ -30,7 +30,7 @@ void GraphReplays::begin(uint64_t launch, std::shared_ptr<GraphPlan> plan, uint3
   count_.store(replays_.size(), std::memory_order_release);
 }
 
-/// Nobody flushes. What may still come of the launches that are dropped is shown by its name.
+/// No flush came. Later records of the launches that are dropped are shown by their names.
 void GraphReplays::make_room() {
   std::erase_if(replays_, [](const auto &each) { return each.second.left == 0; });
   if (replays_.size() >= kMostReplays) { // of nodes that are disabled no record ever comes

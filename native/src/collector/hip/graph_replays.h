@@ -24,17 +24,17 @@ struct GraphPlan {
 /// One dispatch of a launch.
 struct Dispatch {
   uint64_t key = 0;     ///< kernel_key of its record
-  uint64_t ordinal = 0; ///< counted from 0 where the library tells, or any ascending number
+  uint64_t ordinal = 0; ///< counted from 0 where the library counts, or any ascending number
   bool is_counted = false;
   uint64_t node = 0;     ///< what `match` found
-  bool has_shape = true; ///< else the key tells no more than the name
+  bool has_shape = true; ///< else the key has no more than the name
 };
 
-/// A record tells its launch, its kernel and its shape. So it is that node of these which has not
-/// run yet in this launch; of several equal ones the first, in the order of dispatch.
+/// A record names its launch, kernel and shape. It is the first node of these, in the order of
+/// dispatch, that has not run yet in this launch.
 class GraphReplays {
 public:
-  /// Node of a dispatch that is none of the known ones.
+  /// Node of a dispatch that is not a known one.
   static constexpr uint64_t kUnknownNode = uint64_t{1} << 63;
 
   /// A launch on a stream began. No plan: nothing is known of the graph. [launching thread] locks

@@ -1,4 +1,4 @@
-// A HIP call as both of AMD's libraries tell of it, whatever their structures look like.
+// A HIP call as both of AMD's libraries report it, whatever their structures look like.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ class HipDevices : public DeviceSource {
 public:
   explicit HipDevices(const HipDriver &driver) : driver_(driver) {}
   DeviceDescription describe(int32_t device) const override;
-  /// Who the devices of this process are, by ordinal; empty where HIP has none.
+  /// The devices of this process, by ordinal; empty where HIP has none.
   std::vector<GpuIdentity> identities() const;
 
 private:

@@ -100,7 +100,7 @@ void HipEngine::range(uint32_t operation, const char *message) noexcept {
       thread->markers.push(nullptr, message && *message ? message : "<roctx range>");
     else if (operation == roctx::kRangePop)
       thread->markers.pop(nullptr);
-  } catch (...) { // no memory: the range is none, and its end will find another or nothing
+  } catch (...) { // no memory: the range is lost, and its end may end another one
   }
 }
 

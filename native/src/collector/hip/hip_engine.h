@@ -56,7 +56,7 @@ struct HipEngine {
 /// Whether this process was forked from one in which a collector of AMD GPUs was made: there
 /// nothing of it may be used.
 bool is_forked_from_collector() noexcept;
-/// Has that known from here on.
+/// Makes that known from here on.
 void watch_forks() noexcept;
 /// Throws Error(kUnavailable) there; `library` is named in its text.
 void refuse_forked(const char *library);

@@ -7,7 +7,7 @@ namespace {
 
 using Lock = std::lock_guard<std::mutex>;
 
-/// The graph that a stream captures into; null: it does not, or HIP does not tell.
+/// The graph that a stream captures into; null: it does not, or HIP does not say.
 void *captured_graph(const HipDriver &driver, void *stream) noexcept {
   int status = hip::kCaptureNone;
   unsigned long long id = 0;
@@ -17,7 +17,7 @@ void *captured_graph(const HipDriver &driver, void *stream) noexcept {
   return is_known && status == hip::kCaptureActive ? graph : nullptr;
 }
 
-/// How many nodes HIP says there are; false where it does not tell.
+/// How many nodes HIP says there are; false where it does not say.
 bool count_nodes(const HipDriver &driver, void *graph, size_t &count) noexcept {
   auto ask = driver.functions().graph_get_nodes;
   return ask && ask(graph, nullptr, &count) == hip::kSuccess;
@@ -54,7 +54,7 @@ void HipGraphs::end_capture(const HipApiCall &call, bool has_failed, LaunchThrea
   auto begun = std::find_if(captures_.begin(), captures_.end(),
                             [&](const Capture &each) { return each.stream == stream; });
   if (begun == captures_.end())
-    return; // begun before anybody listened
+    return; // begun before a session listened
   void *handle = call.made && !has_failed ? *call.made : nullptr;
   if (handle)
     graphs_[handle] = begun->graph;
@@ -67,7 +67,7 @@ void HipGraphs::end_capture(const HipApiCall &call, bool has_failed, LaunchThrea
 uint32_t HipGraphs::captured_into(const HipApiCall &call, const LaunchThread &thread) {
   Lock lock(mutex_);
   const void *stream = stream_of(call, thread);
-  // A stream that waits for an event of a capturing one captures too: HIP tells into which graph.
+  // A stream that waits for an event of a capturing one captures too: HIP says into which graph.
   void *handle = captured_graph(*driver_, call.stream);
   for (const Capture &each : captures_)
     if (each.stream == stream || (handle && each.handle == handle))
@@ -126,7 +126,7 @@ void HipGraphs::make_executable(const HipApiCall &call) {
 
 void HipGraphs::define(Executable &executable, uint32_t original, void *handle) {
   if (original == 0)
-    return; // made before anybody listened: its first launch says so
+    return; // made before a session listened: its first launch says so
   // Nodes of some kinds are added by calls that are not watched.
   size_t count = 0;
   bool knows_all = count_nodes(*driver_, handle, count) && count == table_.node_count(original);

@@ -16,9 +16,9 @@
 
 namespace proton {
 
-/// HIP tells of calls, not of graphs: a handle is the same graph from the call that made it to the
-/// one that destroys it, and later another's. So every such call is to be told here, whether
-/// anybody listens or not. Functions lock, and may throw std::bad_alloc.
+/// HIP reports calls, not graphs: a handle is the same graph from the call that made it to the
+/// one that destroys it, and later another's. So every such call is reported here, even when
+/// no session listens. Functions lock, and may throw std::bad_alloc.
 class HipGraphs {
 public:
   explicit HipGraphs(GraphTable &table) : table_(table) {}
@@ -51,7 +51,7 @@ private:
   struct Capture {
     const void *stream; ///< of a stream that each thread has one of, the thread
     uint32_t graph;
-    void *handle; ///< of the graph; null where HIP does not tell before the end
+    void *handle; ///< of the graph; null where HIP does not say before the end
   };
   struct Executable {
     uint32_t id = 0;

@@ -17,7 +17,7 @@
 
 namespace proton {
 
-/// A kernel that ran, as a vendor's record tells.
+/// A kernel that ran, as a vendor's record says.
 struct HipDispatch {
   uint64_t correlation = 0;           ///< the library's own
   uint64_t tag = 0;                   ///< DispatchTag of its launch; 0: none
@@ -82,7 +82,7 @@ public:
   /// Records that the library said it dropped.
   void count_dropped(uint64_t records) noexcept;
   uint64_t dropped() const noexcept { return dropped_.load(); }
-  /// Those since the last call.
+  /// Records dropped since the last call.
   uint64_t take_dropped() noexcept { return dropped_.exchange(0); }
 
 private:

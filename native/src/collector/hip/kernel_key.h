@@ -1,4 +1,4 @@
-// What tells kernels of one graph apart: records of AMD's libraries do not name the node.
+// What distinguishes kernels of one graph: records of AMD's libraries do not name the node.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ std::vector<size_t> chosen(const std::string &value, const std::vector<size_t> &
   return kept;
 }
 
-/// Whether a text tells all apart.
+/// Whether a text differs between all of them.
 bool tells_apart(const std::vector<GpuIdentity> &of, std::string GpuIdentity::*text) {
   std::vector<std::string> all;
   for (const GpuIdentity &each : of)

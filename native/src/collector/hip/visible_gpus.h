@@ -22,8 +22,8 @@ struct VisibleVariables {
 /// indices into what the one before it left, and UUIDs; a word that names no GPU ends its list.
 std::vector<int> ordinals_by_variables(const std::vector<GpuIdentity> &gpus,
                                        const VisibleVariables &variables);
-/// Same from what HIP says of its own devices, by ordinal; empty where that does not tell GPUs
-/// apart.
+/// Same from what HIP says of its own devices, by ordinal; empty where that does not
+/// distinguish GPUs.
 std::vector<int> ordinals_by_identity(const std::vector<GpuIdentity> &gpus,
                                       const std::vector<GpuIdentity> &devices);
 

@@ -18,7 +18,7 @@ from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.registry import decode_profile
-from proton_bench.formats.timeline.inputs import TraceInput
+from proton_bench.formats.timeline.inputs import TimelineInput
 
 
 def chrome(*files: Path) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def test_files_follow_one_another_byte_by_byte(tmp_path: Path) -> None:
 def test_the_survey_knows_the_process(tmp_path: Path) -> None:
     found = survey_perfetto(written(tmp_path, "x.pftrace", recorded(2, host="h1").finish()))
 
-    assert isinstance(found, TraceInput)
+    assert isinstance(found, TimelineInput)
     origin = found.origin
     assert (origin.rank, origin.host, origin.process_id, origin.world_size) == (2, "h1", 102, 4)
     assert origin.start_time_ns == START_NS

@@ -210,12 +210,12 @@ def test_events_without_a_duration_are_counted() -> None:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"args": {"call_stack": "k"}}, "call_stack is no list"),
-        ({"args": {"call_stack": ["k", 1]}}, "call_stack is no list"),
+        ({"args": {"call_stack": "k"}}, "call_stack is not a list"),
+        ({"args": {"call_stack": ["k", 1]}}, "call_stack is not a list"),
         ({"dur": "1"}, "Expected `float"),
-        ({"dur": 1e300}, "are no time"),
+        ({"dur": 1e300}, "are not a valid time"),
         ({"name": 1}, "Expected `str`"),
-        ({"args": {"call_stack": ["k"], "metrics": [1]}}, "no map"),
+        ({"args": {"call_stack": ["k"], "metrics": [1]}}, "not a map"),
     ],
 )
 def test_values_of_wrong_types_are_refused(event: dict[str, Any], message: str) -> None:

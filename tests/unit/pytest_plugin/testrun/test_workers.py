@@ -107,7 +107,7 @@ def test_the_controller_does_not_take_its_own_orders(
     assert WorkerOrders.take() is None
 
 
-def test_gathering_adopts_the_parts_and_restores_the_environment(session: Session) -> None:
+def test_gathering_adds_the_parts_and_restores_the_environment(session: Session) -> None:
     parts = WorkerParts(session, interpret=False)
     for worker in ("gw0", "gw1"):
         parts.pytest_configure_node(node(worker))

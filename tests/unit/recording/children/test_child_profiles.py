@@ -13,7 +13,7 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.recording.children.child_profiles import AdoptedProfile
+from proton_bench.recording.children.child_profiles import AddedProfile
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.recording import Session, open_session
 
@@ -27,7 +27,7 @@ class ChildProfile:
         builder.add(0, "shared", FrameKind.SCOPE, metrics={"n": value})
         builder.add(0, "other", FrameKind.SCOPE)
         profile = builder.build(provenance={"pid": 7, "worker": "gw0"}, dropped={"full": 3})
-        self.entry = AdoptedProfile(profile, "beside/run.parts", self._release)
+        self.entry = AddedProfile(profile, "beside/run.parts", self._release)
 
     def _release(self) -> None:
         self.is_released = True
@@ -44,13 +44,13 @@ def shown(profile: Profile) -> list[str]:
     return [profile.name(row) for row in range(1, len(profile))]
 
 
-def test_adopted_rows_are_part_of_the_profile_and_of_every_file(
+def test_added_rows_are_part_of_the_profile_and_of_every_file(
     tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     session, child = opened(tmp_path / "x"), ChildProfile()
 
-    session.adopt(child.entry)
+    session.add_profile(child.entry)
     inside = session.profile()
     paths = session.finalize(("proton", "hatchet"))
 
@@ -64,44 +64,44 @@ def test_adopted_rows_are_part_of_the_profile_and_of_every_file(
     assert child.is_released
 
 
-def test_counts_include_what_was_adopted(tmp_path: Path, fakes: FakeBackends) -> None:
+def test_counts_include_what_was_added(tmp_path: Path, fakes: FakeBackends) -> None:
     session = opened(tmp_path / "x")
     before = session.counts()
 
-    session.adopt(ChildProfile().entry)
+    session.add_profile(ChildProfile().entry)
 
     after = session.counts()
     assert after["ranges"] - before["ranges"] == 2
     assert after["dropped"] - before["dropped"] == 3
 
 
-def test_adopted_rows_stand_in_the_current_phase_only(tmp_path: Path, fakes: FakeBackends) -> None:
+def test_added_rows_stand_in_the_current_phase_only(tmp_path: Path, fakes: FakeBackends) -> None:
     session = opened(tmp_path / "x")
     proton.data.advance_phase(session.id)
 
-    session.adopt(ChildProfile().entry)
+    session.add_profile(ChildProfile().entry)
     paths = session.finalize(("proton",))
 
     assert [shown(read_profile(path)) for path in paths] == [["shared"], ["shared", "other"]]
 
 
-def test_adopted_profile_goes_to_stdout(
+def test_added_profile_goes_to_stdout(
     tmp_path: Path, fakes: FakeBackends, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     session, child = open_session(SessionOptions(name="-", backend="gpu")), ChildProfile()
 
-    session.adopt(child.entry)
+    session.add_profile(child.entry)
     session.finalize(("hatchet",))
 
     assert b'"other"' in capsysbinary.readouterr().out
     assert child.is_released
 
 
-def test_a_file_that_cannot_be_written_keeps_what_was_adopted(
+def test_a_file_that_cannot_be_written_keeps_what_was_added(
     tmp_path: Path, fakes: FakeBackends
 ) -> None:
     session, child = opened(tmp_path / "x"), ChildProfile()
-    session.adopt(child.entry)
+    session.add_profile(child.entry)
     (tmp_path / "x.proton").mkdir()
 
     with pytest.raises(OutputError, match=r"other processes are kept: beside/run\.parts"):
@@ -110,9 +110,9 @@ def test_a_file_that_cannot_be_written_keeps_what_was_adopted(
     assert not child.is_released
 
 
-def test_metrics_that_do_not_fit_keep_what_was_adopted(tmp_path: Path, fakes: FakeBackends) -> None:
+def test_metrics_that_do_not_fit_keep_what_was_added(tmp_path: Path, fakes: FakeBackends) -> None:
     session, child = opened(tmp_path / "x"), ChildProfile("text")
-    session.adopt(child.entry)
+    session.add_profile(child.entry)
 
     with pytest.raises(OutputError, match=r"metric 'n' holds .* are kept"):
         session.finalize(("proton",))
@@ -120,9 +120,9 @@ def test_metrics_that_do_not_fit_keep_what_was_adopted(tmp_path: Path, fakes: Fa
     assert not child.is_released
 
 
-def test_a_finalized_session_adopts_nothing(tmp_path: Path, fakes: FakeBackends) -> None:
+def test_nothing_is_added_to_a_finalized_session(tmp_path: Path, fakes: FakeBackends) -> None:
     session = opened(tmp_path / "x")
     session.finalize(())
 
     with pytest.raises(SessionError, match="not been initialized"):
-        session.adopt(ChildProfile().entry)
+        session.add_profile(ChildProfile().entry)

@@ -67,7 +67,7 @@ def test_name_that_is_not_a_path_is_refused(name: Any) -> None:
         ({"data": "trace"}, "does not record data='trace'; choose from: tree"),
         ({"mode": "turbo"}, "has no mode 'turbo'; choose one of slow, fast"),
         ({"mode": "slow:speed=1"}, "no option 'speed'; its options: interval"),
-        ({"backend": 3}, "backend 3 is no text"),
+        ({"backend": 3}, "backend 3 is not a text"),
         ({"hook": "inductor"}, "Unsupported hook: 'inductor'; choose from: triton"),
         ({"hook": 3}, "Unsupported hook: 3"),
     ],
@@ -75,7 +75,7 @@ def test_name_that_is_not_a_path_is_refused(name: Any) -> None:
 def test_what_is_unknown_is_named_with_the_choices(
     fakes: FakeBackends, options: dict[str, Any], text: str
 ) -> None:
-    with pytest.raises(ValueError, match=r"choose|options|no text|Unsupported") as refused:
+    with pytest.raises(ValueError, match=r"choose|options|not a text|Unsupported") as refused:
         plan_capture(SessionOptions(name="x", **options))
 
     assert text in str(refused.value)

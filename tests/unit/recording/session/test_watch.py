@@ -19,7 +19,7 @@ def outputs(tmp_path: Path) -> Iterator[SimpleNamespace]:
         path=str(tmp_path / "x"),
         data="tree",
         trace_formats=(),
-        writable_traces=(),
+        writable_timelines=(),
         is_written_meanwhile=False,
     )
     core = native.Session("shadow", False)
