@@ -92,7 +92,9 @@ def test_limit(capsysbinary: Capture, training: str) -> None:
     query = "SELECT * FROM range(2000)"
 
     assert "use --limit to see more" in printed(capsysbinary, training, query)
-    assert "(5 lines; use --limit to see more" in printed(capsysbinary, training, query, "--limit", "5")
+    assert "(5 lines; use --limit to see more" in printed(
+        capsysbinary, training, query, "--limit", "5"
+    )
     assert "(2 000 lines)" in printed(capsysbinary, training, query, "--limit", "0")
     found = json.loads(printed(capsysbinary, training, query, "--json", "--limit", "3"))
     assert (len(found["rows"]), found["more_rows"]) == (3, True)

@@ -22,7 +22,8 @@ _INT64 = range(2**63)
 def is_session_timeline(head: TraceHead) -> bool:
     """Say whether the timeline is ours, from the keys before its events."""
     facts = head.facts
-    return "baseTimeNanoseconds" in facts and (
+    base = facts.get("baseTimeNanoseconds")
+    return (type(base) is int and base in _INT64) and (
         type(facts.get("process_id")) is int or isinstance(facts.get(_PROCESSES), list)
     )
 

@@ -133,7 +133,7 @@ class _ChromeSlices:
         if not is_session_timeline(head):
             raise not_ours(self.reading.source)
         facts = process_facts(head.facts)
-        self._base_ns = int(head.facts["baseTimeNanoseconds"])
+        self._base_ns = head.facts["baseTimeNanoseconds"]
         self._origin = Origin.of(facts, Path(self.reading.source).name)
         self._program = str(facts.get("program") or "")
         for each in merged_processes(head.facts):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
+from proton_bench.model.origin import Origin
 
 __all__ = ["Arrangement", "arrange", "paired_as"]
 
@@ -58,7 +59,7 @@ def arrange(base: Sequence[Run], new: Sequence[Run]) -> Arrangement:
     of either began. A single run on each side does not show that.
     """
     apart = Arrangement(tuple(base), tuple(new))
-    hosts = {run.profile.provenance.get("host") for run in (*base, *new)}
+    hosts = {Origin.of(run.profile.provenance, "").host for run in (*base, *new)}
     if len(base) != len(new) or len(base) < 2 or len(hosts) > 1:
         return apart
     timed = [[(_span(run), run) for run in side] for side in (base, new)]

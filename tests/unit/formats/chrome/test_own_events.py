@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tracemalloc
 from typing import Any
 
@@ -245,3 +246,10 @@ def test_odd_values_do_no_harm(index: int, key: str, argument: str, value: Any) 
     except ProfileFormatError as error:
         problem = str(error)
     assert not problem or problem.startswith(f"{NAME}: ")
+
+
+@pytest.mark.parametrize("base", ["us", [1], {}, None, 1.5, True, 2**70, -1])
+def test_a_file_without_a_time_of_its_start_is_not_ours(base: object) -> None:
+    content = trace(step()).replace(str(BASE_NS).encode(), json.dumps(base).encode())
+
+    assert decode_profile(content, NAME).provenance.get("tool") != "proton_bench"

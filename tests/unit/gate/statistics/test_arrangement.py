@@ -10,7 +10,7 @@ from proton_bench.gate.statistics.arrangement import arrange, paired_as
 KERNELS = [Kernel("k")]
 
 
-def at(*spans: tuple[int, int], host: str = "here") -> list[Run]:
+def at(*spans: tuple[int, int], host: object = "here") -> list[Run]:
     return [
         Run(
             profile_of_times(
@@ -70,3 +70,9 @@ def test_known_pairs_need_a_run_of_each_side() -> None:
     assert paired_as(base, new, [True, False]).order == (1.0, -1.0)
     with pytest.raises(UsageError, match="2 base runs, 1 new runs"):
         paired_as(base, new[:1], [True, False])
+
+
+def test_a_host_that_is_not_a_text_is_unknown() -> None:
+    found = arrange(at((0, 1), (4, 5), host={"a": 1}), at((2, 3), (6, 7), host=""))
+
+    assert found.is_paired
