@@ -8,8 +8,9 @@ import re
 from collections.abc import MutableMapping
 from dataclasses import asdict, dataclass
 
+from proton_bench.recording.job_ranks import rank_variable
 from proton_bench.recording.session.output_format import suffix_of
-from proton_bench.recording.session.template import expand_name, rank_variable
+from proton_bench.recording.session.template import expand_name
 
 __all__ = [
     "AUTOSTART",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench.recording.gpu.nvidia import gpu_facts
+from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import CapturePlan
-from proton_bench.recording.session.template import rank_facts
 
 __all__ = ["end_facts", "estimated_cost_ns", "git_facts", "start_facts"]
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import CapturePlan
-from proton_bench.recording.session.template import rank_facts
 
 __all__ = ["drift_of", "write_meanwhile"]
 

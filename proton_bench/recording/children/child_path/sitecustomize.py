@@ -25,7 +25,7 @@ _OPTIONS = "PROTON_BENCH_AUTOSTART"
 _RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"
 # Set by pytest-xdist in a worker, after its start.
 _XDIST_WORKER = "PYTEST_XDIST_WORKER"
-# Those of recording/session/template.py, in its order.
+# Those of recording/job_ranks.py, in its order.
 _RANKS = (
     *("RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"),
     *("JSM_NAMESPACE_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"),

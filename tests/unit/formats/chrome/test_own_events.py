@@ -248,7 +248,7 @@ def test_odd_values_do_no_harm(index: int, key: str, argument: str, value: Any) 
     assert not problem or problem.startswith(f"{NAME}: ")
 
 
-@pytest.mark.parametrize("base", ["us", [1], {}, None, 1.5, True, 2**70, -1])
+@pytest.mark.parametrize("base", ["us", [1], {}, None, 1.5, True, -1])
 def test_a_file_without_a_time_of_its_start_is_not_ours(base: object) -> None:
     content = trace(step()).replace(str(BASE_NS).encode(), json.dumps(base).encode())
 
