@@ -238,11 +238,13 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     words = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", f"--basetemp={folder}/temp"]
     paths = [str(each.relative_to(TOP)) for each in tests]
     try:
-        done = _pytest([*words, *paths], seconds, PYTHONPATH=str(folder))
+        done = _pytest([*words, *paths], seconds, first=str(folder))
     except subprocess.TimeoutExpired:
         return f"no end in {seconds:.0f} s"
     if done.returncode in {0, 5}:
         return None
+    if done.returncode == 4:
+        sys.exit(f"pytest does not start: {done.stderr[-500:]}")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if failed is None:
         return f"pytest ended with {done.returncode}"
@@ -252,9 +254,10 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     return name if again.returncode == 0 else None
 
 
-def _pytest(words: list[str], seconds: float, **more: str) -> subprocess.CompletedProcess[str]:
+def _pytest(words: list[str], seconds: float, first: str = "") -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "pytest", *words]
-    environment = {**os.environ, "COLUMNS": "1000", **more}
+    path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
+    environment = {**os.environ, "COLUMNS": "1000", "PYTHONPATH": path}
     return subprocess.run(
         line,
         cwd=TOP,
