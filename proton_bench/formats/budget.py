@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -26,6 +26,7 @@ __all__ = [
     "DecodeBudget",
     "Limit",
     "decoding",
+    "once_more",
     "one_command",
     "take",
     "take_table",
@@ -147,6 +148,11 @@ class DecodeBudget:
             self._saved[limit] = min(saved, self._factor * most)
         self.take(Limit.BYTES, found)
 
+    def once_more(self) -> Callable[[], None]:
+        """See `once_more`."""
+        before = dict(self._left)  # that of time is behind while the file is read: see `running`
+        return lambda: self._left.update(before)
+
     def settle(self) -> None:
         """Charge the shared budget of a command with this file's excess over its size."""
         shared = _shared.get()
@@ -227,6 +233,12 @@ def take(limit: Limit, count: float) -> None:
     budget = _current.get()
     if budget is not None:
         budget.take(limit, count)
+
+
+def once_more() -> Callable[[], None]:
+    """Return what gives back later charges, but for time: a file that is read again counts once."""
+    budget = _current.get()
+    return budget.once_more() if budget is not None else lambda: None
 
 
 def take_table(rows: int, columns: int) -> None:

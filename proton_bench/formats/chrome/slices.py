@@ -20,7 +20,7 @@ from proton_bench.formats.chrome.own_facts import (
 from proton_bench.formats.chrome.split import Readable
 from proton_bench.formats.chrome.stream import opened_trace, unpacked
 from proton_bench.formats.path_tree import Reading
-from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles
+from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles, embedded_or
 from proton_bench.formats.timeline.own_timeline import SessionTimelines
 from proton_bench.formats.timeline.slices import (
     HOST,
@@ -50,13 +50,14 @@ _Place: TypeAlias = tuple[str, int | None, int | None]
 
 def read_session_profile(stream: IO[bytes], source: str) -> Profile:
     """Return the profile in a timeline of ours; arguments and errors as for `Format.decode`."""
-    found = _embedded_profile(unpacked(stream, source), source)
-    if found is not None:
-        return found
-    timelines = SessionTimelines(source)
-    slices = _ChromeSlices(timelines.reading, timelines.add)
-    slices.read(unpacked(stream, source))
-    return timelines.profile(slices.facts, is_partial=slices.is_unfinished)
+
+    def of_slices() -> Profile:
+        timelines = SessionTimelines(source)
+        slices = _ChromeSlices(timelines.reading, timelines.add)
+        slices.read(unpacked(stream, source))
+        return timelines.profile(slices.facts, is_partial=slices.is_unfinished)
+
+    return embedded_or(lambda: _embedded_profile(unpacked(stream, source), source), of_slices)
 
 
 def _embedded_profile(stream: Readable, source: str) -> Profile | None:

@@ -9,7 +9,7 @@ from proton_bench.formats.perfetto.slices import START_OF_SESSION, PerfettoSlice
 from proton_bench.formats.perfetto.stream import PacketStream, looks_like_packets
 from proton_bench.formats.perfetto.trace import Slice
 from proton_bench.formats.protobuf import DamagedMessage, read_fields, varint
-from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles
+from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles, embedded_or
 from proton_bench.formats.timeline.own_timeline import SessionTimelines
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.origin import Origin
@@ -21,6 +21,7 @@ _START = START_OF_SESSION.encode()
 _SEQUENCE, _PROFILE, _REST, _PIECE = 10, 1984, 1, 2
 _PROFILE_KEY = varint(_PROFILE << 3 | 2)
 _KEY_ENDS = 16  # behind the number of the sequence
+_BEFORE_SESSION = 1000  # packets: a session begins with a few of them
 _UNNAMED = "(unnamed)"
 _OTHERS = {"tool": "perfetto", "format": "perfetto"}
 
@@ -38,20 +39,28 @@ class PerfettoFile(TimelineFile):
     def read_stream(self, stream: IO[bytes], source: str) -> Profile:
         """Return the profile; one that was cut off is read as far as it goes and is partial."""
         try:
-            return _embedded_profile(stream, source) or _profile_of_slices(stream, source)
+            return embedded_or(
+                lambda: _embedded_profile(stream, source),
+                lambda: _profile_of_slices(stream, source),
+            )
         except (OverflowError, MemoryError) as error:
             raise corrupt(source, f"it holds more than this release can read: {error}") from None
 
 
 def _embedded_profile(stream: IO[bytes], source: str) -> Profile | None:
-    """Return the profile that sessions wrote into the file, None unless all of them did."""
+    """Return the profile that sessions wrote into the file, None unless all of them did.
+
+    Of a timeline of another tool, only the beginning is read.
+    """
     profiles, sessions = EmbeddedProfiles(source), 0
     try:
-        for packet in PacketStream(stream, source):
+        for place, packet in enumerate(PacketStream(stream, source)):
             if _PROFILE_KEY in packet[:_KEY_ENDS]:
                 _add_piece(profiles, packet)
             elif _START in packet:
                 sessions += 1
+            elif not sessions and place >= _BEFORE_SESSION:
+                return None
     except DamagedMessage as error:
         raise corrupt(source, f"a packet is damaged: {error}") from None
     return profiles.profile(sessions) if sessions else None

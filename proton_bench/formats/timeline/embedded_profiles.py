@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.budget import Limit, once_more, take
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.model.members import Member, merge_members
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 
-__all__ = ["EmbeddedProfiles"]
+__all__ = ["EmbeddedProfiles", "embedded_or"]
 
 _BYTES_OF_OBJECT = 32
 _OBJECTS_OF_PROFILE = 256  # an empty one takes as long to decode
@@ -62,3 +62,13 @@ class EmbeddedProfiles:
                 for each in found
             ]
         )
+
+
+def embedded_or(embedded: Callable[[], Profile | None], other: Callable[[], Profile]) -> Profile:
+    """Return the embedded profile of a file, or the other one, for which it is read once more."""
+    give_back = once_more()
+    found = embedded()
+    if found is not None:
+        return found
+    give_back()
+    return other()
