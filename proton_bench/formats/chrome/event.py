@@ -11,8 +11,9 @@ import msgspec
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trace
+from proton_bench.formats.timeline.slices import CallPath
 
-__all__ = ["Arguments", "TraceEvent", "TraceHead", "nanoseconds", "read_trace"]
+__all__ = ["Arguments", "TraceEvent", "TraceHead", "call_path", "nanoseconds", "read_trace"]
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
 _MAX_MICROSECONDS = 2.0**62 / 1e3
@@ -139,3 +140,16 @@ def nanoseconds(microseconds: float | None, source: str) -> int | None:
     if not -_MAX_MICROSECONDS < microseconds < _MAX_MICROSECONDS:
         raise corrupt(source, f"{microseconds} microseconds are not a valid time")
     return round(microseconds * 1e3)
+
+
+def call_path(stack: Any, source: str) -> CallPath:
+    """Return the call path that an event gives, an empty one where it gives none.
+
+    Raises:
+        ProfileFormatError: It is not a list of names.
+    """
+    if stack is None:
+        return CallPath()
+    if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
+        raise corrupt(source, "a call_stack is not a list of names")
+    return CallPath.of(stack)

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.chrome.event import TraceEvent, TraceHead, nanoseconds, read_trace
+from proton_bench.formats.chrome.event import (
+    TraceEvent,
+    TraceHead,
+    call_path,
+    nanoseconds,
+    read_trace,
+)
 from proton_bench.formats.chrome.own_facts import (
     dropped_records,
     is_session_timeline,
@@ -25,14 +31,12 @@ from proton_bench.formats.timeline.own_timeline import SessionTimelines
 from proton_bench.formats.timeline.slices import (
     HOST,
     REPEATS,
-    CallPath,
     Take,
     TimelineSlice,
     copied_bytes,
     is_further_lane,
     not_ours,
 )
-from proton_bench.model.frame import ROOT_NAME
 from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
@@ -42,7 +46,6 @@ __all__ = ["read_chrome_slices", "read_session_profile"]
 _PROFILE = "proton_bench.profile"
 _KINDS = {"cpu_op": "op", "cuda_runtime": "launch", "gpu_memcpy": "copy", "gpu_memset": "copy"}
 _PROCESS = re.compile(r"(?:rank (\d{1,9}) ?)?(?:host (\S+) ?)?(?:process (\d{1,9}))?.*", re.DOTALL)
-_NO_PATH = "slice without a call path: left out"
 _GRAPH_ROWS = frozenset(("scope", "metric", "test"))
 _INT32, _INT64 = range(2**31), range(2**63)
 _Place: TypeAlias = tuple[str, int | None, int | None]
@@ -169,10 +172,10 @@ class _ChromeSlices:
         if start is None or duration is None or duration < 0:
             self.reading.drop("slice without a time, or of negative length: left out")
             return
-        path = self._path(arguments.call_stack)
+        path = call_path(arguments.call_stack, source)
         if not path:
-            # A row of a graph has none: its kernels have the time.
-            self.reading.drop(_NO_PATH, event.cat not in _GRAPH_ROWS)
+            if event.cat not in _GRAPH_ROWS:  # those have none: their kernels have the time
+                self.reading.drop("slice without a call path: left out")
             return
         device = self._integer(arguments.device, "device", _INT32)
         lane, called = arguments.stream, ""
@@ -201,13 +204,6 @@ class _ChromeSlices:
                 is_open=arguments.open is True,
             )
         )
-
-    def _path(self, stack: Any) -> CallPath:
-        if stack is None:
-            return CallPath()
-        if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
-            raise corrupt(self.reading.source, "a call_stack is not a list of names")
-        return CallPath(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
     def _integer(self, value: Any, what: str, allowed: range) -> int | None:
         if value is None:

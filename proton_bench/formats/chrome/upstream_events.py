@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from proton_bench.formats.base import corrupt
-from proton_bench.formats.chrome.event import TraceEvent, TraceHead, nanoseconds
+from proton_bench.formats.chrome.event import TraceEvent, TraceHead, call_path, nanoseconds
 from proton_bench.formats.path_tree import COUNT, TIME, WALL, Reading
 from proton_bench.formats.timeline.device_time import (
     UNCALLED,
@@ -26,7 +25,7 @@ from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.own_timeline import guessed_kind
 from proton_bench.formats.timeline.ranges import Columns, Timeline
 from proton_bench.model.device import UNNAMED_KIND, Device
-from proton_bench.model.frame import ROOT_NAME, FrameKind
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -74,11 +73,12 @@ class ProtonTraceReader:
                 continue
             if event.cat == _CORE and isinstance(event.tid, str):
                 continue  # which programs a processor ran: their scopes stand elsewhere
-            path = self._path(event.arguments.call_stack)
-            if path is None:
+            stack = event.arguments.call_stack
+            if stack is None:
                 # Ranges of graphs on a device: their kernels have the time.
                 self._reading.drop(_NO_PATH, event.cat not in _SCOPES or _has_metrics(event))
                 continue
+            path = call_path(stack, self._reading.source)
             duration = nanoseconds(event.dur, self._reading.source)
             if duration is None or duration < 0:
                 self._reading.drop(_NEGATIVE)
@@ -92,13 +92,6 @@ class ProtonTraceReader:
                 self._metrics.add(row, event.arguments.metrics)
             else:
                 self._reading.drop("event of an unknown category: left out")
-
-    def _path(self, stack: Any) -> tuple[str, ...] | None:
-        if stack is None:
-            return None
-        if not isinstance(stack, list) or not all(isinstance(name, str) for name in stack):
-            raise corrupt(self._reading.source, "a call_stack is not a list of names")
-        return tuple(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
     def _row(self, path: tuple[str, ...], kind: FrameKind) -> int:
         """Return the row of a path, whose last name is of this kind."""

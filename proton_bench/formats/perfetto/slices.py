@@ -141,7 +141,7 @@ class PerfettoSlices:
             TimelineSlice(
                 origin=process.origin,
                 path=path,
-                program=process.facts.get("program", ""),
+                program=str(process.facts.get("program") or ""),
                 kind=found.category or "scope",
                 name=_call_name(found.name) if found.category == "launch" else found.name,
                 start_ns=found.start_ns,
@@ -176,8 +176,7 @@ class PerfettoSlices:
                 names = _decode_names(text)
             except msgspec.MsgspecError:
                 names = []
-            names = names[1:] if names[:1] == ["ROOT"] else names
-            found = self._paths[text] = CallPath(names)
+            found = self._paths[text] = CallPath.of(names)
         return found
 
     def _correlation(self, found: Slice) -> int:

@@ -11,6 +11,7 @@ import msgspec
 
 from proton_bench.errors import UsageError
 from proton_bench.model.device import UNNAMED_KIND
+from proton_bench.model.frame import ROOT_NAME
 from proton_bench.model.origin import Origin
 
 __all__ = [
@@ -40,6 +41,11 @@ class CallPath(tuple[str, ...]):
     A few bytes of a file can name a deep path again and again, so what costs as much as the path
     is deep is computed once.
     """
+
+    @classmethod
+    def of(cls, stack: list[str]) -> CallPath:
+        """Return the path of a stack, which may begin with the root."""
+        return cls(stack[1:] if stack[:1] == [ROOT_NAME] else stack)
 
     @cached_property
     def parent(self) -> CallPath:
