@@ -8,8 +8,6 @@ function(proton_bench_sanitize target)
   if(PROTON_BENCH_SANITIZE MATCHES "undefined")
     # Not part of "undefined": a double that no integer holds.
     list(APPEND flags -fsanitize=float-cast-overflow)
-    # AddressSanitizer finds these, and they take a fifth of the time of a build.
-    list(APPEND flags -fno-sanitize=null,object-size,vptr)
     list(APPEND flags -fno-sanitize-recover=undefined,float-cast-overflow)
   endif()
   target_compile_options(${target} PUBLIC ${flags})
