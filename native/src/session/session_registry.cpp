@@ -62,7 +62,7 @@ void SessionRegistry::open_epoch(Held &held) {
   for (const auto &[id, session] : sessions_)
     session->join(plan, held);
   if (plan.session_state.active)
-    held.epochs().begin_or_go_on(std::move(plan.members));
+    held.epochs().begin(std::move(plan.members));
   plan.session_state.epoch = held.epochs().newest_id();
   set_starting_stack(plan.starting);
   publish_session_state(plan.session_state);

@@ -25,13 +25,11 @@ Epoch *EpochTable::current() {
 }
 
 EpochId EpochTable::begin(std::vector<EpochMember> members) {
+  const Epoch *newest = find(newest_id_);
+  if (newest && newest->members == members)
+    return newest_id_;
   epochs_[++newest_id_].members = std::move(members);
   return newest_id_;
-}
-
-EpochId EpochTable::begin_or_go_on(std::vector<EpochMember> members) {
-  const Epoch *newest = find(newest_id_);
-  return newest && newest->members == members ? newest_id_ : begin(std::move(members));
 }
 
 void EpochTable::lose(const char *reason, uint64_t count, const Epoch *epoch) {

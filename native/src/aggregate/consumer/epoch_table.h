@@ -64,11 +64,9 @@ public:
   /// The number that was given last.
   EpochId newest_id() const { return newest_id_; }
 
-  /// Begins an epoch of these members.
+  /// Begins an epoch of these members, unless the newest has them: then that goes on. A session
+  /// that pauses at every step would need memory for an epoch each time.
   EpochId begin(std::vector<EpochMember> members);
-  /// The same, unless the newest has these members: then that goes on. A session that pauses at
-  /// every step would need memory for an epoch each time.
-  EpochId begin_or_go_on(std::vector<EpochMember> members);
 
   /// Counts records that are lost to each session of the epoch; without one, to each that is
   /// active, because the record's epoch is not known.

@@ -23,12 +23,12 @@ uint64_t lost(const SessionTree &session, const char *reason) {
 TEST(an_epoch_of_the_same_members_goes_on) {
   TwoSessions sessions;
   EpochTable &epochs = sessions.epochs;
-  EpochId one = epochs.begin_or_go_on({{&sessions.first, 0}});
-  CHECK_EQ(epochs.begin_or_go_on({{&sessions.first, 0}}), one);
-  EpochId two = epochs.begin_or_go_on({{&sessions.first, 0}, {&sessions.second, 0}});
+  EpochId one = epochs.begin({{&sessions.first, 0}});
+  CHECK_EQ(epochs.begin({{&sessions.first, 0}}), one);
+  EpochId two = epochs.begin({{&sessions.first, 0}, {&sessions.second, 0}});
   CHECK(two > one);
-  CHECK(epochs.begin_or_go_on({{&sessions.first, 1}, {&sessions.second, 0}}) > two);
-  CHECK(epochs.begin_or_go_on({{&sessions.first, 0}}) > two); // only the newest goes on
+  CHECK(epochs.begin({{&sessions.first, 1}, {&sessions.second, 0}}) > two);
+  CHECK(epochs.begin({{&sessions.first, 0}}) > two); // only the newest goes on
 }
 
 TEST(a_loss_counts_for_the_sessions_of_its_epoch) {
