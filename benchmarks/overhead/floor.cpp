@@ -1,7 +1,7 @@
 // What CUPTI itself costs: kernel activity, launch callbacks that do nothing, and nothing else.
 //
 // Buffers are of the size that the profiler takes. What is in them is not read; their valid bytes
-// are summed, so that somebody can see that kernels were recorded.
+// are summed, to show that kernels were recorded.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -220,4 +220,4 @@ class Cupti(Controls):
                 on_mark((text or b"").decode())
 
         if self._functions["replay"](str(path).encode(), MARK(marked)):
-            raise ValueError(f"{path} is no recorded stream")
+            raise ValueError(f"{path} is not a recorded stream")

@@ -112,7 +112,7 @@ def read_stream(path: Path) -> Stream:
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
     if data[:8] != MAGIC:
-        raise ValueError(f"{path} is no recorded stream")
+        raise ValueError(f"{path} is not a recorded stream")
     stream, texts, at = Stream(), list[str](), len(MAGIC)
     while at < len(data):
         tag, size = struct.unpack_from("<II", data, at)

@@ -35,7 +35,7 @@ def launch(count):
         with proton.scope("layer"):
             gpu.bench(PER_SCOPE)
     gpu.drain()
-    core.settle()  # what the writer has not done yet is no growth
+    core.settle()  # unfinished work of the writer does not count as growth
     return resident_kb()
 
 session = proton.start("trace", backend="cupti", data="trace")

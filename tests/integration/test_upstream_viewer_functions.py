@@ -77,7 +77,7 @@ def survey(viewer, path, wanted):
         whole = viewer.read(path)[0]
         names = whole.dataframe["name"].tolist()
         formatted = viewer.format_frames(whole, form).dataframe["name"].tolist()
-        # Upstream shortens what is no Python frame too: kernel becomes kernel@kernel.
+        # Upstream shortens other frames than Python's too: kernel becomes kernel@kernel.
         found[form] = sorted(n for old, n in zip(names, formatted) if ":" in old and "@" in old)
     return found
 """

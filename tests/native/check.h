@@ -79,7 +79,7 @@ inline int run(const char *filter) {
     } catch (const std::exception &error) {
       fail(test.name, 0, std::string("unexpected exception: ") + error.what());
     } catch (...) {
-      fail(test.name, 0, "unexpected exception that is no std::exception");
+      fail(test.name, 0, "unexpected exception that is not a std::exception");
     }
     std::printf("%s %s\n", failures().load() == before ? "ok  " : "FAIL", test.name);
     ++ran;

@@ -82,14 +82,14 @@ void on_signal(int number, siginfo_t *facts, void *context) noexcept {
     auto byte = static_cast<unsigned char>(number);
     int descriptor = g_descriptor.load(std::memory_order_relaxed);
     bool is_pipe = g_pipe.is_of(descriptor);
-    bool told = is_pipe && write(descriptor, &byte, 1) == 1;
-    if (!told)
+    bool is_sent = is_pipe && write(descriptor, &byte, 1) == 1;
+    if (!is_sent)
       signal_answered();           // no thread will: keep the count right
     if (!is_pipe && !is_handled) { // the program closed it: what it would be without us
       signal(number, SIG_DFL);
       raise(number);
     }
-    if (told && is_handled && number != SIGINT)
+    if (is_sent && is_handled && number != SIGINT)
       wait_for_answer(ticket, kHandlerSteps);
   } else if (!is_handled) {
     signal(number, SIG_DFL);

@@ -39,17 +39,17 @@ void WriterThread::add(std::shared_ptr<WriterClient> client) {
 
 void WriterThread::start() {
   auto is_ending = std::make_shared<bool>(false);
-  auto told = std::make_unique<Start>(Start{this, is_ending});
+  auto argument = std::make_unique<Start>(Start{this, is_ending});
   sigset_t all, before; // signals are for the target's threads
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int code = pthread_create(&thread_, nullptr, run, told.get());
+  int code = pthread_create(&thread_, nullptr, run, argument.get());
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (code != 0)
     throw Error(ErrorCode::kUnavailable,
                 "cannot start the thread that writes timelines and phases: the system gives no "
                 "more threads; end some, or record without data='trace' and periodic_flushing");
-  static_cast<void>(told.release()); // the thread's
+  static_cast<void>(argument.release()); // the thread's
   is_ending_ = std::move(is_ending);
 }
 
@@ -116,8 +116,8 @@ size_t WriterThread::queued_bytes() {
 
 void *WriterThread::run(void *start) noexcept {
   pthread_setname_np(pthread_self(), "proton-writer");
-  std::unique_ptr<Start> told(static_cast<Start *>(start));
-  told->owner->serve(*told->is_ending);
+  std::unique_ptr<Start> argument(static_cast<Start *>(start));
+  argument->owner->serve(*argument->is_ending);
   return nullptr;
 }
 

@@ -30,7 +30,7 @@ struct Pipe {
     close(ends[0]);
     close(ends[1]);
   }
-  // The next signal told, 0 when there is none.
+  // The next signal that was sent, 0 without one.
   int next() {
     char byte = 0;
     return read(ends[0], &byte, 1) == 1 ? byte : 0;
@@ -58,20 +58,20 @@ void handle(int number, void (*handler)(int)) { signal(number, handler); }
 } // namespace
 
 TEST(a_signal_without_a_handler_is_told_and_does_not_kill) {
-  Pipe told;
+  Pipe sent;
   raise(SIGTERM);
-  CHECK_EQ(told.next(), SIGTERM);
+  CHECK_EQ(sent.next(), SIGTERM);
   CHECK(!is_handled_by_process(SIGTERM));
 }
 
 TEST(a_handler_from_before_is_called_after_the_telling) {
   handle(SIGTERM, first);
   {
-    Pipe told;
+    Pipe sent;
     Answers answers;
     int before = g_first.load();
     raise(SIGTERM);
-    CHECK_EQ(told.next(), SIGTERM);
+    CHECK_EQ(sent.next(), SIGTERM);
     CHECK_EQ(g_first.load(), before + 1);
     CHECK(is_handled_by_process(SIGTERM));
   }
@@ -79,16 +79,16 @@ TEST(a_handler_from_before_is_called_after_the_telling) {
 }
 
 TEST(a_handler_that_comes_later_is_chained_by_renewing) {
-  Pipe told;
+  Pipe sent;
   Answers answers;
   int before = g_second.load();
   handle(SIGHUP, second);
   raise(SIGHUP);
-  CHECK_EQ(told.next(), 0); // theirs alone, so far
+  CHECK_EQ(sent.next(), 0); // theirs alone, so far
   renew_signal_chain();
   renew_signal_chain(); // a second time changes nothing
   raise(SIGHUP);
-  CHECK_EQ(told.next(), SIGHUP);
+  CHECK_EQ(sent.next(), SIGHUP);
   CHECK_EQ(g_second.load(), before + 2);
   handle(SIGHUP, SIG_DFL);
   renew_signal_chain();
@@ -98,9 +98,9 @@ TEST(a_handler_that_comes_later_is_chained_by_renewing) {
 TEST(an_ignored_signal_is_left_ignored) {
   handle(SIGHUP, SIG_IGN);
   {
-    Pipe told;
+    Pipe sent;
     raise(SIGHUP);
-    CHECK_EQ(told.next(), 0);
+    CHECK_EQ(sent.next(), 0);
   }
   CHECK(signal(SIGHUP, SIG_DFL) == SIG_IGN);
 }
@@ -108,32 +108,32 @@ TEST(an_ignored_signal_is_left_ignored) {
 TEST(removing_restores_what_stood_behind) {
   handle(SIGINT, first);
   {
-    Pipe told;
+    Pipe sent;
   }
   CHECK(signal(SIGINT, SIG_DFL) == first);
   {
-    Pipe told;
+    Pipe sent;
   }
   CHECK(signal(SIGTERM, SIG_DFL) == SIG_DFL);
 }
 
 TEST(removing_keeps_a_handler_that_was_installed_over_ours) {
   {
-    Pipe told;
+    Pipe sent;
     handle(SIGTERM, second);
   }
   CHECK(signal(SIGTERM, SIG_DFL) == second);
 }
 
 TEST(errno_survives_the_handler) {
-  Pipe told;
+  Pipe sent;
   errno = ENOTTY;
   raise(SIGTERM);
   CHECK_EQ(errno, ENOTTY);
 }
 
 TEST(a_child_that_shares_our_handler_dies_by_the_signal_and_tells_nobody) {
-  Pipe told;
+  Pipe sent;
   std::fflush(stdout);
   pid_t child = fork(); // without the handlers that restore the child's own
   if (child == 0) {
@@ -143,5 +143,5 @@ TEST(a_child_that_shares_our_handler_dies_by_the_signal_and_tells_nobody) {
   int status = 0;
   waitpid(child, &status, 0);
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-  CHECK_EQ(told.next(), 0);
+  CHECK_EQ(sent.next(), 0);
 }

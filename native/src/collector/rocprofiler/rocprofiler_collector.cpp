@@ -121,7 +121,7 @@ void watch_old_roctx(Engine &self, const HipOptions &options) {
   try {
     self.roctx = RoctxLibrary::open(options.roctx_candidates);
     self.roctx->set_callback(proton_bench_roctx);
-  } catch (const Error &) { // where it is missing nobody calls it
+  } catch (const Error &) { // without the library there are no calls
   }
 }
 

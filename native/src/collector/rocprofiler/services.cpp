@@ -50,10 +50,9 @@ void RocprofilerServices::configure(const RocprofilerLibrary &library,
                                     const RocprofilerListener &listener, size_t buffer_bytes,
                                     bool copies) {
   if (is_configured_ && copies && !has_copies_)
-    throw Error(
-        ErrorCode::kUnavailable,
-        "copies=on comes too late: rocprofiler-sdk is told once per process what to record, "
-        "and the first session of this one asked for no copies; ask there");
+    throw Error(ErrorCode::kUnavailable,
+                "copies=on comes too late: rocprofiler-sdk is configured once per process, "
+                "and the first session of this one asked for no copies; ask there");
   if (is_configured_)
     return;
   if (!error_.empty())

@@ -247,7 +247,7 @@ void RoctracerCollector::stop() {
   Records records(self);
   self.disarm(records);
   uint64_t failed = switch_off(self);
-  flush_pool(self); // what came meanwhile belongs to nobody
+  flush_pool(self); // no session wants what came meanwhile
   if (failed != 0)
     sink_.dropped({"failed call while roctracer was switched off", failed, true});
 }

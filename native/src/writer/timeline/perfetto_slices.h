@@ -24,7 +24,7 @@ struct PerfettoParts {
   PerfettoStrings &strings;
   PerfettoTracks &tracks;
   PerfettoPackets &packets;
-  GraphRuns &runs; ///< is told of the nodes of graphs
+  GraphRuns &runs; ///< receives the nodes of graphs
 };
 
 class PerfettoSlices final : public SliceVisitor {

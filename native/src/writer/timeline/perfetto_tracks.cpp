@@ -80,7 +80,7 @@ uint64_t PerfettoTracks::uuid_of(uint64_t kind, int32_t device, uint64_t number,
                                  uint32_t line) const {
   uint64_t place = uint64_t{static_cast<uint32_t>(device)} << 32 | line;
   uint64_t hash = mixed_bits(mixed_bits(mixed_bits(key_ + kind) ^ place) ^ number);
-  return hash >> 1 | 1; // 0 is no track
+  return hash >> 1 | 1; // 0 means none
 }
 
 uint64_t PerfettoTracks::uuid_of(const TrackId &track, uint32_t line) const {

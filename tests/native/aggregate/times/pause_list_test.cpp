@@ -19,7 +19,7 @@ TEST(a_span_is_paused_where_pauses_overlap_it) {
 
 TEST(a_pause_lasts_until_the_session_goes_on) {
   PauseList pauses;
-  pauses.resume(5); // the first start is no end of a pause
+  pauses.resume(5); // the first start does not end a pause
   pauses.pause(10);
   CHECK_EQ(pauses.within(0, 1000), 990);
   pauses.resume(20);

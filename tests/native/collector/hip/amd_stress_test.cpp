@@ -19,7 +19,7 @@ constexpr int kThreads = 6;
 constexpr int kSessions = 12;
 constexpr uint64_t kMostWaiting = 20'000; // a GPU is not faster than its records are read either
 
-/// Launches until it is told to stop.
+/// Launches until it is asked to stop.
 void work(uint32_t stream, const std::atomic<bool> &is_over) {
   const std::string name = "stream " + std::to_string(stream);
   for (uint64_t serial = 0; !is_over; ++serial) {

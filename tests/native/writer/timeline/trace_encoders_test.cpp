@@ -16,7 +16,7 @@ namespace {
 
 using Times = std::tuple<std::string, int64_t, int64_t>; ///< name, beginning, end
 
-/// Scopes of a program as its threads run them: each ends after its children, and is told then.
+/// Scopes of a program as its threads run them: each ends after its children, and is reported then.
 class RandomProgram {
 public:
   RandomProgram(uint32_t seed, int64_t max_step_ns) : random_(seed), max_step_ns_(max_step_ns) {

@@ -20,7 +20,7 @@ void PcResourceSource::handle(uint32_t cbid, const void *data) noexcept {
     sampler_.context_created(resource.context);
     return;
   case cupti::kContextDestroyStarting:
-    contexts_.handle(cbid, data); // so that it is not adopted once more
+    contexts_.handle(cbid, data); // so that it is not taken over once more
     sampler_.context_ending(resource.context);
     return;
   case cupti::kModuleLoaded:

@@ -19,7 +19,7 @@ constexpr const char *kFailedHarvest = "launch whose totals the device did not g
 std::atomic<uint64_t> g_serial{0};
 std::atomic<bool> g_is_forked{false};
 
-constexpr const char *kUnknownFunction = "launch of a kernel that nobody described";
+constexpr const char *kUnknownFunction = "launch of a kernel without a description";
 constexpr size_t kMostEarly = 256;
 
 } // namespace

@@ -76,11 +76,11 @@ void write_segment(Random &random, const Case &made, Writer &writer) {
 }
 
 void write_program(Random &random, const Case &made, std::byte *block, uint32_t index) {
-  uint64_t fate = pick(random, 12);
-  put(block, fate == 0 ? 0u : fate == 1 ? 0x1234u : kBlockPreamble);
+  uint64_t damage = pick(random, 12);
+  put(block, damage == 0 ? 0u : damage == 1 ? 0x1234u : kBlockPreamble);
   put(block + kProgramAt, index);
   uint32_t capacity = made.segments() * made.slots * 8;
-  put(block + kCapacityAt, fate == 2 ? capacity + 4 : fate == 3 ? 0xfffffff8u : capacity);
+  put(block + kCapacityAt, damage == 2 ? capacity + 4 : damage == 3 ? 0xfffffff8u : capacity);
   put(block + kInitAt, random());
   std::byte *data = block + 40 + 4 * made.warps;
   for (uint32_t i = 0; i < made.segments(); ++i) {
