@@ -105,5 +105,5 @@ def test_a_cut_stream_is_refused(recorded: Path, tmp_path: Path, cut: int) -> No
     path = tmp_path / "cut.cupti"
     path.write_bytes(recorded.read_bytes()[:cut])
 
-    with pytest.raises(ValueError, match=r"no recorded stream|is cut"):
+    with pytest.raises(ValueError, match=r"is not a recorded stream|is cut"):
         stream_file.read_stream(path)
