@@ -21,6 +21,7 @@ KIND_SCOPE: Final[int]
 KIND_OP: Final[int]
 KIND_KERNEL: Final[int]
 KIND_TEST: Final[int]
+KIND_LAYER: Final[int]
 
 class scope:
     """Context manager and decorator; a C type because it stands on the hot path."""

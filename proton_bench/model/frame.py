@@ -23,6 +23,7 @@ class FrameKind(IntEnum):
     GRAPH = 8
     LINE = 9
     TEST = 10
+    LAYER = 11
 
 
 # Names of the kinds in files and pages.

@@ -24,6 +24,7 @@ enum class FrameKind : uint8_t {
   kGraph = 8,
   kLine = 9,
   kTest = 10,
+  kLayer = 11,
 };
 
 /// Where a thread stood when something happened.

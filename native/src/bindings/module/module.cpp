@@ -16,6 +16,7 @@ PYBIND11_MODULE(_native, module) {
   module.attr("KIND_OP") = static_cast<int>(proton::FrameKind::kOp);
   module.attr("KIND_KERNEL") = static_cast<int>(proton::FrameKind::kKernel);
   module.attr("KIND_TEST") = static_cast<int>(proton::FrameKind::kTest);
+  module.attr("KIND_LAYER") = static_cast<int>(proton::FrameKind::kLayer);
   proton::register_error_translator();
   proton::set_python_source(proton::capture_python);
   proton::set_python_lock(&proton::kInterpreterLock);
