@@ -69,11 +69,12 @@ _NAMES = {
     "start": (_SESSION, "start"),
     "state": (_STATE, "state"),
 }
-# Methods of `Profile`: name -> (module, function).
+# Methods of `Profile`, and what a recording prints at its end: name -> (module, function).
 for _name, _provided in {
     "fold_below": ("proton_bench.model.regroup", "fold_below"),
     "fold_variants": ("proton_bench.model.regroup", "fold_variants"),
     "merge": ("proton_bench.model.merge", "merge"),
+    "summary": ("proton_bench.report.text.summary", "summary_lines"),
     "to_hatchet": ("proton_bench.analysis.view.dataframe", "to_graphframe"),
     "to_html": ("proton_bench.report.html.notebook", "profile_html"),
     "to_pandas": ("proton_bench.analysis.view.dataframe", "to_dataframe"),

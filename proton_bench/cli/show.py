@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
+from proton_bench.analysis.view.order import BY_SIZE
+from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report, sorted_rows
-from proton_bench.report.words.header import HeaderReport, root_note
+from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
 from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.console import open_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from proton_bench.cli.work.counters import JoinedCounters
 
 __all__ = ["ViewRequest", "list_metrics", "show"]
+
+# Lines of a screen besides rows: the heading, the legend with an empty line, what is left out, the
+# prompt of the shell.
+_OTHER_LINES = 6
+_LEAST_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,7 @@ class ViewRequest:
         minus: A second profile whose values are subtracted.
         counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
+        fits_screen: Show no more rows than a screen has lines, the largest ones.
     """
 
     file: Path
@@ -49,6 +60,7 @@ class ViewRequest:
     minus: Path | None = None
     counters: Path | None = None
     bars: bool = False
+    fits_screen: bool = False
 
 
 def show(request: ViewRequest) -> None:
@@ -61,6 +73,9 @@ def show(request: ViewRequest) -> None:
     profile = read_profile(request.file)
     _warn_about(profile, request.file)
     metrics = request.metrics or default_metrics(profile)
+    if request.selection.sort == BY_SIZE:
+        sort = metrics[0] if metrics else None
+        request = replace(request, selection=replace(request.selection, sort=sort))
     join = None
     if request.counters is not None:
         join = _joined(profile, request.counters)
@@ -78,15 +93,35 @@ def show(request: ViewRequest) -> None:
     source = str(request.file)
     if request.minus is not None:
         source += f" minus {request.minus}"
+    console = open_console()
     reports: list[Any] = [HeaderReport(profile, source)]
     if join is not None:
         reports.append(join.report())
-    flat = request.selection.flat
     note = root_note(profile) if request.minus is None else ""
-    reports.append(TreeReport(tree, request.frames, bars=request.bars, flat=flat, root_note=note))
+    shown, left_out = tree, ""
+    if request.fits_screen:
+        outline = outlined(tree, _free_lines(console, reports))
+        shown, left_out = outline.tree, left_out_text(outline.hidden, outline.share)
+    flat = request.selection.flat
+    reports.append(
+        TreeReport(
+            shown,
+            request.frames,
+            bars=request.bars,
+            flat=flat,
+            root_note=note,
+            left_out=left_out,
+        )
+    )
     if request.is_sorted:
         reports.append(SortedReport(tree, request.frames))
-    print_report(open_console(), *reports)
+    print_report(console, *reports)
+
+
+def _free_lines(console: Console, reports: Sequence[Any]) -> int:
+    """Return how many rows fit a screen below these reports, with a heading and a legend."""
+    above = sum(segment.text.count("\n") for each in reports for segment in console.render(each))
+    return max(console.height - above - _OTHER_LINES, _LEAST_ROWS)
 
 
 def _print_json(

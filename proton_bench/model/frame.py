@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["KIND_NAMES", "ROOT_NAME", "FrameKind", "StringTable", "escape_surrogates"]
+__all__ = [
+    "KIND_NAMES",
+    "ROOT_NAME",
+    "TEST_RUN_NAME",
+    "FrameKind",
+    "StringTable",
+    "escape_surrogates",
+]
 
 ROOT_NAME = "ROOT"
+# The outermost row of a test run.
+TEST_RUN_NAME = "session"
 
 
 class FrameKind(IntEnum):

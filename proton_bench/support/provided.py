@@ -1,7 +1,8 @@
-"""Methods of a class that other rooms implement, by name.
+"""Functions that rooms above implement, by name.
 
-A profile can be shown, merged and turned into a data frame, but its room does not import the rooms
-that do so. The package registers the functions; their modules are imported on first use.
+A profile can be shown, merged and turned into a data frame, and a recording ends with a summary,
+but their rooms do not import the rooms that do so. The package registers the functions; their
+modules are imported on first use.
 """
 
 from __future__ import annotations

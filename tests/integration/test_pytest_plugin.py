@@ -11,7 +11,7 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.pytest_plugin.testrun.summary import hottest_paths
+from proton_bench.report.text.hottest import hottest_paths
 
 pytest.importorskip("proton_bench._native")
 
@@ -385,8 +385,8 @@ def test_the_summary_shows_operators_of_torch(
     result.stdout.fnmatch_lines(
         [
             "*proton: hottest paths*",
-            "  time (*s)  share   calls    path",
-            "*% * x  test_ops.py > test_product > call > aten::*",
+            "share * calls  path",
+            "*%*  test_ops.py › test_product › call › aten::*",
         ]
     )
     result.stdout.fnmatch_lines([f"wrote {pytester.path / 'proton.proton'}"])
@@ -405,10 +405,10 @@ def test_hottest_paths_come_first_and_are_limited() -> None:
 
     heading, *lines = hottest_paths(profile, limit=2)
 
-    assert heading.split() == ["time", "(ms)", "share", "calls", "path"]
+    assert heading.split() == ["share", "time/ms", "calls", "path"]
     assert [line.split() for line in lines] == [
-        ["3.000", "75.0%", "2", "x", "test_a", ">", "hot"],
-        ["1.000", "25.0%", "2", "x", "test_a", ">", "cold"],
+        ["75.0%", "3.000", "2", "test_a", "›", "hot"],
+        ["25.0%", "1.000", "2", "test_a", "›", "cold"],
     ]
 
 

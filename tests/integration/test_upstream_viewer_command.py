@@ -132,7 +132,7 @@ def lines(text: str, columns: int) -> list[tuple[str, tuple[float, ...]]]:
     number = r"-?(?:[\d.]+(?:e[-+]\d+)?|nan)|-"
     row = re.compile(rf"\W*?((?:(?:{number})\s+){{{columns}}})[^\w<]*(\S+).*")
     found = []
-    for line in re.sub(r"\x1b\[[\d;]*m", "", text).split("\nLegend")[0].splitlines():
+    for line in re.sub(r"\x1b\[[\d;]*m", "", text).split("\n\n(inc): ")[0].splitlines():
         match = row.fullmatch(line)
         if match and not line.startswith(("CUDA", "own cost")):
             values = ["0" if word in {"nan", "-"} else word for word in match[1].split()]

@@ -184,7 +184,7 @@ def test_colours_follow_the_environment(proton: Run, training: Path) -> None:
 def test_output_without_unicode_works(proton: Run, training: Path) -> None:
     text = succeeded(proton("view", training, PYTHONIOENCODING="ascii"))
 
-    assert "|- kernel_1" in text
+    assert "`- kernel_1" in text
 
 
 @pytest.mark.parametrize(

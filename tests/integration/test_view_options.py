@@ -102,8 +102,8 @@ def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> No
 
     assert lines[3].split() == ["time/us", "(inc)", "time/%", "(inc)", "count", "name"]
     assert table(lines)[0] == ["130.000", "100.0", "4", "ROOT"]
-    assert table(lines)[1] == ["50.000", "38.5", "2", "├─", "b"]
-    assert lines[-3:][1].startswith("  time/% (inc): share of the whole profile")
+    assert table(lines)[1] == ["80.000", "61.5", "2", "├─", "a"]
+    assert lines[-1].startswith("(inc): with all rows below; count: calls of the row")
 
 
 @pytest.mark.parametrize(

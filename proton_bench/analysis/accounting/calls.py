@@ -18,7 +18,7 @@ from proton_bench.model.profile import Profile
 __all__ = ["CALLS", "call_values", "has_own_calls", "per_call"]
 
 CALLS = "count"
-_COUNTED = "calls of the row alone or, if it has none, launches below it"
+_COUNTED = "calls of the row, else launches below it"
 _AVERAGED = "of one call of the row or, if it has none, of one launch below it"
 
 Mask = npt.NDArray[np.bool_]

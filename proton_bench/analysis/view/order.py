@@ -9,9 +9,12 @@ from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.model.preorder import positions
 
-__all__ = ["BY_NAME", "sorted_tree"]
+__all__ = ["BY_NAME", "BY_SIZE", "FIRST_SEEN", "sorted_tree"]
 
+# Orders besides a metric by name. By size is by the first metric that is shown.
 BY_NAME = "name"
+BY_SIZE = "size"
+FIRST_SEEN = "first-seen"
 
 
 def sorted_tree(tree: MetricTree, by: MetricValues | None) -> MetricTree:

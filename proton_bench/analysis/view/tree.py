@@ -27,6 +27,8 @@ class MetricTree:
         devices: "CUDA:0" and the like per row, "" for rows without a device.
         metrics: Values to show; the first one decides thresholds and colours.
         cut: Rows left out because they are too deep.
+        chains: For each row the names of the rows above it that stand in the same line, as
+            positions in ``strings``; empty if each row has a line of its own.
     """
 
     strings: tuple[str, ...]
@@ -36,6 +38,7 @@ class MetricTree:
     devices: tuple[str, ...]
     metrics: tuple[MetricValues, ...]
     cut: int = 0
+    chains: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.parents)

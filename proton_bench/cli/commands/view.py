@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -61,8 +62,9 @@ def command(
         str | None,
         typer.Option(
             "--sort",
-            metavar="METRIC|name",
-            help="Order the rows below each row by a metric, largest first, or by name.",
+            metavar="METRIC|name|first-seen",
+            help="Order the rows below each row by this metric, by name, or as they were first "
+            "seen. By default the largest value of the first shown metric comes first.",
         ),
     ] = None,
     demangling: DemanglingOption = Demangling.OFF,
@@ -105,6 +107,20 @@ def command(
             help="Show counters of `ncu --csv`, rocprof-compute or rocprofv3 beside the rows.",
         ),
     ] = None,
+    every_row: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Show every row, as in a pipe or file. By default a terminal gets what fits its "
+            "height, unless rows are chosen with -i, -e, -t or -d.",
+        ),
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Follow a program while it is recorded, until it ends or Ctrl-C."
+        ),
+    ] = False,
     print_sorted: Annotated[
         bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
     ] = False,
@@ -114,7 +130,9 @@ def command(
 ) -> None:
     """Show where the time went, as a tree."""
     names = read_metric_names(metrics)
-    check_profiles([file])
+    if not watch:
+        check_profiles([file])
+    from proton_bench.analysis.view.order import BY_SIZE, FIRST_SEEN
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show
 
@@ -127,8 +145,9 @@ def command(
         raw_names,
         demangling=demangling,
         flat=flat,
-        sort=sort,
+        sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
     )
+    is_chosen = bool(include or exclude or threshold is not None or depth != DEFAULT_DEPTH)
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters)
         return
@@ -139,15 +158,20 @@ def command(
             SourceRequest(file, source_file or "", selection.names, threshold, as_json, source_root)
         )
         return
-    show(
-        ViewRequest(
-            file=file,
-            metrics=names,
-            selection=selection,
-            frames=frames,
-            is_sorted=print_sorted,
-            as_json=as_json,
-            counters=counters,
-            bars=bars,
-        )
+    request = ViewRequest(
+        file=file,
+        metrics=names,
+        selection=selection,
+        frames=frames,
+        is_sorted=print_sorted,
+        as_json=as_json,
+        counters=counters,
+        bars=bars,
+        fits_screen=not every_row and not is_chosen and sys.stdout.isatty(),
     )
+    if watch:
+        from proton_bench.cli.work.watch import show_while_recorded
+
+        show_while_recorded(request)
+    else:
+        show(request)

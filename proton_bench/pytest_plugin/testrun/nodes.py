@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-__all__ = ["SESSION", "TestNodes", "node_names"]
+from proton_bench.model.frame import TEST_RUN_NAME
 
-SESSION = "session"
+__all__ = ["TestNodes", "node_names"]
 
 
 class TestNodes:
@@ -23,7 +23,7 @@ class TestNodes:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Open the node of the whole run."""
-        self._nodes.enter_context(_node(SESSION))
+        self._nodes.enter_context(_node(TEST_RUN_NAME))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

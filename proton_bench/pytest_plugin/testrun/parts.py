@@ -9,10 +9,9 @@ from pathlib import Path
 from proton_bench.errors import MetricError, ProtonError
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import order_siblings
-from proton_bench.pytest_plugin.testrun.nodes import SESSION
 
 __all__ = ["Parts", "in_order", "no_rows", "read_parts"]
 
@@ -105,7 +104,7 @@ def _places(profile: Profile, order: Mapping[str, int]) -> list[int | None]:
             continue
         name = profile.name(row)
         if above == 0:
-            if name == SESSION:
+            if name == TEST_RUN_NAME:
                 ids[row] = ""
             continue
         ids[row] = f"{ids[above]}::{name}" if ids[above] else name

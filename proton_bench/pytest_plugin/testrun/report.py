@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proton_bench.errors import OutputError, ProtonError
-from proton_bench.pytest_plugin.testrun.summary import hottest_paths, shortened
 from proton_bench.support.text import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -59,9 +58,16 @@ class ProfileReport:
         self._profile = profile or run.session.profile
         self._is_over = False
         self._paths: list[str] = []
+        self._width = _PIPED_WIDTH
         self._notes: list[str] = []
         self._files: Sequence[Path] = ()
         self._exit_code = 0  # after a write error
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Take the width of the terminal."""
+        reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and reporter.isatty:
+            self._width = reporter._tw.fullwidth
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
@@ -81,10 +87,9 @@ class ProfileReport:
         lines = [*self._paths, *self._notes]
         if not lines:
             return
-        width = terminalreporter._tw.fullwidth if terminalreporter.isatty else _PIPED_WIDTH
         terminalreporter.section("proton: hottest paths")
         for line in self._paths:
-            terminalreporter.write_line(visible_lines(shortened(line, width)))
+            terminalreporter.write_line(visible_lines(line))
         for line in self._notes:
             terminalreporter.write_line(visible_lines(line))
         self._paths, self._notes = [], []
@@ -134,7 +139,11 @@ class ProfileReport:
     def _summary(self) -> list[str]:
         if not self._run.session.is_live:
             return ["a test finalized the session of this run: the profile ends there"]
-        return hottest_paths(self._run.session.profile())
+        from proton_bench.report.text.hottest import hottest_paths
+
+        lines = hottest_paths(self._run.session.profile(), width=self._width)
+        self._run.session.is_summarized = True
+        return lines
 
     def _write(self) -> list[str]:
         if self._run.formats is None:

@@ -68,6 +68,7 @@ class Session:
         added_profiles: What other processes recorded for it.
         remarks: What its collectors had to say when it was finalized, for the user to read.
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
+        is_summarized: Somebody has already printed the hottest paths of this run.
     """
 
     def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -78,6 +79,7 @@ class Session:
         self.added_profiles: list[AddedProfile] = []
         self.remarks: list[str] = []
         self.clock_drift_ns = 0
+        self.is_summarized = False
         self._lease = lease
         self._started = start_facts(plan)
         core.set_provenance(encode_facts(self._started))

@@ -15,7 +15,7 @@ from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.errors import MetricError
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.columns import LEAST_NAME, Column, cut, fitting
+from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
 from proton_bench.report.words.diff_rows import columns, footer, meanings, names, notes
 from proton_bench.report.words.diff_summary import (
     calls_line,
@@ -25,7 +25,7 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.edge import prose
+from proton_bench.report.words.edge import fitting, fitting_name, prose
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -61,7 +61,7 @@ class DiffReport:
         edge = options.max_width if console.file.isatty() else None
         yield from self._summary(console, edge)
         every = columns(self.comparison, self.ranking)
-        shown = every if edge is None else fitting(every, edge)
+        shown = every if edge is None else fitting_columns(every, edge)
         for column in shown:
             yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
         yield Segment("name\n", HEADING)
@@ -97,10 +97,11 @@ class DiffReport:
             said = "  ".join(notes(self.comparison, row))
             label = f"{indent}{name}"
             if edge is not None:
-                if "@" in name and cell_len(label) + 2 + cell_len(said) > edge - width:
-                    label = f"{indent}{format_name(name, FrameFormat.FILE_FUNCTION_LINE)}"
-                label = cut(label, max(edge - width, LEAST_NAME))
-                said = cut(said, edge - width - cell_len(label) - 2)
+                room = max(edge - width, LEAST_NAME) - len(indent)
+                is_long = "@" in name and cell_len(name) + 2 + cell_len(said) > room
+                short = format_name(name, FrameFormat.FILE_FUNCTION_LINE) if is_long else name
+                label = indent + fitting_name(short, room)
+                said = fitting(said, edge - width - cell_len(label) - 2)
             yield Segment(label)
             if said:
                 yield Segment(f"  {said}", _NOTE)

@@ -14,7 +14,8 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.columns import LEAST_NAME, Column, cut, fitting
+from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
+from proton_bench.report.words.edge import fitting, fitting_name
 from proton_bench.report.words.gate_reasons import why
 from proton_bench.report.words.gate_words import (
     MEANINGS_OF_COLUMNS,
@@ -72,7 +73,7 @@ class GateReport:
         for change in changes:
             line = f"  {'FAILS ' if change.fails else ''}{structure_text(change, self.outcome)}"
             style = _BAD if change.fails else None
-            yield Segment(f"{line if edge is None else cut(line, edge)}\n", style)
+            yield Segment(f"{line if edge is None else fitting(line, edge)}\n", style)
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
         if hidden:
@@ -86,7 +87,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
     if not rows:
         return
     every = columns(rows, outcome)
-    shown = every if edge is None else fitting(every, edge)
+    shown = every if edge is None else fitting_columns(every, edge)
     yield Segment("\n")
     for column in shown:
         yield Segment(f"{_placed(column, column.heading)}  ", HEADING)
@@ -97,8 +98,8 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
             yield Segment(f"{_placed(column, column.texts[place])}  ", _ROW.get(row.verdict))
         name, said = path_text(row.path), why(row, paired=outcome.result.paired)
         if edge is not None:
-            name = cut(name, max(edge - width, LEAST_NAME))
-            said = cut(said, edge - width - cell_len(name) - 2)
+            name = fitting_name(name, max(edge - width, LEAST_NAME))
+            said = fitting(said, edge - width - cell_len(name) - 2)
         yield Segment(name)
         yield Segment(f"  {said}\n" if said else "\n", _NOTE)
     yield from _legend(shown)

@@ -15,7 +15,7 @@ from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import NOT_ISSUED, PARTS, REASON
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, WARNING, bands_of
-from proton_bench.report.words.edge import edge_of, fitting, prose
+from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
 from proton_bench.report.words.source_text import SourceText, read_source
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -137,7 +137,7 @@ class SourceReport:
             start = f"{_percent(counts.total / total):>{_SHARE}}  {stall}"
             shown = visible(name)
             yield Segment(
-                f"{start}{shown if edge is None else fitting(shown, edge - len(start))}\n"
+                f"{start}{shown if edge is None else fitting_name(shown, edge - len(start))}\n"
             )
         rest = held - sum(counts.total for _, counts in hot)
         if len(every) > len(hot):

@@ -19,6 +19,7 @@ from proton_bench.report.tree.legend import largest_of, legend
 from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 
@@ -35,19 +36,19 @@ _ROOM_FOR_BARS = 44
 
 @dataclass(frozen=True, slots=True)
 class _Guides:
-    """Lines that connect a row with its parent: below an ancestor, at a row, at the last child."""
+    """What connects rows: below an ancestor, at a row, at the last child, and within a line."""
 
     through: str
     blank: str
     fork: str
     last: str
-    mark: str
+    chain: str
 
     @classmethod
     def of(cls, options: ConsoleOptions) -> _Guides:
         if options.ascii_only:
-            return cls("|  ", "   ", "|- ", "`- ", "#")
-        return cls("│  ", "   ", "├─ ", "└─ ", "█")
+            return cls("|  ", "   ", "|- ", "`- ", " > ")
+        return cls("│  ", "   ", "├─ ", "└─ ", " › ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,7 @@ class TreeReport:
     Attributes:
         tree: What to show.
         frames: Form of Python frames' names.
+        left_out: What is said of rows that are not shown, "" if all are.
         bars: Also draw the first metric of each row, if the terminal is wide enough.
         flat: The rows below the root are a table, and the root is their total.
         root_note: Text after the root's name.
@@ -67,6 +69,7 @@ class TreeReport:
     bars: bool = False
     flat: bool = False
     root_note: str = ""
+    left_out: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only on a terminal columns, bars and names are cut."""
@@ -81,12 +84,11 @@ class TreeReport:
             cells, width = [*cells, bars], width + BAR_WIDTH + 2
             yield Segment(" " * (BAR_WIDTH + 2))
         yield Segment("name\n", HEADING)
-        cut, note = 0, f"  {self.root_note}" if self.root_note else ""
+        note = f"  {self.root_note}" if self.root_note else ""
         for band, values, prefix, name in self._lines(
             cells, guides, room=_room(self.tree, edge, width)
         ):
             shown = name if edge is None else fitting_name(name, edge - width - len(prefix))
-            cut += shown is not name
             if note and (edge is None or width + len(shown) + len(note) <= edge):
                 shown += note
             note = ""
@@ -97,8 +99,8 @@ class TreeReport:
             else:
                 yield Segment(prefix, DIM)
             yield Segment(f"{shown}\n")
-        yield from legend(console, self.tree, mark=guides.mark, edge=edge)
-        for line in _losses(cut, len(every) - len(columns)):
+        yield from legend(console, self.tree, edge=edge)
+        for line in filter(None, (self.left_out, _hidden_text(len(every) - len(columns)))):
             yield from prose(console, line, DIM, edge=edge)
 
     def _lines(
@@ -110,7 +112,7 @@ class TreeReport:
             _row_bands(self.tree),
             zip(*cells, strict=True) if cells else [()] * count,
             [""] * count if self.flat else _prefixes(self.tree, guides, room),
-            _labels(self.tree, self.frames),
+            _labels(self.tree, self.frames, guides.chain),
             strict=True,
         )
 
@@ -132,7 +134,7 @@ class SortedReport:
         cells, width = [column.aligned() for column in columns], width_of(columns)
         heading = f"Sorted kernels by metric {visible(first.title)}"
         yield from prose(console, heading, HEADING, edge=edge)
-        labels = list(_labels(self.tree, self.frames))
+        labels = list(_labels(self.tree, self.frames, ""))
         for row in sorted_rows(first):
             values = "  ".join(column[row] for column in cells)
             name = labels[row] if edge is None else fitting_name(labels[row], edge - width)
@@ -168,12 +170,14 @@ def _row_bands(tree: MetricTree) -> list[int]:
 
 
 # -- names ---------------------------------------------------------------------------------------
-def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[str]:
+def _labels(tree: MetricTree, frames: FrameFormat, chain: str) -> Iterable[str]:
     """Yield the label of each row, with the device if there are several."""
     texts = [visible(format_name(text, frames)) for text in tree.strings]
     several = len(set(tree.devices) - {""}) > 1
-    for frame, device in zip(tree.frames.tolist(), tree.devices, strict=True):
-        yield f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
+    chains = tree.chains or ((),) * len(tree)
+    for frame, device, above in zip(tree.frames.tolist(), tree.devices, chains, strict=True):
+        label = chain.join(texts[each] for each in (*above, frame)) if above else texts[frame]
+        yield f"{label} [{visible(device)}]" if several and device else label
 
 
 def _room(tree: MetricTree, edge: int | None, width: int) -> int:
@@ -207,10 +211,7 @@ def _prefixes(tree: MetricTree, guides: _Guides, room: int) -> Iterator[str]:
         inner.append(inner[depth - 1] + (guides.blank if is_last else guides.through))
 
 
-def _losses(cut: int, hidden: int) -> Iterator[str]:
-    if hidden:
-        what = "column does" if hidden == 1 else "columns do"
-        yield f"{hidden} {what} not fit; a pipe or file gets all"
-    if cut:
-        what = "name is" if cut == 1 else "names are"
-        yield f"{cut} {what} cut at the edge; a pipe or file gets them in full"
+def _hidden_text(count: int) -> str:
+    """Return how many columns have no room, "" if all have."""
+    what = count_text(count, "column does", "columns do")
+    return f"{what} not fit; a pipe or file gets all" if count else ""

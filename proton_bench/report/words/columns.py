@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.cells import cell_len, set_cell_size
-
-__all__ = ["LEAST_NAME", "Column", "cut", "fitting"]
+__all__ = ["LEAST_NAME", "Column", "fitting_columns"]
 
 # Least room for a name before columns are removed.
 LEAST_NAME = 24
@@ -40,7 +38,7 @@ class Column:
         return max(map(len, (self.heading, *self.texts)))
 
 
-def fitting(every: Sequence[Column], edge: int) -> list[Column]:
+def fitting_columns(every: Sequence[Column], edge: int) -> list[Column]:
     """Return the most important columns that leave room for a name.
 
     Before a column is removed, only the first column of a unit names it.
@@ -66,10 +64,3 @@ def _short(columns: Sequence[Column]) -> list[Column]:
         found.append(replace(column, unit="") if column.unit in units else column)
         units.add(column.unit)
     return found
-
-
-def cut(text: str, room: int) -> str:
-    """Return the text, cut with an ellipsis if it does not fit."""
-    if cell_len(text) <= room:
-        return text
-    return "" if room < 2 else set_cell_size(text, room - 1).rstrip() + "…"

@@ -44,18 +44,29 @@ def prose(console: Console, text: str, style: Style | None, *, edge: int | None)
     return [Segment(f"{line}\n", style) for line in lines]
 
 
-def fitting(name: str, room: int) -> str:
-    """Return the name, cut with an ellipsis if it is too wide."""
-    if len(name) <= room // 2 or cell_len(name) <= room:
-        return name
-    return set_cell_size(name, max(room - 1, 0)).rstrip() + "…"
+def fitting(text: str, room: int) -> str:
+    """Return the text, cut with an ellipsis if it is too wide."""
+    if len(text) <= room // 2 or cell_len(text) <= room:
+        return text
+    return "" if room < 2 else set_cell_size(text, room - 1).rstrip() + "…"
 
 
 def fitting_name(name: str, room: int) -> str:
-    """Return the name of a row, without its folder if it is too wide, then cut.
+    """Return the name of a row, with an ellipsis in the middle if it is too wide.
 
-    In ``dir/file:line@function`` the line says more than the folder.
+    The end stays, because names that begin alike differ there. Of ``dir/file:line@function`` the
+    folder goes first.
     """
-    if "@" not in name or cell_len(name) <= room:
+    if "@" in name and cell_len(name) > room:
+        name = format_name(name, FrameFormat.FILE_FUNCTION_LINE)
+    if len(name) <= room // 2 or cell_len(name) <= room:
+        return name
+    if room < _LEAST:
         return fitting(name, room)
-    return fitting(format_name(name, FrameFormat.FILE_FUNCTION_LINE), room)
+    start = (room - 1) // 3
+    first = set_cell_size(name, start).rstrip()
+    rest = room - 1 - cell_len(first)
+    last = name[max(len(name) - rest, 0) :]
+    while cell_len(last) > rest:
+        last = last[1:]
+    return f"{first}…{last}"

@@ -26,6 +26,7 @@ __all__ = [
     "HeaderReport",
     "cost_line",
     "device_line",
+    "left_out_text",
     "losses",
     "recorded_line",
     "root_note",
@@ -131,6 +132,14 @@ def cost_line(profile: Profile) -> str:
     if cost.share is not None:
         text += f", {100.0 * cost.share:.2g} % of the run"
     return text
+
+
+def left_out_text(hidden: int, share: float) -> str:
+    """Return how many rows have no line of their own on a screen, "" if all have one."""
+    if not hidden:
+        return ""
+    rows = count_text(hidden, "row", "rows")
+    return f"{rows} below {100.0 * share:.2g} % not shown; --all shows every row"
 
 
 def losses(profile: Profile) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def test_a_very_narrow_terminal_keeps_the_change_and_cuts_names() -> None:
     lines = on_terminal(report(compared(((long, 5, 1, ""),), ((long, 9, 1, ""),))), 30)
 
     assert lines[5].split() == ["change", "(ns)", "name"]
-    assert lines[7].endswith("…")
+    assert "…" in lines[7]
 
 
 def test_a_pipe_gets_whole_names() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.words.columns import LEAST_NAME, Column, cut, fitting
+from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
 
 COLUMNS = [
     Column("verdict", ("REGRESSED",)),
@@ -23,26 +23,15 @@ COLUMNS = [
     ],
 )
 def test_columns_go_by_their_worth_until_a_name_has_room(room: int, titles: list[str]) -> None:
-    assert [column.title for column in fitting(COLUMNS, room)] == titles
+    assert [column.title for column in fitting_columns(COLUMNS, room)] == titles
 
 
 def test_units_go_from_headings_before_columns_do() -> None:
     times = [Column(title, ("1.000",), 1, "us") for title in ("base", "new", "change")]
     wide = sum(column.width + 2 for column in times) + LEAST_NAME
 
-    shown = [[column.heading for column in fitting(times, room)] for room in (wide, wide - 1)]
+    shown = [
+        [column.heading for column in fitting_columns(times, room)] for room in (wide, wide - 1)
+    ]
 
     assert shown == [["base (us)", "new (us)", "change (us)"], ["base (us)", "new", "change"]]
-
-
-@pytest.mark.parametrize(
-    ("room", "shown"), [(6, "kernel"), (4, "ker…"), (2, "k…"), (1, ""), (-3, "")]
-)
-def test_text_is_cut_with_an_ellipsis(room: int, shown: str) -> None:
-    assert cut("kernel", room) == shown
-
-
-def test_width_counts_cells_of_wide_characters() -> None:
-    assert (
-        cut("\N{CJK UNIFIED IDEOGRAPH-4E00}" * 4, 5) == "\N{CJK UNIFIED IDEOGRAPH-4E00}" * 2 + "…"
-    )

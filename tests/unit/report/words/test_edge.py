@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from proton_bench.report.words.edge import edge_of, fitting, prose
+from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
 
 
 class Terminal(io.StringIO):
@@ -53,3 +53,23 @@ def test_names_are_cut_to_their_room(name: str, room: int) -> None:
 
     assert cell_len(shown) <= room
     assert shown == name or (shown.endswith("…") and name.startswith(shown[:-1]))
+
+
+@given(st.text("ab\u6f22", max_size=60), st.integers(8, 50))
+def test_names_of_rows_keep_their_beginning_and_their_end(name: str, room: int) -> None:
+    shown = fitting_name(name, room)
+
+    assert cell_len(shown) <= room
+    if shown != name:
+        first, last = shown.split("…")
+        assert name.startswith(first)
+        assert name.endswith(last)
+        assert cell_len(last) >= cell_len(first)
+
+
+@pytest.mark.parametrize("room", [7, 2, 1, 0, -3])
+def test_without_room_for_both_ends_the_beginning_stays(room: int) -> None:
+    shown = fitting_name("a long name", room)
+
+    assert len(shown) <= max(room, 0)
+    assert shown == "" or "a long name".startswith(shown[:-1])

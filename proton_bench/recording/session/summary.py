@@ -1,0 +1,57 @@
+"""What a recording prints at its end: the first answer of the profile that it wrote."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from proton_bench.recording.stderr import shown_path, warn
+
+__all__ = ["best_file", "print_summary"]
+
+# Files that hold everything, the fastest to read first.
+_SUFFIXES = (".proton", ".pftrace", ".hatchet", ".hatchet_msgpack")
+# Larger files take longer to read than somebody waits for a prompt.
+_MOST_BYTES = 16 << 20
+_PIPED_WIDTH = 200
+
+
+def best_file(paths: Sequence[str]) -> str | None:
+    """Return the file of a recording that is best to read, None if none can be read."""
+    for suffix in _SUFFIXES:
+        for path in paths:
+            if path.endswith(suffix):
+                return path
+    return None
+
+
+def print_summary(paths: Sequence[str], folder: str) -> None:
+    """Print the summary of a recording on stderr; a failure is a warning.
+
+    Args:
+        paths: Files that were written.
+        folder: Current folder of the command, for the names of files.
+    """
+    path = best_file(paths)
+    stream = sys.__stderr__
+    if path is None or stream is None:
+        return
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            return
+        from proton_bench.formats.registry import read_profile
+        from proton_bench.support.provided import call
+
+        lines = call("summary", read_profile(path), shown_path(path, folder), _width(stream))
+        stream.write("".join(f"{line}\n" for line in lines))
+        stream.flush()
+    except Exception as error:  # noqa: BLE001 - the target's modules may be in any state
+        warn(f"no summary: {type(error).__name__}: {error}")
+
+
+def _width(stream: object) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns  # type: ignore[attr-defined]
+    except (OSError, ValueError, AttributeError):
+        return _PIPED_WIDTH

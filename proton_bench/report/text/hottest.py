@@ -1,0 +1,108 @@
+"""The hottest call paths of a profile, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.report.words.edge import fitting_name
+from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.support.text import visible
+from proton_bench.support.units import number_texts
+
+__all__ = ["hottest_paths"]
+
+_MAX_NAME = 200
+_SEPARATOR = " › "
+_LEFT_OUT = "…"
+_NOTHING = "no operator, kernel or copy was recorded"
+
+
+def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -> list[str]:
+    """Return the call paths with the most time of their own, rows below them not counted.
+
+    Args:
+        profile: A profile; its first default metric decides.
+        limit: Paths at most.
+        width: Characters of a line; frames in the middle of a path are left out to fit. None means
+            any number.
+
+    Returns:
+        A heading and one line per path: share of the whole, value, calls, path. A sentence if
+        nothing was recorded.
+    """
+    metrics = default_metrics(profile)
+    if not metrics:
+        return [_NOTHING]
+    counted = ("count",) if "count" in metrics else ()
+    tree = build_tree(profile, (metrics[0], *counted), Selection(depth=len(profile) + 1))
+    own = _own_values(tree)
+    total = float(own.sum())
+    if not total > 0:
+        return [_NOTHING]
+    hottest = [row for row in np.argsort(-own, kind="stable")[:limit].tolist() if own[row] > 0]
+    columns = [
+        ["share", *(f"{own[row] / total:.1%}" for row in hottest)],
+        [visible(tree.metrics[0].name), *number_texts(own[hottest].tolist())],
+    ]
+    if counted:
+        calls = tree.metrics[1].take(np.array(hottest)).to_list()
+        columns.append(["calls", *number_texts(calls)])
+    wides = [max(map(len, column)) for column in columns]
+    starts = [
+        "".join(f"{text:>{wide}}  " for text, wide in zip(texts, wides, strict=True))
+        for texts in zip(*columns, strict=True)
+    ]
+    room = None if width is None else width - len(starts[0])
+    paths = (_path_text(list(_names(tree, row)), room) for row in hottest)
+    return [f"{starts[0]}path", *map("".join, zip(starts[1:], paths, strict=True))]
+
+
+def _own_values(tree: MetricTree) -> npt.NDArray[np.float64]:
+    """Return the values of the rows alone."""
+    metric = tree.metrics[0]
+    values = np.where(metric.valid, metric.values, 0).astype(np.float64)
+    if metric.aggregation is not Aggregation.INCLUSIVE:
+        return values
+    below = np.bincount(tree.parents[1:], weights=values[1:], minlength=len(tree))
+    # What is smaller is a rounding error.
+    return np.where(values - below > 1e-9 * np.abs(values), values - below, 0.0)
+
+
+def _names(tree: MetricTree, row: int) -> Iterator[str]:
+    """Yield the names of a path from its end, without the root."""
+    while row > 0:
+        name = tree.name(row)
+        if tree.kinds[row] == FrameKind.PYTHON:
+            name = format_name(name, FrameFormat.FILE_FUNCTION_LINE)
+        above = int(tree.parents[row])
+        is_test_run = tree.kinds[row] == FrameKind.TEST and name == TEST_RUN_NAME
+        if above > 0 or not is_test_run:  # all tests are below it
+            yield visible(name, _MAX_NAME)
+        row = above
+
+
+def _path_text(names: list[str], room: int | None) -> str:
+    """Return a path, given from its end; what is cut is in the middle."""
+    if not names:
+        return "ROOT"
+    text = _SEPARATOR.join(reversed(names))
+    if room is None or len(text) <= room:
+        return text
+    for kept in range(len(names) - 2, 0, -1):
+        text = _SEPARATOR.join((names[-1], _LEFT_OUT, *reversed(names[:kept])))
+        if len(text) <= room:
+            return text
+    start = ""
+    if len(names) > 1:
+        start = fitting_name(names[-1], room // 3) + _SEPARATOR
+    if len(names) > 2:
+        start += _LEFT_OUT + _SEPARATOR
+    return start + fitting_name(names[0], room - len(start))
