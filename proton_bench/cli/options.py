@@ -54,8 +54,8 @@ NameOption = Annotated[
         "-n",
         "--name",
         metavar="NAME",
-        help="Write NAME.proton and NAME.hatchet, with -d trace also NAME.chrome_trace and "
-        "NAME.pftrace (default: proton); with a known suffix in NAME only that file. Fields: "
+        help="Write NAME.proton and NAME.hatchet, with -d trace NAME.pftrace instead of "
+        "NAME.hatchet (default: proton); with a known suffix in NAME only that file. Fields: "
         "{rank} {local_rank} {host} {pid} {date} {%ENV}.",
     ),
 ]

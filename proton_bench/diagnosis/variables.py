@@ -176,8 +176,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_TRACE_FORMATS",
         Reader.OURS,
-        "formats, joined by ',', in which start(data='trace') writes its timeline: chrome_trace "
-        "(the default), perfetto",
+        "formats of timelines, joined by ',': chrome_trace (the default of start(data='trace')), "
+        "perfetto (that of commands)",
     ),
     Variable(
         "PROTON_BENCH_TRITONS",

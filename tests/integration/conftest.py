@@ -35,6 +35,12 @@ def proton(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
+def both_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands with ``-d trace`` write both formats of timelines."""
+    monkeypatch.setenv("PROTON_BENCH_TRACE_FORMATS", "chrome_trace,perfetto")
+
+
+@pytest.fixture
 def proton_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Run:

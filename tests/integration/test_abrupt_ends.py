@@ -13,6 +13,8 @@ from integration.running import ended, source, started
 
 from proton_bench.formats.registry import read_profile
 
+pytestmark = pytest.mark.usefixtures("both_timelines")
+
 pytest.importorskip("proton_bench._native")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

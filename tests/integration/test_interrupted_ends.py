@@ -15,6 +15,8 @@ from integration.running import IN_C, ended, source, started, wait_for_line, wai
 
 from proton_bench.formats.registry import read_profile
 
+pytestmark = pytest.mark.usefixtures("both_timelines")
+
 pytest.importorskip("proton_bench._native")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -22,6 +22,7 @@ pytest.importorskip("torch")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RECORD = ("-m", "proton_bench", "run", "-d", "trace", "-b", "cpu", "-n", "job", "train.py")
 FORMATS = ("pftrace", "chrome_trace")
+BOTH = {"PROTON_BENCH_TRACE_FORMATS": "chrome_trace,perfetto"}
 
 
 def sums(profile: Profile, metric: str) -> dict[tuple[str, ...], int]:
@@ -39,7 +40,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Record four ranks once, and return their folder."""
     folder = tmp_path_factory.mktemp("ranks")
     write(folder, TRAIN, END)
-    done = run(folder, *TORCHRUN, *RECORD)
+    done = run(folder, *TORCHRUN, *RECORD, **BOTH)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -97,7 +98,10 @@ def test_ranks_are_labelled_and_reduce_at_the_same_time(recorded: Path, proton_h
 def test_what_a_killed_rank_left_is_in_the_timeline(tmp_path: Path, proton_here: Run) -> None:
     write(tmp_path, TRAIN, DIES)
 
-    soon = {"PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2", "PARTIALS": "proton chrome_trace pftrace"}
+    soon = {
+        "PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2",
+        "PARTIALS": "proton chrome_trace pftrace",
+    } | BOTH
     with started((*TORCHRUN, *RECORD), tmp_path, **soon) as running:
         process_id = ready_rank(running)
         os.kill(process_id, signal.SIGKILL)

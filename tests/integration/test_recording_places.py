@@ -18,6 +18,8 @@ from integration.running import IN_C, ended, source, started, wait_for_line
 from proton_bench.formats.registry import read_profile
 from proton_bench.support.files import is_scratch
 
+pytestmark = pytest.mark.usefixtures("both_timelines")
+
 pytest.importorskip("proton_bench._native")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

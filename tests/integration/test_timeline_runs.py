@@ -15,6 +15,8 @@ import pytest
 from integration.outputs import slice_names, written
 from integration.running import IN_C, ended, source, started, wait_for_line
 
+pytestmark = pytest.mark.usefixtures("both_timelines")
+
 pytest.importorskip("proton_bench._native")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -64,6 +66,17 @@ def unpacked(path: Path) -> bytes:
         whole += piece
         packed = member.unused_data
     return whole
+
+
+def test_a_run_writes_the_smaller_timeline_unless_it_is_told_otherwise(
+    tmp_path: Path, proton: Run, script: Callable[[str], str]
+) -> None:
+    done = proton(
+        *("-b", "cpu", "-d", "trace", "-n", "x", script(SCOPED)), PROTON_BENCH_TRACE_FORMATS=""
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path) == {"x.proton", "x.pftrace"}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ __all__ = [
     "TRACE_FORMATS",
     "TREE_FORMATS",
     "check_formats",
+    "chosen_trace_formats",
     "default_formats",
-    "library_trace_formats",
     "suffix_of",
     "trace_formats_of",
 ]
@@ -31,8 +31,11 @@ def suffix_of(name: str) -> str:
     return _SUFFIXES.get(name, name)
 
 
-def library_trace_formats() -> tuple[str, ...]:
-    """Return the formats in which timelines of ``start(data="trace")`` are written.
+def chosen_trace_formats(default: str) -> tuple[str, ...]:
+    """Return the formats in which timelines are written.
+
+    Args:
+        default: The format where ``PROTON_BENCH_TRACE_FORMATS`` names none.
 
     Raises:
         UsageError: ``PROTON_BENCH_TRACE_FORMATS`` names another one.
@@ -43,7 +46,7 @@ def library_trace_formats() -> tuple[str, ...]:
         if name not in TRACE_FORMATS:
             known = ", ".join(TRACE_FORMATS)
             raise UsageError(f"{_VARIABLE}={text!r} names {name!r}; choose from: {known}")
-    return names or TRACE_FORMATS[:1]
+    return names or (default,)
 
 
 def trace_formats_of(formats: Sequence[str], data: str) -> tuple[str, ...]:

@@ -6,15 +6,20 @@ import os
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.recording.session.output_format import TRACE_FORMATS, TREE_FORMATS, suffix_of
+from proton_bench.recording.session.output_format import (
+    TRACE_FORMATS,
+    TREE_FORMATS,
+    chosen_trace_formats,
+    suffix_of,
+)
 from proton_bench.recording.session.template import expand_name
 from proton_bench.recording.stderr import warn
 
 __all__ = ["OUTPUT_SUFFIXES", "OutputName", "format_of", "read_name", "split_suffix"]
 
 OUTPUT_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace")
-# Beside ``.proton``: what upstream writes, and the smaller form of a timeline.
-_OF_DATA = {"tree": ("hatchet",), "trace": ("chrome_trace", "perfetto")}
+# What upstream writes of each kind of data; text, so that stdout gets it.
+_UPSTREAM = {"tree": "hatchet", "trace": "chrome_trace"}
 _FLUSHING = "periodic_flushing"
 
 
@@ -51,11 +56,11 @@ def read_name(
         mode: Mode text; with periodic flushing its format is that of all files.
 
     Raises:
-        UsageError: The name is a folder or has an unknown field.
+        UsageError: The name is a folder or has an unknown field, or a format is unknown.
     """
-    default = _OF_DATA.get(data, _OF_DATA["tree"])
+    upstream = _UPSTREAM.get(data, _UPSTREAM["tree"])
     if text in ("", "-"):
-        return OutputName(text, default[:1])
+        return OutputName(text, (upstream,))
     stem, suffix = split_suffix(text)
     if os.path.basename(stem) in ("", ".", ".."):
         raise UsageError(f"output {text!r} is a folder: add a file name")
@@ -64,8 +69,9 @@ def read_name(
     if not os.path.isabs(expanded):
         expanded = os.path.join(folder or _current_folder(), expanded)
     name = os.path.abspath(expanded)
-    flushed = _flushed_format(mode, default[0])
-    formats = (flushed,) if flushed else ("proton", *default)
+    flushed = _flushed_format(mode, upstream)
+    beside = chosen_trace_formats("perfetto") if data == "trace" else (upstream,)
+    formats = (flushed,) if flushed else ("proton", *beside)
     return OutputName(name, (format_of(suffix),) if suffix else formats, stem)
 
 

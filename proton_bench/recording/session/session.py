@@ -22,7 +22,7 @@ from proton_bench.recording.kernels.hooks import Hook
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output import library_formats
-from proton_bench.recording.session.output_format import check_formats, library_trace_formats
+from proton_bench.recording.session.output_format import check_formats, chosen_trace_formats
 from proton_bench.recording.session.recording import (
     Session,
     find_session,
@@ -97,7 +97,7 @@ def start(
         backend=backend,
         mode=mode,
         hook=hook,
-        trace_formats=library_trace_formats(),
+        trace_formats=chosen_trace_formats("chrome_trace"),
         upstream_shape=compat.is_in_use(),
     )
     session = open_session(options)
