@@ -34,11 +34,13 @@ __all__ = [
     "flags",
     "hooks",
     "language",
+    "last",
     "metadata_state",
     "metric",
     "mode",
     "open_profile",
     "profile",
+    "profiled",
     "scope",
     "specs",
     "start",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _SCOPE = "proton_bench.recording.context.scope"
+_BLOCK = "proton_bench.recording.session.profiled"
 _SESSION = "proton_bench.recording.session.session"
 _STATE = "proton_bench.recording.context.state"
 
@@ -64,7 +67,9 @@ _NAMES = {
     "finalize": (_SESSION, "finalize"),
     "metadata_state": (_STATE, "metadata_state"),
     "open_profile": ("proton_bench.formats.registry", "read_profile"),
+    "last": (_BLOCK, "last"),
     "profile": (_SESSION, "profile"),
+    "profiled": (_BLOCK, "profiled"),
     "scope": (_SCOPE, "scope"),
     "start": (_SESSION, "start"),
     "state": (_STATE, "state"),
@@ -119,6 +124,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the cell magic ``%%proton`` to a notebook; called by ``%load_ext proton_bench``."""
+    importlib.import_module("proton_bench.cli.notebook").add_magic(shell)
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ from proton_bench.recording.context.scope import (
     scope,
 )
 from proton_bench.recording.context.state import enter_state, exit_state, metadata_state, state
+from proton_bench.recording.session.profiled import last, profiled
 from proton_bench.recording.session.session import (
     DEFAULT_PROFILE_NAME,
     activate,
@@ -28,6 +29,8 @@ from proton_bench.recording.session.session import (
 )
 
 __version__: str
+
+def load_ipython_extension(shell: object) -> None: ...
 
 __all__ = [
     "DEFAULT_PROFILE_NAME",
@@ -47,11 +50,13 @@ __all__ = [
     "flags",
     "hooks",
     "language",
+    "last",
     "metadata_state",
     "metric",
     "mode",
     "open_profile",
     "profile",
+    "profiled",
     "scope",
     "specs",
     "start",

@@ -28,7 +28,7 @@ from proton_bench.recording.launcher.run_options import (
 )
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.recording.session.progress import Progress
-from proton_bench.recording.session.summary import print_summary
+from proton_bench.recording.summary import summarize_file
 from proton_bench.recording.stderr import QUIET, is_quiet, say, shown_path, warn
 from proton_bench.support.reporting import report_error
 
@@ -230,7 +230,7 @@ class _Recording:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         self._children.report()
         if not is_empty and not session.is_summarized and not is_quiet():
-            print_summary([str(path) for path in paths], self._options.folder)
+            summarize_file([str(path) for path in paths], self._options.folder)
 
     def _interrupted(self) -> None:
         """Ctrl-C was pressed while the files were written."""

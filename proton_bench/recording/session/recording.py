@@ -50,6 +50,7 @@ __all__ = ["Session", "find_session", "known_session", "live_sessions", "open_se
 # Serialises every change of which sessions live and what they switched on.
 _lock = threading.RLock()
 _live: dict[int, Session] = {}
+_last: tuple[int, list[Path]] = (0, [])  # how many sessions have ended, the files of the last one
 _stopper: threading.Thread | None = None
 _is_exiting = threading.Event()
 _LOOK_S = 0.05
@@ -251,6 +252,8 @@ class Session:
                 self.core.set_provenance(facts)
                 paths = write_session(self, formats)
                 release_outputs(self.core, is_written=True)
+        global _last
+        _last = (_last[0] + 1, paths)
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
 
@@ -287,6 +290,11 @@ def open_session(options: SessionOptions) -> Session:
         session = _start(plan)
     _call_plugins("proton_session_started", session=session)
     return session
+
+
+def last_files() -> tuple[int, list[Path]]:
+    """Return how many sessions have ended in this process, and the files of the last one."""
+    return _last
 
 
 def find_session(identifier: int) -> Session | None:

@@ -1,14 +1,18 @@
-"""What a recording prints at its end: the first answer of the profile that it wrote."""
+"""What a recording prints at its end: the first answer of what it recorded."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from proton_bench.recording.stderr import shown_path, warn
 
-__all__ = ["best_file", "print_summary"]
+if TYPE_CHECKING:
+    from proton_bench.model.profile import Profile
+
+__all__ = ["best_file", "print_summary", "summarize_file"]
 
 # Files that hold everything, the fastest to read first.
 _SUFFIXES = (".proton", ".pftrace", ".hatchet", ".hatchet_msgpack")
@@ -26,24 +30,39 @@ def best_file(paths: Sequence[str]) -> str | None:
     return None
 
 
-def print_summary(paths: Sequence[str], folder: str) -> None:
-    """Print the summary of a recording on stderr; a failure is a warning.
+def summarize_file(paths: Sequence[str], folder: str) -> None:
+    """Print the summary of a recording that was just written; of a large one none.
 
     Args:
-        paths: Files that were written.
+        paths: Its files.
         folder: Current folder of the command, for the names of files.
     """
     path = best_file(paths)
+    if path is None or os.path.getsize(path) > _MOST_BYTES:
+        return
+
+    def read() -> Profile:
+        from proton_bench.formats.registry import read_profile
+
+        return read_profile(path)
+
+    print_summary(read, shown_path(path, folder))
+
+
+def print_summary(read: Callable[[], Profile], file: str = "") -> None:
+    """Print a summary on stderr; a failure is a warning.
+
+    Args:
+        read: Returns the profile.
+        file: Its file for the reader, "" for none.
+    """
     stream = sys.__stderr__
-    if path is None or stream is None:
+    if stream is None:
         return
     try:
-        if os.path.getsize(path) > _MOST_BYTES:
-            return
-        from proton_bench.formats.registry import read_profile
         from proton_bench.support.provided import call
 
-        lines = call("summary", read_profile(path), shown_path(path, folder), _width(stream))
+        lines = call("summary", read(), file, _width(stream))
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
     except Exception as error:  # noqa: BLE001 - the target's modules may be in any state

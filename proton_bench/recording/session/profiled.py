@@ -1,0 +1,112 @@
+"""A recorded block, and the profile that was recorded last."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from proton_bench.errors import SessionError
+from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.output_format import trace_formats_of
+from proton_bench.recording.session.output_name import read_name
+from proton_bench.recording.session.recording import Session, last_files, open_session
+from proton_bench.recording.session.session import is_disabled
+from proton_bench.recording.summary import best_file, print_summary
+from proton_bench.recording.stderr import is_quiet
+
+if TYPE_CHECKING:
+    from proton_bench.model.profile import Profile
+
+__all__ = ["last", "profiled"]
+
+_numbers = itertools.count()
+_last_block: tuple[int, Profile] | None = None
+
+
+class profiled:  # noqa: N801 - used like a function
+    """Record a block of code and print a summary of it.
+
+    ::
+
+        with proton_bench.profiled() as p:
+            train()
+        p.profile.to_pandas()
+
+    Args:
+        name: Output as ``proton run -n`` takes it; None writes no file.
+        shows: Print the summary, on stderr.
+        **options: Options of `start`, such as ``backend`` or ``context``.
+
+    Attributes:
+        profile: What was recorded, once the block has ended; None where profiling is disabled.
+    """
+
+    def __init__(
+        self, name: str | os.PathLike[str] | None = None, *, shows: bool = True, **options: Any
+    ) -> None:
+        self.profile: Profile | None = None
+        self._name = None if name is None else os.fspath(name)
+        self._options = options
+        self._shows = shows
+        self._formats: tuple[str, ...] = ()
+        self._session: Session | None = None
+
+    def __enter__(self) -> profiled:
+        """Begin to record.
+
+        Raises:
+            UsageError: An option is unknown or does not fit.
+            BackendUnavailableError: A backend cannot run here.
+            OutputError: The output cannot be written.
+        """
+        if is_disabled():
+            return self
+        if self._name is None:
+            place = f"proton-{os.getpid()}-{next(_numbers)}"
+            path = os.path.join(tempfile.gettempdir(), place)  # no file is made there
+        else:
+            data = self._options.get("data", "tree")
+            output = read_name(self._name, data=data, mode=self._options.get("mode"))
+            path, self._formats = output.name, output.formats
+            self._options["trace_formats"] = trace_formats_of(output.formats, data)
+        self._session = open_session(SessionOptions(name=path, **self._options))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the recording, write what was asked for, and print the summary."""
+        global _last_block
+        session, self._session = self._session, None
+        if session is None or not session.is_live:
+            return
+        session.settle()
+        profile = self.profile = session.profile()
+        files = session.finalize(formats=self._formats)
+        _last_block = (last_files()[0], profile)
+        if self._shows and not is_quiet():
+            print_summary(lambda: profile, best_file([str(file) for file in files]) or "")
+
+
+def last() -> Profile:
+    """Return the profile of the session that ended last in this process.
+
+    Raises:
+        SessionError: No session has ended yet, or none of its files can be read.
+        ProfileFormatError: Its file was overwritten by something else.
+    """
+    number, files = last_files()
+    if _last_block is not None and _last_block[0] == number:
+        return _last_block[1]
+    path = best_file([str(file) for file in files])
+    if path is None:
+        raise SessionError("no session has ended yet whose profile could be read")
+    from proton_bench.formats.registry import read_profile
+
+    return read_profile(path)
