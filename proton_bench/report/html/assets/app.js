@@ -136,14 +136,13 @@ class App {
     find("flame-found").textContent = found ? this.foundText(found) : "";
     this.table.setFilter(state.search);
     this.table.show(state.name, true);
-    if (state.view === "sandwich") this.sandwich.show(this.rows, this.widths(), state.name);
     this.describeSelected();
+    if (state.view === "sandwich") this.sandwich.show(this.rows, this.widths(), state.name);
     writeLink(state);
   }
 
   foundText(found) {
-    const what = this.state.name ? `${digits(found.rows.length)} rows` : `${digits(found.rows.length)} found`;
-    return `${what}, ${percentText(found.share)} of all`;
+    return `${digits(found.rows.length)} found, ${percentText(found.share)} of all`;
   }
 
   fillTable() {

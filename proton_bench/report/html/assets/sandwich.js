@@ -31,5 +31,6 @@ class Sandwich {
       this.graphs[0].setRows(above);
       this.graphs[1].setRows(below);
     }
+    this.told.select(this.graphs[1], 0);
   }
 }

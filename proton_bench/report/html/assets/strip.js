@@ -16,7 +16,7 @@ class Strip {
     canvas.addEventListener("pointermove", (event) => this.hover(event));
     canvas.addEventListener("pointerleave", () => {
       this.tip.hide();
-      this.choose(-1);
+      this.mark(-1);
     });
     box.addEventListener("keydown", (event) => this.press(event));
     new ResizeObserver(() => this.draw()).observe(box);
@@ -33,7 +33,7 @@ class Strip {
 
   hover(event) {
     const bin = this.binAt(event);
-    this.choose(bin);
+    this.mark(bin);
     this.tip.show(event, (box) => {
       box.replaceChildren(...this.lines(bin).map((text) => element("div", "", text)));
     });
@@ -44,8 +44,8 @@ class Strip {
     const at = (edge) => (edge * this.data.span) / this.bins;
     const [from, until] = [at(bin), at(bin + 1)].map((time) => cellText(this.span, time, this.unit));
     const busy = this.data.tracks.map((track) => `${track.name} busy ${percentText(track.busy[bin])}`);
-    const path = this.data.paths[this.data.host[bin]];
-    return [`${from} to ${until} ${this.unit.name}`, ...busy, path ? `host: ${path}` : "host: no call recorded"];
+    const path = this.data.paths[this.data.host[bin]] ?? ["no call recorded"];
+    return [`${from} to ${until} ${this.unit.name}`, ...busy, "host:", ...path.map(readable)];
   }
 
   press(event) {
@@ -56,12 +56,16 @@ class Strip {
   }
 
   choose(bin) {
-    this.chosen = bin;
+    this.mark(bin);
     const { box, text } = this.parts;
-    const said = bin < 0 ? this.whole() : this.lines(bin).join(", ");
+    const said = bin < 0 ? this.whole() : this.lines(bin).join(" \u203a ");
     text.textContent = said;
     box.setAttribute("aria-valuenow", String(Math.max(bin, 0)));
     box.setAttribute("aria-valuetext", said);
+  }
+
+  mark(bin) {
+    this.chosen = bin;
     this.draw();
   }
 
@@ -92,7 +96,8 @@ class Strip {
       pen.fillStyle = ink.busy;
       track.busy.forEach((share, each) => {
         const size = share * (TRACK_HEIGHT - 3);
-        if (size > 0) pen.fillRect(each * bin, bottom - size, bin + 0.5, size);
+        const [left, right] = [Math.floor(each * bin), Math.floor((each + 1) * bin)];
+        if (size > 0) pen.fillRect(left, bottom - size, Math.max(right - left, 1), size);
       });
     });
     if (this.chosen < 0) return;

@@ -36,14 +36,14 @@ class Strip:
     Attributes:
         span_ns: Length of the window in ns.
         tracks: Busy share of each bin, 0 to 1, by device; that of the host where none was used.
-        paths: Distinct call paths of the host, their innermost names last.
+        paths: Distinct call paths of the host, from the outermost name to the innermost.
         host: Which of ``paths`` the host was in at the middle of each bin, -1 for none.
         hidden: Devices that are left out as too many.
     """
 
     span_ns: int
     tracks: Mapping[str, Sequence[float]]
-    paths: Sequence[str]
+    paths: Sequence[tuple[str, ...]]
     host: Sequence[int]
     hidden: int = 0
 
@@ -100,7 +100,7 @@ class TimelineTimes:
 
     def _host(
         self, middles: npt.NDArray[np.float64], begin: int
-    ) -> tuple[tuple[str, ...], list[int]]:
+    ) -> tuple[tuple[tuple[str, ...], ...], list[int]]:
         """Return paths of the host, and the deepest one at each point in time."""
         ordered = sorted(self.calls, key=len)
         deepest = np.full(len(middles), -1)
@@ -111,7 +111,7 @@ class TimelineTimes:
         used, places = np.unique(deepest, return_inverse=True)
         shown = [place for place in used.tolist() if place >= 0]
         offset = len(used) - len(shown)
-        return tuple(_path_text(ordered[place]) for place in shown), (places - offset).tolist()
+        return tuple(_shown_path(ordered[place]) for place in shown), (places - offset).tolist()
 
 
 def read_strip(file: Path) -> Strip | None:
@@ -145,7 +145,6 @@ def _busy_shares(spans: Spans, edges: npt.NDArray[np.float64], begin: int) -> li
     return np.clip(np.round(shares, 3), 0.0, 1.0).tolist()  # type: ignore[no-any-return]
 
 
-def _path_text(path: CallPath) -> str:
-    names = [visible(name, _MAX_NAME) for name in path[-_MAX_LEVELS:]]
+def _shown_path(path: CallPath) -> tuple[str, ...]:
     cut = [f"({len(path) - _MAX_LEVELS} more)"] if len(path) > _MAX_LEVELS else []
-    return " \u203a ".join([*cut, *names])
+    return (*cut, *(visible(name, _MAX_NAME) for name in path[-_MAX_LEVELS:]))
