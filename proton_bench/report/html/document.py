@@ -31,6 +31,7 @@ __all__ = ["PageOptions", "comparison_page", "profile_page"]
 
 # Levels for a complete tree; the flame graph scrolls.
 _EVERY_LEVEL = 2**31 - 1
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +142,9 @@ def comparison_page(
     comparison = compare(base, new, by_path)
     flame = flame_of_comparison(comparison, options.frames)
     kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
-    names = " and ".join(file_name(run.source) for run in new)
-    others = " and ".join(file_name(run.source) for run in base)
     return render(
         Page(
-            title=options.title or f"{names} against {others} - proton report",
+            title=options.title or f"{_named(new)} against {_named(base)} - proton report",
             summary=comparison_summary(comparison),
             flame=_visible(flame),
             kernels=kernels,
@@ -156,6 +155,12 @@ def comparison_page(
             verdicts=verdicts,
         )
     )
+
+
+def _named(runs: Sequence[Run]) -> str:
+    """Return the names of a side's files, of many the first."""
+    names = [file_name(run.source) for run in runs]
+    return " and ".join(names) if len(names) < _FEW else f"{names[0]} and {len(names) - 1} more"
 
 
 def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:

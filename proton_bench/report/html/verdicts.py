@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
@@ -15,6 +16,8 @@ from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
 __all__ = ["GateVerdicts", "TestVerdict", "gate_verdicts"]
+
+_Found = TypeVar("_Found", GateRow, StructuralChange)
 
 _MAX_REASONS = 5
 _MAX_NAME = 300
@@ -100,7 +103,7 @@ def _reasons(
     rows: Sequence[GateRow], changes: Sequence[StructuralChange], outcome: Outcome
 ) -> tuple[str, ...]:
     """Return what decided, else what was not decided, else every check."""
-    said = [structure_text(change, outcome) for change in changes if change.fails]
+    said = [structure_text(_below_test(each), outcome) for each in changes if each.fails]
     worse = [row for row in rows if _is_worse(row)]
     unknown = [row for row in rows if row.is_undecided]
     telling = worse if worse or said else unknown or rows
@@ -110,6 +113,11 @@ def _reasons(
     return (*said[:_MAX_REASONS], *more) or ("no check of this test was made",)
 
 
+def _below_test(found: _Found) -> _Found:
+    """Leave out the name of the test, which stands beside it."""
+    return replace(found, path=found.path[1:]) if len(found.path) > 1 else found
+
+
 def _is_worse(row: GateRow) -> bool:
     return row.verdict is Verdict.REGRESSED
 
@@ -117,4 +125,6 @@ def _is_worse(row: GateRow) -> bool:
 def _reason(row: GateRow, outcome: Outcome) -> str:
     said = why(row, paired=outcome.result.paired)
     allowed = visible(row.threshold.rpartition("@")[2], 60)
-    return f"{row_text(row, outcome)}; allowed {allowed}" + (f"; {said}" if said else "")
+    return f"{row_text(_below_test(row), outcome)}; allowed {allowed}" + (
+        f"; {said}" if said else ""
+    )

@@ -193,7 +193,8 @@ class Judging:
         from proton_bench.report.html.verdicts import gate_verdicts
 
         verdicts = gate_verdicts(outcome, {record.id: record.node_id for record in self._records})
-        options = PageOptions(ignore_devices=True)
+        title = f"pytest against {', '.join(self._settings.compare)}"
+        options = PageOptions(title=title, ignore_devices=True)
         if not outcome.result.metric:
             return profile_page(self._runs[0], options, verdicts=verdicts)
         seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement

@@ -160,7 +160,7 @@ class App {
 
   /** Goes to a name from outside of the graph: a circle of a plot, or a test right below the root. */
   lookUp(name, isTop) {
-    this.find("panes").scrollIntoView({ block: "nearest" });
+    this.find("panes").parentElement.scrollIntoView({ block: "nearest" });
     if (!isTop) {
       this.change({ view: "flame", name });
       this.flame.view.selected = 0;

@@ -34,8 +34,8 @@ function labelsOf(name, kind, layerAbove) {
 function layerLabels(name, above) {
   const [path] = name.split(" (", 1);
   const outer = above ? `${above.split(" (", 1)[0]}.` : "";
-  if (!outer || !path.startsWith(outer)) return [name, path];
-  return [name, name.slice(outer.length), path.slice(outer.length)];
+  if (outer && path.startsWith(outer)) return [name, name.slice(outer.length), path.slice(outer.length)];
+  return [name, path, path.split(".").slice(-2).join(".")];
 }
 
 /** `void at::native::add<float>(int)` is `add`. */
