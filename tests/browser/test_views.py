@@ -174,7 +174,7 @@ def test_devices_over_time_are_read_by_keyboard_and_pointer(open_page: Any) -> N
     first = opened.page.locator("#strip").get_attribute("aria-valuetext")
     opened.page.locator("#strip-canvas").hover(position={"x": 3, "y": 5})
 
-    assert whole == "rank 3 GPU:0 busy 24.4 % of 2.100 us"
+    assert whole == "rank 3 GPU:0 busy 37.8 % of 2.100 us"
     assert first is not None
     assert "rank 3 GPU:0 busy 0.00 %" in first
     assert first.endswith("step")
@@ -216,6 +216,6 @@ def test_labels_of_inner_layers_are_relative(chromium: Any) -> None:
     assert labels == [
         ["h.3.attn (Attention)", "attn (Attention)", "attn"],
         ["h.30 (Block)", "h.30", "h.30"],
-        ["void at::add<float>(int)", "add"],
+        ["void at::add<float>(int)", "add<float>(int)", "add"],
         ["forward (b/model.py:3)", "forward (model.py:3)", "forward"],
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.breakdown import By
@@ -24,8 +25,10 @@ from proton_bench.report.html.plots.roofline import RooflinePlot, roofline_plots
 from proton_bench.report.html.plots.strip import Strip
 from proton_bench.report.html.rendering import Page, file_name, render
 from proton_bench.report.html.summary import comparison_summary, profile_summary, shown_metrics
-from proton_bench.report.html.verdicts import GateVerdicts
 from proton_bench.report.words.names import FrameFormat
+
+if TYPE_CHECKING:
+    from proton_bench.report.html.verdicts import GateVerdicts
 
 __all__ = ["PageOptions", "comparison_page", "profile_page"]
 

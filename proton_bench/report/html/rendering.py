@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -18,9 +18,11 @@ from proton_bench.report.html.plots.roofline import RooflinePlot
 from proton_bench.report.html.plots.strip import Strip
 from proton_bench.report.html.summary import Summary
 from proton_bench.report.html.template import content_policy, environment, script, style
-from proton_bench.report.html.verdicts import GateVerdicts
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
+
+if TYPE_CHECKING:
+    from proton_bench.report.html.verdicts import GateVerdicts
 
 __all__ = ["Page", "file_name", "render"]
 

@@ -3,6 +3,8 @@
 const FRAME = /^(.*):(\d+)@(.*)$/s;
 const OLD_FRAME = /^(.*):([^:@]*)@(\d+)$/s;
 const KEPT_FOLDERS = 2;
+// What stands before the name of a C++ function: its type, and the namespaces that it is in.
+const CPP_FRONT = /^(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(?=\w+\s*[<(])/;
 
 /** The function, file and line of a Python frame; null for other names. */
 function frameParts(name) {
@@ -12,10 +14,13 @@ function frameParts(name) {
   return old && { file: old[1], line: old[3], called: old[2] };
 }
 
-/** A name as it is read: of a Python frame the function first, then the end of its path. */
+/**
+ * A name as it is read: of a Python frame the function first, then the end of its path; of a C++
+ * function without what is in front.
+ */
 function readable(name) {
   const frame = frameParts(name);
-  if (!frame) return name;
+  if (!frame) return name.replace(CPP_FRONT, "");
   const end = frame.file.split("/").slice(-KEPT_FOLDERS).join("/");
   return `${frame.called} (${end}:${frame.line})`;
 }
@@ -23,7 +28,7 @@ function readable(name) {
 /** Forms of a name, the longest first; that of a layer relative to the layer above it. */
 function labelsOf(name, kind, layerAbove) {
   if (kind === "layer") return layerLabels(name, layerAbove);
-  if (kind === "kernel" || kind === "copy") return [name, kernelStem(name)];
+  if (kind === "kernel" || kind === "copy") return [name, readable(name), kernelStem(name)];
   const frame = frameParts(name);
   if (!frame) return [name];
   const file = frame.file.split("/").at(-1);
@@ -40,7 +45,5 @@ function layerLabels(name, above) {
 
 /** `void at::native::add<float>(int)` is `add`. */
 function kernelStem(name) {
-  const plain = name.replace(/^void /, "").replaceAll("(anonymous namespace)::", "");
-  const [stem] = plain.split(/[<(]/, 1);
-  return stem.split("::").at(-1).trim() || name;
+  return readable(name).split(/[<(]/, 1)[0].trim() || name;
 }

@@ -44,8 +44,9 @@ class Strip {
     const at = (edge) => (edge * this.data.span) / this.bins;
     const [from, until] = [at(bin), at(bin + 1)].map((time) => cellText(this.span, time, this.unit));
     const busy = this.data.tracks.map((track) => `${track.name} busy ${percentText(track.busy[bin])}`);
-    const path = this.data.paths[this.data.host[bin]] ?? ["no call recorded"];
-    return [`${from} to ${until} ${this.unit.name}`, ...busy, "host:", ...path.map(readable)];
+    const path = this.data.paths[this.data.host[bin]];
+    const host = path ? ["host:", ...path.map(readable)] : ["host: no call recorded"];
+    return [`${from} to ${until} ${this.unit.name}`, ...busy, ...host];
   }
 
   press(event) {

@@ -105,7 +105,7 @@ class TimelineTimes:
         ordered = sorted(self.calls, key=len)
         deepest = np.full(len(middles), -1)
         for place, path in enumerate(ordered):
-            spans = np.array(self.calls[path], dtype=np.float64) - begin
+            spans = np.array(self.calls[path], dtype=np.int64) - begin
             for first, last in np.searchsorted(middles, spans).tolist():
                 deepest[first:last] = place  # deeper paths come later
         used, places = np.unique(deepest, return_inverse=True)
@@ -132,7 +132,7 @@ def read_strip(file: Path) -> Strip | None:
 
 def _busy_shares(spans: Spans, edges: npt.NDArray[np.float64], begin: int) -> list[float]:
     """Return the share of each bin in which at least one span runs."""
-    sorted_spans = np.array(sorted(spans), dtype=np.float64) - begin
+    sorted_spans = np.array(sorted(spans), dtype=np.int64) - begin
     starts, until = sorted_spans[:, 0], np.maximum.accumulate(sorted_spans[:, 1])
     heads = np.flatnonzero(np.append(True, starts[1:] > until[:-1]))
     block_ends = until[np.append(heads[1:], len(until)) - 1]
