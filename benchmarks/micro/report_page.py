@@ -1,6 +1,6 @@
 """The page of 50 000 rows, made, opened and zoomed: python -m benchmarks.micro.report_page.
 
-Pages of a million rows, of which they show a tenth, are only made. There is no other tool to
+Pages of a million rows, of which they show a fifth, are only made. There is no other tool to
 compare with. Opening and zooming needs playwright and an installed chromium; every round starts
 with a fresh page. Time in the browser ends with the second frame drawn after what was asked.
 """

@@ -50,32 +50,73 @@ def test_names_are_sorted_by_keyboard(table: Any) -> None:
 
 
 def test_filter_keeps_what_holds_the_text(table: Any) -> None:
-    table.page.fill("#kernels-filter", "B")
+    table.page.fill("#flame-search", "B")
 
     assert table.names() == ["b"]
-    assert table.page.locator("#kernels-count").inner_text() == "1 of 3"
+    assert table.page.locator("#table-count").inner_text() == "1 of 3"
+
+
+def chosen(opened: Any) -> list[str]:
+    """Return the names of the marked rows of the table."""
+    return opened.page.locator("#kernels tr[aria-selected] th").all_inner_texts()
 
 
 def test_name_is_looked_up_in_the_flame_graph(table: Any) -> None:
     table.page.locator("#kernels tbody button", has_text="b").click()
 
-    assert table.page.locator("#flame-search").input_value() == "b"
     assert table.page.locator("#flame-found").inner_text() == "1 found, 50.0 % of all"
+    assert (table.selected(), chosen(table)) == ("b", ["b"])
+
+    table.page.locator("#kernels tbody button", has_text="b").click()
+
+    assert (table.page.locator("#flame-found").inner_text(), chosen(table)) == ("", [])
+
+
+def test_selected_row_of_the_flame_graph_is_marked_in_the_table(table: Any) -> None:
+    table.page.focus("#flame")
+    for key in ("ArrowDown", "ArrowDown"):
+        table.page.keyboard.press(key)
+
     assert table.selected() == "b"
+    assert chosen(table) == ["b"]
 
 
-def test_rows_are_shown_a_page_at_a_time(open_page: Any) -> None:
-    many = [(f"s/kernel {row:03}", 1000 - row, 1, "") for row in range(250)]
+def test_arrows_go_from_name_to_name(table: Any) -> None:
+    table.page.focus("#kernels tbody button")
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        table.page.keyboard.press(key)
+
+    assert chosen(table) == ["a"]
+
+
+def test_only_rows_in_sight_are_built(open_page: Any) -> None:
+    many = [(f"s/kernel {row:04}", 10_000 - row, 1, "") for row in range(2500)]
     opened = open_page(profile_page(run_of(*many), PageOptions()))
-    before = len(opened.names())
-    opened.page.locator("#kernels-more").click()
+    first = opened.names()
+    opened.page.evaluate(
+        "(box => { box.scrollTop = box.scrollHeight })(document.getElementById('table-scroll'))"
+    )
+    opened.page.wait_for_selector("#kernels th:has-text('kernel 2499')")
 
-    assert (before, len(opened.names())) == (100, 250)
-    assert opened.page.locator("#kernels-more").is_hidden()
+    assert first[0] == "kernel 0000"
+    assert 0 < len(first) < 200
+    assert 0 < len(opened.names()) < 200
+    assert opened.page.locator("#kernels").get_attribute("aria-rowcount") == "2501"
+
+
+def test_all_names_are_listed_with_what_is_their_own(open_page: Any) -> None:
+    opened = open_page(profile_page(run_of(*KERNELS), PageOptions()))
+    opened.page.select_option("#table-of", "names")
+
+    rows = [row.inner_text().split() for row in opened.page.locator("tr[data-place]").all()]
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        *(("sb", "500", "0"), ("b", "300", "300"), ("a", "200", "200")),
+        *(("t", "100", "0"), ("c", "100", "100")),
+    ]
 
 
 def test_columns_have_one_unit(table: Any) -> None:
-    cells = table.page.locator("#kernels tbody tr td:nth-child(2)").all_inner_texts()
+    cells = table.page.locator("#kernels tr[data-place] td:nth-child(2)").all_inner_texts()
 
     assert heading(table, "time").inner_text() == "time (ns)"
     assert cells == ["300", "200", "100"]
@@ -85,7 +126,7 @@ def test_changes_are_sorted_by_size_and_have_a_sign(open_page: Any) -> None:
     base = run_of(("s/a", 1000, 1, ""), ("s/b", 1000, 1, ""), source="base.proton")
     new = run_of(("s/a", 1100, 1, ""), ("s/b", 500, 1, ""), source="new.proton")
     opened = open_page(comparison_page([base], [new], PageOptions()))
-    column = opened.page.locator("#kernels tbody tr td:nth-child(4)")
+    column = opened.page.locator("#kernels tr[data-place] td:nth-child(4)")
 
     assert opened.names() == ["b", "a"]
     assert column.all_inner_texts() == ["-0.500", "+0.100"]
@@ -101,10 +142,12 @@ def test_both_sides_and_the_change_are_in_one_unit(open_page: Any) -> None:
     opened = open_page(comparison_page([base], [new], PageOptions()))
 
     headings = opened.page.locator("#kernels thead button").all_inner_texts()
-    rows = [row.inner_text().split() for row in opened.page.locator("#kernels tbody tr").all()]
+    rows = [
+        row.inner_text().split() for row in opened.page.locator("#kernels tr[data-place]").all()
+    ]
 
     assert headings[1:4] == ["new (ms)", "base (ms)", "change (ms)"]
     assert [row[1:4] for row in rows] == [
         ["1.100", "0.900", "+0.200"],
-        ["0.0012", "0.0012", "+0.000034"],
+        ["0.001", "0.001", "+<0.001"],
     ]

@@ -30,7 +30,7 @@ def drawn_colour(opened: Any) -> list[int]:
     return opened.page.evaluate(
         """() => {
             const pen = document.createElement('canvas').getContext('2d');
-            pen.drawImage(document.getElementById('flame-canvas'), -800, -30);
+            pen.drawImage(document.querySelector('#flame canvas'), -400, -30);
             return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
         }"""
     )
@@ -61,33 +61,44 @@ def test_graph_follows_the_system_while_the_page_is_open(open_page: Any) -> None
     assert sum(drawn_colour(opened)) < sum(before)
 
 
+@pytest.mark.parametrize("width", [800, 1200, 1900])
+def test_graph_and_table_fill_the_window(open_page: Any, width: int) -> None:
+    opened = open_page(page(), viewport={"width": width, "height": 900})
+    boxes = [opened.page.locator(each).bounding_box() for each in ("#flame", "#table-scroll")]
+
+    assert all(box["y"] + box["height"] <= 900 for box in boxes)
+    assert max(box["y"] + box["height"] for box in boxes) > 800
+    assert boxes[0]["height"] > 300
+
+
 @pytest.mark.parametrize("width", [360, 800, 1900])
 def test_page_is_never_wider_than_the_window(open_page: Any, width: int) -> None:
     opened = open_page(page(), viewport={"width": width, "height": 800})
 
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert opened.page.locator("#flame-canvas").bounding_box()["width"] <= width
+    assert opened.page.locator("#flame canvas").bounding_box()["width"] <= width
 
 
 def test_graph_grows_with_the_window(open_page: Any) -> None:
     opened = open_page(page(), viewport={"width": 600, "height": 800})
-    opened.page.set_viewport_size({"width": 1200, "height": 800})
+    opened.page.set_viewport_size({"width": 900, "height": 800})
     opened.flame("drawn")
 
-    assert opened.page.locator("#flame-canvas").bounding_box()["width"] > 1000
+    assert opened.page.locator("#flame canvas").bounding_box()["width"] > 800
 
 
 def test_every_control_is_reached_by_tab(open_page: Any) -> None:
     opened = open_page(page())
     reached = []
-    for _ in range(12):
+    for _ in range(16):
         opened.page.keyboard.press("Tab")
         reached.append(
             opened.page.evaluate("(({activeElement: at}) => at.id || at.textContent)(document)")
         )
 
-    assert reached[:4] == ["theme", "flame-search", "ROOT", "flame"]
-    assert {"kernels-filter", "name", "time (ms)"} <= set(reached)
+    assert reached[:4] == ["theme", "view-flame", "view-sandwich", "view-table"]
+    assert reached[4:8] == ["flame-search", "metric", "ROOT", "flame"]
+    assert {"sandwich-open", "table-of", "table-scroll", "name", "time (ms)"} <= set(reached)
 
 
 def test_controls_have_names(open_page: Any) -> None:
@@ -116,9 +127,10 @@ def test_without_scripts_the_summary_can_be_read(chromium: Any, tmp_path: Any) -
     opened = context.new_page()
     opened.goto((tmp_path / "x.html").as_uri())
 
-    text = opened.locator("main").inner_text()
+    text = opened.locator("body").inner_text()
+    is_shown = opened.locator(".app").is_visible()
     context.close()
 
     assert "time 4 ms" in text
-    assert "kernel_3 3 ms, 75.0 %" in text
+    assert not is_shown
     assert "need JavaScript" in text

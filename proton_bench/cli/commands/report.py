@@ -80,7 +80,7 @@ def command(
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
-    """Write an HTML page with flame graph, kernel table and roofline.
+    """Write an HTML page with flame graph, callers and callees, table and roofline.
 
     With --base it shows the changes. The name of the written file goes to stdout.
     """

@@ -11,8 +11,11 @@ import typer
 from proton_bench.analysis.run import Run
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import STDOUT, print_bytes
+from proton_bench.cli.work.progress_line import ProgressLine
+from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.plots.strip import Strip, read_strip
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
@@ -37,13 +40,31 @@ def write_report(
         ProfileFormatError: A file is corrupt.
         OutputError: The page cannot be written.
     """
-    runs = _read(files)
-    page = comparison_page(_read(base), runs, options) if base else profile_page(runs[0], options)
-    _write(page.encode("utf-8", "backslashreplace"), target)
+    with ProgressLine() as progress:
+        progress.step("reading")
+        runs = _read(files)
+        others = _read(base)
+        strip = None if base else _strip(files[0])
+        progress.step("making the page")
+        if base:
+            page = comparison_page(others, runs, options)
+        else:
+            page = profile_page(runs[0], options, strip=strip)
+        content = page.encode("utf-8", "backslashreplace")
+    _write(content, target)
 
 
 def _read(files: Sequence[Path]) -> list[Run]:
     return [Run(read_profile(file), str(file)) for file in files]
+
+
+def _strip(file: Path) -> Strip | None:
+    """Return devices over time; a timeline whose tree can be read is shown without its events."""
+    try:
+        return read_strip(file)
+    except ProfileFormatError as error:
+        warn(f"the page shows no time line: {error}")
+        return None
 
 
 def _write(page: bytes, target: Target) -> None:

@@ -22,6 +22,7 @@ Values = npt.NDArray[Any]
 _MAX_TITLE = 80
 # Values, changes and their parts are side by side.
 _AMOUNTS = "amounts"
+_REACH = "+-"  # intervals of rows do not add up
 
 
 def measure_form(measure: Measure) -> tuple[str, Form, float]:
@@ -42,9 +43,8 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
     title, form, scale = measure_form(comparison.measure)
 
     def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> HtmlColumn:
-        return HtmlColumn(
-            name, form, rounded(cells[rows].tolist(), scale), meaning, signed, _AMOUNTS
-        )
+        shown = rounded(cells[rows].tolist(), scale)
+        return HtmlColumn(name, form, shown, meaning, signed, _AMOUNTS, sums=name != _REACH)
 
     said = f"{title} of the new runs" + (f"; {SCALED}" if comparison.scaled else "")
     found = [
@@ -57,7 +57,7 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
     ]
     if comparison.interval is not None:
         reach = (comparison.interval.high - comparison.interval.low) / 2.0
-        found.insert(3, column("+-", reach, "half of the 95 % interval of the change"))
+        found.insert(3, column(_REACH, reach, "half of the 95 % interval of the change"))
     if values.split is not None:
         launches = "mean latency of both sides x more or fewer launches"
         latency = "mean launches of both sides x change of one launch"
@@ -68,7 +68,8 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
     if values.new_count.any() or values.base_count.any():
         for word, counts in (("new", values.new_count), ("base", values.base_count)):
             cells = rounded(counts[rows].tolist())
-            found.append(HtmlColumn(f"launches {word}", Form.COUNT, cells, "launches and calls"))
+            title = f"launches {word}"
+            found.append(HtmlColumn(title, Form.COUNT, cells, "launches and calls", sums=True))
     return found
 
 

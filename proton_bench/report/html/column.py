@@ -48,6 +48,7 @@ class HtmlColumn:
         meaning: One sentence about a value, or "".
         signed: Whether values are changes, shown with a sign.
         group: Columns of one group are compared with each other and share a unit; "" for none.
+        sums: Whether values of several rows can be added up.
     """
 
     title: str
@@ -56,6 +57,7 @@ class HtmlColumn:
     meaning: str = ""
     signed: bool = False
     group: str = ""
+    sums: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Return the data for the page's script."""
@@ -66,6 +68,7 @@ class HtmlColumn:
             "meaning": self.meaning,
             "signed": self.signed,
             "group": self.group,
+            "sums": self.sums,
         }
 
 

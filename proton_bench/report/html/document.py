@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.breakdown import By
@@ -20,15 +21,20 @@ from proton_bench.report.html.flame import (
     is_amount,
 )
 from proton_bench.report.html.kernels import changed_kernels, kernel_table
+from proton_bench.report.html.plots.roofline import RooflinePlot, roofline_plots
+from proton_bench.report.html.plots.strip import Strip
 from proton_bench.report.html.rendering import Page, file_name, render
-from proton_bench.report.html.roofline import RooflinePlot, roofline_plots
 from proton_bench.report.html.summary import comparison_summary, profile_summary, shown_metrics
 from proton_bench.report.words.names import FrameFormat
+
+if TYPE_CHECKING:
+    from proton_bench.report.html.verdicts import GateVerdicts
 
 __all__ = ["PageOptions", "comparison_page", "profile_page"]
 
 # Levels for a complete tree; the flame graph scrolls.
 _EVERY_LEVEL = 2**31 - 1
+_FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +61,20 @@ class PageOptions:
     demangling: Demangling = Demangling.OFF
 
 
-def profile_page(run: Run, options: PageOptions) -> str:
+def profile_page(
+    run: Run,
+    options: PageOptions,
+    *,
+    strip: Strip | None = None,
+    verdicts: GateVerdicts | None = None,
+) -> str:
     """Return the page of one run, as HTML.
+
+    Args:
+        run: The run.
+        options: What to show.
+        strip: Its devices over time, where the file is a timeline.
+        verdicts: What a gate says of it.
 
     Raises:
         MetricError: A metric is unknown, or the first one cannot be the width of a flame.
@@ -69,7 +87,8 @@ def profile_page(run: Run, options: PageOptions) -> str:
         metrics = (f"{CALLS} (inc)", *metrics[1:])  # widths of flames have to add up
     if len(profile) == 1 or not metrics:
         summary = profile_summary(profile, None, None)
-        page = Page(title, summary, None, None, fact_lines([profile]), (run.source,))
+        facts = fact_lines([profile])
+        page = Page(title, summary, None, None, facts, (run.source,), verdicts=verdicts)
         return render(page)
     tree = build_tree(profile, metrics, selection)
     # A default metric may not be usable as a width; the table shows it anyway.
@@ -85,12 +104,26 @@ def profile_page(run: Run, options: PageOptions) -> str:
             facts=fact_lines([profile]),
             runs=(run.source,),
             plots={"": roofline_plots(profile, selection)},
+            strip=strip,
+            verdicts=verdicts,
         )
     )
 
 
-def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOptions) -> str:
+def comparison_page(
+    base: Sequence[Run],
+    new: Sequence[Run],
+    options: PageOptions,
+    *,
+    verdicts: GateVerdicts | None = None,
+) -> str:
     """Return the page of the changes from the base runs to the new ones, as HTML.
+
+    Args:
+        base: Runs to compare with.
+        new: Runs to show.
+        options: What to show.
+        verdicts: What a gate says of the changes.
 
     Raises:
         MetricError: A run lacks the metric, or the metric does not add up over rows.
@@ -112,11 +145,9 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
     comparison = compare(base, new, by_path)
     flame = flame_of_comparison(comparison, options.frames)
     kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
-    names = " and ".join(file_name(run.source) for run in new)
-    others = " and ".join(file_name(run.source) for run in base)
     return render(
         Page(
-            title=options.title or f"{names} against {others} - proton report",
+            title=options.title or f"{_named(new)} against {_named(base)} - proton report",
             summary=comparison_summary(comparison),
             flame=_visible(flame),
             kernels=kernels,
@@ -124,8 +155,15 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
             runs=tuple(run.source for run in (*base, *new)),
             is_comparison=True,
             plots={**_plots("base", base, options), **_plots("new", new, options)},
+            verdicts=verdicts,
         )
     )
+
+
+def _named(runs: Sequence[Run]) -> str:
+    """Return the names of a side's files, of many the first."""
+    names = [file_name(run.source) for run in runs]
+    return " and ".join(names) if len(names) < _FEW else f"{names[0]} and {len(names) - 1} more"
 
 
 def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
@@ -26,7 +28,9 @@ from proton_bench.support.text import visible
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
 
 # A page with more opens slowly; the smallest rows are left out.
-MAX_ROWS = 100_000
+MAX_ROWS = 200_000
+# Where installers put packages, and Python's own modules.
+_LIBRARY = re.compile(r"/(site|dist)-packages/|^<frozen|/lib(64)?/python3\.\d+t?/")
 
 Rows = npt.NDArray[Any]
 
@@ -38,12 +42,13 @@ class FlameGraph:
     Attributes:
         strings: Distinct names, ready to be shown.
         parents: Row of each row's parent, -1 for the root.
+        libraries: Which of ``strings`` are frames of installed packages or of Python itself.
         names: Index of each row's name in ``strings``.
         kinds: `FrameKind` of each row.
         devices: Position of each row's device in ``device_names``, 0 for none.
         device_names: Devices; the first is "".
         widths: Ways to size the rows, with a title each; times in ns.
-        columns: Values of rows; the first one is the widths.
+        columns: Values of rows; the first one is that of the first widths.
         notes: Further notes on a row.
         tints: Change of each row as a share of its larger side, -1 to 1, which colours it; None in
             the graph of one run.
@@ -51,6 +56,7 @@ class FlameGraph:
     """
 
     strings: tuple[str, ...]
+    libraries: list[int]
     parents: list[int]
     names: list[int]
     kinds: list[int]
@@ -66,18 +72,26 @@ class FlameGraph:
         """Return the data for the page's script."""
         return {
             "strings": self.strings,
+            "libraries": self.libraries,
             "parents": self.parents,
             "names": self.names,
             "kinds": self.kinds,
             "kindNames": KIND_NAMES,
             "devices": self.devices,
             "deviceNames": self.device_names,
-            "widths": [{"title": title, "values": values} for title, values in self.widths],
+            "widths": [self._plain_widths(title, values) for title, values in self.widths],
             "columns": [column.plain() for column in self.columns],
             "notes": {str(row): text for row, text in self.notes.items()},
             "tints": self.tints,
-            "hidden": self.hidden,
         }
+
+    def _plain_widths(self, title: str, values: list[float | None]) -> dict[str, Any]:
+        """Return widths, which most often are the values of a column that is there anyway."""
+        for place, column in enumerate(self.columns):
+            if column.title == title:
+                same = column.values == values
+                return {"title": title, "column": place, "values": None if same else values}
+        return {"title": title, "column": 0, "values": values}
 
 
 def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) -> FlameGraph:
@@ -98,22 +112,31 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
             f"metric {first.name!r} does not add up over rows, so it cannot be the width of a "
             f"flame graph: put one that does first, such as {example}"
         )
-    sizes = np.where(first.valid, first.values, 0).astype(np.float64)
-    widths = row_widths(tree.parents, sizes)
-    shown = arranged(tree.parents, widths, limit)
+    widths = [
+        (metric, _widths(tree.parents, metric)) for metric in tree.metrics if _adds_up(metric)
+    ]
+    shown = arranged(tree.parents, widths[0][1], limit)
     order = shown.order
     device_names = tuple(dict.fromkeys(("", *tree.devices)))
     places = {name: place for place, name in enumerate(device_names)}
-    strings, names = _named(tree.strings, tree.frames[order], frames)
+    strings, libraries, names = _named(tree.strings, tree.frames[order], frames)
+    columns = [
+        replace(metric_column(each.take(order)), sums=_adds_up(each)) for each in tree.metrics
+    ]
     return FlameGraph(
         strings=strings,
+        libraries=libraries,
         parents=shown.parents,
         names=names,
         kinds=tree.kinds[order].tolist(),
         devices=[places[tree.devices[row]] for row in order.tolist()],
         device_names=tuple(map(visible, device_names)),
-        widths=(("", rounded(widths[order].tolist(), metric_form(first.name)[2])),),
-        columns=tuple(metric_column(metric.take(order)) for metric in tree.metrics),
+        widths=tuple(
+            (title, rounded(sizes[order].tolist(), scale))
+            for metric, sizes in widths
+            for title, _, scale in [metric_form(metric.name)]
+        ),
+        columns=tuple(columns),
         notes={},
         tints=None,
         hidden=len(tree) - len(order),
@@ -144,11 +167,12 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         "base": row_widths(tree.parents, base),
     }
     scale = measure_form(comparison.measure)[2]
-    strings, names = _named(tree.strings, tree.frames()[order], frames)
+    strings, libraries, names = _named(tree.strings, tree.frames()[order], frames)
     columns = change_columns(comparison, order)
     found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
     return FlameGraph(
         strings=strings,
+        libraries=libraries,
         parents=shown.parents,
         names=names,
         kinds=tree.kinds[order].tolist(),
@@ -179,6 +203,11 @@ def is_amount(metric: MetricValues) -> bool:
     return metric.aggregation is Aggregation.INCLUSIVE or (is_wall and is_time)
 
 
+def _adds_up(metric: MetricValues) -> bool:
+    """Return whether values of rows can be added up; calls can, though each row has its own."""
+    return is_amount(metric) or metric.name == CALLS
+
+
 def _tints(base: Rows, new: Rows) -> list[float | None]:
     larger = np.maximum(np.abs(base), np.abs(new))
     shares = np.zeros(len(base))
@@ -186,9 +215,20 @@ def _tints(base: Rows, new: Rows) -> list[float | None]:
     return rounded(np.round(np.clip(shares, -1.0, 1.0), 3).tolist())
 
 
+def _widths(parents: Rows, metric: MetricValues) -> npt.NDArray[np.float64]:
+    return row_widths(parents, np.where(metric.valid, metric.values, 0).astype(np.float64))
+
+
 def _named(
     strings: Sequence[str], frames: Rows, style: FrameFormat
-) -> tuple[tuple[str, ...], list[int]]:
+) -> tuple[tuple[str, ...], list[int], list[int]]:
+    """Return distinct names as shown, which of them are of libraries, and the name of each row."""
     used, places = np.unique(frames, return_inverse=True)
-    shown = tuple(visible(format_name(strings[place], style)) for place in used.tolist())
-    return shown, places.reshape(-1).tolist()
+    names = [strings[place] for place in used.tolist()]
+    shown = tuple(visible(format_name(name, style)) for name in names)
+    libraries = [place for place, name in enumerate(names) if _is_library(name)]
+    return shown, libraries, places.reshape(-1).tolist()
+
+
+def _is_library(name: str) -> bool:
+    return "@" in name and _LIBRARY.search(name.rpartition("@")[0].replace("\\", "/")) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -14,15 +14,19 @@ from proton_bench.report.html.facts import FactLine
 from proton_bench.report.html.flame import FlameGraph
 from proton_bench.report.html.island import island
 from proton_bench.report.html.kernels import KernelTable
-from proton_bench.report.html.roofline import RooflinePlot
+from proton_bench.report.html.plots.roofline import RooflinePlot
+from proton_bench.report.html.plots.strip import Strip
 from proton_bench.report.html.summary import Summary
 from proton_bench.report.html.template import content_policy, environment, script, style
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
+if TYPE_CHECKING:
+    from proton_bench.report.html.verdicts import GateVerdicts
+
 __all__ = ["Page", "file_name", "render"]
 
-_VERSION = (1, 0)
+_VERSION = (2, 0)
 _MAX_TITLE = 300
 
 
@@ -39,6 +43,8 @@ class Page:
         runs: Names of their files, in the order of the cells of ``facts``.
         is_comparison: Whether the page shows changes.
         plots: Rooflines, by the names of their runs.
+        strip: Devices over time, None without a timeline.
+        verdicts: What a gate says of the changes, None without a gate.
     """
 
     title: str
@@ -49,6 +55,8 @@ class Page:
     runs: tuple[str, ...]
     is_comparison: bool = False
     plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
+    strip: Strip | None = None
+    verdicts: GateVerdicts | None = None
 
 
 def file_name(source: str) -> str:
@@ -63,6 +71,7 @@ def render(page: Page) -> str:
         "version": _VERSION,
         "flame": page.flame.plain() if page.flame is not None else None,
         "kernels": page.kernels.plain() if page.kernels is not None else None,
+        "strip": page.strip.plain() if page.strip is not None else None,
     }
     hidden = page.flame.hidden if page.flame is not None else 0
     return (
@@ -73,6 +82,8 @@ def render(page: Page) -> str:
             summary=page.summary,
             has_flame=page.flame is not None,
             has_kernels=page.kernels is not None,
+            has_strip=page.strip is not None,
+            verdicts=page.verdicts,
             is_comparison=page.is_comparison,
             kinds=_kinds(page.flame) if page.flame is not None else (),
             hidden=count_text(hidden, "row is", "rows are") if hidden else "",
@@ -91,4 +102,5 @@ def render(page: Page) -> str:
 def _kinds(flame: FlameGraph) -> tuple[str, ...]:
     """Return the kinds of rows for the legend."""
     present = {FrameKind(kind) for kind in set(flame.kinds)} - {FrameKind.ROOT}
-    return tuple(kind.name.lower() for kind in sorted(present))
+    names = [kind.name.lower() for kind in sorted(present)]
+    return (*names, "library") if flame.libraries else tuple(names)

@@ -1,8 +1,8 @@
-"""The head of a page: the total of a run, losses, and the largest kernels."""
+"""The head of a page: the total of a run, and what is missing or odd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,29 +27,12 @@ from proton_bench.support.units import count_text
 
 __all__ = [
     "Summary",
-    "TopKernel",
     "comparison_summary",
     "profile_summary",
     "shown_metrics",
 ]
 
-_TOP = 5
 _KERNELS = ("kernel or operator", "kernels and operators")
-
-
-@dataclass(frozen=True, slots=True)
-class TopKernel:
-    """A kernel of the summary.
-
-    Attributes:
-        name: Its name.
-        text: Its value and share.
-        percent: Its share of the total, 0 to 100.
-    """
-
-    name: str
-    text: str
-    percent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +43,11 @@ class Summary:
         headline: The most important line.
         lines: Further sentences.
         warnings: Sentences about missing or odd things.
-        top: The kernels with most of the total.
     """
 
     headline: str
     lines: tuple[str, ...]
     warnings: tuple[str, ...]
-    top: tuple[TopKernel, ...]
 
 
 def shown_metrics(profile: Profile) -> tuple[str, ...]:
@@ -95,7 +76,6 @@ def profile_summary(
         headline=total,
         lines=tuple(lines),
         warnings=tuple(_warnings(profile, tree)),
-        top=tuple(_top(kernels)) if kernels is not None else (),
     )
 
 
@@ -114,7 +94,6 @@ def comparison_summary(comparison: Comparison) -> Summary:
             *([scaled] if scaled is not None else []),
         ),
         warnings=tuple(warnings),
-        top=(),
     )
 
 
@@ -139,22 +118,3 @@ def _warnings(profile: Profile, tree: MetricTree | None) -> Iterator[str]:
         is_bytes = metric.name.lower().startswith("bytes") and metric.is_number
         if is_bytes and bool((metric.values[metric.valid] < 0).any()):
             yield "negative byte values: the result of an integer overflow in the recorded program"
-
-
-def _top(kernels: KernelTable) -> Iterator[TopKernel]:
-    shares = _values(kernels, "share")
-    first = kernels.columns[0]
-    top = list(zip(kernels.names[:_TOP], first.values, shares, strict=False))
-    top = [each for each in top if isinstance(each[1], int | float)]
-    unit = form_unit(first.form, [value for _, value, _ in top])
-    for name, value, share in top:
-        percent = min(max(float(share or 0.0), 0.0), 100.0)
-        text = unit.text(float(value))
-        yield TopKernel(name, f"{text}, {percent:.1f} %" if share else text, round(percent, 2))
-
-
-def _values(kernels: KernelTable, title: str) -> Sequence[float | None]:
-    for column in kernels.columns:
-        if column.title == title:
-            return column.values
-    return [None] * len(kernels.names)

@@ -14,17 +14,22 @@ __all__ = ["content_policy", "environment", "read_asset", "script", "style"]
 # One module in this order, not visible to the rest of the page.
 _SCRIPTS = (
     "values.js",
-    "rows.js",
+    "tree.js",
+    "merge.js",
+    "labels.js",
     "colours.js",
     "flame_canvas.js",
-    "flame_details.js",
-    "flame_keys.js",
+    "facts.js",
     "flame.js",
     "table.js",
+    "sandwich.js",
+    "strip.js",
+    "link.js",
     "theme.js",
+    "app.js",
     "main.js",
 )
-_STYLES = ("page.css", "flame.css", "table.css", "roofline.css")
+_STYLES = ("page.css", "flame.css", "table.css", "plots.css")
 
 
 def read_asset(name: str) -> str:

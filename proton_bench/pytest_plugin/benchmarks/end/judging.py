@@ -184,12 +184,21 @@ class Judging:
             from proton_bench.report.ci.gate_junit import gate_junit
 
             write_file(settings.junit, gate_junit(outcome).decode())
-        if settings.html is not None and outcome is not None and outcome.result.metric:
-            from proton_bench.report.html.document import PageOptions, comparison_page
+        if settings.html is not None and outcome is not None and self._runs:
+            write_file(settings.html, self._page(outcome))
 
-            seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement
-            options = PageOptions(ignore_devices=True)
-            write_file(settings.html, comparison_page(seen.base, seen.new, options))
+    def _page(self, outcome: Outcome) -> str:
+        """Return the page of the changes, or of the first run where nothing was compared."""
+        from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+        from proton_bench.report.html.verdicts import gate_verdicts
+
+        verdicts = gate_verdicts(outcome, {record.id: record.node_id for record in self._records})
+        title = f"pytest against {', '.join(self._settings.compare)}"
+        options = PageOptions(title=title, ignore_devices=True)
+        if not outcome.result.metric:
+            return profile_page(self._runs[0], options, verdicts=verdicts)
+        seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement
+        return comparison_page(seen.base, seen.new, options, verdicts=verdicts)
 
     def _without_benchmarks(self) -> Outcome:
         problem = "no test is a benchmark: use the fixture or the marker proton_bench"

@@ -7,7 +7,9 @@ const KINDS = {
   graph: [50, 60, 74, 36],
   scope: [213, 60, 80, 38],
   state: [213, 25, 82, 34],
+  layer: [190, 55, 76, 34],
   python: [270, 45, 84, 40],
+  library: [270, 12, 88, 32],
   test: [176, 42, 76, 33],
   copy: [46, 20, 82, 36],
   line: [10, 45, 82, 38],
@@ -24,6 +26,8 @@ const LIGHT_INKS = {
   text: "#1b1f24",
   tiny: "#c3cad2",
   edge: "#000000",
+  idle: "#eceef1",
+  busy: "#e8833a",
   found: "#ffd60a",
   foundText: "#1b1f24",
 };
@@ -32,6 +36,8 @@ const DARK_INKS = {
   text: "#f2f4f6",
   tiny: "#4a525d",
   edge: "#ffffff",
+  idle: "#262b33",
+  busy: "#b9652d",
   found: "#e6c229",
   foundText: "#16181d",
 };

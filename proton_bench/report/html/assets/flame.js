@@ -1,123 +1,115 @@
-// The flame graph: what is zoomed to, selected and searched for.
+// A flame graph with pointer and keyboard: what is zoomed to, selected and found.
 
 class Flame {
-  constructor(data, parts) {
-    this.rows = new Rows(data);
-    this.parts = parts;
-    this.canvas = new FlameCanvas(this.rows, parts.scroller, parts.space, parts.canvas);
-    this.details = new FlameDetails(this.rows, parts, (row) => this.zoomTo(row));
+  /**
+   * `told` gets what happens: select(row), zoom(row), hover(row, event), and keys that mean
+   * something beyond the graph.
+   */
+  constructor(scroller, rows, told, isUpward = false) {
+    this.scroller = scroller;
+    this.told = told;
+    this.isUpward = isUpward;
+    this.build();
     this.view = { zoom: 0, selected: 0, hovered: -1, found: null };
     this.history = [];
-    this.wasWhole = false;
+    this.turn = 0;
     this.isWaiting = false;
     this.listen();
-    this.show();
+    this.setRows(rows);
+  }
+
+  build() {
+    const { scroller } = this;
+    this.canvasBox = element("canvas", "");
+    this.canvasBox.setAttribute("aria-hidden", "true");
+    const space = element("div", "space");
+    space.append(this.canvasBox);
+    this.items = [0, 1].map((turn) => {
+      const item = element("div", "unseen");
+      item.id = `${scroller.id}-item-${turn}`;
+      item.setAttribute("role", "treeitem");
+      item.hidden = true;
+      return item;
+    });
+    scroller.replaceChildren(space, ...this.items);
+    this.canvas = new FlameCanvas(scroller, space, this.canvasBox, this.isUpward);
   }
 
   listen() {
-    const { scroller, canvas, out } = this.parts;
-    listenToFlameKeys(this, scroller);
-    listenToSearchKeys(this, this.parts.search, scroller);
+    const { scroller, canvasBox } = this;
+    scroller.addEventListener("keydown", (event) => this.press(event));
     scroller.addEventListener("scroll", () => this.redraw());
-    scroller.addEventListener("focus", () => this.details.announce(this.view.selected));
-    canvas.addEventListener("pointermove", (event) => this.hover(this.rowUnder(event)));
-    canvas.addEventListener("pointerleave", () => this.hover(-1));
-    canvas.addEventListener("click", (event) => {
+    scroller.addEventListener("focus", () => this.announce(this.view.selected));
+    canvasBox.addEventListener("pointermove", (event) => this.hover(this.rowUnder(event), event));
+    canvasBox.addEventListener("pointerleave", (event) => this.hover(-1, event));
+    canvasBox.addEventListener("click", (event) => {
       const row = this.rowUnder(event);
       scroller.focus({ preventScroll: true });
       if (row >= 0) this.zoomTo(row);
     });
-    out.addEventListener("click", () => this.zoomOut());
-    new ResizeObserver(() => this.resized()).observe(scroller);
+    new ResizeObserver(() => this.show(false)).observe(scroller);
     document.addEventListener("themechange", () => {
       this.canvas.forgetColours();
       this.redraw();
     });
-    this.fillWidths();
   }
 
-  fillWidths() {
-    const { widths } = this.parts;
-    if (!widths) return;
-    this.rows.flame.widths.forEach(({ title }, place) => {
-      const option = element("option", "", title);
-      option.value = String(place);
-      widths.append(option);
-    });
-    widths.addEventListener("change", () => {
-      this.rows.useWidths(Number(widths.value));
-      if (this.rows.widths[this.view.zoom] === 0) this.reset(); // gone on that side
-      this.search(this.parts.search.value, this.wasWhole);
-      this.show();
-    });
+  /** Shows other rows, or the same ones in other widths; the zoom stays if it is one of them. */
+  setRows(rows, zoom = 0, selected = zoom) {
+    this.rows = rows;
+    this.canvas.setRows(rows);
+    this.history = [];
+    const isGone = zoom >= rows.length || rows.widths[zoom] === 0;
+    this.view.zoom = isGone ? 0 : zoom;
+    this.view.selected = isGone ? 0 : Math.min(selected, rows.length - 1);
+    this.view.hovered = -1;
+    this.show();
   }
 
   rowUnder(event) {
-    const box = this.parts.canvas.getBoundingClientRect();
+    const box = this.canvasBox.getBoundingClientRect();
     return this.canvas.rowAt(event.clientX - box.left, event.clientY - box.top, this.view.zoom);
   }
 
-  hover(row) {
+  hover(row, event) {
+    this.told.hover(this, row, event);
     if (row === this.view.hovered) return;
     this.view.hovered = row;
-    this.details.show(row >= 0 ? row : this.view.selected);
     this.redraw();
   }
 
   select(row) {
     if (row < 0) return;
     this.view.selected = row;
-    this.details.show(row);
-    this.details.announce(row);
+    this.announce(row);
     this.canvas.reveal(row, this.view.zoom);
     this.redraw();
+    this.told.select(this, row);
   }
 
-  zoomTo(row) {
+  zoomTo(row, isKept = true) {
     if (row < 0) return;
-    if (row !== this.view.zoom) this.history.push(this.view.zoom);
+    if (isKept && row !== this.view.zoom) this.history.push(this.view.zoom);
     this.view.zoom = row;
     this.view.selected = row;
     this.show();
-    this.details.announce(row);
+    this.announce(row);
+    this.told.select(this, row);
+    this.told.zoom(this, row);
   }
 
   zoomOut() {
-    const before = this.history.pop();
-    if (before === undefined) return;
     const left = this.view.zoom;
-    this.view.zoom = before;
-    this.view.selected = left >= before && left < this.rows.ends[before] ? left : before;
-    this.show();
-    this.details.announce(this.view.selected);
-    this.canvas.reveal(this.view.selected, before);
+    const before = this.history.pop() ?? this.rows.parents[left];
+    if (before < 0) return;
+    this.zoomTo(before, false);
+    if (left >= before && left < this.rows.ends[before]) this.select(left);
   }
 
-  reset() {
-    this.history = [];
-    this.view.zoom = 0;
-    this.view.selected = 0;
-  }
-
-  /** Marks the rows whose names hold a text, or are that text. */
-  search(text, isWhole = false) {
-    this.wasWhole = isWhole;
-    this.view.found = this.rows.search(text, isWhole);
-    const found = this.view.found;
-    this.parts.found.textContent = found
-      ? `${digits(found.rows.length)} found, ${percentText(found.share)} of all`
-      : "";
+  /** Marks what was found, and leaves the rest pale. */
+  mark(found) {
+    this.view.found = found;
     this.redraw();
-  }
-
-  /** Searches for the rows of one name, and goes to the first of them. */
-  lookUp(name) {
-    this.parts.search.value = name;
-    this.search(name, true);
-    this.view.selected = 0;
-    this.parts.scroller.focus();
-    this.parts.scroller.scrollIntoView({ block: "center" });
-    this.nextFound(false);
   }
 
   nextFound(isBackwards) {
@@ -131,17 +123,9 @@ class Flame {
     this.select(next);
   }
 
-  show() {
+  show(isMoved = true) {
     this.canvas.resize(this.view.zoom);
-    this.parts.scroller.scrollTop = 0;
-    this.parts.out.disabled = this.history.length === 0;
-    this.details.showPath(this.view.zoom);
-    this.details.show(this.view.selected);
-    this.redraw();
-  }
-
-  resized() {
-    this.canvas.resize(this.view.zoom);
+    if (isMoved) this.scroller.scrollTop = this.isUpward ? this.scroller.scrollHeight : 0;
     this.redraw();
   }
 
@@ -151,11 +135,61 @@ class Flame {
     this.isWaiting = true;
     requestAnimationFrame(() => {
       this.isWaiting = false;
-      const drawn = this.canvas.draw(this.view);
-      const { dataset } = this.parts.scroller;
-      dataset.drawn = String(drawn);
+      const { dataset } = this.scroller;
+      dataset.drawn = String(this.canvas.draw(this.view));
       dataset.zoom = String(this.view.zoom);
       dataset.selected = String(this.view.selected);
     });
+  }
+
+  /** Tells assistive technology which row is selected: a new active item is read out. */
+  announce(row) {
+    const { rows } = this;
+    this.turn = 1 - this.turn;
+    const item = this.items[this.turn];
+    const [place, count] = rows.position(row);
+    item.textContent = `${rows.name(row)}, ${factsOf(rows, row).join(", ")}`;
+    item.setAttribute("aria-level", String(rows.depths[row] + 1));
+    item.setAttribute("aria-posinset", String(place));
+    item.setAttribute("aria-setsize", String(count));
+    item.setAttribute("aria-selected", "true");
+    item.hidden = false;
+    this.items[1 - this.turn].hidden = true;
+    this.scroller.setAttribute("aria-activedescendant", item.id);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = this.actionOf(event.key);
+    if (action === null) return;
+    event.preventDefault();
+    action();
+  }
+
+  /** What a key does, or null where it means nothing. */
+  actionOf(key) {
+    const { rows, view } = this;
+    const { selected, zoom } = view;
+    const [inwards, outwards] = this.isUpward ? ["ArrowUp", "ArrowDown"] : ["ArrowDown", "ArrowUp"];
+    switch (key) {
+      case inwards:
+        return () => this.select(rows.firstChild(selected));
+      case outwards:
+        return () => this.select(selected > zoom ? rows.parents[selected] : zoom);
+      case "ArrowRight":
+        return () => this.select(rows.right(selected, rows.ends[zoom]));
+      case "ArrowLeft":
+        return () => this.select(rows.left(selected, zoom));
+      case "Home":
+        return () => this.select(zoom);
+      case "Enter":
+      case " ":
+        return () => this.zoomTo(selected);
+      case "Escape":
+      case "Backspace":
+        return () => this.zoomOut();
+      default:
+        return this.told.key(this, key);
+    }
   }
 }

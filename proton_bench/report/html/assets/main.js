@@ -1,43 +1,26 @@
 // Puts the page together from the data that stands in it.
 
-const find = (id) => document.getElementById(id);
-
-function makeFlame(data) {
-  const flame = new Flame(data, {
-    scroller: find("flame"),
-    space: find("flame-space"),
-    canvas: find("flame-canvas"),
-    details: find("flame-details"),
-    path: find("flame-path"),
-    items: [find("flame-item-0"), find("flame-item-1")],
-    search: find("flame-search"),
-    found: find("flame-found"),
-    widths: find("flame-widths"),
-    out: find("flame-out"),
-  });
-  document.addEventListener("click", (event) => {
-    const kernel = event.target.closest?.("circle.kernel");
-    if (kernel) flame.lookUp(kernel.dataset.name);
-  });
-  return flame;
-}
-
-function makeTable(data, flame) {
-  const parts = {
-    table: find("kernels"),
-    filter: find("kernels-filter"),
-    more: find("kernels-more"),
-    count: find("kernels-count"),
-  };
-  return new KernelTable(data, parts, (name) => flame?.lookUp(name));
-}
-
 function start() {
+  const find = (id) => document.getElementById(id);
   const report = JSON.parse(find("report").textContent);
+  const tip = new Tip(find("tip"));
   listenToTheme(find("theme"));
-  const flame = report.flame ? makeFlame(report.flame) : null;
-  if (report.kernels) makeTable(report.kernels, flame);
+  if (report.flame) new App(report, find, tip);
+  else if (report.kernels) showTable(report.kernels, find);
+  if (report.strip) {
+    const parts = { box: find("strip"), canvas: find("strip-canvas"), text: find("strip-text") };
+    new Strip(report.strip, parts, tip);
+  }
   document.documentElement.dataset.ready = "yes";
+}
+
+/** Values that do not add up have a table and no graph. */
+function showTable(kernels, find) {
+  const parts = { scroller: find("table-scroll"), table: find("kernels"), count: find("table-count") };
+  const table = new NameTable(parts, (name) => table.show(name, false));
+  table.setData(kernels);
+  const search = find("flame-search");
+  search.addEventListener("input", () => table.setFilter(search.value));
 }
 
 start();

@@ -32,7 +32,8 @@ function unitOf(form, columns) {
       ? (TIME_UNITS.find(([size]) => largest >= size) ?? TIME_UNITS.at(-1))
       : [1, form === "percent" ? "%" : ""];
   const isWhole = scale === 1 && columns.every((values) => values.every(isMissingOrWhole));
-  return { scale, name, decimals: isWhole ? 0 : decimalsOf(largest / scale) };
+  const decimals = isWhole ? 0 : decimalsOf(largest / scale);
+  return { scale, name, decimals: form === "percent" ? Math.min(decimals, largest < 1 ? 2 : 1) : decimals };
 }
 
 function isMissingOrWhole(value) {
@@ -53,8 +54,11 @@ function decimalsOf(size) {
   return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
 }
 
+/** Digits before the point in groups of three. */
 function grouped(text) {
-  return text.replace(GROUPS, "\u202f");
+  const [whole, rest] = text.split(".");
+  const shown = whole.replace(GROUPS, "\u202f");
+  return rest === undefined ? shown : `${shown}.${rest}`;
 }
 
 /** A number alone: four digits, or a whole one in groups of three. */
@@ -66,18 +70,21 @@ function digits(number) {
   return number.toFixed(decimalsOf(size));
 }
 
-/** One cell of a column, without the name of the column's unit; small values show two digits. */
+/**
+ * One cell of a column, without the name of the column's unit. All cells have the decimals of the
+ * column, so that they stand below each other; what they cannot show is "<0.001".
+ */
 function cellText(column, value, unit) {
   if (value === null || value === undefined) return column.form === "text" ? "" : MISSING;
   if (typeof value !== "number") return value;
   const sign = column.signed && value > 0 ? "+" : "";
   const number = value / unit.scale;
-  const size = Math.abs(number);
-  if (number === 0) return "0";
+  if (Math.abs(number) >= 1e12) return sign + number.toPrecision(4);
   const fixed = number.toFixed(unit.decimals);
-  const isSmall = size < 10 ** (1 - unit.decimals) && Number(fixed) !== number;
-  if (size >= 1e12 || isSmall) return sign + number.toPrecision(2);
-  return sign + (unit.decimals ? fixed : grouped(fixed));
+  if (number !== 0 && Number(fixed) === 0) {
+    return `${number < 0 ? "-" : sign}<${(10 ** -unit.decimals).toFixed(unit.decimals)}`;
+  }
+  return (number === 0 ? "" : sign) + grouped(fixed);
 }
 
 /** One value of a sentence with its unit. */

@@ -105,7 +105,7 @@ def test_ids_are_given_once_and_labels_lead_to_one() -> None:
 def test_data_are_versioned() -> None:
     data = data_of(page())
 
-    assert (data["schema"], data["version"]) == ("proton_bench.report", [1, 0])
+    assert (data["schema"], data["version"]) == ("proton_bench.report", [2, 0])
     assert data["kernels"]["names"] == ["kernel_3", "kernel_1"]
     assert data["flame"]["tints"] is None
 
@@ -151,7 +151,14 @@ def test_metrics_choose_widths_and_columns() -> None:
     data = data_of(page(metrics=("count", "time/us")))
 
     assert [column["title"] for column in data["flame"]["columns"]] == ["count", "time"]
-    assert data["flame"]["widths"][0]["values"][0] == 8
+    assert data["flame"]["columns"][0]["values"][0] == 8
+    # Widths are not written twice.
+    assert [
+        (each["title"], each["column"], each["values"]) for each in data["flame"]["widths"]
+    ] == [
+        ("count", 0, None),
+        ("time", 1, None),
+    ]
 
 
 def test_unknown_metric_is_refused() -> None:

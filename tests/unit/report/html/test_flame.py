@@ -168,3 +168,35 @@ def test_devices_are_distinguished() -> None:
 
     assert flame.device_names == ("", "CUDA:0")
     assert [flame.devices[row] for row in (0, 4)] == [0, 1]
+
+
+def test_frames_of_libraries_are_told_from_own_ones() -> None:
+    own = ("/home/me/model.py:3@forward", "kernel@plt", "site-packages", "<string>:1@f")
+    others = (
+        "/venv/lib/python3.12/site-packages/torch/nn/module.py:1751@_call_impl",
+        "/usr/lib/python3/dist-packages/six.py:3@reraise",
+        "/usr/lib/python3.12/threading.py:1010@run",
+        "/opt/lib64/python3.13t/runpy.py:88@_run_code",
+        "<frozen runpy>:88@_run_code",
+        "/venv/lib/python3.9/site-packages/torch/x.py:forward@12",
+    )
+    builder = ProfileBuilder()
+    for name in (*own, *others):
+        builder.add(0, name, FrameKind.PYTHON, metrics={"time (ns)": 1})
+
+    flame = graph(builder.build())
+
+    assert {flame.strings[place] for place in flame.libraries} == set(others)
+
+
+def test_calls_are_a_width_beside_the_time() -> None:
+    flame = graph(profile_of(("s/a", 100, 3, ""), ("s/b", 300, 1, "")), "time/ns", "count")
+
+    assert [title for title, _ in flame.widths] == ["time", "count"]
+    assert flame.widths[1][1] == [4, 4, 1, 3]
+
+
+def test_only_what_adds_up_is_summed() -> None:
+    flame = graph(training_profile(), "time/ms", "count", "avg_time/us")
+
+    assert [column.sums for column in flame.columns] == [True, True, False]

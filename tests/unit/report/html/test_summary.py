@@ -26,22 +26,12 @@ def summary_of(profile: Profile, *metrics: str) -> Summary:
     return profile_summary(profile, build_tree(profile, names, Selection()), kernels)
 
 
-def test_total_rows_and_top_kernels_are_reported() -> None:
+def test_total_and_rows_are_reported() -> None:
     summary = summary_of(training_profile())
 
     assert summary.headline == "time 4 ms"
     assert summary.lines[0] == "10 rows, 2 kernels and operators"
-    assert [(each.name, each.text, each.percent) for each in summary.top] == [
-        ("kernel_3", "3 ms, 75.0 %", 75.0),
-        ("kernel_1", "1 ms, 25.0 %", 25.0),
-    ]
     assert summary.warnings == ()
-
-
-def test_top_kernels_have_one_unit() -> None:
-    profile = run_of(("a", 2_000_000, 1, ""), ("b", 900_000, 1, "")).profile
-
-    assert [each.text.partition(",")[0] for each in summary_of(profile).top] == ["2 ms", "0.9 ms"]
 
 
 def test_what_benchmarks_are_scaled_to_is_reported() -> None:
@@ -85,14 +75,13 @@ def test_empty_profile_is_reported() -> None:
     assert summary.warnings[0].startswith("EMPTY: the profile has no rows")
 
 
-def test_top_kernels_of_numbers_without_unit() -> None:
+def test_numbers_without_a_unit_are_reported() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 1234.5})
 
     summary = summary_of(builder.build())
 
     assert summary.headline == "cycles 1234"
-    assert summary.top[0].text == "1234, 100.0 %"
 
 
 def test_comparison_says_what_changed_and_what_both_cost() -> None:

@@ -20,7 +20,7 @@ from proton_bench.analysis.view.select import Selection, drop_metadata, drop_tri
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.axes import Axes, Tick, scaled
+from proton_bench.report.html.plots.axes import Axes, Tick, scaled
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 

@@ -1,4 +1,4 @@
-// The rows of the flame graph: flat arrays in pre-order, walked without recursion.
+// Rows of a flame graph: flat arrays in pre-order, walked without recursion.
 
 class Rows {
   constructor(flame) {
@@ -15,13 +15,14 @@ class Rows {
       const above = this.parents[row];
       if (above >= 0 && this.ends[above] < this.ends[row]) this.ends[above] = this.ends[row];
     }
-    this.lowered = flame.strings.map((text) => text.toLowerCase());
     this.useWidths(0);
   }
 
   /** Sizes the rows by one of the ways that the page has. */
   useWidths(place) {
-    this.widths = Float64Array.from(this.flame.widths[place].values, (value) => value ?? 0);
+    this.column = this.flame.columns[this.flame.widths[place].column];
+    this.widths = Float64Array.from(widthValues(this.flame, place), (value) => (value > 0 ? value : 0));
+    this.total = this.flame.totals?.[place] ?? this.widths[0];
     this.starts = new Float64Array(this.length);
     const free = new Float64Array(this.length);
     for (let row = 1; row < this.length; row++) {
@@ -31,15 +32,28 @@ class Rows {
     }
   }
 
+  /** The name alone, as names are compared. */
+  text(row) {
+    return this.flame.strings[this.flame.names[row]];
+  }
+
+  /** The name, with the device where there are several. */
   name(row) {
-    const { strings, names, deviceNames, devices } = this.flame;
+    const { deviceNames, devices } = this.flame;
     const device = deviceNames.length > 2 ? deviceNames[devices[row]] : "";
-    const name = strings[names[row]];
-    return device ? `${name} [${device}]` : name;
+    return device ? `${this.text(row)} [${device}]` : this.text(row);
   }
 
   kind(row) {
     return this.flame.kindNames[this.flame.kinds[row]];
+  }
+
+  isLibrary(row) {
+    return this.flame.isLibrary[this.flame.names[row]] === 1;
+  }
+
+  share(row) {
+    return this.total > 0 ? this.widths[row] / this.total : 0;
   }
 
   firstChild(row) {
@@ -95,20 +109,30 @@ class Rows {
   search(text, isWhole) {
     if (!text) return null;
     const wanted = text.toLowerCase();
-    const matches = (name) => (isWhole ? name === wanted : name.includes(wanted));
-    const matching = this.lowered.map(matches);
+    const { strings, names } = this.flame;
+    const matching = strings.map((name) =>
+      isWhole ? name === text : name.toLowerCase().includes(wanted),
+    );
     const flags = new Uint8Array(this.length);
     const rows = [];
+    const outermost = [];
     let covered = 0;
     let coveredEnd = 0;
     for (let row = 0; row < this.length; row++) {
-      if (!matching[this.flame.names[row]]) continue;
+      if (!matching[names[row]]) continue;
       flags[row] = 1;
       rows.push(row);
       if (row < coveredEnd) continue; // below one that was found: its width is counted
+      outermost.push(row);
       covered += this.widths[row];
       coveredEnd = this.ends[row];
     }
-    return { flags, rows, share: this.widths[0] > 0 ? covered / this.widths[0] : 0 };
+    return { flags, rows, outermost, share: this.total > 0 ? covered / this.total : 0 };
   }
+}
+
+/** The values that size the rows; most often a column has them anyway. */
+function widthValues(flame, place) {
+  const { values, column } = flame.widths[place];
+  return values ?? flame.columns[column].values;
 }

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.html.axes import HEIGHT, WIDTH, Axes, scaled
+from proton_bench.report.html.plots.axes import HEIGHT, WIDTH, Axes, scaled
 
 
 def test_axes_run_between_powers_of_ten() -> None:

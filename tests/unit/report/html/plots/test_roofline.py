@@ -10,8 +10,8 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.axes import HEIGHT, WIDTH
-from proton_bench.report.html.roofline import MAX_POINTS, roofline_plots
+from proton_bench.report.html.plots.axes import HEIGHT, WIDTH
+from proton_bench.report.html.plots.roofline import MAX_POINTS, roofline_plots
 
 H100 = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
 
