@@ -84,6 +84,7 @@ class PairedTree:
         strings: Names.
         device_names: Devices; the first is "".
         variants: Launch variants.
+        recorded: The recorded name for each of ``strings``, if these are texts to show.
     """
 
     parents: Rows
@@ -97,6 +98,7 @@ class PairedTree:
     strings: tuple[str, ...]
     device_names: tuple[str, ...]
     variants: tuple[Variant, ...]
+    recorded: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parents)

@@ -20,13 +20,14 @@ class MetricTree:
     """Rows and values for a report, in pre-order.
 
     Attributes:
-        strings: Distinct names.
+        strings: Distinct names, as they are shown.
         parents: Row of each row's parent, -1 for the root.
         frames: Position of each row's name in ``strings``.
         kinds: `FrameKind` of each row as uint8.
         devices: "CUDA:0" and the like per row, "" for rows without a device.
         metrics: Values to show; the first one decides thresholds and colours.
         cut: Rows left out because they are too deep.
+        recorded: The recorded name for each of ``strings``; empty if these are the recorded ones.
     """
 
     strings: tuple[str, ...]
@@ -36,6 +37,7 @@ class MetricTree:
     devices: tuple[str, ...]
     metrics: tuple[MetricValues, ...]
     cut: int = 0
+    recorded: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -51,8 +53,8 @@ class MetricTree:
     def take(self, keep: Mask, *, cut: int = 0) -> MetricTree:
         """Return the kept rows; the parent of each kept row has to be kept too."""
         rows = np.flatnonzero(keep)
-        return MetricTree(
-            strings=self.strings,
+        return replace(
+            self,
             parents=renumbered(self.parents, keep),
             frames=self.frames[rows],
             kinds=self.kinds[rows],

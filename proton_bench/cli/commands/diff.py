@@ -60,7 +60,7 @@ def command(
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
-    frames: FramesOption = FrameFormat.FULL,
+    frames: FramesOption = FrameFormat.SHORT,
     trials: Annotated[
         bool,
         typer.Option(
@@ -71,8 +71,8 @@ def command(
         bool,
         typer.Option(
             "--raw-names",
-            help="Also distinguish rows by running numbers of Inductor's kernels and lines of "
-            "Python frames.",
+            help="Show the names of kernels as they were recorded, and also distinguish rows by "
+            "running numbers of Inductor's kernels and lines of Python frames.",
         ),
     ] = False,
     ignore_devices: Annotated[

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH, Demangling
+from proton_bench.analysis.choices import DEFAULT_DEPTH, Rows
 from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.tree_options import (
-    DemanglingOption,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
+    LayersOption,
+    LibraryFramesOption,
     RawNamesOption,
     TrialsOption,
 )
@@ -54,7 +55,9 @@ def command(
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
-    frames: FramesOption = FrameFormat.FULL,
+    frames: FramesOption = FrameFormat.SHORT,
+    library_frames: LibraryFramesOption = Rows.FOLDED,
+    layers: LayersOption = Rows.FOLDED,
     trials: TrialsOption = False,
     raw_names: RawNamesOption = False,
     sort: Annotated[
@@ -65,7 +68,6 @@ def command(
             help="Order the rows below each row by a metric, largest first, or by name.",
         ),
     ] = None,
-    demangling: DemanglingOption = Demangling.OFF,
     flat: Annotated[
         bool, typer.Option("--flat", help="Show one row per kernel, over all call paths.")
     ] = False,
@@ -115,6 +117,7 @@ def command(
     """Show where the time went, as a tree."""
     names = read_metric_names(metrics)
     check_profiles([file])
+    from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show
 
@@ -125,7 +128,12 @@ def command(
         depth,
         trials,
         raw_names,
-        demangling=demangling,
+        readable=Readable(
+            kernels=not raw_names,
+            frames=frames is FrameFormat.SHORT,
+            fold_frames=library_frames is Rows.FOLDED,
+            fold_layers=layers is Rows.FOLDED,
+        ),
         flat=flat,
         sort=sort,
     )
