@@ -103,6 +103,11 @@ class PairedTree:
     def __len__(self) -> int:
         return len(self.parents)
 
+    def texts(self) -> dict[str, str]:
+        """Return what is shown for recorded names, without names that are shown as they are."""
+        pairs = zip(self.recorded, self.strings, strict=False)
+        return {name: text for name, text in pairs if name != text}
+
     def frames(self) -> Rows:
         """Return the index of each row's new name, or of its base name if it was removed."""
         return np.where(self.new.frames >= 0, self.new.frames, self.base.frames)

@@ -23,7 +23,7 @@ def with_texts(comparison: Comparison, readable: Readable) -> Comparison:
         (side.frames[no_line & side.present], tree.kinds[no_line & side.present])
         for side in (tree.base, tree.new)
     ]
-    texts = texts_of(tree.strings, rows, readable, comparison.new[0].profile.provenance)
+    texts = texts_of(tree.strings, rows, readable, provenance=comparison.new[0].profile.provenance)
     names = dict(zip(tree.strings, texts, strict=True))
     shown = replace(tree, strings=texts, recorded=tree.strings, origins=tree.origins.renamed(names))
     return replace(comparison, tree=shown)

@@ -6,6 +6,7 @@ Spellings differ: binutils writes ``{lambda(float)#1}`` and ``2ul``, Nsight Syst
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ _NSIGHT_LAMBDA = re.compile(r"\[lambda\(([^()]{0,200})\) \(instance (\d{1,4})\)\
 _CAST = re.compile(r"\((?:bool|int|unsigned int|long|unsigned long|short|char)\)(?=[\w-])")
 _SCOPES = re.compile(r"(?:[A-Za-z_]\w{0,200}::)+")
 _TOKEN = re.compile(r"operator ?\(\)|operator ?(?:<<|>>|<=|>=|<|>|->)|->|[<>(){},]")
+_OPENING, _CLOSING = frozenset("<({"), frozenset(">)}")
 _SHORT_TYPES = {
     "c10::BFloat16": "bf16",
     "__nv_bfloat16": "bf16",
@@ -77,44 +79,50 @@ class Declaration:
 def parse(text: str) -> Declaration | None:
     """Return the parts of a declaration, None if the text is none."""
     text = _in_one_spelling(text[:MAX_CHARACTERS])
+    outside, cuts, stop = _outside_brackets(text)
+    words = outside.split()
+    scope, _, name = (words[-1] if words else "").rpartition("::")
+    if not name.isidentifier():
+        return None
+    # Arguments of a class around the function are not its own.
+    is_last = bool(cuts) and not text[cuts[-1] + 1 : stop].strip()
+    bounds = itertools.pairwise(cuts) if is_last else ()
+    arguments = tuple(text[left + 1 : right].strip() for left, right in bounds)
+    return Declaration(scope, name, arguments, text)
+
+
+def _outside_brackets(text: str) -> tuple[str, list[int], int]:
+    """Return the text outside of brackets up to the parameters.
+
+    Returns:
+        The text, the places of the last ``<``, the commas directly inside and the ``>``, and where
+        the parameters begin.
+    """
     kept: list[str] = []
     cuts: list[int] = []
     depth, place, stop = 0, 0, len(text)
     for match in _TOKEN.finditer(text):
         token, start = match[0], match.start()
-        if token == "<":
-            if not depth:
-                kept.append(text[place:start])
-                cuts = [start]
+        if token in _OPENING and not depth:
+            kept.append(text[place:start])
+            place = stop = start
+            if token != "<":
+                break
+            cuts, depth = [start], 1
+        elif token in _OPENING:
             depth += 1
-        elif token == ">" and depth:
-            depth -= 1
-            if not depth:
-                place = start + 1
+        elif token in _CLOSING:
+            depth -= depth > 0
+            if not depth and place == stop:
                 cuts.append(start)
+                place, stop = start + 1, len(text)
         elif token == "," and depth == 1:
             cuts.append(start)
-        elif token in "({" and not depth:
-            stop = start
-            break
-        elif token in "({":
-            depth += 1
-        elif token in ")}" and depth:
-            depth -= 1
     if depth:  # cut off, or brackets that do not fit
         cuts.append(len(text))
-    else:
-        kept.append(text[place:stop])
-    words = "".join(kept).split()
-    name = words[-1] if words else ""
-    scope, _, own = name.rpartition("::")
-    if not own or not own.isidentifier():
-        return None
-    # Arguments of a class around the function are not its own.
-    is_last = bool(cuts) and not text[cuts[-1] + 1 : stop].strip()
-    bounds = zip(cuts[:-1], cuts[1:], strict=True) if is_last else ()
-    arguments = tuple(text[left + 1 : right].strip() for left, right in bounds)
-    return Declaration(scope, own, arguments, text)
+    elif stop == len(text):
+        kept.append(text[place:])
+    return "".join(kept), cuts, len(text) if depth else stop
 
 
 def _in_one_spelling(text: str) -> str:

@@ -1,8 +1,8 @@
 """The families of kernels whose names are understood: one row each, with the source of its rule.
 
-A row of `TEMPLATES` is found by the function's name, one of `SYMBOLS` by the beginning of a name that
-is no C++ declaration. Its form has holes: words in braces, filled by `kernel_forms`. What a row does
-not know stays visible, because equal texts of different kernels get what differs.
+A row of `TEMPLATES` is found by the function's name, one of `SYMBOLS` by the beginning of a name
+that is no C++ declaration. Its form has holes: words in braces, filled by `kernel_forms`. What a
+row leaves out is not lost, because equal texts of different kernels get what differs.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Places:
         return _PYTHON if _STANDARD.search(file) else ""
 
     def short(self, file: str) -> str:
-        """Return the path of a file from its package, or from a folder of the run; "" if neither."""
+        """Return a path that begins at a package or a folder of the run; "" if none does."""
         if self.library(file):
             return _inside_packages(file) or _after_standard(file) or file
         for folder in self.folders:

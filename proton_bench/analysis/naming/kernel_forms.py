@@ -66,7 +66,7 @@ def _filled(form: str, declaration: Declaration) -> str | None:
     place = 0
     for match in _HOLE.finditer(form):
         word, _, which = match[1].partition(":")
-        value = _value(word, which, declaration, arguments)
+        value = _value(word, which, declaration, arguments=arguments)
         if value is None:
             return None
         parts += (form[place : match.start()], value)
@@ -74,7 +74,7 @@ def _filled(form: str, declaration: Declaration) -> str | None:
     return _BLANKS.sub(" ", "".join((*parts, form[place:]))).strip()
 
 
-def _value(word: str, which: str, declaration: Declaration, arguments: str) -> str | None:
+def _value(word: str, which: str, declaration: Declaration, *, arguments: str) -> str | None:
     if word.isdigit():
         place = int(word)
         found = declaration.arguments[place] if place < len(declaration.arguments) else ""

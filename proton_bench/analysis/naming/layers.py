@@ -1,7 +1,7 @@
 """Equal layers of a model, folded: ``h.0`` to ``h.11`` of one class become ``h.* (Block) x12``.
 
-Layers are siblings of one class whose qualified names differ in one number, which is a whole part of
-the name: the index in a list of modules. ``conv1`` and ``conv2`` are different attributes.
+Layers are siblings of one class whose qualified names differ in one number, which is a whole part
+of the name: the index in a list of modules. ``conv1`` and ``conv2`` are different attributes.
 """
 
 from __future__ import annotations
@@ -72,30 +72,25 @@ def _rename(profile: Profile, naming: _Naming) -> None:
         if above >= 0:
             children[above].append(row)
     is_layer = (profile.kinds == FrameKind.LAYER).tolist()
+    columns = np.stack(
+        [profile.frames, profile.kinds, profile.device_rows, profile.variant_rows]
+    ).astype(np.int64)
     # Rows that are one row, and by what the path of a layer above them was replaced.
     waiting: list[tuple[list[int], dict[str, str]]] = [([0], {})]
     while waiting:
         rows, stars = waiting.pop()
-        below: dict[tuple[int, int, int, int], list[int]] = {}
-        layers: list[int] = []
-        for row in rows:
-            for child in children[row]:
-                if is_layer[child]:
-                    layers.append(child)
-                elif children[child]:
-                    key = (
-                        int(naming.frames[child]),
-                        int(profile.kinds[child]),
-                        int(profile.device_rows[child]),
-                        int(profile.variant_rows[child]),
-                    )
-                    below.setdefault(key, []).append(child)
+        below: dict[tuple[int, ...], list[int]] = {}
+        inside = [child for row in rows for child in children[row]]
+        layers = [child for child in inside if is_layer[child]]
+        for child in inside:
+            if not is_layer[child] and children[child]:
+                below.setdefault(tuple(columns[:, child].tolist()), []).append(child)
         waiting += [(members, stars) for members in below.values()]
-        waiting += _folded(profile, naming, layers, stars)
+        waiting += _folded(profile, naming, layers, stars=stars)
 
 
 def _folded(
-    profile: Profile, naming: _Naming, rows: list[int], stars: dict[str, str]
+    profile: Profile, naming: _Naming, rows: list[int], *, stars: dict[str, str]
 ) -> list[tuple[list[int], dict[str, str]]]:
     """Name layers below one row; return those that are now one row, with their replacements."""
     known: dict[_Layer, list[int]] = {}

@@ -43,7 +43,7 @@ def fold_library_frames(profile: Profile) -> Profile:
     has_child = np.zeros(len(profile), dtype=np.bool_)
     has_child[parents[1:]] = True
     kept = ~is_library | leads_out | ~has_child
-    return _regrouped(profile, runs, kept, is_library)
+    return _regrouped(profile, runs, kept, is_library=is_library)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _measured(profile: Profile) -> Mask:
     return found
 
 
-def _regrouped(profile: Profile, runs: _Runs, kept: Mask, is_library: Mask) -> Profile:
+def _regrouped(profile: Profile, runs: _Runs, kept: Mask, *, is_library: Mask) -> Profile:
     rows = np.flatnonzero(kept)
     places = np.cumsum(kept) - 1
     owners = np.array(runs.owners, dtype=np.int64)
@@ -113,7 +113,7 @@ def _regrouped(profile: Profile, runs: _Runs, kept: Mask, is_library: Mask) -> P
     stack = Stack.of(profile)
     moved = np.where(kept | (owners < 0), owners, owners[np.maximum(owners, 0)]).astype("<i4")
     moved[0] = -1
-    strings, frames = _named(profile, runs, kept & is_library, groups[places])
+    strings, frames = _named(profile, runs, kept & is_library, groups=groups[places])
     stack = Stack(
         strings=strings,
         parents=moved,
@@ -144,7 +144,7 @@ def _labels(profile: Profile) -> npt.NDArray[np.int64]:
 
 
 def _named(
-    profile: Profile, runs: _Runs, folded: Mask, groups: Rows
+    profile: Profile, runs: _Runs, folded: Mask, *, groups: Rows
 ) -> tuple[tuple[str, ...], Rows]:
     """Return strings and frames in which folded rows say for how many frames they stand."""
     table = StringTable()

@@ -47,6 +47,7 @@ def texts_of(
     strings: Sequence[str],
     rows: Iterable[tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]],
     readable: Readable,
+    *,
     provenance: Provenance,
 ) -> tuple[str, ...]:
     """Return what to show for each name.

@@ -67,15 +67,15 @@ class NameFilter:
             UsageError: The regular expression is malformed, or takes too long on these names.
         """
         if self.include:
-            found = find(_either(strings, recorded, self.include, "include"))
+            found = find(_either(strings, recorded, self.include, what="include"))
             return rows_below(found, ends) | rows_above(found, ends)
         if self.exclude:
-            found = find(_either(strings, recorded, self.exclude, "exclude"))
+            found = find(_either(strings, recorded, self.exclude, what="exclude"))
             return ~rows_below(found, ends)
         return np.ones(len(ends), dtype=np.bool_)
 
 
-def _either(strings: Sequence[str], recorded: Sequence[str], expression: str, what: str) -> Mask:
+def _either(strings: Sequence[str], recorded: Sequence[str], expression: str, *, what: str) -> Mask:
     found = matches(strings, expression, what)
     if recorded:
         # Most names are shown as they were recorded.

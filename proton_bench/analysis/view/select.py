@@ -112,7 +112,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     )
     if selection.readable is not None:
         rows = [(tree.frames, tree.kinds)]
-        texts = texts_of(tree.strings, rows, selection.readable, profile.provenance)
+        texts = texts_of(tree.strings, rows, selection.readable, provenance=profile.provenance)
         tree = replace(tree, strings=texts, recorded=tree.strings)
     tree = select(tree, selection)
     if selection.sort is None and not (selection.flat and metrics):

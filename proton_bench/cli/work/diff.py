@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
+from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter

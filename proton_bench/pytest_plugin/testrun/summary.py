@@ -10,6 +10,8 @@ from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proton_bench.model.profile import Profile
 
 __all__ = ["hottest_paths", "shortened"]
@@ -33,6 +35,8 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
         is none.
     """
     folded = profile.fold_variants()
+    from proton_bench.analysis.naming.readable import Readable, texts_of
+
     times, counts = _own_values(folded, _TIME), _own_values(folded, _COUNT)
     total = sum(times)
     if not total:
@@ -41,25 +45,22 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
     hottest = [row for row in hottest if times[row]]
     unit = Unit.of_times(times[row] for row in hottest)
     texts = unit.texts(times[row] for row in hottest)
+    rows = [(folded.frames, folded.kinds)]
+    shown = texts_of(folded.strings, rows, Readable(), provenance=folded.provenance)
     return [
         f"{f'time ({unit.name})':>11}  share   calls    path",
         *(
             f"{text:>11} {times[row] / total:>6.1%} {counts[row]:>7} x  "
-            + _SEPARATOR.join(_shown_path(folded, row))
+            + _SEPARATOR.join(_shown_path(folded, row, shown))
             for row, text in zip(hottest, texts, strict=True)
         ),
     ]
 
 
-def _shown_path(profile: Profile, row: int) -> list[str]:
-    from proton_bench.model.frame import FrameKind
-
+def _shown_path(profile: Profile, row: int, shown: Sequence[str]) -> list[str]:
     names: list[str] = []
     while row > 0:
-        name = profile.name(row)
-        # The folder of Python frames, "folder/file.py:line@function", is left out.
-        is_python = profile.kind(row) is FrameKind.PYTHON
-        names.append(visible(name.rpartition("/")[2] if is_python else name, _MAX_NAME))
+        names.append(visible(shown[int(profile.frames[row])], _MAX_NAME))
         row = int(profile.parents[row])
     if len(names) > 1 and names[-1] == SESSION:
         names.pop()

@@ -29,8 +29,8 @@ def view_document(
     """Return what ``proton view --json`` prints.
 
     ``rows`` are in pre-order; ``parent`` is an index in ``rows``, None for the root; ``values`` are
-    in the order of ``metrics``, None if a row has none. ``name`` is the recorded name, ``text`` what
-    a terminal shows.
+    in the order of ``metrics``, None if a row has none. ``name`` is the recorded name, ``text``
+    what a terminal shows.
 
     Args:
         profile: The profile of the tree.

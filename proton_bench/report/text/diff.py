@@ -25,8 +25,8 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.edge import prose
-from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.report.words.edge import prose, without_folder
+from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -97,8 +97,8 @@ class DiffReport:
             said = "  ".join(notes(self.comparison, row))
             label = f"{indent}{name}"
             if edge is not None:
-                if "@" in name and cell_len(label) + 2 + cell_len(said) > edge - width:
-                    label = f"{indent}{format_name(name, FrameFormat.FILE_FUNCTION_LINE)}"
+                if cell_len(label) + 2 + cell_len(said) > edge - width:
+                    label = f"{indent}{without_folder(name)}"
                 label = cut(label, max(edge - width, LEAST_NAME))
                 said = cut(said, edge - width - cell_len(label) - 2)
             yield Segment(label)

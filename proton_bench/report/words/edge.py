@@ -5,6 +5,8 @@ Output to pipes and files is not folded or cut, whatever ``COLUMNS`` says.
 
 from __future__ import annotations
 
+import re
+
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
@@ -13,9 +15,10 @@ from rich.text import Text
 
 from proton_bench.report.words.names import FrameFormat, format_name
 
-__all__ = ["edge_of", "fitting", "fitting_name", "prose"]
+__all__ = ["edge_of", "fitting", "fitting_name", "prose", "without_folder"]
 
 _INDENT = "  "
+_SHORT_FRAME = re.compile(r"(?:[^/ ]+/)+(?=[^/ ]+:\d+ )")
 _LEAST = 8
 
 
@@ -56,6 +59,12 @@ def fitting_name(name: str, room: int) -> str:
 
     In ``dir/file:line@function`` the line says more than the folder.
     """
-    if "@" not in name or cell_len(name) <= room:
-        return fitting(name, room)
-    return fitting(format_name(name, FrameFormat.FILE_FUNCTION_LINE), room)
+    return name if cell_len(name) <= room else fitting(without_folder(name), room)
+
+
+def without_folder(name: str) -> str:
+    """Return the name of a frame without the folder of its file, other names unchanged."""
+    if "@" in name:
+        return format_name(name, FrameFormat.FILE_FUNCTION_LINE)
+    match = _SHORT_FRAME.match(name)
+    return name if match is None else name[match.end() :]
