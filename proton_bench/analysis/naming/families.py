@@ -289,7 +289,10 @@ SYMBOLS = (
         "Tensile, Tensile/SolutionStructs.py and DataType.py",
     ),
     Symbol(
-        re.compile(r"cupy_(?P<words>[a-z_]{1,40}?)__(?P<cupy>[a-z]+\d{1,3}|bool)"),
+        re.compile(
+            r"cupy_(?P<words>[a-z0-9_]{1,40}?)__(?:\w{0,100}_)?"
+            r"(?P<cupy>(?:float|u?int|complex|bool)\d{0,3})\Z"
+        ),
         "cupy {words}<{cupy}>",
         "cupy, cupy/_core/_kernel.pyx",
     ),

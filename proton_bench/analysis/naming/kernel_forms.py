@@ -298,7 +298,6 @@ _LETTERS = {
 }
 _OPERANDS = {"fp16": "f16", "int8": "i8", "s8": "i8", "e4m3": "f8e4m3", "e5m2": "f8e5m2"}
 _JET_TYPES = {"t": "bf16", "h": "f16", "s": "f32", "d": "f64", "q": "f8e4m3", "r": "f8e5m2"}
-_CUPY_TYPES = {"float32": "float", "float64": "double", "float16": "f16"}
 _NCCL_TYPES = (
     "f16|f32|f64|bf16|u8|i8|u32|i32|u64|i64|f8e4m3|f8e5m2|float|half|double|int8_t|uint8_t"
 )
@@ -350,7 +349,6 @@ def _facts(name: str, found: dict[str, str]) -> dict[str, str]:
         "reduction": reduction[1].lower() if reduction else "",
         "gfx": f"gfx{gfx[1]}" if gfx and gfx[1] != "000" else "",
         "words": found.get("words", "").replace("_", " "),
-        "cupy": _CUPY_TYPES.get(found.get("cupy", ""), found.get("cupy", "")),
     }
 
 
