@@ -5,9 +5,10 @@ It knows nothing of kernels or frames, so that different names differ whatever m
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from proton_bench.support.text import visible
 
@@ -15,9 +16,9 @@ __all__ = ["told_apart"]
 
 # Of longer names only the beginning is compared.
 _MAX_CHARACTERS = 4096
+_WORD = re.compile(r"(?:unsigned |signed )?[\w.~]+(?:::)?")
+_SCOPE = ":"
 _PART = re.compile(r"[A-Za-z0-9.]+")
-_WORD = re.compile(r"(?:unsigned |signed )?(?:char|short|int|long)\b|[A-Za-z_~]\w*|\d\w*")
-_SCOPE = re.compile(r"(?:[A-Za-z_]\w{0,200}::)+")
 # Longer ones are several words.
 _LONG_WORD, _MAX_WORD = 24, 40
 # Words of one name to compare; of very many equal forms fewer each.
@@ -51,59 +52,86 @@ def told_apart(forms: Mapping[str, str], full: Mapping[str, str]) -> dict[str, s
 def _differences(names: Sequence[str]) -> list[list[str]]:
     """Return for each name words that not all have, as few as tell the names apart."""
     most = min(_MAX_WORDS, max(8, _MAX_WORDS_OF_ALL // len(names)))
+    length = min(_MAX_CHARACTERS, most * 16)
+    # Parameters repeat the template arguments.
+    cut = [name[:length].partition(">(")[0] for name in names]
+    if len(set(cut)) < len(names):
+        cut = [name[:length] for name in names]
     found: list[list[str]] = []
     for with_scopes in (False, True):
-        found = _telling([_words(name, most, with_scopes=with_scopes) for name in names])
+        words = [_words(text, most, with_scopes=with_scopes) for text in cut]
+        has_one_length = len(set(map(len, words))) == 1
+        found = _differing_places(words) if has_one_length else _differing_words(words)
         if len(set(map(tuple, found))) == len(names):
             break
     return found
 
 
-def _telling(words: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the words of each list at the places, or those not in all lists, that matter."""
-    if len({len(each) for each in words}) > 1:
-        keys = [_occurrences(each) for each in words]
-        common = set(keys[0]).intersection(*keys[1:])
-        return [
-            list(dict.fromkeys(word for word, n in each if (word, n) not in common))[:_MAX_ADDED]
-            for each in keys
-        ]
+def _differing_places(words: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the words at places that tell lists of one length apart."""
     found: list[list[str]] = [[] for _ in words]
-    groups = [0] * len(words)
-    count = 1
+    groups, count = [0] * len(words), 1
     for column in zip(*words, strict=True):
         if len(found[0]) == _MAX_ADDED or count == len(words):
             break
+        if len(set(column)) == 1:
+            continue
         numbers: dict[tuple[int, str], int] = {}
-        finer = [
-            numbers.setdefault(pair, len(numbers)) for pair in zip(groups, column, strict=True)
-        ]
+        pairs = zip(groups, column, strict=True)
+        finer = [numbers.setdefault(pair, len(numbers)) for pair in pairs]
         if len(numbers) > count:
             groups, count = finer, len(numbers)
+            short = _without_common_parts(set(column))
             for own, word in zip(found, column, strict=True):
-                own.append(word)
+                own.append(short[word])
     return found
 
 
-def _words(name: str, most: int, *, with_scopes: bool) -> list[str]:
-    text = name[: min(_MAX_CHARACTERS, most * 16)]
+def _without_common_parts(words: Iterable[str]) -> dict[str, str]:
+    """Return words, long ones without the parts at both ends that all have."""
+    parts = {word: word.split("_") for word in words}
+    if max(map(len, parts)) <= _LONG_WORD:
+        return {word: word for word in parts}
+    start = _equal(parts.values())
+    end = _equal([each[start:][::-1] for each in parts.values()])
+    return {
+        word: ("_".join(each[start : len(each) - end]) or word)[:_MAX_WORD]
+        for word, each in parts.items()
+    }
+
+
+def _equal(lists: Iterable[Sequence[str]]) -> int:
+    """Return how many items at the beginning of all lists are equal."""
+    columns = zip(*lists, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def _differing_words(words: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the words that a list has more often than all lists have them."""
+    counts = [Counter(_parts(each)) for each in words]
+    common = dict(counts[0])
+    for each in counts[1:]:
+        common = {word: min(n, each[word]) for word, n in common.items() if word in each}
+    own = [[word for word, n in each.items() if n > common.get(word, 0)] for each in counts]
+    return [[word[:_MAX_WORD] for word in each[:_MAX_ADDED]] for each in own]
+
+
+def _words(text: str, most: int, *, with_scopes: bool) -> list[str]:
     if "<" not in text and "(" not in text:
-        return [part[:_MAX_WORD] for part in _PART.findall(text)][:most]
-    if not with_scopes:
-        text = _SCOPE.sub("", text)
-    words: list[str] = []
-    for word in _WORD.findall(text)[:most]:
-        parts = _PART.findall(word) if len(word) > _LONG_WORD else (word,)
-        words += (part[:_MAX_WORD] for part in parts)
-    return words
+        return _PART.findall(text)[:most]
+    words = _WORD.findall(text)[:most]
+    if with_scopes:
+        return [word.rstrip(_SCOPE) for word in words]
+    return [word for word in words if word[-1] != _SCOPE]
 
 
-def _occurrences(words: Sequence[str]) -> list[tuple[str, int]]:
-    seen: Counter[str] = Counter()
-    found = []
+def _parts(words: Sequence[str]) -> list[str]:
+    found: list[str] = []
     for word in words:
-        seen[word] += 1
-        found.append((word, seen[word]))
+        if len(word) > _LONG_WORD:
+            found += _PART.findall(word)
+        else:
+            found.append(word)
     return found
 
 

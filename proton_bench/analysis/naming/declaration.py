@@ -18,8 +18,9 @@ MAX_CHARACTERS = 4096
 _SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
 _NSIGHT_LAMBDA = re.compile(r"\[lambda\(([^()]{0,200})\) \(instance (\d{1,4})\)\]")
 _CAST = re.compile(r"\((?:bool|int|unsigned int|long|unsigned long|short|char)\)(?=[\w-])")
-_SCOPES = re.compile(r"(?:[A-Za-z_]\w{0,200}::)+")
-_TOKEN = re.compile(r"operator ?\(\)|operator ?(?:<<|>>|<=|>=|<|>|->)|->|[<>(){},]")
+_CASTS = ("(int)", "(bool)", "(unsigned ", "(long)")
+_SCOPES = re.compile(r"\b(?:[A-Za-z_]\w{0,200}::)+")
+_TOKEN = re.compile(r"[<>(){},]|->|operator ?(?:\(\)|<<|>>|<=|>=|<|>|->)")
 _OPENING, _CLOSING = frozenset("<({"), frozenset(">)}")
 _SHORT_TYPES = {
     "c10::BFloat16": "bf16",
@@ -134,7 +135,7 @@ def _in_one_spelling(text: str) -> str:
         text = text.replace("<unnamed>::", "")
     if "[lambda(" in text:
         text = _NSIGHT_LAMBDA.sub(r"{lambda(\1)#\2}", text)
-    if ")" in text:
+    if any(cast in text for cast in _CASTS):
         text = _CAST.sub("", text)
     return text
 
@@ -152,4 +153,6 @@ def scalar_type(text: str) -> str:
 def without_scopes(text: str) -> str:
     """Return a text of types with short names: ``at::native::Add<c10::Half>`` is ``Add<f16>``."""
     text = _TYPE.sub(lambda match: scalar_type(match[0]), text)
-    return _SCOPES.sub("", text).replace(", ", ",").replace(" >", ">")
+    if "::" in text:
+        text = _SCOPES.sub("", text)
+    return text.replace(", ", ",").replace(" >", ">")

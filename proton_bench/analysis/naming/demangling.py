@@ -86,6 +86,9 @@ def all_demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _is_risky(name: str) -> bool:
+    most = name.count("S") + name.count("T")
+    if len(name) << min(most, _MANY) <= _MOST_EXPANDED:
+        return False
     references = sum(1 for _ in _REFERENCE.finditer(name))
     return len(name) << min(references, _MANY) > _MOST_EXPANDED
 

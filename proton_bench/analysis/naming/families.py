@@ -7,6 +7,7 @@ row leaves out is not lost, because equal texts of different kernels get what di
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -313,6 +314,7 @@ def _index() -> tuple[dict[str, list[Template]], list[Template]]:
 _EXACT, _STARTS = _index()
 
 
+@functools.lru_cache(maxsize=4096)
 def template_of(scope: str, name: str) -> Template | None:
     """Return the row of a function, the first one in the table; None for an unknown function."""
     for row in _EXACT.get(name, ()):

@@ -6,12 +6,15 @@ arguments, or the function around a lambda, name it.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from proton_bench.analysis.naming.declaration import scalar_type
 
 __all__ = ["operand_type", "operation"]
 
+# Wrappers are not deeper.
+_MAX_CHARACTERS = 1500
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Namespaces, types, wrappers and the machinery around an operation.
 _NOISE_WORDS = """
@@ -49,7 +52,7 @@ def operation(arguments: str) -> str:
     Returns:
         Words in lower case, "" if nothing but wrappers is there.
     """
-    for match in _WORD.finditer(arguments):
+    for match in _WORD.finditer(arguments, 0, _MAX_CHARACTERS):
         word = match[0]
         if word in _NOISE or (len(word) > 12 and _WRAPPER.match(word)):
             continue
@@ -66,6 +69,7 @@ def operand_type(arguments: str) -> str:
     return scalar_type(arguments)
 
 
+@functools.lru_cache(maxsize=4096)
 def _words(word: str) -> str:
     bare = _PREFIX.sub("", word)
     while True:
