@@ -16,7 +16,7 @@ __all__ = ["told_apart"]
 
 # Of longer names only the beginning is compared.
 _MAX_CHARACTERS = 4096
-_WORD = re.compile(r"(?:unsigned |signed )?[\w.~]+(?:::)?")
+_WORD = re.compile(r"[\w.~]+:*")
 _SCOPE = ":"
 _PART = re.compile(r"[A-Za-z0-9.]+")
 # Longer ones are several words.
@@ -57,14 +57,11 @@ def _differences(names: Sequence[str]) -> list[list[str]]:
     cut = [name[:length].partition(">(")[0] for name in names]
     if len(set(cut)) < len(names):
         cut = [name[:length] for name in names]
-    found: list[list[str]] = []
-    for with_scopes in (False, True):
-        words = [_words(text, most, with_scopes=with_scopes) for text in cut]
-        has_one_length = len(set(map(len, words))) == 1
-        found = _differing_places(words) if has_one_length else _differing_words(words)
-        if len(set(map(tuple, found))) == len(names):
-            break
-    return found
+    words = [_words(text, most) for text in cut]
+    if len(set(map(tuple, words))) < len(names):
+        words = [_words(text, most, with_scopes=True) for text in cut]
+    has_one_length = len(set(map(len, words))) == 1
+    return _differing_places(words) if has_one_length else _differing_words(words)
 
 
 def _differing_places(words: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -107,16 +104,19 @@ def _equal(lists: Iterable[Sequence[str]]) -> int:
 
 
 def _differing_words(words: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the words that a list has more often than all lists have them."""
+    """Return the words that a list has more often than all lists have them, rare ones first."""
     counts = [Counter(_parts(each)) for each in words]
     common = dict(counts[0])
     for each in counts[1:]:
         common = {word: min(n, each[word]) for word, n in common.items() if word in each}
     own = [[word for word, n in each.items() if n > common.get(word, 0)] for each in counts]
+    lists = Counter(itertools.chain.from_iterable(own))
+    for each in own:
+        each.sort(key=lists.__getitem__)
     return [[word[:_MAX_WORD] for word in each[:_MAX_ADDED]] for each in own]
 
 
-def _words(text: str, most: int, *, with_scopes: bool) -> list[str]:
+def _words(text: str, most: int, *, with_scopes: bool = False) -> list[str]:
     if "<" not in text and "(" not in text:
         return _PART.findall(text)[:most]
     words = _WORD.findall(text)[:most]
