@@ -111,9 +111,9 @@ def _differing_words(words: Sequence[Sequence[str]]) -> list[list[str]]:
         common = {word: min(n, each[word]) for word, n in common.items() if word in each}
     own = [[word for word, n in each.items() if n > common.get(word, 0)] for each in counts]
     lists = Counter(itertools.chain.from_iterable(own))
-    for each in own:
-        each.sort(key=lists.__getitem__)
-    return [[word[:_MAX_WORD] for word in each[:_MAX_ADDED]] for each in own]
+    for mine in own:
+        mine.sort(key=lists.__getitem__)
+    return [[word[:_MAX_WORD] for word in mine[:_MAX_ADDED]] for mine in own]
 
 
 def _words(text: str, most: int, *, with_scopes: bool = False) -> list[str]:

@@ -1,7 +1,7 @@
 """The families of kernels whose names are understood: one row each, with the source of its rule.
 
 A row of `TEMPLATES` is found by the function's name, one of `SYMBOLS` by the beginning of a name
-that is no C++ declaration. Its form has holes: words in braces, filled by `kernel_forms`. What a
+that is no C++ declaration. Its form has holes: words in braces, filled by `kernel_names`. What a
 row leaves out is not lost, because equal texts of different kernels get what differs.
 """
 
