@@ -45,7 +45,8 @@ def told_apart(forms: Mapping[str, str], full: Mapping[str, str]) -> dict[str, s
         members.sort()
         added = _differences([full.get(name, name) for name in members])
         for name, words in zip(members, added, strict=True):
-            texts[name] = f"{form} {{{', '.join(words)}}}" if words else form
+            is_bare = name == form or not words
+            texts[name] = form if is_bare else f"{form} {{{', '.join(words)}}}"
     return _numbered(texts)
 
 

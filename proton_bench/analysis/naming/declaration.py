@@ -85,8 +85,11 @@ def parse(text: str) -> Declaration | None:
     scope, _, name = (words[-1] if words else "").rpartition("::")
     if not name.isidentifier():
         return None
+    behind = text[cuts[-1] + 1 : stop].strip() if cuts else ""
+    if behind and not behind.startswith("::"):
+        return None
     # Arguments of a class around the function are not its own.
-    is_last = bool(cuts) and not text[cuts[-1] + 1 : stop].strip()
+    is_last = bool(cuts) and not behind
     bounds = itertools.pairwise(cuts) if is_last else ()
     arguments = tuple(text[left + 1 : right].strip() for left, right in bounds)
     return Declaration(scope, name, arguments, text)

@@ -48,10 +48,10 @@ def fold_library_frames(profile: Profile) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """For each row: the last row above that is no library frame, and the run of frames down to it.
+    """For each row: where it belongs, and the run of library frames that it ends.
 
     Attributes:
-        owners: That row; of rows that are no library frames the parent.
+        owners: For a library frame the last row above that is none; for others the parent.
         sizes: Library frames in the run, the row included.
         names: Libraries of the run, in order, at most three.
     """
@@ -83,7 +83,7 @@ def _runs(profile: Profile, libraries: list[str], is_library: Mask) -> _Runs:
     for row, above in enumerate(profile.parents.tolist()):
         if above < 0:
             continue
-        owners[row] = owners[above] if flags[above] else above
+        owners[row] = owners[above] if flags[row] and flags[above] else above
         if flags[row]:
             name = libraries[frames[row]]
             sizes[row] = sizes[above] + 1 if flags[above] else 1
