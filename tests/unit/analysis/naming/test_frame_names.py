@@ -8,8 +8,8 @@ from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_
 from proton_bench.model.provenance import Provenance
 from proton_bench.support.text import visible
 
-SITE = "/work/x/.venv/lib/python3.11/site-packages"
-PLACES = Places.of(Provenance({"directory": "/work/x", "command": ("python", "runs/train.py")}))
+SITE = "/home/x/.venv/lib/python3.11/site-packages"
+PLACES = Places.of(Provenance({"directory": "/home/x", "command": ("python", "runs/train.py")}))
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ PLACES = Places.of(Provenance({"directory": "/work/x", "command": ("python", "ru
         ("/usr/lib/python3.12/threading.py", "threading.py"),
         ("/opt/conda/lib/python3.13t/asyncio/runners.py", "asyncio/runners.py"),
         ("<frozen runpy>", "<frozen runpy>"),
-        ("/work/x/model/block.py", "model/block.py"),
-        ("/work/x/runs/train.py", "runs/train.py"),
+        ("/home/x/model/block.py", "model/block.py"),
+        ("/home/x/runs/train.py", "runs/train.py"),
         ("/elsewhere/deep/tool.py", "tool.py"),
         ("train.py", "train.py"),
     ],
@@ -64,7 +64,7 @@ def test_names_that_are_no_frames_have_no_text() -> None:
         (f"{SITE}/six.py", "six"),
         ("/usr/lib/python3.12/threading.py", "python"),
         ("<frozen importlib._bootstrap>", "python"),
-        ("/work/x/train.py", ""),
+        ("/home/x/train.py", ""),
         ("/home/me/editable/mylib/core.py", ""),
         ("<string>", ""),
     ],
