@@ -34,10 +34,10 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
         A heading and one line per path: time, share of the total, calls, path; a sentence if there
         is none.
     """
-    folded = profile.fold_variants()
-    from proton_bench.analysis.naming.readable import Readable, texts_of
+    from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 
-    times, counts = _own_values(folded, _TIME), _own_values(folded, _COUNT)
+    short = folded(profile.fold_variants(), Readable())
+    times, counts = _own_values(short, _TIME), _own_values(short, _COUNT)
     total = sum(times)
     if not total:
         return ["no operator, kernel or copy was recorded"]
@@ -45,13 +45,13 @@ def hottest_paths(profile: Profile, limit: int = _SUMMARY_ROWS) -> list[str]:
     hottest = [row for row in hottest if times[row]]
     unit = Unit.of_times(times[row] for row in hottest)
     texts = unit.texts(times[row] for row in hottest)
-    rows = [(folded.frames, folded.kinds)]
-    shown = texts_of(folded.strings, rows, Readable(), provenance=folded.provenance)
+    rows = [(short.frames, short.kinds)]
+    shown = texts_of(short.strings, rows, Readable(), provenance=short.provenance)
     return [
         f"{f'time ({unit.name})':>11}  share   calls    path",
         *(
             f"{text:>11} {times[row] / total:>6.1%} {counts[row]:>7} x  "
-            + _SEPARATOR.join(_shown_path(folded, row, shown))
+            + _SEPARATOR.join(_shown_path(short, row, shown))
             for row, text in zip(hottest, texts, strict=True)
         ),
     ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from proton_bench.report.words.edge import edge_of, fitting, prose
+from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
 
 
 class Terminal(io.StringIO):
@@ -26,6 +26,19 @@ def test_only_a_terminal_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     for file, expected in ((Terminal(), 40), (io.StringIO(), None)):
         where = console(file)
         assert edge_of(where, where.options) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/a/long/folder/file.py:12@forward", "file.py:12@forward"),
+        ("a/long/folder/file.py:12 forward", "file.py:12 forward"),
+        ("a/long/folder/file.py 12 forward", "a/long/folder/file.…"),
+    ],
+)
+def test_folders_of_frames_go_before_anything_is_cut(name: str, shown: str) -> None:
+    assert fitting_name(name, 20) == shown
+    assert fitting_name(name, 80) == name
 
 
 def test_prose_is_folded_between_words_and_keeps_its_indent() -> None:
