@@ -24,12 +24,17 @@ Mask = npt.NDArray[np.bool_]
 _MAX_LIBRARIES = 3
 
 
-def fold_library_frames(profile: Profile) -> Profile:
+def fold_library_frames(profile: Profile, *, counted: bool = True) -> Profile:
     """Return the profile with one row for each run of library frames.
 
     A library frame stays if it has values of its own or calls anything but library frames; it goes
     below the next row above it that is no library frame. Inclusive values of all other rows are
     what they were. Rows that are then equal siblings are summed.
+
+    Args:
+        profile: The profile.
+        counted: Whether names of rows say for how many frames they stand; other releases of a
+            library may need more frames for the same call.
     """
     libraries = _libraries(profile)
     is_library = np.array([bool(each) for each in libraries], dtype=np.bool_)[profile.frames]
@@ -43,7 +48,7 @@ def fold_library_frames(profile: Profile) -> Profile:
     has_child = np.zeros(len(profile), dtype=np.bool_)
     has_child[parents[1:]] = True
     kept = ~is_library | leads_out | ~has_child
-    return _regrouped(profile, runs, kept, is_library=is_library)
+    return _regrouped(profile, runs, kept, is_library=is_library, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,9 @@ def _measured(profile: Profile) -> Mask:
     return found
 
 
-def _regrouped(profile: Profile, runs: _Runs, kept: Mask, *, is_library: Mask) -> Profile:
+def _regrouped(
+    profile: Profile, runs: _Runs, kept: Mask, *, is_library: Mask, counted: bool
+) -> Profile:
     rows = np.flatnonzero(kept)
     places = np.cumsum(kept) - 1
     owners = np.array(runs.owners, dtype=np.int64)
@@ -113,7 +120,9 @@ def _regrouped(profile: Profile, runs: _Runs, kept: Mask, *, is_library: Mask) -
     stack = Stack.of(profile)
     moved = np.where(kept | (owners < 0), owners, owners[np.maximum(owners, 0)]).astype("<i4")
     moved[0] = -1
-    strings, frames = _named(profile, runs, kept & is_library, groups=groups[places])
+    strings, frames = _named(
+        profile, runs, kept & is_library, groups=groups[places], counted=counted
+    )
     stack = Stack(
         strings=strings,
         parents=moved,
@@ -144,7 +153,7 @@ def _labels(profile: Profile) -> npt.NDArray[np.int64]:
 
 
 def _named(
-    profile: Profile, runs: _Runs, folded: Mask, *, groups: Rows
+    profile: Profile, runs: _Runs, folded: Mask, *, groups: Rows, counted: bool
 ) -> tuple[tuple[str, ...], Rows]:
     """Return strings and frames in which folded rows say for how many frames they stand."""
     table = StringTable()
@@ -159,9 +168,9 @@ def _named(
         if not max(sizes):
             continue
         libraries = list(dict.fromkeys(name for row in rows for name in runs.names[row]))
-        frames[rows] = table.index(
-            f"{profile.name(rows[0])} [+{_count(sizes)} of {_list(libraries)}]"
-        )
+        count = _count(sizes) if counted else "frames"
+        name = f"{profile.name(rows[0])} [+{count} of {_list(libraries)}]"
+        frames[rows] = table.index(name)
     return table.texts(), frames
 
 

@@ -120,6 +120,7 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
         trials=options.trials,
         raw_names=options.raw_names,
         ignore_devices=options.ignore_devices,
+        fold_frames=options.fold_frames,
     )
     comparison = with_texts(compare(base, new, by_path), options.readable)
     flame = flame_of_comparison(comparison, options.frames)

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
@@ -75,3 +78,27 @@ def test_names_stay_recorded_where_nothing_is_to_be_readable() -> None:
     shown = with_texts(comparison, Readable(kernels=False, frames=False))
 
     assert shown.tree.strings == comparison.tree.strings
+
+
+@pytest.mark.parametrize(
+    ("folds", "states"), [(True, {RowState.MATCHED}), (False, {RowState.MATCHED, RowState.NEW})]
+)
+def test_library_frames_of_another_release_are_the_same_rows(
+    folds: bool, states: set[RowState]
+) -> None:
+    def through(*frames: str) -> Run:
+        builder = ProfileBuilder()
+        above = builder.add(0, FRAME, FrameKind.PYTHON)
+        for frame in frames:
+            site = "/env/lib/python3.11/site-packages"
+            above = builder.add(above, f"{site}/torch/{frame}", FrameKind.PYTHON)
+        builder.add(above, FLOAT, FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
+        return Run(builder.build(), "run")
+
+    base = through("a.py:1@a", "b.py:2@b")
+    new = through("a.py:1@a", "more.py:1@more", "b.py:2@b")
+
+    tree = compare([base], [new], CompareOptions(fold_frames=folds)).tree
+
+    assert states <= (found := set(map(RowState, tree.states.tolist())))
+    assert (RowState.NEW in found) is not folds
