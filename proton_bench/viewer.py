@@ -55,7 +55,7 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.report.tree.listing import ListReport
 from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report
-from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.report.words.names import UPSTREAM_FORMS, FrameFormat, format_name
 from proton_bench.support.console import open_console
 
 __all__ = [
@@ -251,11 +251,10 @@ def format_frames(gf: GraphFrame, format: str | None = None) -> GraphFrame:
     Raises:
         UsageError: There is no such format.
     """
-    try:
-        style = FrameFormat(format) if format is not None else FrameFormat.FULL
-    except ValueError:
-        known = ", ".join(FrameFormat)
-        raise UsageError(f"unknown frame format {format!r}: choose from {known}") from None
+    if format is not None and format not in UPSTREAM_FORMS:
+        known = ", ".join(UPSTREAM_FORMS)
+        raise UsageError(f"unknown frame format {format!r}: choose from {known}")
+    style = FrameFormat(format) if format is not None else FrameFormat.FULL
     gf.dataframe["name"] = gf.dataframe["name"].map(lambda name: format_name(name, style))
     return gf
 

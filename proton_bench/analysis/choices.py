@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By", "Demangling"]
+__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By", "Rows"]
 
 DEFAULT_DEPTH = 100
 # Names of columns and their quantiles.
@@ -19,12 +19,11 @@ QUANTILES = {
 }
 
 
-class Demangling(StrEnum):
-    """How much of a C++ name is shown."""
+class Rows(StrEnum):
+    """Whether rows that repeat are folded into one."""
 
-    OFF = "off"
-    FULL = "full"
-    SHORT = "short"
+    FOLDED = "folded"
+    ALL = "all"
 
 
 class By(StrEnum):

@@ -34,7 +34,7 @@ COMMANDS = {
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
     "query": "Query profiles in SQL.",
-    "report": "Write an HTML page with flame graph, kernel table and roofline.",
+    "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",
     "export": "Write a profile in another format.",
     "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
     "plugins": "List backends, whether they are available and why, and broken plugins.",

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import Demangling
+from proton_bench.analysis.choices import Rows
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = [
-    "DemanglingOption",
     "DepthOption",
     "ExcludeOption",
     "FramesOption",
     "IncludeOption",
+    "LayersOption",
+    "LibraryFramesOption",
     "RawNamesOption",
     "TrialsOption",
 ]
@@ -49,9 +50,14 @@ TrialsOption = Annotated[
 RawNamesOption = Annotated[
     bool,
     typer.Option(
-        "--raw-names", help="Show Inductor's kernels with their running numbers, one row each."
+        "--raw-names",
+        help="Show the names of kernels as they were recorded, Inductor's with their running "
+        "numbers, one row each.",
     ),
 ]
-DemanglingOption = Annotated[
-    Demangling, typer.Option("--demangle", help="Show C++ names in full or without arguments.")
+LibraryFramesOption = Annotated[
+    Rows, typer.Option("--frames", help="Show runs of library frames as one row, or all frames.")
+]
+LayersOption = Annotated[
+    Rows, typer.Option("--layers", help="Show equal layers of a model as one row, or all layers.")
 ]

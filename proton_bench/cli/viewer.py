@@ -15,7 +15,7 @@ from proton_bench.cli.inputs import (
     read_metric_names,
     register_plugin_formats,
 )
-from proton_bench.report.words.names import FrameFormat
+from proton_bench.report.words.names import UPSTREAM_FORMS, FrameFormat
 
 __all__ = ["main"]
 
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "-f",
         "--format",
-        choices=[each.value for each in FrameFormat],
+        choices=[each.value for each in UPSTREAM_FORMS],
         default=FrameFormat.FULL.value,
         help="Form of the names of Python frames.",
     )

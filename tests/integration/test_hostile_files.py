@@ -39,7 +39,7 @@ def run(folder: Path, *words: object) -> tuple[int, str]:
 def words_of(command: str, file: str) -> list[str]:
     other = f"b{file}"
     return {
-        "view": ["view", file, "--demangle", "full"],
+        "view": ["view", file],
         "merge": ["merge", file, other, "-o", "out.proton"],
         "gate": ["gate", file, other],
         "report": ["report", file, "-o", "out.html"],

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.provenance import Provenance
 
 H100 = Device("CUDA", 0, "90", 132, 1_830_000, 2_619_000, 5120)
 HOSTILE = (
@@ -123,22 +125,95 @@ def test_flat_is_a_table_of_kernels_with_the_totals_of_the_tree(show: Show, run_
         ["130.000", "4", "ROOT"],
         ["60.000", "2", "copy"],
         ["50.000", "1", "gemm"],
-        ["20.000", "1", "_ZN2at4fillIfEEvPf"],
+        ["20.000", "1", "fill<float>"],
     ]
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"),
-    [
-        ("off", "_ZN2at4fillIfEEvPf"),
-        ("full", "void at::fill<float>(float*)"),
-        ("short", "at::fill"),
-    ],
+    ("words", "expected"), [([], "fill<float>"), (["--raw-names"], "_ZN2at4fillIfEEvPf")]
 )
-def test_names_are_demangled_as_asked(show: Show, run_file: Path, form: str, expected: str) -> None:
-    text = "\n".join(shown(show(run_file, "--demangle", form)))
+def test_names_of_kernels_are_short_unless_raw_ones_are_asked_for(
+    show: Show, run_file: Path, words: list[str], expected: str
+) -> None:
+    text = "\n".join(shown(show(run_file, *words)))
 
     assert f"─ {expected}\n" in text
+
+
+@pytest.mark.parametrize("expression", ["fill<float>", "_ZN2at4fill"])
+def test_filters_match_shown_and_recorded_names(
+    show: Show, run_file: Path, expression: str
+) -> None:
+    kept = table(shown(show(run_file, "--flat", "-m", "count", "-i", expression)))
+    left = table(shown(show(run_file, "--flat", "-m", "count", "-e", expression)))
+
+    assert [row[-1] for row in kept] == ["ROOT", "fill<float>"]
+    assert [row[-1] for row in left] == ["ROOT", "copy", "gemm"]
+
+
+def test_json_has_the_shown_text_beside_the_recorded_name(show: Show, run_file: Path) -> None:
+    rows = json.loads(show(run_file, "--json").stdout)["rows"]
+
+    assert {row["text"] for row in rows if row["name"] == "_ZN2at4fillIfEEvPf"} == {"fill<float>"}
+    assert all(row["text"] == row["name"] for row in rows if row["name"] in ("gemm", "copy"))
+
+
+SITE = "/me/x/.venv/lib/python3.11/site-packages"
+
+
+@pytest.fixture
+def framed(tmp_path: Path) -> Path:
+    builder = ProfileBuilder()
+    above = builder.add(0, "/me/x/train.py:3@step", FrameKind.PYTHON)
+    above = builder.add(above, f"{SITE}/torch/module.py:1@_call", FrameKind.PYTHON)
+    above = builder.add(above, f"{SITE}/torch/nn/linear.py:134@forward", FrameKind.PYTHON)
+    for number in range(2):
+        layer = builder.add(above, f"h.{number} (Block)", FrameKind.LAYER)
+        builder.add(layer, "gemm", FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
+    profile = replace(builder.build(), provenance=Provenance({"directory": "/me/x"}))
+    write_profile(profile, tmp_path / "framed.proton")
+    return tmp_path / "framed.proton"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (
+            [],
+            [
+                "train.py:3 step",
+                "torch/nn/linear.py:134 forward [+1 frame of torch]",
+                *("h.* (Block) x2", "gemm"),
+            ],
+        ),
+        (
+            ["--frames", "all", "--layers", "all"],
+            [
+                *("train.py:3 step", "torch/module.py:1 _call", "torch/nn/linear.py:134 forward"),
+                *("h.0 (Block)", "gemm", "h.1 (Block)", "gemm"),
+            ],
+        ),
+        (
+            ["-f", "function_line"],
+            ["3@step", "134@forward [+1 frame of torch]", "h.* (Block) x2", "gemm"],
+        ),
+    ],
+)
+def test_library_frames_and_equal_layers_are_folded_unless_all_are_asked_for(
+    show: Show, framed: Path, words: list[str], names: list[str]
+) -> None:
+    lines = shown(show(framed, "-m", "count (inc)", *words))
+
+    assert [line.partition("─ ")[2] for line in lines if "─ " in line] == names
+
+
+def test_upstreams_viewer_shows_rows_and_names_as_recorded(framed: Path) -> None:
+    program = "import sys; from proton_bench.cli.viewer import main; sys.exit(main())"
+    words = [sys.executable, "-c", program, "-m", "count", str(framed)]
+    lines = shown(subprocess.run(words, capture_output=True, text=True, check=False))
+
+    assert any(f"{SITE}/torch/module.py:1@_call" in line for line in lines)
+    assert any(line.endswith("h.1 (Block)") for line in lines)
 
 
 def test_bars_are_drawn_and_plain_where_the_output_is(show: Show, run_file: Path) -> None:
@@ -209,7 +284,8 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
     [
         (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
         (["--sort", "tim"], "Did you mean time"),
-        (["--demangle", "half"], "'half'"),
+        (["--frames", "half"], "'half'"),
+        (["--layers", "half"], "'half'"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
         (["--counters", "run.proton"], "has no heading with a column of kernel names"),
         (["-m", "p95_time/us"], "this file has no samples"),
@@ -258,8 +334,8 @@ def hostile(tmp_path: Path) -> Path:
     [
         [],
         ["--flat", "--bars"],
-        ["--sort", "name", "--demangle", "full"],
-        ["--sort", "odd", "--demangle", "short", "-m", "odd,odd/%"],
+        ["--sort", "name", "--raw-names"],
+        ["--sort", "odd", "-m", "odd,odd/%"],
         ["-m", "roof_time/us,launches,bound"],
         ["--print-sorted", "-i", "\\[/bold\\]"],
     ],
@@ -279,7 +355,7 @@ def test_hostile_names_and_values_are_shown_as_they_are(
     ("words", "rows"),
     [
         (["--sort", "time", "-d", "9000"], 5001),
-        (["--sort", "name", "-d", "9000", "--demangle", "short", "--bars"], 5001),
+        (["--sort", "name", "-d", "9000", "--raw-names", "--bars"], 5001),
         (["-m", "time,time/%", "-d", "9000", "-i", "level 4999"], 5001),
         (["--flat", "-m", "time"], 5001),
     ],

@@ -19,6 +19,7 @@ from proton_bench.analysis.kernels.stalls import ALL, has_samples
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
+from proton_bench.analysis.naming.library_frames import fold_library_frames
 from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
@@ -50,6 +51,7 @@ class CompareOptions:
         raw_names: Names have to match exactly.
         ignore_devices: Compare runs of any devices.
         follow: A row that moved to another scope is one row with both values.
+        fold_frames: Compare runs of library frames as one row.
     """
 
     metric: str | None = None
@@ -58,6 +60,7 @@ class CompareOptions:
     raw_names: bool = False
     ignore_devices: bool = False
     follow: bool = True
+    fold_frames: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +181,9 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
 
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:
     shown = drop_metadata(profile)
-    return shown if options.trials else drop_trials(shown)
+    if not options.trials:
+        shown = drop_trials(shown)
+    return fold_library_frames(shown, counted=False) if options.fold_frames else shown
 
 
 def _weight(measure: Measure, runs: Sequence[Run]) -> str:

@@ -39,6 +39,13 @@ class Origins(Mapping[int, Path]):
     def __contains__(self, row: object) -> bool:
         return row in self._rows
 
+    def renamed(self, texts: Mapping[str, str]) -> Origins:
+        """Return the origins with other texts for names that have one."""
+        path = self._path
+        return Origins(
+            self._rows.items(), lambda row: tuple(texts.get(name, name) for name in path(row))
+        )
+
     def renumbered(self, numbers: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> Origins:
         """Return the origins of the chosen rows by their new numbers.
 

@@ -84,6 +84,7 @@ class PairedTree:
         strings: Names.
         device_names: Devices; the first is "".
         variants: Launch variants.
+        recorded: The recorded name for each of ``strings``, if these are texts to show.
     """
 
     parents: Rows
@@ -97,9 +98,15 @@ class PairedTree:
     strings: tuple[str, ...]
     device_names: tuple[str, ...]
     variants: tuple[Variant, ...]
+    recorded: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parents)
+
+    def texts(self) -> dict[str, str]:
+        """Return what is shown for recorded names, without names that are shown as they are."""
+        pairs = zip(self.recorded, self.strings, strict=False)
+        return {name: text for name, text in pairs if name != text}
 
     def frames(self) -> Rows:
         """Return the index of each row's new name, or of its base name if it was removed."""

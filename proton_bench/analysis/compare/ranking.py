@@ -134,7 +134,8 @@ def _passing(comparison: Comparison, names: NameFilter) -> Mask:
         either: Mask = found[0] | found[1]
         return either
 
-    passing = names.keep(tree.strings, preorder.subtree_ends(tree.parents), find)
+    ends = preorder.subtree_ends(tree.parents)
+    passing = names.keep(tree.strings, ends, find, recorded=tree.recorded)
     if not passing.any():
         raise UsageError(f"no row is left after {names}")
     passing[0] = True

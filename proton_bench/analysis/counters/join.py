@@ -22,7 +22,7 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.launches import kernel_counts
 from proton_bench.analysis.counters.file import CounterFile, MeasuredLaunch
 from proton_bench.analysis.counters.other_tools import CounterJoin, Doubt
-from proton_bench.analysis.view.demangling import base_name, base_names
+from proton_bench.analysis.naming.demangling import base_name, base_names
 from proton_bench.model.profile import Profile
 
 __all__ = ["join_counters"]

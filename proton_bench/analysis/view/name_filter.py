@@ -47,23 +47,42 @@ class NameFilter:
         given = (("-i", self.include), ("-e", self.exclude))
         return " ".join(f"{flag} {value}" for flag, value in given if value)
 
-    def keep(self, strings: Sequence[str], ends: Rows, find: Callable[[Mask], Mask]) -> Mask:
+    def keep(
+        self,
+        strings: Sequence[str],
+        ends: Rows,
+        find: Callable[[Mask], Mask],
+        *,
+        recorded: Sequence[str] = (),
+    ) -> Mask:
         """Return one flag per row, whether it is kept.
 
         Args:
             strings: Distinct names.
             ends: For each row, in pre-order, the row after its last descendant.
             find: Returns the rows with a name, from one flag per name.
+            recorded: A second name for each, of which one has to match.
 
         Raises:
             UsageError: The regular expression is malformed, or takes too long on these names.
         """
         if self.include:
-            found = find(matches(strings, self.include, "include"))
+            found = find(_either(strings, recorded, self.include, what="include"))
             return rows_below(found, ends) | rows_above(found, ends)
         if self.exclude:
-            return ~rows_below(find(matches(strings, self.exclude, "exclude")), ends)
+            found = find(_either(strings, recorded, self.exclude, what="exclude"))
+            return ~rows_below(found, ends)
         return np.ones(len(ends), dtype=np.bool_)
+
+
+def _either(strings: Sequence[str], recorded: Sequence[str], expression: str, *, what: str) -> Mask:
+    found = matches(strings, expression, what)
+    if recorded:
+        # Most names are shown as they were recorded.
+        others = [place for place, text in enumerate(recorded) if text != strings[place]]
+        if others:
+            found[others] |= matches([recorded[place] for place in others], expression, what)
+    return found
 
 
 def matches(strings: Sequence[str], expression: str, what: str, *, is_whole: bool = False) -> Mask:

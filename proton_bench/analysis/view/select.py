@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.analysis.metrics.derive import derive, prepare
-from proton_bench.analysis.view.demangling import Demangling, with_demangled_names
+from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
 from proton_bench.analysis.view.names import with_stable_names
@@ -53,7 +53,7 @@ class Selection:
         depth: Levels to show; 1 is the root alone.
         trials: Also show launches with which autotuners tried configurations.
         raw_names: Show the names of kernels with Inductor's running numbers.
-        demangling: How much of C++ names to show.
+        readable: What to make readable; None shows names and rows as they were recorded.
         flat: Show one row per kernel instead of call paths.
         sort: Metric that orders siblings, largest first; "name" orders them by name.
     """
@@ -64,7 +64,7 @@ class Selection:
     depth: int = DEFAULT_DEPTH
     trials: bool = False
     raw_names: bool = False
-    demangling: Demangling = Demangling.OFF
+    readable: Readable | None = None
     flat: bool = False
     sort: str | None = None
 
@@ -97,7 +97,8 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         shown = drop_trials(shown)
     if not selection.raw_names:
         shown = with_stable_names(shown)
-    shown = with_demangled_names(shown, selection.demangling)
+    if selection.readable is not None and not selection.flat:
+        shown = folded(shown, selection.readable)
     shown = flattened(shown) if selection.flat else shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
@@ -109,6 +110,10 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         devices=tuple(labels[position] for position in shown.device_rows.tolist()),
         metrics=derive(shown, wanted),
     )
+    if selection.readable is not None:
+        rows = [(tree.frames, tree.kinds)]
+        texts = texts_of(tree.strings, rows, selection.readable, provenance=profile.provenance)
+        tree = replace(tree, strings=texts, recorded=tree.strings)
     tree = select(tree, selection)
     if selection.sort is None and not (selection.flat and metrics):
         return tree
@@ -132,7 +137,9 @@ def kept_rows(tree: MetricTree, selection: Selection) -> Mask:
             metric that is not a number.
     """
     ends = subtree_ends(tree.parents)
-    keep = selection.names.keep(tree.strings, ends, lambda named: named[tree.frames])
+    keep = selection.names.keep(
+        tree.strings, ends, lambda named: named[tree.frames], recorded=tree.recorded
+    )
     if selection.threshold is not None:
         # Rows that other filters dropped must not keep the rows above them.
         keep &= rows_above(keep & _reaches(tree, selection.threshold), ends)

@@ -20,7 +20,7 @@ class MetricTree:
     """Rows and values for a report, in pre-order.
 
     Attributes:
-        strings: Distinct names.
+        strings: Distinct names, as they are shown.
         parents: Row of each row's parent, -1 for the root.
         frames: Position of each row's name in ``strings``.
         kinds: `FrameKind` of each row as uint8.
@@ -29,6 +29,7 @@ class MetricTree:
         cut: Rows left out because they are too deep.
         chains: For each row the names of the rows above it that stand in the same line, as
             positions in ``strings``; empty if each row has a line of its own.
+        recorded: The recorded name for each of ``strings``; empty if these are the recorded ones.
     """
 
     strings: tuple[str, ...]
@@ -39,6 +40,7 @@ class MetricTree:
     metrics: tuple[MetricValues, ...]
     cut: int = 0
     chains: tuple[tuple[int, ...], ...] = ()
+    recorded: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -54,8 +56,8 @@ class MetricTree:
     def take(self, keep: Mask, *, cut: int = 0) -> MetricTree:
         """Return the kept rows; the parent of each kept row has to be kept too."""
         rows = np.flatnonzero(keep)
-        return MetricTree(
-            strings=self.strings,
+        return replace(
+            self,
             parents=renumbered(self.parents, keep),
             frames=self.frames[rows],
             kinds=self.kinds[rows],

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH, By
+from proton_bench.analysis.choices import DEFAULT_DEPTH, By, Rows
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.tree_options import (
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
+    LibraryFramesOption,
 )
 from proton_bench.errors import UsageError
 from proton_bench.report.words.names import FrameFormat
@@ -60,7 +61,8 @@ def command(
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
-    frames: FramesOption = FrameFormat.FULL,
+    frames: FramesOption = FrameFormat.SHORT,
+    library_frames: LibraryFramesOption = Rows.FOLDED,
     trials: Annotated[
         bool,
         typer.Option(
@@ -71,8 +73,8 @@ def command(
         bool,
         typer.Option(
             "--raw-names",
-            help="Also distinguish rows by running numbers of Inductor's kernels and lines of "
-            "Python frames.",
+            help="Show the names of kernels as they were recorded, and also distinguish rows by "
+            "running numbers of Inductor's kernels and lines of Python frames.",
         ),
     ] = False,
     ignore_devices: Annotated[
@@ -99,7 +101,14 @@ def command(
         DiffRequest(
             base=before,
             new=after,
-            options=CompareOptions(metric, by, trials, raw_names, ignore_devices),
+            options=CompareOptions(
+                metric,
+                by,
+                trials,
+                raw_names,
+                ignore_devices,
+                fold_frames=library_frames is Rows.FOLDED,
+            ),
             names=NameFilter(include, exclude),
             threshold=threshold,
             depth=depth,

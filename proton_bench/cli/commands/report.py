@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import Demangling
+from proton_bench.analysis.choices import Rows
 from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.output_file import STDOUT, beside, output_option, refuse_input
 from proton_bench.cli.tree_options import (
-    DemanglingOption,
     FramesOption,
+    LayersOption,
     RawNamesOption,
     TrialsOption,
 )
@@ -65,10 +65,10 @@ def command(
             "--title", metavar="TEXT", help="Title of the page (default: the file's name)."
         ),
     ] = None,
-    frames: FramesOption = FrameFormat.FULL,
+    frames: FramesOption = FrameFormat.SHORT,
+    layers: LayersOption = Rows.FOLDED,
     trials: TrialsOption = False,
     raw_names: RawNamesOption = False,
-    demangling: DemanglingOption = Demangling.OFF,
     ignore_devices: Annotated[
         bool,
         typer.Option(
@@ -103,7 +103,7 @@ def command(
         trials=trials,
         raw_names=raw_names,
         ignore_devices=ignore_devices,
-        demangling=demangling,
+        fold_layers=layers is Rows.FOLDED,
     )
     write_report(files, others, options, target)
 

@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH, Demangling
+from proton_bench.analysis.choices import DEFAULT_DEPTH, Rows
 from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.tree_options import (
-    DemanglingOption,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
+    LayersOption,
+    LibraryFramesOption,
     RawNamesOption,
     TrialsOption,
 )
@@ -55,7 +56,9 @@ def command(
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
-    frames: FramesOption = FrameFormat.FULL,
+    frames: FramesOption = FrameFormat.SHORT,
+    library_frames: LibraryFramesOption = Rows.FOLDED,
+    layers: LayersOption = Rows.FOLDED,
     trials: TrialsOption = False,
     raw_names: RawNamesOption = False,
     sort: Annotated[
@@ -67,7 +70,6 @@ def command(
             "seen. By default the largest value of the first shown metric comes first.",
         ),
     ] = None,
-    demangling: DemanglingOption = Demangling.OFF,
     flat: Annotated[
         bool, typer.Option("--flat", help="Show one row per kernel, over all call paths.")
     ] = False,
@@ -132,6 +134,7 @@ def command(
     names = read_metric_names(metrics)
     if not watch:
         check_profiles([file])
+    from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.order import BY_SIZE, FIRST_SEEN
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show
@@ -143,7 +146,12 @@ def command(
         depth,
         trials,
         raw_names,
-        demangling=demangling,
+        readable=Readable(
+            kernels=not raw_names,
+            frames=frames is FrameFormat.SHORT,
+            fold_frames=library_frames is Rows.FOLDED,
+            fold_layers=layers is Rows.FOLDED,
+        ),
         flat=flat,
         sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter
 from proton_bench.cli.output_file import print_bytes
@@ -68,6 +70,10 @@ def diff(request: DiffRequest) -> None:
     sides = (request.base, request.new)
     first, second = ([Run(read_profile(file), str(file)) for file in side] for side in sides)
     comparison = compare(first, second, request.options)
+    if not request.output.as_json:
+        is_short = request.output.frames is FrameFormat.SHORT
+        readable = Readable(kernels=not request.options.raw_names, frames=is_short)
+        comparison = with_texts(comparison, readable)
     ranking = rank(comparison, least, request.depth, names=request.names)
     _print(comparison, ranking, request.output)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.experiment.folders.noise_store import noise_of_runs
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
@@ -50,7 +52,10 @@ def judged(
         noise = noise_of_runs([*base.runs, *new.runs], store)
     result = judge(base.runs, new.runs, policy, context=Context(noise=noise))
     explains = result.metric and result.verdict is not SuiteVerdict.NO_BASELINE
-    explanation = explain(_comparison(base, new, policy)) if explains else ""
+    explanation = ""
+    if explains:
+        readable = Readable(kernels=not policy.raw_names)
+        explanation = explain(with_texts(_comparison(base, new, policy), readable))
     return Outcome(result, explanation, base.missing)
 
 

@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
+from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.notes import note_of, notes_on, unmatched
 from proton_bench.gate.judge.questions import Context, Questions
-from proton_bench.gate.judge.result import GateResult, Note
+from proton_bench.gate.judge.result import GateResult, GateRow, Note
 from proton_bench.gate.judge.rows import Judged, answer, apply_rules
-from proton_bench.gate.judge.structure import find_structural_changes
+from proton_bench.gate.judge.structure import StructuralChange, find_structural_changes
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.uncompared import uncompared
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
@@ -111,7 +114,23 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         metric=measured.source,
         unit=measured.unit,
         paired=questions.arrangement.is_paired,
+        texts=_texts(measured, rows, structure, is_raw=policy.raw_names),
     )
+
+
+def _texts(
+    measured: Measured,
+    rows: Sequence[GateRow],
+    structure: Sequence[StructuralChange],
+    *,
+    is_raw: bool,
+) -> dict[str, str]:
+    """Return what is shown for the names of the result that are not shown as they are."""
+    paths = [row.path for row in rows]
+    paths += [path for each in structure for path in (each.path, each.former_path or ())]
+    texts = with_texts(measured.comparison, Readable(kernels=not is_raw)).tree.texts()
+    names = dict.fromkeys(name for path in paths for name in path)
+    return {name: texts[name] for name in names if name in texts}
 
 
 def _session_notes(

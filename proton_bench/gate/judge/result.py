@@ -113,6 +113,7 @@ class GateResult:
         new_runs: Names of the new runs.
         level: False discovery rate.
         inconclusive_passes: Whether an undecided gate exits with 0.
+        texts: What reports show instead of recorded names, where that differs.
     """
 
     verdict: SuiteVerdict
@@ -130,6 +131,7 @@ class GateResult:
     new_runs: tuple[str, ...] = ()
     level: float = 0.05
     inconclusive_passes: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:

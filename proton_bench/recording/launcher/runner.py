@@ -28,8 +28,8 @@ from proton_bench.recording.launcher.run_options import (
 )
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.recording.session.progress import Progress
-from proton_bench.recording.summary import summarize_file
 from proton_bench.recording.stderr import QUIET, is_quiet, say, shown_path, warn
+from proton_bench.recording.summary import summarize_file
 from proton_bench.support.reporting import report_error
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.output_name import read_name
 from proton_bench.recording.session.recording import Session, last_files, open_session
 from proton_bench.recording.session.session import is_disabled
-from proton_bench.recording.summary import best_file, print_summary
 from proton_bench.recording.stderr import is_quiet
+from proton_bench.recording.summary import best_file, print_summary
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile

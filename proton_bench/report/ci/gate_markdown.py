@@ -12,8 +12,8 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    path_text,
     power_line,
+    shown_path,
     side_lines,
     structure_text,
 )
@@ -112,6 +112,9 @@ def _table(rows: Sequence[GateRow], outcome: Outcome) -> list[str]:
     lines.append(f"| :-- |{' --: |' * (len(titles) - 1)} :-- | :-- |")
     for place, row in enumerate(rows):
         cells = [escaped(column.texts[place]) for column in shown]
-        cells += [escaped(path_text(row.path)), escaped(why(row, paired=outcome.result.paired))]
+        cells += [
+            escaped(shown_path(row.path, outcome)),
+            escaped(why(row, paired=outcome.result.paired)),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

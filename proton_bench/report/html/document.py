@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.demangling import Demangling, with_demangled_names
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.errors import UsageError
 from proton_bench.report.html.facts import fact_lines
@@ -47,18 +48,28 @@ class PageOptions:
         title: Title of the page; "" makes one from the names of the files.
         frames: Form of Python frames' names.
         trials: Also show launches with which autotuners tried configurations.
-        raw_names: Exact names, with Inductor's running numbers.
+        raw_names: Exact names of kernels, with Inductor's running numbers.
         ignore_devices: Compare runs of different kinds of devices.
-        demangling: How much of C++ names to show.
+        fold_layers: Show equal layers of a model as one row.
     """
 
     metrics: tuple[str, ...] = ()
     title: str = ""
-    frames: FrameFormat = FrameFormat.FULL
+    frames: FrameFormat = FrameFormat.SHORT
     trials: bool = False
     raw_names: bool = False
     ignore_devices: bool = False
-    demangling: Demangling = Demangling.OFF
+    fold_layers: bool = True
+
+    @property
+    def readable(self) -> Readable:
+        """What is made readable."""
+        return Readable(
+            kernels=not self.raw_names,
+            frames=self.frames is FrameFormat.SHORT,
+            fold_frames=False,  # the page has a switch
+            fold_layers=self.fold_layers,
+        )
 
 
 def profile_page(
@@ -79,7 +90,7 @@ def profile_page(
     Raises:
         MetricError: A metric is unknown, or the first one cannot be the width of a flame.
     """
-    profile = with_demangled_names(run.profile, options.demangling)
+    profile = run.profile
     title = options.title or f"{file_name(run.source)} - proton report"
     selection = _selection(options)
     metrics = options.metrics or shown_metrics(profile)
@@ -134,17 +145,18 @@ def comparison_page(
             f"-m {','.join(options.metrics)!r} is not one metric: a comparison shows one, such as "
             "time/ms"
         )
-    base, new = (_demangled(runs, options.demangling) for runs in (base, new))
     metric = options.metrics[0] if options.metrics else None
     by_path = CompareOptions(
         metric=metric,
         trials=options.trials,
         raw_names=options.raw_names,
         ignore_devices=options.ignore_devices,
+        fold_frames=True,
     )
-    comparison = compare(base, new, by_path)
+    comparison = with_texts(compare(base, new, by_path), options.readable)
     flame = flame_of_comparison(comparison, options.frames)
-    kernels = changed_kernels(compare(base, new, replace(by_path, by=By.KERNEL)), options.frames)
+    by_kernel = compare(base, new, replace(by_path, by=By.KERNEL))
+    kernels = changed_kernels(with_texts(by_kernel, options.readable), options.frames)
     return render(
         Page(
             title=options.title or f"{_named(new)} against {_named(base)} - proton report",
@@ -166,10 +178,6 @@ def _named(runs: Sequence[Run]) -> str:
     return " and ".join(names) if len(names) < _FEW else f"{names[0]} and {len(names) - 1} more"
 
 
-def _demangled(runs: Sequence[Run], how: Demangling) -> list[Run]:
-    return [Run(with_demangled_names(run.profile, how), run.source) for run in runs]
-
-
 def _plots(
     word: str, runs: Sequence[Run], options: PageOptions
 ) -> dict[str, Sequence[RooflinePlot]]:
@@ -184,4 +192,9 @@ def _visible(flame: FlameGraph | None) -> FlameGraph | None:
 
 
 def _selection(options: PageOptions) -> Selection:
-    return Selection(depth=_EVERY_LEVEL, trials=options.trials, raw_names=options.raw_names)
+    return Selection(
+        depth=_EVERY_LEVEL,
+        trials=options.trials,
+        raw_names=options.raw_names,
+        readable=options.readable,
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +12,8 @@ from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.naming.frame_names import Places, parse_frame
+from proton_bench.analysis.view.align import PairedTree
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
@@ -30,7 +30,6 @@ __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is
 # A page with more opens slowly; the smallest rows are left out.
 MAX_ROWS = 200_000
 # Where installers put packages, and Python's own modules.
-_LIBRARY = re.compile(r"/(site|dist)-packages/|^<frozen|/lib(64)?/python3\.\d+t?/")
 
 Rows = npt.NDArray[Any]
 
@@ -119,7 +118,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
     order = shown.order
     device_names = tuple(dict.fromkeys(("", *tree.devices)))
     places = {name: place for place, name in enumerate(device_names)}
-    strings, libraries, names = _named(tree.strings, tree.frames[order], frames)
+    strings, libraries, names = _named(tree, tree.frames[order], frames)
     columns = [
         replace(metric_column(each.take(order)), sums=_adds_up(each)) for each in tree.metrics
     ]
@@ -167,7 +166,7 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         "base": row_widths(tree.parents, base),
     }
     scale = measure_form(comparison.measure)[2]
-    strings, libraries, names = _named(tree.strings, tree.frames()[order], frames)
+    strings, libraries, names = _named(tree, tree.frames()[order], frames)
     columns = change_columns(comparison, order)
     found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
     return FlameGraph(
@@ -220,15 +219,18 @@ def _widths(parents: Rows, metric: MetricValues) -> npt.NDArray[np.float64]:
 
 
 def _named(
-    strings: Sequence[str], frames: Rows, style: FrameFormat
+    tree: MetricTree | PairedTree, frames: Rows, style: FrameFormat
 ) -> tuple[tuple[str, ...], list[int], list[int]]:
     """Return distinct names as shown, which of them are of libraries, and the name of each row."""
     used, places = np.unique(frames, return_inverse=True)
-    names = [strings[place] for place in used.tolist()]
-    shown = tuple(visible(format_name(name, style)) for name in names)
-    libraries = [place for place, name in enumerate(names) if _is_library(name)]
+    shown = tuple(visible(format_name(tree.strings[place], style)) for place in used.tolist())
+    recorded = tree.recorded or tree.strings
+    libraries = [
+        number for number, place in enumerate(used.tolist()) if _is_library(recorded[place])
+    ]
     return shown, libraries, places.reshape(-1).tolist()
 
 
 def _is_library(name: str) -> bool:
-    return "@" in name and _LIBRARY.search(name.rpartition("@")[0].replace("\\", "/")) is not None
+    frame = parse_frame(name)
+    return frame is not None and bool(Places().library(frame.file))

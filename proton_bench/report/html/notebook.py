@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.column import Form, HtmlColumn, form_unit
@@ -35,11 +36,11 @@ def profile_html(profile: Profile) -> str:
     metrics = shown_metrics(profile)
     if len(profile) == 1 or not metrics:
         return _render(profile_summary(profile, None, None), None)
-    tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1))
+    tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1, readable=Readable()))
     summary = profile_summary(profile, tree, None)
     if not is_amount(tree.metrics[0]):
         return _render(summary, None)
-    return _render(summary, flame_of_tree(tree, FrameFormat.FUNCTION_LINE, limit=_MAX_ROWS))
+    return _render(summary, flame_of_tree(tree, FrameFormat.SHORT, limit=_MAX_ROWS))
 
 
 def _render(summary: Summary, flame: FlameGraph | None) -> str:

@@ -29,7 +29,8 @@ def view_document(
     """Return what ``proton view --json`` prints.
 
     ``rows`` are in pre-order; ``parent`` is an index in ``rows``, None for the root; ``values`` are
-    in the order of ``metrics``, None if a row has none.
+    in the order of ``metrics``, None if a row has none. ``name`` is the recorded name, ``text``
+    what a terminal shows.
 
     Args:
         profile: The profile of the tree.
@@ -38,7 +39,8 @@ def view_document(
         frames: Form of Python frames' names.
         order: Indexes in ``rows``, the largest first metric first, if requested.
     """
-    names = [format_name(text, frames) for text in tree.strings]
+    names = [format_name(text, frames) for text in tree.recorded or tree.strings]
+    texts = [format_name(text, frames) for text in tree.strings]
     values = zip(*(metric.to_list() for metric in tree.metrics), strict=True)
     cells = list(values) if tree.metrics else [()] * len(tree)
     columns = zip(
@@ -55,6 +57,7 @@ def view_document(
             "parent": parent if parent >= 0 else None,
             "depth": depth,
             "name": names[frame],
+            "text": texts[frame],
             "kind": KIND_NAMES[kind],
             "device": device or None,
             "values": row_values,

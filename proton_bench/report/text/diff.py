@@ -25,8 +25,8 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.edge import fitting, fitting_name, prose
-from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.report.words.edge import fitting, fitting_name, prose, without_folder
+from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -98,9 +98,8 @@ class DiffReport:
             label = f"{indent}{name}"
             if edge is not None:
                 room = max(edge - width, LEAST_NAME) - len(indent)
-                is_long = "@" in name and cell_len(name) + 2 + cell_len(said) > room
-                short = format_name(name, FrameFormat.FILE_FUNCTION_LINE) if is_long else name
-                label = indent + fitting_name(short, room)
+                is_long = cell_len(name) + 2 + cell_len(said) > room
+                label = indent + fitting_name(without_folder(name) if is_long else name, room)
                 said = fitting(said, edge - width - cell_len(label) - 2)
             yield Segment(label)
             if said:

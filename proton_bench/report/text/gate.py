@@ -22,8 +22,8 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    path_text,
     power_line,
+    shown_path,
     side_lines,
     structure_text,
 )
@@ -96,7 +96,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
     for place, row in enumerate(rows):
         for column in shown:
             yield Segment(f"{_placed(column, column.texts[place])}  ", _ROW.get(row.verdict))
-        name, said = path_text(row.path), why(row, paired=outcome.result.paired)
+        name, said = shown_path(row.path, outcome), why(row, paired=outcome.result.paired)
         if edge is not None:
             name = fitting_name(name, max(edge - width, LEAST_NAME))
             said = fitting(said, edge - width - cell_len(name) - 2)

@@ -8,20 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.report.words.edge import fitting_name
-from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.report.words.edge import fitting_path
 from proton_bench.support.text import visible
 from proton_bench.support.units import number_texts
 
 __all__ = ["hottest_paths"]
 
 _MAX_NAME = 200
-_SEPARATOR = " › "
-_LEFT_OUT = "…"
 _NOTHING = "no operator, kernel or copy was recorded"
 
 
@@ -41,8 +39,9 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     metrics = default_metrics(profile)
     if not metrics:
         return [_NOTHING]
+    selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
-    tree = build_tree(profile, (metrics[0], *counted), Selection(depth=len(profile) + 1))
+    tree = build_tree(profile, (metrics[0], *counted), selection)
     own = _own_values(tree)
     total = float(own.sum())
     if not total > 0:
@@ -61,7 +60,7 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
         for texts in zip(*columns, strict=True)
     ]
     room = None if width is None else width - len(starts[0])
-    paths = (_path_text(list(_names(tree, row)), room) for row in hottest)
+    paths = (_path_text(tree, row, room) for row in hottest)
     return [f"{starts[0]}path", *map("".join, zip(starts[1:], paths, strict=True))]
 
 
@@ -80,8 +79,6 @@ def _names(tree: MetricTree, row: int) -> Iterator[str]:
     """Yield the names of a path from its end, without the root."""
     while row > 0:
         name = tree.name(row)
-        if tree.kinds[row] == FrameKind.PYTHON:
-            name = format_name(name, FrameFormat.FILE_FUNCTION_LINE)
         above = int(tree.parents[row])
         is_test_run = tree.kinds[row] == FrameKind.TEST and name == TEST_RUN_NAME
         if above > 0 or not is_test_run:  # all tests are below it
@@ -89,20 +86,6 @@ def _names(tree: MetricTree, row: int) -> Iterator[str]:
         row = above
 
 
-def _path_text(names: list[str], room: int | None) -> str:
-    """Return a path, given from its end; what is cut is in the middle."""
-    if not names:
-        return "ROOT"
-    text = _SEPARATOR.join(reversed(names))
-    if room is None or len(text) <= room:
-        return text
-    for kept in range(len(names) - 2, 0, -1):
-        text = _SEPARATOR.join((names[-1], _LEFT_OUT, *reversed(names[:kept])))
-        if len(text) <= room:
-            return text
-    start = ""
-    if len(names) > 1:
-        start = fitting_name(names[-1], room // 3) + _SEPARATOR
-    if len(names) > 2:
-        start += _LEFT_OUT + _SEPARATOR
-    return start + fitting_name(names[0], room - len(start))
+def _path_text(tree: MetricTree, row: int, room: int | None) -> str:
+    names = [*_names(tree, row)][::-1] or [tree.name(0)]
+    return " › ".join(names) if room is None else fitting_path(names, room)

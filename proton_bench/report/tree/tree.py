@@ -16,7 +16,7 @@ from proton_bench.report.text.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree.bars import BAR_WIDTH, bar_texts
 from proton_bench.report.tree.columns import TreeColumn, columns_of, fitting_columns, width_of
 from proton_bench.report.tree.legend import largest_of, legend
-from proton_bench.report.words.edge import edge_of, fitting_name, prose
+from proton_bench.report.words.edge import edge_of, fitting_name, fitting_path, prose
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -85,10 +85,13 @@ class TreeReport:
             yield Segment(" " * (BAR_WIDTH + 2))
         yield Segment("name\n", HEADING)
         note = f"  {self.root_note}" if self.root_note else ""
-        for band, values, prefix, name in self._lines(
+        for band, values, prefix, names in self._lines(
             cells, guides, room=_room(self.tree, edge, width)
         ):
-            shown = name if edge is None else fitting_name(name, edge - width - len(prefix))
+            if edge is None:
+                shown = guides.chain.join(names)
+            else:
+                shown = fitting_path(names, edge - width - len(prefix), guides.chain)
             if note and (edge is None or width + len(shown) + len(note) <= edge):
                 shown += note
             note = ""
@@ -105,14 +108,14 @@ class TreeReport:
 
     def _lines(
         self, cells: Sequence[Sequence[str]], guides: _Guides, *, room: int
-    ) -> Iterator[tuple[int, tuple[str, ...], str, str]]:
-        """Yield the band, values, prefix and name of each row."""
+    ) -> Iterator[tuple[int, tuple[str, ...], str, tuple[str, ...]]]:
+        """Yield the band, values, prefix and names of each row."""
         count = len(self.tree)
         return zip(
             _row_bands(self.tree),
             zip(*cells, strict=True) if cells else [()] * count,
             [""] * count if self.flat else _prefixes(self.tree, guides, room),
-            _labels(self.tree, self.frames, guides.chain),
+            _labels(self.tree, self.frames),
             strict=True,
         )
 
@@ -134,7 +137,7 @@ class SortedReport:
         cells, width = [column.aligned() for column in columns], width_of(columns)
         heading = f"Sorted kernels by metric {visible(first.title)}"
         yield from prose(console, heading, HEADING, edge=edge)
-        labels = list(_labels(self.tree, self.frames, ""))
+        labels = [names[-1] for names in _labels(self.tree, self.frames)]
         for row in sorted_rows(first):
             values = "  ".join(column[row] for column in cells)
             name = labels[row] if edge is None else fitting_name(labels[row], edge - width)
@@ -170,14 +173,14 @@ def _row_bands(tree: MetricTree) -> list[int]:
 
 
 # -- names ---------------------------------------------------------------------------------------
-def _labels(tree: MetricTree, frames: FrameFormat, chain: str) -> Iterable[str]:
-    """Yield the label of each row, with the device if there are several."""
+def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[tuple[str, ...]]:
+    """Yield the names in the line of each row, the last with the device if there are several."""
     texts = [visible(format_name(text, frames)) for text in tree.strings]
     several = len(set(tree.devices) - {""}) > 1
     chains = tree.chains or ((),) * len(tree)
     for frame, device, above in zip(tree.frames.tolist(), tree.devices, chains, strict=True):
-        label = chain.join(texts[each] for each in (*above, frame)) if above else texts[frame]
-        yield f"{label} [{visible(device)}]" if several and device else label
+        name = f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
+        yield (*(texts[each] for each in above), name)
 
 
 def _room(tree: MetricTree, edge: int | None, width: int) -> int:

@@ -5,6 +5,9 @@ Output to pipes and files is not folded or cut, whatever ``COLUMNS`` says.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
@@ -13,10 +16,13 @@ from rich.text import Text
 
 from proton_bench.report.words.names import FrameFormat, format_name
 
-__all__ = ["edge_of", "fitting", "fitting_name", "prose"]
+__all__ = ["edge_of", "fitting", "fitting_name", "fitting_path", "prose", "without_folder"]
 
 _INDENT = "  "
+_SHORT_FRAME = re.compile(r"(?:[^/ ]+/)+(?=[^/ ]+:\d+ )")
 _LEAST = 8
+_ROOM_FOR_TWO = 30
+_LEFT_OUT = "…"
 
 
 def edge_of(console: Console, options: ConsoleOptions) -> int | None:
@@ -57,8 +63,8 @@ def fitting_name(name: str, room: int) -> str:
     The end stays, because names that begin alike differ there. Of ``dir/file:line@function`` the
     folder goes first.
     """
-    if "@" in name and cell_len(name) > room:
-        name = format_name(name, FrameFormat.FILE_FUNCTION_LINE)
+    if cell_len(name) > room:
+        name = without_folder(name)
     if len(name) <= room // 2 or cell_len(name) <= room:
         return name
     if room < _LEAST:
@@ -70,3 +76,27 @@ def fitting_name(name: str, room: int) -> str:
     while cell_len(last) > rest:
         last = last[1:]
     return f"{first}…{last}"
+
+
+def fitting_path(names: Sequence[str], room: int, separator: str = " › ") -> str:
+    """Return the names of a path in one line, without those in its middle if it is too wide."""
+    text = separator.join(names)
+    if cell_len(text) <= room:
+        return text
+    for kept in range(len(names) - 2, 0, -1):
+        text = separator.join((names[0], _LEFT_OUT, *names[-kept:]))
+        if cell_len(text) <= room:
+            return text
+    start = ""
+    if len(names) > 1 and room >= _ROOM_FOR_TWO:
+        first = fitting_name(names[0], room // 3)
+        start = separator.join((first, *([_LEFT_OUT] if len(names) > 2 else []), ""))
+    return start + fitting_name(names[-1], room - cell_len(start))
+
+
+def without_folder(name: str) -> str:
+    """Return the name of a frame without the folder of its file, other names unchanged."""
+    if "@" in name:
+        return format_name(name, FrameFormat.FILE_FUNCTION_LINE)
+    match = _SHORT_FRAME.match(name)
+    return name if match is None else name[match.end() :]

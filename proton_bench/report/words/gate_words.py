@@ -24,6 +24,7 @@ __all__ = [
     "path_text",
     "power_line",
     "row_text",
+    "shown_path",
     "side_lines",
     "structure_text",
 ]
@@ -143,7 +144,7 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     base, new = (unit.text(each) if _known(each) else "-" for each in (row.base, row.new))
     change = f"{part_text(row.change)} {word}" if _known(row.change) else "unknown"
     sides = f", {base} -> {new}" if word else ""
-    return f"{path_text(row.path)}: {row.metric} {change}{bounds}{sides}"
+    return f"{shown_path(row.path, outcome)}: {row.metric} {change}{bounds}{sides}"
 
 
 def _direction(row: GateRow) -> str:
@@ -154,8 +155,13 @@ def _direction(row: GateRow) -> str:
     return "slower" if row.change > 0 else "faster"
 
 
+def shown_path(path: Sequence[str], outcome: Outcome) -> str:
+    """Return a path on one line, with readable names."""
+    return path_text([outcome.result.texts.get(name, name) for name in path])
+
+
 def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
-    """Return a path on one line, only its end if it is too long."""
+    """Return a path of recorded names on one line, only its end if it is too long."""
     if not path:
         return "ROOT"
     # From the end, as many names as fit: a path may have thousands.
@@ -227,9 +233,9 @@ def _sides(rows: Sequence[GateRow], outcome: Outcome) -> Iterator[Column]:
 # -- around it -----------------------------------------------------------------------------------
 def structure_text(change: StructuralChange, outcome: Outcome) -> str:
     """Return a structural change on one line: ``CALLS+ fwd > softmax, 4 -> 6 launches, +8 us``."""
-    parts = [f"{change.verdict} {path_text(change.path)}"]
+    parts = [f"{change.verdict} {shown_path(change.path, outcome)}"]
     if change.former_path:
-        parts.append(f"was {path_text(change.former_path)}")
+        parts.append(f"was {shown_path(change.former_path, outcome)}")
     before, after = _launches(change.base_calls), _launches(change.new_calls)
     if before != after:
         parts.append(f"{before} -> {after} launches")

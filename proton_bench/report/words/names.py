@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from enum import StrEnum
 
-__all__ = ["FrameFormat", "format_name"]
+from proton_bench.analysis.naming.frame_names import FRAME, OLD_FRAME
 
-_PYTHON_FRAME = re.compile(r"(?P<file>.*):(?P<line>\d+)@(?P<function>.*)", re.DOTALL)
-# What releases of 2024 wrote.
-_OLD_PYTHON_FRAME = re.compile(r"(?P<file>.*):(?P<function>[^:@]*)@(?P<line>\d+)", re.DOTALL)
+__all__ = ["UPSTREAM_FORMS", "FrameFormat", "format_name"]
 
 
 class FrameFormat(StrEnum):
-    """How much of a Python frame's name is shown; other names are shown in full."""
+    """How much of a Python frame's name is shown; other names are shown in full.
 
+    Which path is short depends on the run, so a tree with short names already has them.
+    """
+
+    SHORT = "short"
     FULL = "full"
     FILE_FUNCTION_LINE = "file_function_line"
     FUNCTION_LINE = "function_line"
     FILE_FUNCTION = "file_function"
 
 
+UPSTREAM_FORMS = tuple(form for form in FrameFormat if form is not FrameFormat.SHORT)
+
+
 def format_name(name: str, style: FrameFormat) -> str:
     """Return a frame's name in the wanted form; only ``file:line@function`` has other forms."""
-    if style is FrameFormat.FULL or "@" not in name:
+    if style in (FrameFormat.SHORT, FrameFormat.FULL) or "@" not in name:
         return name
-    for pattern, forms in ((_PYTHON_FRAME, _FORMS), (_OLD_PYTHON_FRAME, _OLD_FORMS)):
+    for pattern, forms in ((FRAME, _FORMS), (OLD_FRAME, _OLD_FORMS)):
         match = pattern.fullmatch(name)
         if match is not None:
             file = match["file"].rpartition("/")[2]

@@ -1,10 +1,9 @@
 // Names in boxes: the longest form that fits.
 
-const FRAME = /^(.*):(\d+)@(.*)$/s;
+// `file:line@function` as recorded, `file:line function` as it is read.
+const FRAME = /^(.*):(\d+)[@ ](.*)$/s;
 const OLD_FRAME = /^(.*):([^:@]*)@(\d+)$/s;
 const KEPT_FOLDERS = 2;
-// What stands before the name of a C++ function: its type, and the namespaces that it is in.
-const CPP_FRONT = /^(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(?=\w+\s*[<(])/;
 
 /** The function, file and line of a Python frame; null for other names. */
 function frameParts(name) {
@@ -15,12 +14,11 @@ function frameParts(name) {
 }
 
 /**
- * A name as it is read: of a Python frame the function first, then the end of its path; of a C++
- * function without what is in front.
+ * A name as it is read: of a Python frame the function first, then the end of its path.
  */
 function readable(name) {
   const frame = frameParts(name);
-  if (!frame) return name.replace(CPP_FRONT, "");
+  if (!frame) return name;
   const end = frame.file.split("/").slice(-KEPT_FOLDERS).join("/");
   return `${frame.called} (${end}:${frame.line})`;
 }
@@ -28,7 +26,7 @@ function readable(name) {
 /** Forms of a name, the longest first; that of a layer relative to the layer above it. */
 function labelsOf(name, kind, layerAbove) {
   if (kind === "layer") return layerLabels(name, layerAbove);
-  if (kind === "kernel" || kind === "copy") return [name, readable(name), kernelStem(name)];
+  if (kind === "kernel" || kind === "copy") return [name, kernelStem(name)];
   const frame = frameParts(name);
   if (!frame) return [name];
   const file = frame.file.split("/").at(-1);
@@ -43,7 +41,7 @@ function layerLabels(name, above) {
   return [name, path, path.split(".").slice(-2).join(".")];
 }
 
-/** `void at::native::add<float>(int)` is `add`. */
+/** `elementwise add<float> vec4` is `elementwise add`. */
 function kernelStem(name) {
-  return readable(name).split(/[<(]/, 1)[0].trim() || name;
+  return name.split(/[<(]/, 1)[0].trim() || name;
 }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from proton_bench.analysis.metrics.peak import offered_peaks
 from proton_bench.analysis.metrics.peak_rates import peak_rates
 from proton_bench.analysis.metrics.roofline import Roofline, roofline
+from proton_bench.analysis.naming.readable import texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials
 from proton_bench.errors import MetricError
@@ -93,6 +94,11 @@ def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot
         found = roofline(kernels)
     except MetricError:
         return ()
+    texts = kernels.strings
+    if selection.readable is not None:
+        rows = [(kernels.frames, kernels.kinds)]
+        texts = texts_of(texts, rows, selection.readable, provenance=profile.provenance)
+    kernels = replace(kernels, strings=texts)
     plots = (_plot(kernels, found, place) for place in range(len(kernels.devices)))
     return tuple(plot for plot in plots if plot is not None)
 

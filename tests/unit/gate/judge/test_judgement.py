@@ -43,6 +43,18 @@ def test_a_slowdown_fails_and_stands_first() -> None:
     assert result.regressions == (first,)
 
 
+@pytest.mark.parametrize(("raw", "shown"), [(False, "fill<float>"), (True, None)])
+def test_names_stay_recorded_beside_what_is_shown(raw: bool, shown: str | None) -> None:
+    name = "_ZN2at4fillIfEEvPf"
+    kernels = [Kernel(f"f/{name}", between=0.003, slower=0.05), *QUIET[1:]]
+
+    result = judge(*session(kernels), Policy(raw_names=raw))
+
+    assert result.rows[0].path == ("f", name)
+    assert result.texts.get(name) == shown
+    assert set(result.texts) <= {name}
+
+
 def test_a_speedup_is_reported_and_passes() -> None:
     result = judge(*session(changed(slower=-0.08)), Policy())
 

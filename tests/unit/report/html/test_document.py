@@ -13,7 +13,6 @@ from fakes.profiles import training_profile
 from fakes.runs import profile_of, run_of
 
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.demangling import Demangling
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
@@ -169,10 +168,13 @@ def test_unknown_metric_is_refused() -> None:
 def test_frames_and_names_are_shown_as_asked() -> None:
     short = data_of(page(frames=FrameFormat.FUNCTION_LINE))["flame"]["strings"]
     run = Run(profile_of(("_Z3fooi", 1, 1, "")), "x")
-    readable = data_of(profile_page(run, PageOptions(demangling=Demangling.FULL)))
+    readable, raw = (
+        data_of(profile_page(run, PageOptions(raw_names=each))) for each in (False, True)
+    )
 
     assert "7@backward" in short
-    assert readable["kernels"]["names"] == ["foo(int)"]
+    assert readable["kernels"]["names"] == ["foo"]
+    assert raw["kernels"]["names"] == ["_Z3fooi"]
 
 
 @pytest.mark.parametrize(("raw", "count"), [(False, 1), (True, 2)])

@@ -28,6 +28,19 @@ def test_only_a_terminal_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:
         assert edge_of(where, where.options) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/a/long/folder/file.py:12@forward", "file.py:12@forward"),
+        ("a/long/folder/file.py:12 forward", "file.py:12 forward"),
+        ("a/long/folder/file.py 12 forward", "a/long…py 12 forward"),
+    ],
+)
+def test_folders_of_frames_go_before_anything_is_cut(name: str, shown: str) -> None:
+    assert fitting_name(name, 20) == shown
+    assert fitting_name(name, 80) == name
+
+
 def test_prose_is_folded_between_words_and_keeps_its_indent() -> None:
     where = console(Terminal())
 

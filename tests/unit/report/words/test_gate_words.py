@@ -15,6 +15,7 @@ from proton_bench.report.words.gate_words import (
     path_text,
     power_line,
     row_text,
+    shown_path,
     side_lines,
     structure_text,
 )
@@ -74,6 +75,13 @@ def test_other_units_are_named() -> None:
     counted = outcome(SuiteVerdict.PASS, row(base=2.0, new=3.0), metric="heat (K)", unit="K")
 
     assert "2 K -> 3 K" in row_text(counted.result.rows[0], counted)
+
+
+def test_reports_show_readable_names_of_a_path() -> None:
+    readable = replace(FAIL, result=replace(FAIL.result, texts={"_Zf": "f"}))
+
+    assert shown_path(("scope", "_Zf"), readable) == "scope > f"
+    assert path_text(("scope", "_Zf")) == "scope > _Zf"
 
 
 def test_long_paths_keep_their_end() -> None:

@@ -1,4 +1,4 @@
-"""Names of C++ kernels: mangled ones made readable, long ones made short."""
+"""Mangled names of C++ kernels as declarations, within bounds on time and memory."""
 
 from __future__ import annotations
 
@@ -11,26 +11,16 @@ import signal
 import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from proton_bench.analysis.choices import Demangling
 from proton_bench.errors import BackendUnavailableError
-from proton_bench.model.frame import StringTable
-from proton_bench.model.profile import Profile
 
-__all__ = [
-    "Demangling",
-    "base_name",
-    "base_names",
-    "demangled",
-    "short_name",
-    "with_demangled_names",
-]
+__all__ = ["all_demangled", "base_name", "base_names", "demangled"]
 
 _MANGLED = "_Z"
+# Longer names than any compiler writes stay as they are.
+_MOST_MANGLED = 1 << 16
 _ANONYMOUS = "(anonymous namespace)"
 # A name can refer to parts of itself, and each reference may double its length.
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
@@ -71,18 +61,18 @@ def demangled(name: str) -> str:
     Raises:
         BackendUnavailableError: The C++ library for this is not on this machine.
     """
-    if not name.startswith(_MANGLED):
+    if not name.startswith(_MANGLED) or len(name) > _MOST_MANGLED:
         return name
     return _text_in_child([name])[name] if _is_risky(name) else _text_of(_demangler(), name)
 
 
-def _all_demangled(names: Iterable[str]) -> dict[str, str]:
+def all_demangled(names: Iterable[str]) -> dict[str, str]:
     """Return the results of `demangled` for the mangled ones of many names.
 
     They share one limit. If they exceed it together, all are returned unchanged, so that the order
     of names does not matter.
     """
-    mangled = [name for name in names if name.startswith(_MANGLED)]
+    mangled = [name for name in names if name.startswith(_MANGLED) and len(name) <= _MOST_MANGLED]
     risky = [name for name in mangled if _is_risky(name)]
     found = _text_in_child(risky) if risky else {}
     size = sum(map(len, found.values()))
@@ -96,6 +86,9 @@ def _all_demangled(names: Iterable[str]) -> dict[str, str]:
 
 
 def _is_risky(name: str) -> bool:
+    most = name.count("S") + name.count("T")
+    if len(name) << min(most, _MANY) <= _MOST_EXPANDED:
+        return False
     references = sum(1 for _ in _REFERENCE.finditer(name))
     return len(name) << min(references, _MANY) > _MOST_EXPANDED
 
@@ -182,16 +175,8 @@ def _bound_own_process() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def short_name(name: str) -> str:
-    """Return a function's qualified name, without return type, template and other arguments.
-
-    ``void at::native::fill<4, float>(int, float*)`` is ``at::native::fill``; names that are not
-    declarations are returned unchanged.
-    """
-    return _shortened(name, demangled(name))
-
-
 def _shortened(name: str, text: str) -> str:
+    """Return a declaration's qualified name, without types and arguments."""
     for suffix in _SUFFIXES:
         text = text.removesuffix(suffix)
     if "(" not in text and "<" not in text:
@@ -224,34 +209,10 @@ def _outside_brackets(text: str) -> str:
 
 def base_name(name: str) -> str:
     """Return the function's own name, without scopes and arguments, as tools may print it."""
-    return short_name(name).rpartition("::")[2]
+    return _shortened(name, demangled(name)).rpartition("::")[2]
 
 
 def base_names(names: Collection[str]) -> dict[str, str]:
     """Return `base_name` of each of many names."""
-    known = _all_demangled(names)
+    known = all_demangled(names)
     return {name: _shortened(name, known.get(name, name)).rpartition("::")[2] for name in names}
-
-
-def with_demangled_names(profile: Profile, form: Demangling) -> Profile:
-    """Return the profile with readable names; texts of metrics stay what they are.
-
-    Raises:
-        BackendUnavailableError: As for `demangled`.
-    """
-    if form is Demangling.OFF:
-        return profile
-    known = _all_demangled(profile.strings)
-    changed = [known.get(text, text) for text in profile.strings]
-    if form is Demangling.SHORT:
-        pairs = zip(profile.strings, changed, strict=True)
-        changed = [_short_if_declaration(name, text) for name, text in pairs]
-    if changed == list(profile.strings):
-        return profile
-    table = StringTable()
-    places = np.array([table.index(text) for text in changed], dtype=profile.frames.dtype)
-    return replace(profile, frames=places[profile.frames], strings=table.texts())
-
-
-def _short_if_declaration(name: str, text: str) -> str:
-    return _shortened(text, text) if text != name or text.endswith(")") or "<" in text else name

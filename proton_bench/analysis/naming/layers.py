@@ -1,0 +1,158 @@
+"""Equal layers of a model, folded: ``h.0`` to ``h.11`` of one class become ``h.* (Block) x12``.
+
+Layers are siblings of one class whose qualified names differ in one number, which is a whole part
+of the name: the index in a list of modules. ``conv1`` and ``conv2`` are different attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.model.frame import FrameKind, StringTable
+from proton_bench.model.profile import Profile
+from proton_bench.model.regroup import Stack, group_equal_rows, regroup
+
+__all__ = ["fold_layers"]
+
+_LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
+_ANY = "*"
+_DOT = "."
+# Positions of numbers that are tried in one name; no module is nested in more lists.
+_MAX_NUMBERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A layer's name: its path with the numbers of folded layers above replaced, and its class."""
+
+    path: str
+    class_: str
+
+
+@dataclass(slots=True)
+class _Naming:
+    """New names of the rows of a profile.
+
+    Attributes:
+        frames: Index of each row's name in ``strings``.
+        strings: Names.
+        changed: Whether a name differs from the recorded one.
+    """
+
+    frames: npt.NDArray[np.int32]
+    strings: StringTable
+    changed: bool = False
+
+
+def fold_layers(profile: Profile) -> Profile:
+    """Return the profile with equal layers in one row, and the rows below them merged.
+
+    Values add up. Names of layers inside of folded ones have a star instead of the number too.
+    """
+    if not bool((profile.kinds == FrameKind.LAYER).any()):
+        return profile
+    naming = _Naming(profile.frames.copy(), StringTable())
+    for text in profile.strings:
+        naming.strings.index(text)
+    _rename(profile, naming)
+    if not naming.changed:
+        return profile
+    stack = replace(Stack.of(profile), frames=naming.frames, strings=naming.strings.texts())
+    return regroup(stack, group_equal_rows(stack), profile)
+
+
+def _rename(profile: Profile, naming: _Naming) -> None:
+    """Name layers from the top down: rows that became equal have their children named together."""
+    children: list[list[int]] = [[] for _ in range(len(profile))]
+    for row, above in enumerate(profile.parents.tolist()):
+        if above >= 0:
+            children[above].append(row)
+    is_layer = (profile.kinds == FrameKind.LAYER).tolist()
+    columns = np.stack(
+        [profile.frames, profile.kinds, profile.device_rows, profile.variant_rows]
+    ).astype(np.int64)
+    # Rows that are one row, and by what the path of a layer above them was replaced.
+    waiting: list[tuple[list[int], dict[str, str]]] = [([0], {})]
+    while waiting:
+        rows, stars = waiting.pop()
+        below: dict[tuple[int, ...], list[int]] = {}
+        inside = [child for row in rows for child in children[row]]
+        layers = [child for child in inside if is_layer[child]]
+        for child in inside:
+            if not is_layer[child] and children[child]:
+                below.setdefault(tuple(columns[:, child].tolist()), []).append(child)
+        waiting += [(members, stars) for members in below.values()]
+        waiting += _folded(profile, naming, layers, stars=stars)
+
+
+def _folded(
+    profile: Profile, naming: _Naming, rows: list[int], *, stars: dict[str, str]
+) -> list[tuple[list[int], dict[str, str]]]:
+    """Name layers below one row; return those that are now one row, with their replacements."""
+    known: dict[_Layer, list[int]] = {}
+    plain: dict[str, list[int]] = {}
+    for row in rows:
+        match = _LAYER.fullmatch(profile.name(row))
+        if match is None:
+            plain.setdefault(profile.name(row), []).append(row)
+        else:
+            known.setdefault(_Layer(_replaced(match["path"], stars), match["class"]), []).append(
+                row
+            )
+    found = [(members, stars) for members in plain.values()]
+    for path, class_, layers in _patterns(list(known)):
+        members = [row for layer in layers for row in known[layer]]
+        recorded = {profile.name(row)[: -len(class_) - 3] for row in members}
+        inner = {old: path for old in recorded if old != path}
+        name = f"{path} ({class_})" + (f" x{len(layers)}" if len(layers) > 1 else "")
+        place = naming.strings.index(name)
+        naming.changed |= bool((naming.frames[members] != place).any())
+        naming.frames[members] = place
+        found.append((members, inner))
+    return found
+
+
+def _replaced(path: str, stars: dict[str, str]) -> str:
+    """Return a path with its longest beginning that was replaced, replaced here too."""
+    if not stars:
+        return path
+    place = len(path)
+    while place > 0:
+        start = stars.get(path[:place])
+        if start is not None:
+            return start + path[place:]
+        place = path.rfind(_DOT, 0, place)
+    return path
+
+
+def _patterns(layers: list[_Layer]) -> list[tuple[str, str, list[_Layer]]]:
+    """Return the path, the class and the layers of each row to make; each layer is in one."""
+    groups: dict[_Layer, list[_Layer]] = {}
+    of_layer: dict[_Layer, list[_Layer]] = {}
+    for layer in layers:
+        of_layer[layer] = [_Layer(path, layer.class_) for path in _starred(layer.path)]
+        for pattern in of_layer[layer]:
+            groups.setdefault(pattern, []).append(layer)
+    found: dict[_Layer, list[_Layer]] = {}
+    for layer in layers:
+        patterns = [pattern for pattern in of_layer[layer] if len(groups[pattern]) > 1]
+        best = max(patterns, key=lambda pattern: len(groups[pattern]), default=layer)
+        found.setdefault(best, []).append(layer)
+    return [
+        (pattern.path, pattern.class_, members)
+        if len(members) > 1
+        else (members[0].path, members[0].class_, members)
+        for pattern, members in found.items()
+    ]
+
+
+def _starred(path: str) -> list[str]:
+    parts = path.split(_DOT)
+    numbers = [place for place, part in enumerate(parts) if part.isdecimal()]
+    return [
+        _DOT.join((*parts[:place], _ANY, *parts[place + 1 :])) for place in numbers[-_MAX_NUMBERS:]
+    ]

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proton_bench.analysis.naming.layers import fold_layers
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+
+LAYER, KERNEL = FrameKind.LAYER, FrameKind.KERNEL
+TIME = "time (ns)"
+
+
+def transformer(*, blocks: int = 3, experts: int = 2) -> Profile:
+    builder = ProfileBuilder()
+    root = builder.add(0, " (GPT2LMHeadModel)", LAYER)
+    for block in range(blocks):
+        path = f"transformer.h.{block}"
+        above = builder.add(root, f"{path} (GPT2Block)", LAYER)
+        attention = builder.add(above, f"{path}.attn (GPT2Attention)", LAYER)
+        builder.add(attention, "flash", KERNEL, metrics={TIME: 10 + block, "count": 1})
+        mlp = builder.add(above, f"{path}.mlp (MoE)", LAYER)
+        for expert in range(experts):
+            each = builder.add(mlp, f"{path}.mlp.experts.{expert} (Expert)", LAYER)
+            builder.add(each, "gemm", KERNEL, metrics={TIME: 2, "count": 1})
+    norm = builder.add(root, "transformer.ln_f (LayerNorm)", LAYER)
+    builder.add(norm, "norm", KERNEL, metrics={TIME: 1, "count": 1})
+    return builder.build()
+
+
+def named(profile: Profile) -> dict[tuple[str, ...], int]:
+    values = profile.inclusive(TIME).tolist()
+    return {profile.path(row): values[row] for row in range(len(profile))}
+
+
+def siblings(*names: str) -> list[str]:
+    """Return the names of these layers below one model, folded."""
+    builder = ProfileBuilder()
+    root = builder.add(0, "model (Model)", LAYER)
+    for name in names:
+        builder.add(builder.add(root, name, LAYER), "k", KERNEL, metrics={TIME: 1})
+    folded = fold_layers(builder.build())
+    return [folded.name(row) for row in folded.children(1)]
+
+
+def test_equal_blocks_are_one_row_with_merged_rows_below() -> None:
+    model = (" (GPT2LMHeadModel)",)
+    block = (*model, "transformer.h.* (GPT2Block) x3")
+    mlp = (*block, "transformer.h.*.mlp (MoE)")
+    experts = (*mlp, "transformer.h.*.mlp.experts.* (Expert) x2")
+
+    assert named(fold_layers(transformer())) == {
+        (): 46,
+        model: 46,
+        block: 45,
+        (*block, "transformer.h.*.attn (GPT2Attention)"): 33,
+        (*block, "transformer.h.*.attn (GPT2Attention)", "flash"): 33,
+        mlp: 12,
+        experts: 12,
+        (*experts, "gemm"): 12,
+        (*model, "transformer.ln_f (LayerNorm)"): 1,
+        (*model, "transformer.ln_f (LayerNorm)", "norm"): 1,
+    }
+
+
+def test_layers_of_another_class_stay_apart() -> None:
+    assert siblings("h.0 (Block)", "h.1 (Block)", "h.2 (Wide)") == ["h.* (Block) x2", "h.2 (Wide)"]
+
+
+def test_layers_that_differ_in_two_numbers_fold_where_most_agree() -> None:
+    names = ["s.0.b.0 (B)", "s.0.b.1 (B)", "s.0.b.2 (B)", "s.1.b.0 (B)"]
+
+    assert siblings(*names) == ["s.0.b.* (B) x3", "s.1.b.0 (B)"]
+
+
+def test_numbers_within_a_word_are_other_attributes() -> None:
+    names = ["conv1 (Conv2d)", "conv2 (Conv2d)", "layer1 (Sequential)"]
+
+    assert siblings(*names) == names
+
+
+def test_layers_below_different_rows_are_not_one() -> None:
+    builder = ProfileBuilder()
+    for scope, number in (("encode", 0), ("decode", 1)):
+        above = builder.add(0, scope, FrameKind.SCOPE)
+        layer = builder.add(above, f"h.{number} (Block)", LAYER)
+        builder.add(layer, "k", KERNEL, metrics={TIME: 1})
+    profile = builder.build()
+
+    assert fold_layers(profile) is profile
+
+
+def test_profiles_without_layers_and_odd_names_do_not_change() -> None:
+    assert siblings("0", "1", "h.0", "(B)") == ["0", "1", "h.0", "(B)"]
+    builder = ProfileBuilder()
+    builder.add(0, "h.0 (Block)", FrameKind.SCOPE, metrics={TIME: 1})
+    profile = builder.build()
+    assert fold_layers(profile) is profile
+
+
+PARTS = st.sampled_from(["h", "0", "1", "2", "mlp"])
+LAYERS = st.tuples(st.lists(PARTS, min_size=1, max_size=4).map(".".join), st.sampled_from("AB"))
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Profile:
+    builder = ProfileBuilder()
+    for row in range(draw(st.integers(1, 25))):
+        parent = draw(st.integers(0, row))
+        if draw(st.booleans()):
+            path, class_ = draw(LAYERS)
+            builder.add(parent, f"{path} ({class_})", LAYER)
+        else:
+            builder.add(parent, "k", KERNEL, metrics={TIME: draw(st.integers(0, 100))})
+    return builder.build()
+
+
+@given(models())
+def test_totals_of_kernels_and_classes_are_what_they_were(profile: Profile) -> None:
+    folded = fold_layers(profile)
+    folded.self_check()
+
+    assert totals(folded) == totals(profile)
+    assert int(folded.depths().max()) == int(profile.depths().max())
+
+
+def totals(profile: Profile) -> dict[tuple[str, ...], int]:
+    """Return the own times by the classes of the layers above."""
+    found: dict[tuple[str, ...], int] = {}
+    column = profile.columns.get(TIME)
+    for row in range(len(profile)):
+        if column is not None and column.valid[row]:
+            path = tuple(name.partition("(")[2].partition(")")[0] for name in profile.path(row))
+            found[path] = found.get(path, 0) + int(column.values[row])
+    return found
+
+
+def test_deep_and_wide_models_cost_little() -> None:
+    builder = ProfileBuilder()
+    above = 0
+    path = "m"
+    for _ in range(400):
+        path += ".0"
+        above = builder.add(above, f"{path} (B)", LAYER)
+        builder.add(above, f"{path}.1 (B)", LAYER, metrics={TIME: 1})
+    for number in range(20_000):
+        builder.add(0, f"h.{number} (B)", LAYER, metrics={TIME: 1})
+    profile = builder.build()
+    started = time.process_time()
+
+    folded = fold_layers(profile)
+
+    assert time.process_time() - started < 3
+    assert folded.name(len(folded) - 1) == "h.* (B) x20000"
