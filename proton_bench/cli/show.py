@@ -48,7 +48,8 @@ class ViewRequest:
         minus: A second profile whose values are subtracted.
         counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
-        fits_screen: Show no more rows than a screen has lines, the largest ones.
+        fits_screen: Show no more rows on a terminal than it has lines, the largest ones, unless the
+            selection chooses rows.
     """
 
     file: Path
@@ -99,7 +100,7 @@ def show(request: ViewRequest) -> None:
         reports.append(join.report())
     note = root_note(profile) if request.minus is None else ""
     shown, left_out = tree, ""
-    if request.fits_screen:
+    if request.fits_screen and console.file.isatty() and not request.selection.chooses_rows:
         outline = outlined(tree, _free_lines(console, reports))
         shown, left_out = outline.tree, left_out_text(outline.hidden, outline.share)
     flat = request.selection.flat

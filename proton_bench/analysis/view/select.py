@@ -74,6 +74,12 @@ class Selection:
             raise UsageError(f"a depth of {self.depth} shows nothing: give 1 or more")
 
     @property
+    def chooses_rows(self) -> bool:
+        """Whether somebody asked for certain rows."""
+        is_filtered = bool(self.include or self.exclude) or self.threshold is not None
+        return is_filtered or self.depth != DEFAULT_DEPTH
+
+    @property
     def names(self) -> NameFilter:
         """The filters by name."""
         return NameFilter(self.include, self.exclude)

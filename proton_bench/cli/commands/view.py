@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -138,6 +137,7 @@ def command(
     from proton_bench.analysis.view.order import BY_SIZE, FIRST_SEEN
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show
+    from proton_bench.cli.work.watch import show_while_recorded
 
     selection = Selection(
         include,
@@ -155,7 +155,6 @@ def command(
         flat=flat,
         sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
     )
-    is_chosen = bool(include or exclude or threshold is not None or depth != DEFAULT_DEPTH)
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters)
         return
@@ -175,11 +174,6 @@ def command(
         as_json=as_json,
         counters=counters,
         bars=bars,
-        fits_screen=not every_row and not is_chosen and sys.stdout.isatty(),
+        fits_screen=not every_row,
     )
-    if watch:
-        from proton_bench.cli.work.watch import show_while_recorded
-
-        show_while_recorded(request)
-    else:
-        show(request)
+    show_while_recorded(request) if watch else show(request)

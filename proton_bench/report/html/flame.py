@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.frame_names import Places, parse_frame
-from proton_bench.analysis.view.align import PairedTree
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
