@@ -2,11 +2,11 @@
 
 Each mutation turns one operator, comparison, constant, condition or `return` into another. Unit
 tests of the room that it lies in run on it, and then as many files of other folders as `--files`
-says: those that import its module, then those whose names have most words of its name. The table
-shows which test caught it. What no test catches is a hole in the tests, or a change without an
-effect. Seeded: the same number gives the same mutations while the code is the same. No file is
-changed: processes load the mutated text instead of the file's. Returns 1 where less than `--least`
-of the mutations are caught.
+says: those that import its module, then those whose names have most words of its name. So many
+unit tests run as `--unit-files` says, in the same order. The table shows which test caught it. What
+no test catches is a hole in the tests, or a change without an effect. Seeded: the same number gives
+the same mutations while the code is the same. No file is changed: processes load the mutated text
+instead of the file's. Returns 1 where less than `--least` of the mutations are caught.
 
 `--other` names a second tree, such as a worktree of an earlier commit with its compiled module, and
 `--other-python` the interpreter of its environment. Then each line that is chosen stands once in
@@ -274,12 +274,13 @@ def _compiles(mutation: Mutation) -> bool:
     return True
 
 
-def unit_tests(mutation: Mutation) -> list[Path]:
+def unit_tests(mutation: Mutation, most: int | None) -> list[Path]:
     """Return unit tests of its room, which is a folder of the package; the nearest ones first."""
     top = mutation.tree.top / "tests" / "unit"
     room = top / mutation.module.partition(".")[0]
     found = room.rglob("test_*.py") if room.is_dir() else top.glob("test_*.py")
-    return [path for *_, path in sorted((*_distance(mutation, path), path) for path in found)]
+    ordered = sorted((*_distance(mutation, path), path) for path in found)
+    return [path for *_, path in ordered[:most]]
 
 
 def other_tests(mutation: Mutation, most: int) -> list[Path]:
@@ -338,13 +339,14 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     return name if again.returncode == 0 else None
 
 
-def examine(mutation: Mutation, files: int, seconds: float) -> Found:
+def examine(mutation: Mutation, options: argparse.Namespace) -> Found:
     """Run unit tests of its room, then others."""
     begun = time.monotonic()
     with TemporaryDirectory(prefix="mutation-") as name:
         folder = Path(name)
-        for tests in (unit_tests(mutation), other_tests(mutation, files)):
-            failed = _failing(mutation, tests, folder=folder, seconds=seconds) if tests else None
+        unit = unit_tests(mutation, options.unit_files)
+        for tests in filter(None, (unit, other_tests(mutation, options.files))):
+            failed = _failing(mutation, tests, folder=folder, seconds=options.seconds)
             if failed is not None:
                 return Found(mutation, True, failed, time.monotonic() - begun)
         what = "" if (folder / "loaded").exists() else "never loaded"
@@ -357,6 +359,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", type=int, default=4, help="of other folders, for each")
+    parser.add_argument("--unit-files", type=int, help="unit tests for each; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="the longest of one run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.0)
@@ -375,7 +378,7 @@ def main() -> int:
     print("|---|" + "---|---|---:|" * columns)
     with ThreadPoolExecutor(options.jobs) as pool:
         chosen = islice(drawn(choices, options.seed), options.count)
-        for row in pool.map(lambda one: _row(one, options.files, options.seconds), chosen):
+        for row in pool.map(lambda one: [examine(each, options) for each in one], chosen):
             count += 1
             cells = [f"`{row[0].mutation.name}`"]
             for place, found in enumerate(row):
@@ -385,10 +388,6 @@ def main() -> int:
             print(f"| {' | '.join(cells)} |", flush=True)
     print("\n" + ", ".join(f"{each} of {count} caught" for each in caught[:columns]))
     return int(caught[0] < options.least * count)
-
-
-def _row(choice: tuple[Mutation, ...], files: int, seconds: float) -> list[Found]:
-    return [examine(each, files, seconds) for each in choice]
 
 
 if __name__ == "__main__":
