@@ -26,6 +26,7 @@ def outcome(scenario: Scenario, gates: int, **program: float) -> Outcome:
     return simulate(changed, gates=gates, seed=7)
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize(
     "scenario",
     [
