@@ -12,6 +12,7 @@ namespace {
 
 struct Test {
   const char *name;
+  const char *file;
   void (*body)();
 };
 
@@ -26,7 +27,8 @@ std::atomic<int> g_failures{0};
 int run(const char *filter) {
   int ran = 0;
   for (const Test &test : registry()) {
-    if (filter != nullptr && std::strstr(test.name, filter) == nullptr)
+    if (filter != nullptr && std::strstr(test.name, filter) == nullptr &&
+        std::strstr(test.file, filter) == nullptr)
       continue;
     const int before = g_failures.load();
     try {
@@ -45,7 +47,9 @@ int run(const char *filter) {
 
 } // namespace
 
-Registration::Registration(const char *name, void (*body)()) { registry().push_back({name, body}); }
+Registration::Registration(const char *name, const char *file, void (*body)()) {
+  registry().push_back({name, file, body});
+}
 
 void fail(const char *file, int line, const char *message) {
   g_failures.fetch_add(1);

@@ -2,7 +2,8 @@
 //
 // A failed check prints file, line and both values, and the test goes on; CHECK_THROWS wants the
 // type of the exception. Checks may run in any thread. An argument of the executable selects the
-// tests whose names contain it. What needs no type of a test is compiled once, in check.cpp.
+// tests whose names or files contain it. What needs no type of a test is compiled once, in
+// check.cpp.
 #pragma once
 
 #include <concepts>
@@ -16,7 +17,7 @@
 namespace check {
 
 struct Registration {
-  Registration(const char *name, void (*body)());
+  Registration(const char *name, const char *file, void (*body)());
 };
 
 void fail(const char *file, int line, const char *message);
@@ -74,7 +75,7 @@ void equal(const char *file, int line, const char *expression, const A &actual,
 
 #define TEST(name)                                                                                 \
   static void test_##name();                                                                       \
-  static const check::Registration register_##name(#name, test_##name);                            \
+  static const check::Registration register_##name(#name, __FILE__, test_##name);                  \
   static void test_##name()
 
 #define CHECK(condition)                                                                           \
