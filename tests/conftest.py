@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from sweeps import IS_WHOLE, how_many, some
 
 # On a busy machine generated examples take longer than hypothesis allows by default. They are the
 # same in every run, so that a failure is due to a change.
@@ -15,7 +16,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=50,
+    max_examples=how_many(50, 20),
 )
 # `--hypothesis-profile=thorough` draws other examples in every run: use it before a release.
 settings.register_profile(
@@ -81,7 +82,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a few cases of each sweep; `make nightly`, and a test that is named, run all of them."""
-    if "PROTON_BENCH_STRESS" in os.environ or any("::" in word for word in config.args):
+    if IS_WHOLE or any("::" in word for word in config.args):
         return
     sweeps: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -91,7 +92,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for cases in sweeps.values():
         marker = cases[0].get_closest_marker("nightly")
         keep = marker.kwargs.get("keep", 0) if marker is not None else 0
-        kept = {len(cases) * number // keep for number in range(keep)}
-        left_out |= {case for number, case in enumerate(cases) if number not in kept}
+        left_out |= {*cases} - {*some(cases, keep)}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]

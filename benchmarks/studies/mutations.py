@@ -2,11 +2,15 @@
 
 Each mutation turns one operator, comparison, constant, condition or `return` into another. Unit
 tests of the room that it lies in run on it, and then as many files of other folders as `--files`
-says: those that import its module, then those whose names have most words of its name. The table
-shows which test caught it. What no test catches is a hole in the tests, or a change without an
-effect. Seeded: the same number gives the same mutations while the code is the same. No file is
-changed: processes load the mutated text instead of the file's. Returns 1 where less than `--least`
-of the mutations are caught.
+says: those that import its module, then those whose names have most words of its name. So many
+unit tests run as `--unit-files` says, in the same order. The table shows which test caught it. What
+no test catches is a hole in the tests, or a change without an effect. Seeded: the same number gives
+the same mutations while the code is the same. No file is changed: processes load the mutated text
+instead of the file's. Returns 1 where less than `--least` of the mutations are caught.
+
+`--other` names a second tree, such as a worktree of an earlier commit with its compiled module, and
+`--other-python` the interpreter of its environment. Then each line that is chosen stands once in
+both trees, in functions of one name, and each tree runs its own tests on the same mutation of it.
 """
 
 from __future__ import annotations
@@ -19,16 +23,16 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import proton_bench
-
 TOP = Path(__file__).parents[2]
-PACKAGE = Path(proton_bench.__file__).parent
 OTHER_TESTS = ("integration", "plugins", "architecture")
 COMPARED = {
     "==": "!=",
@@ -60,14 +64,53 @@ machinery.SourceFileLoader.get_code = get_code
 
 
 @dataclass(frozen=True)
+class Tree:
+    """A checkout and the interpreter that runs its tests."""
+
+    top: Path
+    python: str
+
+    @property
+    def package(self) -> Path:
+        """The folder of the package."""
+        return self.top / "proton_bench"
+
+    def pytest(
+        self, words: list[str], seconds: float, first: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run pytest there, with one folder ahead of all others."""
+        path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
+        programs = f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            [self.python, "-m", "pytest", *words],
+            cwd=self.top,
+            env={**os.environ, "COLUMNS": "1000", "PATH": programs, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+
+@dataclass(frozen=True)
 class Mutation:
     """One changed line of a file."""
 
+    tree: Tree
     path: Path
     line: int
     start: int
     end: int
     new: str
+    function: str
+
+    @property
+    def content(self) -> tuple[str, str, int, int, str]:
+        """What it changes, wherever its module lies and its line stands."""
+        line = self._lines()[self.line - 1].encode()
+        indent = len(line) - len(line.lstrip())
+        text = line.strip().decode()
+        return self.function, text, self.start - indent, self.end - indent, self.new
 
     @property
     def name(self) -> str:
@@ -78,26 +121,35 @@ class Mutation:
     @property
     def module(self) -> str:
         """The module, without the name of the package."""
-        return ".".join(self.path.relative_to(PACKAGE).with_suffix("").parts)
+        return ".".join(self.path.relative_to(self.tree.package).with_suffix("").parts)
 
     def text(self) -> str:
         """Return the whole file with the line changed."""
-        lines = self._lines()
+        lines = list(self._lines())
         line = lines[self.line - 1].encode()
         line = line[: self.start] + self.new.encode() + line[self.end :]
         lines[self.line - 1] = line.decode()
         return "".join(lines)
 
-    def _lines(self) -> list[str]:
-        return self.path.read_text().splitlines(keepends=True)
+    def _lines(self) -> tuple[str, ...]:
+        return _lines_of(self.path)
+
+
+@cache
+def _lines_of(path: Path) -> tuple[str, ...]:
+    return tuple(path.read_text().splitlines(keepends=True))
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects what may be mutated: (line, start, end, new), offsets in bytes."""
+    """Collects what may be mutated: (line, start, end, new, function), offsets in bytes."""
 
     def __init__(self, text: str) -> None:
         self.lines = [line.encode() for line in text.splitlines(keepends=True)]
-        self.found: list[tuple[int, int, int, str]] = []
+        self.found: list[tuple[int, int, int, str, str]] = []
+        self.names: list[str] = []
+
+    def _add(self, line: int, start: int, end: int, *, new: str) -> None:
+        self.found.append((line, start, end, new, ".".join(self.names)))
 
     def _between(self, left: ast.expr, right: ast.expr, words: dict[str, str]) -> None:
         """Change what stands between two expressions on one line."""
@@ -108,11 +160,11 @@ class _Finder(ast.NodeVisitor):
         word = text.strip(" ()")
         if word in words:
             new = text.replace(word, words[word])
-            self.found.append((right.lineno, start, end, new))
+            self._add(right.lineno, start, end, new=new)
 
     def _whole(self, node: ast.expr, new: str) -> None:
         if node.lineno == node.end_lineno and node.end_col_offset is not None:
-            self.found.append((node.lineno, node.col_offset, node.end_col_offset, new))
+            self._add(node.lineno, node.col_offset, node.end_col_offset, new=new)
 
     def _text(self, node: ast.expr) -> str:
         line = self.lines[node.lineno - 1]
@@ -160,10 +212,17 @@ class _Finder(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Leave out annotations, which are not computed."""
+        self.names.append(node.name)
         for each in (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body):
             self.visit(each)
         for each in node.decorator_list:
             self.visit(each)
+        self.names.pop()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.names.append(node.name)
+        self.generic_visit(node)
+        self.names.pop()
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -174,18 +233,37 @@ def _for_types_only(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def mutations(seed: int) -> Iterator[Mutation]:
-    """Yield different mutations without an end; larger files have more of them."""
+def mutations(tree: Tree) -> list[Mutation]:
+    """Return all that a tree may have, by path and line."""
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(tree.package.rglob("*.py")):
         text = path.read_text()
         finder = _Finder(text)
         finder.visit(ast.parse(text))
-        found += [Mutation(path, *each) for each in sorted(set(finder.found))]
-    random.Random(seed).shuffle(found)
-    for mutation in found:
-        if _compiles(mutation):
-            yield mutation
+        found += [Mutation(tree, path, *each) for each in sorted(set(finder.found))]
+    return found
+
+
+def pairs(tree: Tree, other: Tree) -> list[tuple[Mutation, ...]]:
+    """Return the same mutations in both trees, by content: of lines that each of them has once."""
+    sides = [_once(mutations(each)) for each in (tree, other)]
+    return [
+        tuple(side[content] for side in sides) for content in sorted(sides[0].keys() & sides[1])
+    ]
+
+
+def _once(found: list[Mutation]) -> dict[tuple[str, str, int, int, str], Mutation]:
+    times = Counter(each.content for each in found)
+    return {each.content: each for each in found if times[each.content] == 1}
+
+
+def drawn(choices: list[tuple[Mutation, ...]], seed: int) -> Iterator[tuple[Mutation, ...]]:
+    """Yield different choices until there is none left; larger files have more of them."""
+    shuffled = list(choices)
+    random.Random(seed).shuffle(shuffled)
+    for choice in shuffled:
+        if all(_compiles(each) for each in choice):
+            yield choice
 
 
 def _compiles(mutation: Mutation) -> bool:
@@ -196,28 +274,34 @@ def _compiles(mutation: Mutation) -> bool:
     return True
 
 
-def unit_tests(mutation: Mutation) -> Path:
-    """Return the folder of unit tests of the room, the nearest there is."""
-    folder = TOP / "tests" / "unit" / mutation.path.parent.relative_to(PACKAGE)
-    while not folder.is_dir():
-        folder = folder.parent
-    return folder
+def unit_tests(mutation: Mutation, most: int | None) -> list[Path]:
+    """Return unit tests of its room, which is a folder of the package; the nearest ones first."""
+    top = mutation.tree.top / "tests" / "unit"
+    room = top / mutation.module.partition(".")[0]
+    found = room.rglob("test_*.py") if room.is_dir() else top.glob("test_*.py")
+    ordered = sorted((*_distance(mutation, path), path) for path in found)
+    return [path for *_, path in ordered[:most]]
 
 
 def other_tests(mutation: Mutation, most: int) -> list[Path]:
     """Return other test files that import the module, then those with words of its name."""
+    found = []
+    for folder in OTHER_TESTS:
+        for path in (mutation.tree.top / "tests" / folder).rglob("test_*.py"):
+            distance = _distance(mutation, path)
+            if distance != (True, 0):
+                found.append((*distance, path.stat().st_size, path))
+    return [path for *_, path in sorted(found)[:most]]
+
+
+def _distance(mutation: Mutation, path: Path) -> tuple[bool, int]:
+    """Return what sorts test files: whether it does not import the module, and common words."""
     parent, _, name = f"proton_bench.{mutation.module}".removesuffix(".__init__").rpartition(".")
     dotted = re.escape(f"{parent}.{name}")
     imported = re.compile(rf"{dotted}\b|from {re.escape(parent)} import [^\n]*\b{name}\b")
     words = set(re.split("[._]", mutation.module)) - COMMON_WORDS
-    found = []
-    for folder in OTHER_TESTS:
-        for path in (TOP / "tests" / folder).rglob("test_*.py"):
-            same = len(words.intersection(path.stem.split("_")))
-            named = imported.search(path.read_text()) is not None
-            if named or same:
-                found.append((not named, -same, path.stat().st_size, path))
-    return [path for *_, path in sorted(found)[:most]]
+    same = len(words.intersection(path.stem.split("_")))
+    return imported.search(path.read_text()) is None, -same
 
 
 @dataclass(frozen=True)
@@ -236,9 +320,9 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     text = LOADER.format(place=place, text=mutation.text(), mark=str(folder / "loaded"))
     (folder / "sitecustomize.py").write_text(text)
     words = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", f"--basetemp={folder}/temp"]
-    paths = [str(each.relative_to(TOP)) for each in tests]
+    paths = [str(each.relative_to(mutation.tree.top)) for each in tests]
     try:
-        done = _pytest([*words, *paths], seconds, first=str(folder))
+        done = mutation.tree.pytest([*words, *paths], seconds, first=str(folder))
     except subprocess.TimeoutExpired:
         return f"no end in {seconds:.0f} s"
     if done.returncode in {0, 5}:
@@ -250,32 +334,19 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
         return f"pytest ended with {done.returncode}"
     name = failed[1]
     # What fails without the mutation as well says nothing of it.
-    again = _pytest(["-q", "-p", "no:cacheprovider", name.partition("[")[0]], seconds)
+    alone = ["-q", "-p", "no:cacheprovider", name.partition("[")[0]]
+    again = mutation.tree.pytest(alone, seconds)
     return name if again.returncode == 0 else None
 
 
-def _pytest(words: list[str], seconds: float, first: str = "") -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "pytest", *words]
-    path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
-    environment = {**os.environ, "COLUMNS": "1000", "PYTHONPATH": path}
-    return subprocess.run(
-        line,
-        cwd=TOP,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-
-
-def examine(mutation: Mutation, files: int, seconds: float) -> Found:
+def examine(mutation: Mutation, options: argparse.Namespace) -> Found:
     """Run unit tests of its room, then others."""
     begun = time.monotonic()
     with TemporaryDirectory(prefix="mutation-") as name:
         folder = Path(name)
-        for tests in ([unit_tests(mutation)], other_tests(mutation, files)):
-            failed = _failing(mutation, tests, folder=folder, seconds=seconds) if tests else None
+        unit = unit_tests(mutation, options.unit_files)
+        for tests in filter(None, (unit, other_tests(mutation, options.files))):
+            failed = _failing(mutation, tests, folder=folder, seconds=options.seconds)
             if failed is not None:
                 return Found(mutation, True, failed, time.monotonic() - begun)
         what = "" if (folder / "loaded").exists() else "never loaded"
@@ -288,21 +359,35 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--files", type=int, default=4, help="of other folders, for each")
+    parser.add_argument("--unit-files", type=int, help="unit tests for each; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="the longest of one run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.0)
+    parser.add_argument("--other", type=Path, help="a second tree")
+    parser.add_argument("--other-python", default=sys.executable)
     options = parser.parse_args()
-    chosen = [each for _, each in zip(range(options.count), mutations(options.seed), strict=False)]
-    caught = 0
-    print("| mutation | | by | s |\n|---|---|---|---:|")
+    tree = Tree(TOP, sys.executable)
+    if options.other is None:
+        choices: list[tuple[Mutation, ...]] = [(each,) for each in mutations(tree)]
+    else:
+        choices = pairs(tree, Tree(options.other.resolve(), options.other_python))
+    caught = [0, 0]
+    count = 0
+    columns = len(choices[0]) if choices else 1
+    print("| mutation |" + " | by | s |" * columns)
+    print("|---|" + "---|---|---:|" * columns)
     with ThreadPoolExecutor(options.jobs) as pool:
-        for found in pool.map(lambda one: examine(one, options.files, options.seconds), chosen):
-            caught += found.caught
-            word = "caught" if found.caught else "missed"
-            cells = (f"`{found.mutation.name}`", word, found.what, f"{found.seconds:.0f}")
+        chosen = islice(drawn(choices, options.seed), options.count)
+        for row in pool.map(lambda one: [examine(each, options) for each in one], chosen):
+            count += 1
+            cells = [f"`{row[0].mutation.name}`"]
+            for place, found in enumerate(row):
+                caught[place] += found.caught
+                word = "caught" if found.caught else "missed"
+                cells += [word, found.what, f"{found.seconds:.0f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
-    print(f"\n{caught} of {len(chosen)} caught")
-    return int(caught < options.least * len(chosen))
+    print("\n" + ", ".join(f"{each} of {count} caught" for each in caught[:columns]))
+    return int(caught[0] < options.least * count)
 
 
 if __name__ == "__main__":

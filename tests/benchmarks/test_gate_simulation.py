@@ -1,4 +1,4 @@
-"""More than two thousand gates on a made-up machine; seeded, so that none is left to luck."""
+"""Gates on a made-up machine, over two thousand in all; seeded, so that none is left to luck."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def outcome(scenario: Scenario, gates: int, **program: float) -> Outcome:
     return simulate(changed, gates=gates, seed=7)
 
 
+@pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -53,6 +54,7 @@ def test_identical_programs_rarely_fail(scenario: Scenario) -> None:
     assert found.alarms.value <= 0.05
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     "scenario",
     [

@@ -48,6 +48,7 @@ LEAVING = {
 }
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("data", ["tree", "trace"])
 @pytest.mark.parametrize("way", LEAVING)
 def test_the_files_are_whole(tmp_path: Path, way: str, data: str) -> None:

@@ -40,6 +40,7 @@ def run(face: str, program: str, doubles: Doubles, folder: Path) -> dict[str, An
     return run_program(face, program, environment, folder)
 
 
+@pytest.mark.nightly(keep=10)
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_tree_is_that_of_the_program(
@@ -87,6 +88,7 @@ DIFFERENCES = {
 }
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name.split(".")[0])
 @pytest.mark.skipif(not (HAS_UPSTREAM and HAS_OURS), reason="one of the two is not installed")
 def test_a_recorded_stream_gives_both_the_same_tree(

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
+from sweeps import how_many
 
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
@@ -100,6 +101,7 @@ CASES: dict[str, tuple[list[Run], str, dict[str, str]]] = {
 }
 
 
+@pytest.mark.nightly(keep=9)
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_both_doors_say_the_same(doors: Doors, tmp_path: Path, case: str, stored: bool) -> None:
@@ -185,7 +187,9 @@ _TIMES = st.dictionaries(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=how_many(25, 8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_both_doors_say_the_same_of_any_times(

@@ -44,6 +44,7 @@ AT_CALL = """
 """
 
 
+@pytest.mark.nightly(keep=6)
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize("data", ["tree", "trace"])
 @pytest.mark.parametrize(

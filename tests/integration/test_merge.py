@@ -15,6 +15,7 @@ from fakes import session_chrome
 from fakes.perfetto import SessionTrace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import read_profile, write_profile
@@ -278,7 +279,9 @@ def test_a_damaged_file_leaves_no_output(tmp_path: Path, proton_here: Run) -> No
     assert {file.name[0] for file in tmp_path.iterdir()} == {"a", "b"}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=how_many(60, 20)
+)
 @given(
     content=st.binary(max_size=300),
     kind=st.sampled_from(["pftrace", "chrome_trace", "proton", "hatchet"]),

@@ -2,56 +2,52 @@
 //
 // A failed check prints file, line and both values, and the test goes on; CHECK_THROWS wants the
 // type of the exception. Checks may run in any thread. An argument of the executable selects the
-// tests whose names contain it. Include this header in exactly one source of an executable.
+// tests whose names or files contain it. What needs no type of a test is compiled once, in
+// check.cpp.
 #pragma once
 
-#include <atomic>
-#include <cstdio>
-#include <cstring>
-#include <exception>
+#include <concepts>
+#include <cstddef>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace check {
 
-struct Test {
-  const char *name;
-  void (*body)();
-};
-
-inline std::vector<Test> &registry() {
-  static std::vector<Test> tests;
-  return tests;
-}
-
-inline std::atomic<int> &failures() {
-  static std::atomic<int> count{0};
-  return count;
-}
-
 struct Registration {
-  Registration(const char *name, void (*body)()) { registry().push_back({name, body}); }
+  Registration(const char *name, const char *file, void (*body)());
 };
 
-inline void fail(const char *file, int line, const std::string &message) {
-  failures().fetch_add(1);
-  std::fprintf(stderr, "%s:%d: %s\n", file, line, message.c_str());
-}
+void fail(const char *file, int line, const char *message);
+void differ(const char *file, int line, const char *expression, const std::string &actual,
+            const std::string &expected);
+
+std::string show_text(std::string_view value);
+std::string show_number(long long value);
+std::string show_number(unsigned long long value);
+std::string show_number(double value);
 
 template <typename T> std::string show(const T &value) {
-  std::ostringstream text;
   if constexpr (std::is_enum_v<T>) {
-    text << +static_cast<std::underlying_type_t<T>>(value);
-  } else if constexpr (requires { text << value; }) {
-    text.precision(17);
+    return show(+static_cast<std::underlying_type_t<T>>(value));
+  } else if constexpr (std::convertible_to<const T &, std::string_view> && !std::is_pointer_v<T>) {
+    return show_text(value);
+  } else if constexpr (std::signed_integral<T> && !std::is_same_v<T, char>) {
+    return show_number(static_cast<long long>(value));
+  } else if constexpr (std::unsigned_integral<T> && !std::is_same_v<T, char>) {
+    return show_number(static_cast<unsigned long long>(value));
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    return show_number(static_cast<double>(value));
+  } else if constexpr (requires(std::ostringstream &text) { text << value; }) {
+    std::ostringstream text;
     text << value;
+    return text.str();
   } else {
-    text << "(" << sizeof(T) << " bytes without operator<<)";
+    return "(" + show_number(static_cast<unsigned long long>(sizeof(T))) +
+           " bytes without operator<<)";
   }
-  return text.str();
 }
 
 template <typename A, typename B>
@@ -63,36 +59,23 @@ void equal(const char *file, int line, const char *expression, const A &actual, 
   } else {
     same = actual == expected;
   }
-  if (same)
-    return;
-  fail(file, line, std::string(expression) + ": " + show(actual) + " != " + show(expected));
+  if (!same)
+    differ(file, line, expression, show(actual), show(expected));
 }
 
-inline int run(const char *filter) {
-  int ran = 0;
-  for (const Test &test : registry()) {
-    if (filter != nullptr && std::strstr(test.name, filter) == nullptr)
-      continue;
-    const int before = failures().load();
-    try {
-      test.body();
-    } catch (const std::exception &error) {
-      fail(test.name, 0, std::string("unexpected exception: ") + error.what());
-    } catch (...) {
-      fail(test.name, 0, "unexpected exception that is not a std::exception");
-    }
-    std::printf("%s %s\n", failures().load() == before ? "ok  " : "FAIL", test.name);
-    ++ran;
-  }
-  std::printf("%d tests, %d failed checks\n", ran, failures().load());
-  return ran > 0 && failures().load() == 0 ? 0 : 1;
+/// Literals of all lengths are of one type, so that each length does not compile anew.
+template <typename A, size_t size>
+  requires std::convertible_to<const A &, std::string_view>
+void equal(const char *file, int line, const char *expression, const A &actual,
+           const char (&expected)[size]) {
+  equal<std::string_view, std::string_view>(file, line, expression, actual, expected);
 }
 
 } // namespace check
 
 #define TEST(name)                                                                                 \
   static void test_##name();                                                                       \
-  static const check::Registration register_##name(#name, test_##name);                            \
+  static const check::Registration register_##name(#name, __FILE__, test_##name);                  \
   static void test_##name()
 
 #define CHECK(condition)                                                                           \
@@ -115,5 +98,3 @@ inline int run(const char *filter) {
     if (!thrown)                                                                                   \
       check::fail(__FILE__, __LINE__, #expression " did not throw " #Exception);                   \
   } while (false)
-
-int main(int argc, char **argv) { return check::run(argc > 1 ? argv[1] : nullptr); }

@@ -10,6 +10,7 @@ import pytest
 from fakes import kineto
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.formats.registry import decode_profile
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -110,7 +111,7 @@ def _trimmed(use: DeviceUse) -> tuple[int, ...]:
     return tuple(buckets)
 
 
-@settings(max_examples=20)
+@settings(max_examples=how_many(20, 8))
 @given(LAUNCHES)
 def test_sessions_and_timelines_agree(launches: list[Launched]) -> None:
     found = by_scope(imported(launches))

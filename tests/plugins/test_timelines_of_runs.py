@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 import proton_bench as proton
 from proton_bench.formats.registry import read_profile
@@ -151,7 +152,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.9e}")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=how_many(25, 8), deadline=None)
 @given(st.lists(STEPS, max_size=30))
 def test_timelines_hold_every_number_of_the_tree(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as at_end:

@@ -20,7 +20,7 @@ struct CodeTable {
   std::array<std::atomic<const char *>, kCodes> configs{};
 };
 
-CodeTable &table() {
+CodeTable &code_table() {
   static CodeTable *instance = new CodeTable; // the target's threads may need it to the end
   return *instance;
 }
@@ -30,7 +30,7 @@ CodeTable &table() {
 uint16_t intern_code(uint64_t hash, std::string_view config) {
   if (hash == 0)
     return 0;
-  CodeTable &codes = table();
+  CodeTable &codes = code_table();
   std::lock_guard lock(codes.mutex);
   std::pair<uint64_t, std::string> key(hash, config);
   auto found = codes.numbers.find(key);
@@ -48,11 +48,11 @@ uint16_t intern_code(uint64_t hash, std::string_view config) {
 }
 
 uint64_t code_hash(uint16_t code) noexcept {
-  return code == 0 ? 0 : table().hashes[code].load(std::memory_order_acquire);
+  return code == 0 ? 0 : code_table().hashes[code].load(std::memory_order_acquire);
 }
 
 const char *code_config(uint16_t code) noexcept {
-  return code == 0 ? nullptr : table().configs[code].load(std::memory_order_acquire);
+  return code == 0 ? nullptr : code_table().configs[code].load(std::memory_order_acquire);
 }
 
 } // namespace proton

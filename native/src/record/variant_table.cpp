@@ -20,7 +20,7 @@ struct VariantTable {
   std::deque<std::string> signatures;
 };
 
-VariantTable &table() {
+VariantTable &variant_table() {
   static VariantTable *instance = new VariantTable; // the target's threads may need it to the end
   return *instance;
 }
@@ -37,7 +37,7 @@ std::string key_of(const VariantRecord &variant) {
 
 int32_t intern_variant(const VariantRecord &variant) {
   std::string key = key_of(variant);
-  VariantTable &variants = table();
+  VariantTable &variants = variant_table();
   std::lock_guard lock(variants.mutex);
   auto found = variants.positions.find(key);
   if (found != variants.positions.end())
@@ -55,7 +55,7 @@ int32_t intern_variant(const VariantRecord &variant) {
 }
 
 const VariantRecord *find_variant(int32_t position) {
-  VariantTable &variants = table();
+  VariantTable &variants = variant_table();
   if (position < 0)
     return nullptr;
   std::lock_guard lock(variants.mutex);

@@ -15,7 +15,7 @@ namespace {
 /// With what the stream waits until it writes, events are on the disk within two seconds.
 constexpr int64_t kHandOver_ns = 500'000'000;
 
-WriterThread &writer() { return WriterThread::instance(); }
+WriterThread &closing_writer() { return WriterThread::instance(); }
 
 } // namespace
 
@@ -25,18 +25,19 @@ PhaseCloser::PhaseCloser(std::shared_ptr<Session> session, ClosingPlan plan)
 
 std::shared_ptr<PhaseCloser> PhaseCloser::open(std::shared_ptr<Session> session, ClosingPlan plan) {
   auto closer = std::make_shared<PhaseCloser>(std::move(session), std::move(plan));
-  writer().add(closer);
+  closing_writer().add(closer);
   return closer;
 }
 
 void PhaseCloser::phase_over() noexcept {
   ++over_;
-  writer().wake();
+  closing_writer().wake();
 }
 
 bool PhaseCloser::settle(int64_t deadline_ns) {
-  uint64_t job = writer().push_always([self = shared_from_this()] { self->close_phases(); });
-  return writer().wait_for(job, deadline_ns);
+  uint64_t job =
+      closing_writer().push_always([self = shared_from_this()] { self->close_phases(); });
+  return closing_writer().wait_for(job, deadline_ns);
 }
 
 void PhaseCloser::wait_for_room() {
@@ -47,8 +48,9 @@ void PhaseCloser::wait_for_room() {
 void PhaseCloser::close() {
   is_over_.store(true);
   // What it is at now is the last.
-  writer().wait_for(writer().push_always([] {}), monotonic_ns() + 10 * WriterThread::kPatience_ns);
-  writer().remove(this);
+  closing_writer().wait_for(closing_writer().push_always([] {}),
+                            monotonic_ns() + 10 * WriterThread::kPatience_ns);
+  closing_writer().remove(this);
 }
 
 std::string PhaseCloser::error() {

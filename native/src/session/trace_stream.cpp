@@ -14,7 +14,7 @@ namespace proton {
 namespace {
 
 constexpr int64_t kFlush_ns = 500'000'000;
-constexpr const char *kStdout = "-";
+constexpr const char *kStandardOutput = "-";
 
 WriterThread &writer() { return WriterThread::instance(); }
 
@@ -146,8 +146,8 @@ StreamCounts TraceStream::counts() const {
 }
 
 std::string TraceStream::file_path(uint32_t number, TraceFormat format) const {
-  if (plan_.path == kStdout)
-    return kStdout;
+  if (plan_.path == kStandardOutput)
+    return kStandardOutput;
   std::string part = are_numbered_ ? ".part_" + std::to_string(number) : "";
   return plan_.path + part + trace_suffix(format);
 }
@@ -221,7 +221,7 @@ void TraceStream::publish(uint32_t number, const StreamEnd &end, std::vector<End
     if (!contains(end.formats, file.format()))
       return;
     EndedFile whole{number, file.format(), file.file().path(), -1};
-    if (end.hands_over && whole.path == kStdout)
+    if (end.hands_over && whole.path == kStandardOutput)
       whole.descriptor = file.file().release_descriptor();
     else
       file.file().publish();

@@ -12,7 +12,7 @@
 namespace proton {
 namespace {
 
-using Lock = std::unique_lock<std::mutex>;
+using QueueLock = std::unique_lock<std::mutex>;
 
 constexpr int64_t kTick_ns = 100'000'000;
 
@@ -31,7 +31,7 @@ WriterThread &WriterThread::instance() {
 
 void WriterThread::add(std::shared_ptr<WriterClient> client) {
   std::lock_guard life(life_);
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   if (!is_ending_)
     start();
   clients_.push_back(std::move(client));
@@ -57,7 +57,7 @@ void WriterThread::remove(const WriterClient *client) {
   std::lock_guard life(life_); // the next thread starts when this one is gone
   pthread_t last{};
   {
-    Lock lock(mutex_);
+    QueueLock lock(mutex_);
     auto is_it = [client](const auto &each) { return each.get() == client; };
     if (std::erase_if(clients_, is_it) == 0 || !clients_.empty() || !is_ending_)
       return;
@@ -77,24 +77,24 @@ uint64_t WriterThread::push_locked(std::function<void()> job, size_t bytes) {
 }
 
 uint64_t WriterThread::push(std::function<void()> job, size_t bytes) {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   bool fits = queued_bytes_ == 0 || queued_bytes_ + bytes <= kMaxQueued_bytes;
   return is_ending_ && fits ? push_locked(std::move(job), bytes) : 0;
 }
 
 uint64_t WriterThread::push_always(std::function<void()> job, size_t bytes) {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   return is_ending_ ? push_locked(std::move(job), bytes) : 0;
 }
 
 bool WriterThread::wait_for(uint64_t job, int64_t deadline_ns) {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   return is_done_.wait_until(lock, at(deadline_ns), [&] { return done_ >= job || !is_ending_; }) &&
          done_ >= job;
 }
 
 int64_t WriterThread::wait_for_room() {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   if (queued_bytes_ <= kMaxQueued_bytes / 4 * 3)
     return 0;
   int64_t start_ns = monotonic_ns();
@@ -104,13 +104,13 @@ int64_t WriterThread::wait_for_room() {
 }
 
 void WriterThread::wake() {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   is_woken_ = true;
   has_work_.notify_one();
 }
 
 size_t WriterThread::queued_bytes() {
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   return queued_bytes_;
 }
 
@@ -123,7 +123,7 @@ void *WriterThread::run(void *start) noexcept {
 
 void WriterThread::serve(const bool &is_ending) {
   int64_t due_ns = monotonic_ns() + kTick_ns;
-  Lock lock(mutex_);
+  QueueLock lock(mutex_);
   while (!is_ending || !jobs_.empty()) {
     has_work_.wait_until(lock, at(due_ns),
                          [&] { return !jobs_.empty() || is_woken_ || is_ending; });
@@ -149,7 +149,7 @@ void WriterThread::serve(const bool &is_ending) {
   }
 }
 
-void WriterThread::tick_clients(Lock &lock) {
+void WriterThread::tick_clients(QueueLock &lock) {
   for (size_t i = 0; i < clients_.size(); ++i) {
     std::shared_ptr<WriterClient> client = clients_[i]; // others may come and go meanwhile
     lock.unlock();

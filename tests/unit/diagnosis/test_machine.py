@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,27 @@ def test_triton_that_was_imported_while_python_started_is_a_problem() -> None:
 
     assert finding.status is Status.PROBLEM
     assert "sitecustomize" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "has_gil", "status"),
+    [
+        ("cpython", True, Status.OK),
+        ("cpython", False, Status.NOTE),
+        ("pypy", True, Status.PROBLEM),
+    ],
+)
+def test_recording_needs_cpython_and_reads_frames_best_with_its_lock(
+    monkeypatch: pytest.MonkeyPatch, name: str, has_gil: bool, status: Status
+) -> None:
+    facts = {**vars(sys.implementation), "name": name}
+    monkeypatch.setattr(sys, "implementation", types.SimpleNamespace(**facts))
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: has_gil, raising=False)
+
+    finding = named(interpreter_section({}, ()))["implementation"]
+
+    assert finding.status is status
+    assert finding.value.endswith("GIL on" if has_gil else "GIL off")
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:

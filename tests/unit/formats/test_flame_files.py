@@ -135,6 +135,13 @@ def test_hostile_names_come_back() -> None:
     assert "';' in names became ':'" in losses(profile, "folded")
 
 
+def test_ordinary_names_stay_and_nothing_is_said_of_them() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 1})
+
+    assert losses(builder.build(), "folded") == ""
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_five_thousand_levels_are_written(name: str) -> None:
     profile = deep_profile(5000)

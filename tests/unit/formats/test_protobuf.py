@@ -5,7 +5,7 @@ from fakes.flames import fields, packed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.formats.protobuf import Message, varint
+from proton_bench.formats.protobuf import Message, read_fields, varint
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_fields_come_back(numbers: list[int], text: str, number: int) -> None:
 def test_zeros_and_nothing_are_left_out_and_empty_texts_are_not() -> None:
     assert bytes(Message().number(1, 0).numbers(2, [])) == b""
     assert bytes(Message().text(6, "")) == b"\x32\x00"
+
+
+@pytest.mark.parametrize("number", [1, 127, 128, 2**14 - 1, 2**14, 2**63, 2**64 - 1])
+def test_numbers_of_every_length_are_read(number: int) -> None:
+    assert read_fields(bytes(Message().number(1, number))) == [(1, number)]

@@ -8,7 +8,7 @@
 namespace proton {
 namespace {
 
-constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kNoNode = static_cast<size_t>(-1);
 
 } // namespace
 
@@ -70,22 +70,22 @@ size_t GraphReplays::find(const Replay &replay, const Dispatch &dispatch) {
     for (size_t i = replay.lowest; i < kernels.size(); ++i)
       if (!replay.has_run[i] && fits(kernels[i].key))
         return i;
-    return kNone;
+    return kNoNode;
   };
   if (dispatch.is_counted && dispatch.ordinal < order.size()) {
     size_t planned = order[dispatch.ordinal];
     if (!replay.has_run[planned] && kernels[planned].key == dispatch.key)
       return planned;
   }
-  size_t found = kNone;
+  size_t found = kNoNode;
   if (dispatch.has_shape)
     found = first([&](uint64_t key) { return key == dispatch.key; });
   // The shape of a node may have been changed in the executable graph.
-  if (found == kNone)
+  if (found == kNoNode)
     found = first([&](uint64_t key) {
       return key != 0 && dispatch.key != 0 && name_of_key(key) == name_of_key(dispatch.key);
     });
-  if (found == kNone)
+  if (found == kNoNode)
     found = first([&](uint64_t key) { return key == 0; });
   return found;
 }
@@ -95,7 +95,7 @@ void GraphReplays::learn(Replay &replay, const std::vector<Dispatch> &dispatches
   std::vector<uint32_t> &order = replay.plan->order;
   bool is_whole = dispatches.size() == replay.plan->kernels.size() && order.empty();
   for (size_t i = 0; i < dispatches.size() && is_whole; ++i)
-    is_whole = dispatches[i].is_counted && dispatches[i].ordinal == i && found[i] != kNone;
+    is_whole = dispatches[i].is_counted && dispatches[i].ordinal == i && found[i] != kNoNode;
   if (is_whole)
     order.assign(found.begin(), found.end());
 }
@@ -114,9 +114,9 @@ uint32_t GraphReplays::match(uint64_t launch, std::vector<Dispatch> &dispatches)
   for (Dispatch &dispatch : dispatches) {
     size_t place = find(replay, dispatch);
     found.push_back(place);
-    dispatch.node = place == kNone ? kUnknownNode | replay.unknown++ //
-                                   : replay.plan->kernels[place].node;
-    if (place == kNone)
+    dispatch.node = place == kNoNode ? kUnknownNode | replay.unknown++ //
+                                     : replay.plan->kernels[place].node;
+    if (place == kNoNode)
       continue;
     replay.has_run[place] = true;
     --replay.left;

@@ -8,7 +8,7 @@
 namespace proton {
 namespace {
 
-constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kNoGpu = static_cast<size_t>(-1);
 
 std::string variable(const char *name) {
   const char *value = std::getenv(name);
@@ -27,12 +27,12 @@ size_t place_of(const std::string &word, const std::vector<size_t> &left,
   if (word.starts_with("GPU-")) {
     auto found = std::find_if(left.begin(), left.end(),
                               [&](size_t gpu) { return gpus[gpu].uuid.starts_with(word); });
-    return found == left.end() ? kNone : static_cast<size_t>(found - left.begin());
+    return found == left.end() ? kNoGpu : static_cast<size_t>(found - left.begin());
   }
   size_t index = 0;
   auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
   bool is_index = error == std::errc() && end == word.data() + word.size();
-  return is_index && index < left.size() ? index : kNone;
+  return is_index && index < left.size() ? index : kNoGpu;
 }
 
 /// What a variable leaves, in its order.
@@ -44,7 +44,7 @@ std::vector<size_t> chosen(const std::string &value, const std::vector<size_t> &
   std::istringstream words(value);
   for (std::string word; std::getline(words, word, ',');) {
     size_t place = place_of(trimmed(word), left, gpus);
-    if (place == kNone || std::find(kept.begin(), kept.end(), left[place]) != kept.end())
+    if (place == kNoGpu || std::find(kept.begin(), kept.end(), left[place]) != kept.end())
       break;
     kept.push_back(left[place]);
   }

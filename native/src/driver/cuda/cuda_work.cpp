@@ -5,8 +5,8 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice = "install NVIDIA's driver of CUDA 11.3 or later, or run in a "
-                                "container that was given it (docker run --gpus all)";
+constexpr const char *kWorkAdvice = "install NVIDIA's driver of CUDA 11.3 or later, or run in a "
+                                    "container that was given it (docker run --gpus all)";
 
 /// Resolves what is needed; the first name that is missing, or null.
 const char *resolve_needed(const SharedLibrary &library, CudaWorkFunctions &to) {
@@ -47,11 +47,11 @@ const char *resolve_needed(const SharedLibrary &library, CudaWorkFunctions &to) 
 
 CudaWork CudaWork::open() {
   CudaWork work;
-  work.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kAdvice);
+  work.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kWorkAdvice);
   const SharedLibrary &library = work.library_;
   CudaWorkFunctions &to = work.functions_;
   if (const char *missing = resolve_needed(library, to))
-    throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kAdvice);
+    throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kWorkAdvice);
   library.resolve("cuDevicePrimaryCtxRetain", to.device_primary_ctx_retain);
   library.resolve("cuCtxSetCurrent", to.ctx_set_current);
   library.resolve("cuStreamIsCapturing", to.stream_is_capturing);

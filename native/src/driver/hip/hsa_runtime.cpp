@@ -8,9 +8,9 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice =
+constexpr const char *kHsaAdvice =
     "install ROCm 6.0 or later, or name its libhsa-runtime64 by PROTON_BENCH_HSA_LIB";
-constexpr const char *kDeviceAdvice =
+constexpr const char *kHsaDeviceAdvice =
     "check rocminfo, and that this user may open /dev/kfd and /dev/dri (groups render and video)";
 
 struct Search {
@@ -67,13 +67,13 @@ std::string pci_text(uint32_t domain, uint32_t location) {
 
 HsaRuntime HsaRuntime::open(const std::vector<LibraryCandidate> &candidates) {
   HsaRuntime runtime;
-  runtime.library_ = SharedLibrary::open("libhsa-runtime64", candidates, kAdvice);
+  runtime.library_ = SharedLibrary::open("libhsa-runtime64", candidates, kHsaAdvice);
   RequiredSymbols required(runtime.library_);
   required.resolve("hsa_init", runtime.init_);
   required.resolve("hsa_shut_down", runtime.shut_down_);
   required.resolve("hsa_iterate_agents", runtime.iterate_agents_);
   required.resolve("hsa_agent_get_info", runtime.agent_get_info_);
-  required.check(kAdvice);
+  required.check(kHsaAdvice);
   runtime.library_.resolve("hsa_status_string", runtime.status_string_);
   return runtime;
 }
@@ -99,8 +99,8 @@ std::string HsaRuntime::describe(hsa::Status status) const {
 
 void HsaRuntime::check(hsa::Status status, const char *function) const {
   if (status != hsa::kSuccess)
-    throw Error(ErrorCode::kUnavailable, std::string(function) + " of " + path() +
-                                             " failed: " + describe(status) + "; " + kDeviceAdvice);
+    throw Error(ErrorCode::kUnavailable, std::string(function) + " of " + path() + " failed: " +
+                                             describe(status) + "; " + kHsaDeviceAdvice);
 }
 
 } // namespace proton

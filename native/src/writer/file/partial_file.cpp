@@ -17,24 +17,24 @@
 namespace proton {
 namespace {
 
-constexpr mode_t kMode = 0666; // less the process's umask
+constexpr mode_t kPartialMode = 0666; // less the process's umask
 constexpr int kNames = 100;
 constexpr int kFirstOfProcess = 1; // the name before that may be another recording's
 // How often a name is tried that other processes give up or take at the same time.
-constexpr int kTries = 8;
+constexpr int kPartialTries = 8;
 // A pipe or device in the place of a file must not block, nor a terminal become ours.
 constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-enum class Lock {
+enum class FileLock {
   kOurs,
   kTaken,
   kUnknown, ///< the file system has no locks, or not now: a live recording may write there
 };
 
-Lock take_lock(int descriptor) noexcept {
+FileLock take_lock(int descriptor) noexcept {
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-    return Lock::kOurs;
-  return errno == EWOULDBLOCK ? Lock::kTaken : Lock::kUnknown;
+    return FileLock::kOurs;
+  return errno == EWOULDBLOCK ? FileLock::kTaken : FileLock::kUnknown;
 }
 
 bool is_named(int descriptor, const std::string &path) noexcept {
@@ -58,7 +58,7 @@ template <typename Work>
 auto with_free_name(const std::string &path, const std::string &named, int first, Work work) {
   for (int number = first; number < kNames; ++number) {
     const std::string name = nth_name(path, number);
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < kPartialTries; ++i) {
       if (auto done = work(name))
         return *std::move(done);
       if (errno != EEXIST)
@@ -71,11 +71,11 @@ auto with_free_name(const std::string &path, const std::string &named, int first
 }
 
 std::optional<OwnFile> make_locked(const std::string &base, const std::string &path) {
-  int descriptor = open(path.c_str(), kFlags | O_CREAT | O_EXCL, kMode);
+  int descriptor = open(path.c_str(), kFlags | O_CREAT | O_EXCL, kPartialMode);
   if (descriptor < 0)
     return std::nullopt;
   // Until it is locked, other processes may take it for a left-over file.
-  if (take_lock(descriptor) != Lock::kTaken && is_named(descriptor, path))
+  if (take_lock(descriptor) != FileLock::kTaken && is_named(descriptor, path))
     return OwnFile(base, path, descriptor);
   close(descriptor);
   errno = EEXIST;
@@ -243,7 +243,7 @@ bool remove_left_over(const std::string &path) noexcept {
   bool is_ours = HeldFiles::instance().contains(FileIdentity::of(descriptor));
   bool is_free = false;
   // Only the holder of the lock removes the name, so the name still belongs to this file.
-  if (is_file && !is_ours && take_lock(descriptor) == Lock::kOurs)
+  if (is_file && !is_ours && take_lock(descriptor) == FileLock::kOurs)
     is_free = !is_named(descriptor, path) || unlink(path.c_str()) == 0;
   close(descriptor);
   return is_free;

@@ -17,8 +17,8 @@
 namespace proton {
 namespace {
 
-constexpr mode_t kMode = 0666; // less the process's umask
-constexpr int kTries = 100;
+constexpr mode_t kScratchMode = 0666; // less the process's umask
+constexpr int kScratchTries = 100;
 
 std::string folder_of(const std::string &path) {
   size_t slash = path.rfind('/');
@@ -63,13 +63,14 @@ std::string scratch_name() {
 ScratchFile::ScratchFile(std::string place, std::string named)
     : place_(std::move(place)), named_(std::move(named)) {
   const std::string folder = folder_of(place_);
-  for (int i = 0; i < kTries && descriptor_ < 0; ++i) {
+  for (int i = 0; i < kScratchTries && descriptor_ < 0; ++i) {
     std::string name = scratch_name();
     if (name.empty())
       refuse_output(named_, errno);
     path_ = folder + '/' + name;
     descriptor_ =
-        open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, kMode);
+        open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+             kScratchMode);
     if (descriptor_ < 0 && errno != EEXIST)
       break;
   }

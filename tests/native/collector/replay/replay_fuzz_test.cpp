@@ -9,6 +9,7 @@
 #include "scratch_folder.h"
 #include "session/session_registry.h"
 #include "support/error.h"
+#include "sweeps.h"
 
 using namespace proton;
 
@@ -94,21 +95,22 @@ bool replay(const std::string &path, bool manual) {
 TEST(recordings_with_damaged_bytes_are_refused_or_replayed) {
   ScratchFolder folder;
   Random random(11);
-  uint32_t read = 0;
-  for (int round = 0; round < 400; ++round) {
+  int read = 0;
+  const int rounds = how_many(400, 100);
+  for (int round = 0; round < rounds; ++round) {
     std::string bytes = encode_recording(senseless(random));
     damage(bytes, random);
     std::ofstream(folder.file("r"), std::ios::binary) << bytes;
     read += replay(folder.file("r"), round % 2 == 0) ? 1 : 0;
   }
-  CHECK(read > 10 && read < 390); // both ways were taken
+  CHECK(read > rounds / 40 && read < rounds - rounds / 40); // both ways were taken
   CHECK_EQ(this_thread().stack.depth(), 0);
 }
 
 TEST(events_in_no_sensible_order_are_replayed) {
   ScratchFolder folder;
   Random random(12);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < how_many(100, 30); ++round) {
     std::ofstream(folder.file("r"), std::ios::binary) << encode_recording(senseless(random));
     CHECK(replay(folder.file("r"), round % 2 == 0));
   }
@@ -119,7 +121,7 @@ TEST(events_in_no_sensible_order_are_replayed) {
 TEST(random_bytes_are_refused) {
   ScratchFolder folder;
   Random random(13);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < how_many(300, 100); ++round) {
     std::string bytes = round % 2 == 0 ? "PBRECORD" : "";
     for (size_t size = random() % 300; bytes.size() < size;)
       bytes += static_cast<char>(random());

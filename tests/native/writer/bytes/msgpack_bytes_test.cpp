@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "check.h"
-#include "msgpack_reader.h"
+#include "writer/bytes/msgpack_reader.h"
 
 using proton::MsgpackBytes;
 

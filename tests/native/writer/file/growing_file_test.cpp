@@ -10,10 +10,10 @@
 #include <csignal>
 
 #include "check.h"
-#include "flock_double.h"
-#include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
+#include "writer/file/flock_double.h"
+#include "writer/file/fsync_notes.h"
 
 using namespace proton;
 

@@ -9,9 +9,9 @@
 #include <array>
 
 #include "check.h"
-#include "fsync_notes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
+#include "writer/file/fsync_notes.h"
 #include "writer/tree/profile_writer.h"
 
 using namespace proton;

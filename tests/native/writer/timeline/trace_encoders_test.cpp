@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "check.h"
+#include "sweeps.h"
 #include "writer/bytes/json_reader.h"
 #include "writer/events/event_lanes.h"
 #include "writer/timeline/perfetto_reader.h"
@@ -91,7 +92,8 @@ const std::string kHostile[] = {"",
 } // namespace
 
 TEST(slices_have_parents_that_their_call_paths_name) {
-  for (uint32_t seed = 1; seed <= 20; ++seed) {
+  const uint32_t seeds = static_cast<uint32_t>(how_many(20, 5));
+  for (uint32_t seed = 1; seed <= seeds; ++seed) {
     RandomProgram program(seed, 1000);
     perfetto_file::Trace trace =
         perfetto_file::read(encode(TraceFormat::kPerfetto, program.batches_));
@@ -112,7 +114,8 @@ TEST(slices_have_parents_that_their_call_paths_name) {
 }
 
 TEST(slices_keep_their_times_where_many_are_equal) {
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
+  const uint32_t seeds = static_cast<uint32_t>(how_many(40, 12));
+  for (uint32_t seed = 1; seed <= seeds; ++seed) {
     RandomProgram program(seed, 2 + seed % 4);
     perfetto_file::Trace trace =
         perfetto_file::read(encode(TraceFormat::kPerfetto, program.batches_));

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "check.h"
-#include "sample_tree.h"
 #include "writer/bytes/msgpack_reader.h"
 #include "writer/tree/profile_writer.h"
+#include "writer/tree/sample_tree.h"
 
 using namespace proton;
 

@@ -2,9 +2,9 @@
 #include <random>
 
 #include "check.h"
-#include "sample_tree.h"
 #include "writer/bytes/msgpack_reader.h"
 #include "writer/tree/profile_writer.h"
+#include "writer/tree/sample_tree.h"
 
 using namespace proton;
 

@@ -1,7 +1,7 @@
 #include "writer/tree/merged_tree.h"
 
 #include "check.h"
-#include "sample_tree.h"
+#include "writer/tree/sample_tree.h"
 
 using namespace proton;
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "check.h"
-#include "sample_tree.h"
 #include "support/error.h"
 #include "writer/bytes/msgpack_reader.h"
+#include "writer/tree/sample_tree.h"
 
 using namespace proton;
 

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "check.h"
-#include "sample_tree.h"
 #include "writer/tree/profile_writer.h"
+#include "writer/tree/sample_tree.h"
 
 using namespace proton;
 

@@ -4,6 +4,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
+from fakes.earlier import open_below
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,14 @@ def test_cv_without_samples_and_sketch_comes_from_moments_of_logarithms() -> Non
     )
 
     assert coefficient_of_variation(samples) == pytest.approx(5.0 / 105.0, rel=0.02)
+
+
+def test_cv_takes_what_lies_below_the_lowest_bucket_at_its_mean() -> None:
+    samples = open_below([*[50.0, 100.0] * 200, *[200.0] * 100], kept=2)
+
+    known = [*[75.0] * 400, *[200.0] * 100]
+    expected = statistics.stdev(known) / statistics.mean(known)
+    assert coefficient_of_variation(samples) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("times", [[], [5.0], [0.0, 0.0]])

@@ -284,6 +284,16 @@ def test_files_without_compression_are_packed(tmp_path: Path) -> None:
     assert decode_profile(merged, "x.pftrace").inclusive("count")[0] == 2
 
 
+def test_a_file_that_was_packed_once_more_is_not_copied_as_it_is(tmp_path: Path) -> None:
+    twice = written(tmp_path, "a.pftrace", gzip.compress(recorded(0).finish(), mtime=0))
+    other = written(tmp_path, "b.pftrace", recorded(1).finish())
+
+    merged = perfetto(twice, other)
+
+    assert not gzip.decompress(merged).startswith(b"\x1f\x8b")
+    assert decode_profile(merged, "x.pftrace").inclusive("count")[0] == 2
+
+
 def test_parts_of_one_process_may_share_their_tracks(tmp_path: Path) -> None:
     parts = [
         written(tmp_path, f"x.part_{number}.pftrace", recorded(0).finish()) for number in range(2)

@@ -10,6 +10,7 @@ import pytest
 from fakes.gated import Kernel, process, profile_of_times, session
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
@@ -39,7 +40,7 @@ def by_path(result: GateResult) -> dict[tuple[str, ...], Verdict]:
     return {row.path: row.verdict for row in result.rows}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=how_many(25, 8), deadline=None)
 @given(KERNELS, st.integers(0, 1000), st.booleans())
 def test_exchanging_the_sides_exchanges_regressions_and_improvements(
     kernels: list[Kernel], seed: int, in_turn: bool
@@ -55,7 +56,7 @@ def test_exchanging_the_sides_exchanges_regressions_and_improvements(
     assert there.paired == back.paired == in_turn
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=how_many(20, 8), deadline=None)
 @given(KERNELS, st.integers(0, 1000))
 def test_long_times_in_another_unit_give_the_same_verdicts(
     kernels: list[Kernel], seed: int
@@ -73,7 +74,7 @@ def test_long_times_in_another_unit_give_the_same_verdicts(
         assert row.change == pytest.approx(changes[row.path], abs=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=how_many(20, 8), deadline=None)
 @given(KERNELS, st.integers(0, 1000), st.floats(0.0, 0.3))
 def test_a_further_slowdown_never_clears_a_path(
     kernels: list[Kernel], seed: int, more: float
@@ -89,7 +90,7 @@ def test_a_further_slowdown_never_clears_a_path(
         assert after is Verdict.REGRESSED
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=how_many(15, 8), deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([0.0, -1.0, 1.0, 7.0, 1e300, math.pi]), min_size=1),

@@ -12,6 +12,7 @@ from fakes.outcomes import HOSTILE, hostile_outcome
 from fakes.runs import profiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
@@ -40,7 +41,7 @@ def renamed(profile: Profile, text: str) -> Profile:
     return replace(profile, strings=strings)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=how_many(120, 30))
 @given(
     st.lists(profiles(), min_size=1, max_size=4),
     st.lists(profiles(), min_size=1, max_size=4),

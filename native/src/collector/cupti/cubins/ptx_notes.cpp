@@ -10,7 +10,7 @@ namespace proton {
 namespace {
 
 // Deeper than compilers inline.
-constexpr size_t kMostPlaces = 64;
+constexpr size_t kMostPtxPlaces = 64;
 
 std::string_view trimmed(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t");
@@ -74,7 +74,7 @@ void PtxNotes::read_loc(std::string_view rest, uint32_t ptx_line) {
   if (comment == std::string_view::npos || line == 0)
     return;
   rest = trimmed(rest.substr(comment + 2));
-  while (places.size() < kMostPlaces) {
+  while (places.size() < kMostPtxPlaces) {
     size_t next = rest.find(" @[ ");
     Place place = read_place(rest.substr(0, std::min(next, rest.find(" ]"))));
     if (place.second == 0) { // another comment

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kLeastBytes = size_t{64} << 10;
 constexpr size_t kMostRounded = size_t{256} << 20; // beyond, half of it might be too much to waste
 
-const std::string kPurpose = "taking memory of the device for records of kernels";
+const std::string kScratchPurpose = "taking memory of the device for records of kernels";
 const std::string kCopyPurpose = "ordering a launch and the copy of a timeline";
 
 size_t rounded(size_t bytes) {
@@ -47,10 +47,10 @@ bool ScratchPool::has_room(size_t bytes) const {
 ScratchBuffer &ScratchPool::add(size_t bytes, bool copies) {
   auto made = std::make_unique<ScratchBuffer>();
   made->bytes = rounded(bytes);
-  made->address = context_.allocate(made->bytes, kPurpose);
+  made->address = context_.allocate(made->bytes, kScratchPurpose);
   try {
     if (copies)
-      made->event = context_.make_event(kPurpose);
+      made->event = context_.make_event(kScratchPurpose);
     buffers_.push_back(nullptr);
   } catch (...) {
     free(*made);

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kSlabBytes = size_t{1} << 20;
 static_assert(sizeof(KernelTotals) + kMaxScopes * sizeof(ScopeTotals) <= kSlabBytes);
 
-const std::string kPurpose = "keeping totals of kernels on the device";
+const std::string kTotalsPurpose = "keeping totals of kernels on the device";
 
 } // namespace
 
@@ -63,9 +63,9 @@ size_t TotalsStore::find_slab(size_t bytes, bool is_of_graph) {
   slabs_.reserve(slabs_.size() + 1);
   Slab slab;
   slab.is_of_graphs = is_of_graph;
-  slab.address = context_.allocate(kSlabBytes, kPurpose);
+  slab.address = context_.allocate(kSlabBytes, kTotalsPurpose);
   try {
-    slab.copy = static_cast<uint64_t *>(context_.allocate_host(kSlabBytes, kPurpose));
+    slab.copy = static_cast<uint64_t *>(context_.allocate_host(kSlabBytes, kTotalsPurpose));
   } catch (...) {
     context_.free(slab.address);
     throw;

@@ -15,7 +15,7 @@ constexpr int kTries = 5;
 constexpr int64_t kLongNs = 2'000'000; // the device is busy: further tries take as long
 constexpr double kWorstDrift = 1e-4;   // a quartz is a few ten parts in a million off
 
-const std::string kPurpose = "comparing the device's timer with the host's clock";
+const std::string kTimerPurpose = "comparing the device's timer with the host's clock";
 
 int64_t less(int64_t monotonic_ns, uint64_t timer_ns) {
   return static_cast<int64_t>(static_cast<uint64_t>(monotonic_ns) - timer_ns);
@@ -41,7 +41,7 @@ void DeviceTimer::observe() noexcept {
 void DeviceTimer::read() {
   if (!anchors_)
     anchors_ = static_cast<device::ClockAnchor *>(
-        context_.allocate_host(context_.processors() * sizeof(device::ClockAnchor), kPurpose));
+        context_.allocate_host(context_.processors() * sizeof(device::ClockAnchor), kTimerPurpose));
   std::optional<Reading> best;
   int64_t start_ns = monotonic_ns();
   for (int i = 0; i < kTries && monotonic_ns() - start_ns < kLongNs; ++i) {
@@ -51,8 +51,9 @@ void DeviceTimer::read() {
   }
   if (!best)
     throw Error(ErrorCode::kUnavailable,
-                kPurpose + " failed: no multiprocessor noted its timer; scopes inside kernels are "
-                           "placed by what the timer says");
+                kTimerPurpose +
+                    " failed: no multiprocessor noted its timer; scopes inside kernels are "
+                    "placed by what the timer says");
   failure_.clear();
   if (readings_ != 0 && !is_worth_keeping(*best))
     return;
@@ -70,9 +71,9 @@ std::optional<DeviceTimer::Reading> DeviceTimer::read_once() {
   task.anchors = anchors_;
   task.processors = context_.processors();
   int64_t before_ns = monotonic_ns();
-  work.check(context_.anchor(task, context_.side_stream()), "cuLaunchKernel", kPurpose);
+  work.check(context_.anchor(task, context_.side_stream()), "cuLaunchKernel", kTimerPurpose);
   work.check(work.functions().stream_synchronize(context_.side_stream()), "cuStreamSynchronize",
-             kPurpose);
+             kTimerPurpose);
   int64_t after_ns = monotonic_ns();
   uint64_t first_ns = UINT64_MAX, last_ns = 0;
   for (uint32_t i = 0; i < context_.processors(); ++i) {

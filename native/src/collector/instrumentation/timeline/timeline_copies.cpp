@@ -16,7 +16,7 @@ constexpr size_t kBlockBytes = size_t{64} << 20;
 constexpr size_t kMostOfBlock = 16; // chunks
 constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 
-const std::string kPurpose = "copying the timeline of a launch";
+const std::string kCopyPurpose = "copying the timeline of a launch";
 
 } // namespace
 
@@ -59,7 +59,7 @@ void TimelineCopies::copy(DeviceContext &context, const CopiedLaunch &launch) {
   std::lock_guard lock(mutex_);
   if (result != cuda::kSuccess) {
     put_aside(job);
-    work.check(result, call, kPurpose);
+    work.check(result, call, kCopyPurpose);
   }
   jobs_.splice(jobs_.end(), job);
   ++queued_;
@@ -106,8 +106,8 @@ std::unique_ptr<TimelineCopies::Chunk> TimelineCopies::take_chunk(DeviceContext 
 }
 
 TimelineCopies::Block::Block(DeviceContext &context, size_t bytes)
-    : context_(context), memory_(static_cast<std::byte *>(context.allocate_host(bytes, kPurpose))) {
-}
+    : context_(context),
+      memory_(static_cast<std::byte *>(context.allocate_host(bytes, kCopyPurpose))) {}
 
 /// Makes at least one free chunk of `bytes`. [lock held]
 void TimelineCopies::add_chunks(DeviceContext &context, size_t bytes) {
@@ -119,7 +119,7 @@ void TimelineCopies::add_chunks(DeviceContext &context, size_t bytes) {
     chunk->context = &context;
     chunk->bytes = bytes;
     try {
-      chunk->event = context.make_event(kPurpose);
+      chunk->event = context.make_event(kCopyPurpose);
     } catch (const Error &) {
       if (i > 0)
         return; // the existing chunks serve

@@ -8,6 +8,7 @@
 #include "../../../../fakes/emulated_kernels.h"
 #include "check.h"
 #include "collector/instrumentation/decoder/host_decoder.h"
+#include "sweeps.h"
 
 using namespace proton;
 
@@ -193,7 +194,7 @@ std::map<uint32_t, uint64_t> simple_sums(const Case &made) {
 
 TEST(the_device_reduces_to_what_the_host_does) {
   Random random(20);
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < how_many(1500, 400); ++round) {
     Case made = make_case(random);
     std::vector<std::byte> buffer = made.bytes;
     uint32_t processors = static_cast<uint32_t>(1 + pick(random, 40));
@@ -234,7 +235,7 @@ TEST(plain_scopes_sum_up_to_their_durations) {
 
 TEST(a_buffer_that_was_reduced_holds_no_program_any_more) {
   Random random(22);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < how_many(100, 30); ++round) {
     Case made = make_case(random);
     std::vector<std::byte> buffer = made.bytes;
     reduce_on_device(made, buffer, 4);

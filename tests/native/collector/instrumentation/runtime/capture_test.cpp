@@ -1,6 +1,6 @@
 // Launches that are captured into graphs, on the double of libcuda.
 #include "check.h"
-#include "instrumented_launches.h"
+#include "collector/instrumentation/runtime/instrumented_launches.h"
 #include "support/error.h"
 
 using namespace launches;

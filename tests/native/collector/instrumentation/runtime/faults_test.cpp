@@ -1,6 +1,6 @@
 // Every call of the driver fails in turn: a clear error, or a loss that is counted.
 #include "check.h"
-#include "instrumented_launches.h"
+#include "collector/instrumentation/runtime/instrumented_launches.h"
 #include "support/error.h"
 
 using namespace launches;

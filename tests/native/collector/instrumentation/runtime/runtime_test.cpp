@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "check.h"
-#include "instrumented_launches.h"
+#include "collector/instrumentation/runtime/instrumented_launches.h"
 #include "support/error.h"
 
 using namespace launches;
