@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _SCOPE = "proton_bench.recording.context.scope"
-_BLOCK = "proton_bench.recording.session.profiled"
+_BLOCK = "proton_bench.recording.profiled"
 _SESSION = "proton_bench.recording.session.session"
 _STATE = "proton_bench.recording.context.state"
 

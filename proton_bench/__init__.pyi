@@ -18,7 +18,7 @@ from proton_bench.recording.context.scope import (
     scope,
 )
 from proton_bench.recording.context.state import enter_state, exit_state, metadata_state, state
-from proton_bench.recording.session.profiled import last, profiled
+from proton_bench.recording.profiled import last, profiled
 from proton_bench.recording.session.session import (
     DEFAULT_PROFILE_NAME,
     activate,

@@ -7,7 +7,7 @@ import shlex
 from typing import Any, NoReturn
 
 from proton_bench.errors import ProtonError, UsageError
-from proton_bench.recording.session.profiled import profiled
+from proton_bench.recording.profiled import profiled
 
 __all__ = ["add_magic"]
 
