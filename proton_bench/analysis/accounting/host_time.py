@@ -120,7 +120,7 @@ def host_paths(
     return tuple(
         HostPath(
             row=int(row),
-            path=tuple(profile.path(int(row))[2:]),
+            path=tuple(profile.path(int(row))[1:]),
             wall_ns=int(wall.values[row]),
             idle_ns=None if idle is None else int(idle.values[row]) if idle.known[row] else 0,
         )

@@ -199,8 +199,8 @@ void bind_collectors(py::module_ &module) {
            }),
            py::arg("rate_hz"))
       .def("start", &HostSampler::start)
-      .def("flush", &HostSampler::flush, Unlocked())
-      .def("stop", &HostSampler::stop, Unlocked());
+      .def("flush", &HostSampler::flush)
+      .def("stop", &HostSampler::stop);
   py::class_<ReplayCollector>(module, "ReplayCollector")
       .def(py::init([](const std::string &path, bool manual) {
              return std::make_unique<ReplayCollector>(Aggregator::instance(), path, manual);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "context/python/python_lock.h"
 #include "context/thread/current.h"
 #include "context/thread/stack_reader.h"
 #include "support/clock.h"
@@ -17,18 +18,20 @@
 namespace proton {
 namespace {
 
-constexpr int64_t kLargestShare = 200; ///< the reader keeps the GIL at most one part in so many
+constexpr int64_t kLargestShare = 100; ///< the reader keeps the GIL at most one part in so many
 constexpr std::chrono::seconds kFlushPatience{1};
 
 /// The sampling thread, and what others ask of it.
 struct Sampling {
-  Sampling(RecordSink &its_sink, int64_t its_period_ns)
-      : sink(its_sink), period_ns(its_period_ns) {}
+  Sampling(const HostSampler *its_owner, RecordSink &its_sink, int64_t its_period_ns)
+      : owner(its_owner), sink(its_sink), period_ns(its_period_ns) {}
+  const HostSampler *owner;
   RecordSink &sink;
   int64_t period_ns;
   pthread_t thread{};
   std::mutex mutex;
   std::condition_variable changed;
+  bool has_begun = false;
   bool is_ending = false;
   uint64_t asked = 0; ///< samples that others wait for
   uint64_t taken = 0;
@@ -73,6 +76,8 @@ void *run(void *argument) noexcept {
   uint32_t random = 2463534242u;
   bool reads = reader.attach(monotonic_ns());
   std::unique_lock lock(sampling.mutex);
+  sampling.has_begun = true;
+  sampling.changed.notify_all();
   while (!sampling.is_ending) {
     // From half of the period to one and a half.
     int64_t wait_ns =
@@ -108,7 +113,7 @@ void HostSampler::start() {
     return;
   static const int handlers = pthread_atfork(nullptr, nullptr, forget_in_child);
   StackReader::instance().follow_this_thread();
-  auto *sampling = new Sampling(sink_, period_ns_);
+  auto *sampling = new Sampling(this, sink_, period_ns_);
   sigset_t all, before; // signals are for the target's threads
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -120,12 +125,17 @@ void HostSampler::start() {
   }
   pthread_setname_np(sampling->thread, "proton-host");
   g_sampling = sampling;
+  // Else it would wait for a first long call into C code without seeing it.
+  WithoutPythonLock unlocked;
+  std::unique_lock lock(sampling->mutex);
+  sampling->changed.wait(lock, [&] { return sampling->has_begun; });
 }
 
 void HostSampler::flush() {
   Sampling *sampling = g_sampling;
   if (!sampling)
     return;
+  WithoutPythonLock unlocked;
   std::unique_lock lock(sampling->mutex);
   uint64_t number = ++sampling->asked;
   sampling->changed.notify_all();
@@ -134,9 +144,10 @@ void HostSampler::flush() {
 
 void HostSampler::stop() {
   Sampling *sampling = g_sampling;
-  if (!sampling)
+  if (!sampling || sampling->owner != this)
     return;
   g_sampling = nullptr;
+  WithoutPythonLock unlocked; // the thread may need it to end
   {
     std::lock_guard lock(sampling->mutex);
     sampling->is_ending = true;

@@ -18,9 +18,9 @@ public:
 
   /// The time of the calling thread is that of the run. Throws Error(kUnavailable). [GIL held]
   void start() override;
-  /// Takes a sample now, and returns when it is handed over, or after a second. [GIL not held]
+  /// Takes a sample now, and returns when it is handed over, or after a second.
   void flush() override;
-  /// [GIL not held]
+  /// Does nothing if another one runs.
   void stop() override;
 
 private:
