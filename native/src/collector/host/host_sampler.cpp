@@ -18,7 +18,8 @@
 namespace proton {
 namespace {
 
-constexpr int64_t kLargestShare = 100; ///< the reader keeps the GIL at most one part in so many
+constexpr int64_t kLargestShare = 100; ///< reading takes at most one part in so many, unless it
+constexpr int64_t kMostPeriods = 10;   ///< would wait for so many periods
 constexpr std::chrono::seconds kFlushPatience{1};
 
 /// The sampling thread, and what others ask of it.
@@ -82,7 +83,8 @@ void *run(void *argument) noexcept {
     // From half of the period to one and a half.
     int64_t wait_ns =
         sampling.period_ns / 2 + sampling.period_ns * (next_random(random) % 1024) / 1024;
-    wait_ns = std::max(wait_ns, reader.held_ns() * kLargestShare);
+    wait_ns = std::max(
+        wait_ns, std::min(reader.took_ns() * kLargestShare, sampling.period_ns * kMostPeriods));
     sampling.changed.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] {
       return sampling.is_ending || sampling.taken != sampling.asked;
     });

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{1};
 
 std::atomic<StackReader *> g_reader{nullptr};
+
+int64_t thread_cpu_ns() noexcept {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
 
 /// Frames of the import system say nothing about who imports what.
 bool find_shown_name(const Site &site, std::string &name) {
@@ -202,12 +209,12 @@ int StackReader::answer(void *) noexcept {
 }
 
 void StackReader::walk() noexcept {
-  const int64_t start_ns = monotonic_ns();
+  const int64_t start_ns = thread_cpu_ns();
   try {
     walk_threads();
   } catch (...) { // no memory: threads that were not reached are not seen this time
   }
-  held_ns_ = monotonic_ns() - start_ns;
+  took_ns_ = thread_cpu_ns() - start_ns;
 }
 
 void StackReader::walk_threads() {

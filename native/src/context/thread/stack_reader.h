@@ -39,8 +39,8 @@ public:
   /// ends, and there are none any more. May throw std::bad_alloc. [reading thread]
   ///   asks_main: false where the main thread waits for this, and does not answer.
   bool read(const SessionState &now, bool asks_main, std::vector<HostSample> &samples);
-  /// For how long the latest reading of frames kept the GIL.
-  int64_t held_ns() const noexcept { return held_ns_; }
+  /// Processor time of the latest reading of frames, for which nothing else ran Python.
+  int64_t took_ns() const noexcept { return took_ns_; }
 
 private:
   /// A thread that runs Python.
@@ -71,7 +71,7 @@ private:
   int64_t since_ns_ = 0;   ///< when frames were read last
   int64_t skipped_until_ns_ = 0;
   int64_t main_until_ns_ = 0;
-  int64_t held_ns_ = 0;
+  int64_t took_ns_ = 0;
   std::unordered_map<uint64_t, ContextId> open_; ///< by handle; the reading thread's
 
   // Of whoever holds the GIL while a question is open, else of the reading thread.
