@@ -65,7 +65,8 @@ class HostPath:
 
     Attributes:
         row: Its row.
-        path: Names of its frames, ``file:line@function``, outermost first.
+        path: Names of its frames, ``file:line@function``, outermost first; empty where none is
+            known, such as after the last line of the program.
         wall_ns: Time of the main thread at this line, without that in frames below it.
         idle_ns: The part of it in which no device worked; None if no device was recorded.
     """

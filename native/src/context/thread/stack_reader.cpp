@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -34,6 +35,21 @@ int64_t thread_cpu_ns() noexcept {
   timespec used{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
+/// Whether it is a thread of ours: the first function that threading calls is. [GIL held]
+bool is_ours(const std::vector<Site> &sites) noexcept {
+  constexpr size_t kOfThreading = 3; // its own frames, outermost
+  if (sites.size() <= kOfThreading)
+    return false;
+  const Site &first = sites[sites.size() - 1 - kOfThreading];
+  auto *code = static_cast<PyObject *>(const_cast<void *>(first.code));
+  if (!code || !PyCode_Check(code))
+    return false;
+  const char *file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject *>(code)->co_filename);
+  if (!file)
+    PyErr_Clear();
+  return file && std::strstr(file, "/proton_bench/recording/") != nullptr;
 }
 
 /// Frames of the import system say nothing about who imports what.
@@ -227,10 +243,11 @@ void StackReader::walk_threads() {
   PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
   for (; state; state = PyThreadState_Next(state)) {
     python_frames::list_of(state, scratch_);
-    if (scratch_.empty())
+    uint64_t handle = static_cast<uint64_t>(state->thread_id);
+    if (scratch_.empty() || (handle != main_handle_ && is_ours(scratch_)))
       continue;
     Sampled &thread = threads_[PyThreadState_GetID(state)];
-    thread.handle = static_cast<uint64_t>(state->thread_id);
+    thread.handle = handle;
     thread.turn = turn_;
     if (is_renewed || thread.sites != scratch_) {
       fresh_.insert(fresh_.end(), scratch_.begin(), scratch_.end());
