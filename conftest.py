@@ -29,9 +29,6 @@ for _number, _handler in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
-# Tests compare what was recorded, to the row. Those of samples of the host switch them on.
-os.environ.setdefault("PROTON_BENCH_HOST_SAMPLES", "off")
-
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = frozenset(filter(None, os.environ.get("PROTON_BENCH_REQUIRE", "").split(",")))
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.interleaved import ratio, print_machine, print_row, rounds
+from benchmarks.interleaved import print_machine, print_row, ratio, rounds
 
 CLOCKS = {"process": "process_time", "main thread": "thread_time", "wall": "perf_counter"}
 PROGRAMS = {
@@ -64,7 +64,16 @@ def seconds(folder: Path, program: str, samples: str) -> dict[str, float]:
     file = folder / "program.py"
     file.write_text(program + END)
     done = subprocess.run(
-        [sys.executable, "-m", "proton_bench", "run", "-q", "-n", str(folder / "x"), str(file)],
+        [
+            sys.executable,
+            "-m",
+            "proton_bench",
+            "run",
+            "--quiet",
+            "-n",
+            str(folder / "x"),
+            str(file),
+        ],
         env={**os.environ, "PROTON_BENCH_HOST_SAMPLES": samples},
         capture_output=True,
         text=True,

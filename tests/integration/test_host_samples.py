@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from integration.conftest import Run
+
 from proton_bench.analysis.accounting.host_time import (
     HOST_WALL,
     NOT_RECORDED,
