@@ -11,10 +11,12 @@ import argparse
 import os
 import subprocess
 import sys
+import time
+from dataclasses import astuple
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.interleaved import print_machine, print_row, ratio, rounds
+from benchmarks.interleaved import Interval, print_machine, print_row, ratio
 
 CLOCKS = {"process": "process_time", "main thread": "thread_time", "wall": "perf_counter"}
 PROGRAMS = {
@@ -57,6 +59,32 @@ print(json.dumps(dict(zip(clocks, took))))
 """
 
 
+def in_this_process(pairs: int = 150) -> Interval:
+    """Return what samples add to processor time of the main thread, on and off in short turns."""
+    from proton_bench import _native as native
+
+    session = native.Session("shadow", True)
+    session.sample_host()
+    session.activate()
+
+    def block() -> float:
+        begin = time.thread_time()
+        for _ in range(9000):
+            sum(range(100))
+        return time.thread_time() - begin
+
+    with_samples, without = [], []
+    for _ in range(pairs):
+        before = [block() for _ in range(3)]
+        sampler = native.HostSampler(100.0)
+        sampler.start()
+        with_samples.append(sum(block() for _ in range(6)))
+        sampler.stop()
+        without.append(sum(before) + sum(block() for _ in range(3)))
+    session.remove()
+    return ratio(with_samples, without)
+
+
 def seconds(folder: Path, program: str, samples: str) -> dict[str, float]:
     """Return what the program took by each clock."""
     import json
@@ -89,17 +117,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="programs whose name contains this")
     options = parser.parse_args()
     print_machine()
+    here = [100 * (each - 1) for each in astuple(in_this_process())]
+    print_row("in turns of one process, main thread", "{:+.2f} [{:+.2f}, {:+.2f}] %".format(*here))
     with TemporaryDirectory() as made:
         for what, program in PROGRAMS.items():
             if options.only not in what:
                 continue
             taken: dict[str, list[dict[str, float]]] = {"off": [], "100": []}
 
-            def arm(samples: str, program: str = program, taken: dict = taken) -> float:
-                taken[samples].append(seconds(Path(made), program, samples))
-                return 0.0
-
-            rounds({each: lambda each=each: arm(each) for each in taken}, options.rounds)
+            for number in range(options.rounds + 1):  # the first one warms up
+                for samples in sorted(taken, reverse=number % 2 == 1):
+                    taken[samples].append(seconds(Path(made), program, samples))
             for name, clock in CLOCKS.items():
                 on, off = ([each[clock] for each in taken[key][1:]] for key in ("100", "off"))
                 more = ratio(on, off)
