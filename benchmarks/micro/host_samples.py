@@ -110,6 +110,15 @@ def seconds(folder: Path, program: str, samples: str) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def in_pairs(folder: Path, program: str, count: int) -> dict[str, list[dict[str, float]]]:
+    """Return what the program took with samples and without; the first pair warms up."""
+    taken: dict[str, list[dict[str, float]]] = {"off": [], "100": []}
+    for number in range(count + 1):
+        for samples in sorted(taken, reverse=number % 2 == 1):
+            taken[samples].append(seconds(folder, program, samples))
+    return taken
+
+
 def main() -> None:
     """Measure in pairs and print what samples add."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -123,11 +132,7 @@ def main() -> None:
         for what, program in PROGRAMS.items():
             if options.only not in what:
                 continue
-            taken: dict[str, list[dict[str, float]]] = {"off": [], "100": []}
-
-            for number in range(options.rounds + 1):  # the first one warms up
-                for samples in sorted(taken, reverse=number % 2 == 1):
-                    taken[samples].append(seconds(Path(made), program, samples))
+            taken = in_pairs(Path(made), program, options.rounds)
             for name, clock in CLOCKS.items():
                 on, off = ([each[clock] for each in taken[key][1:]] for key in ("100", "off"))
                 more = ratio(on, off)
