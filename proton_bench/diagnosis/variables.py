@@ -95,6 +95,11 @@ VARIABLES = (
     ),
     Variable("PROTON_BENCH_HIP_LIB", Reader.OURS, "libamdhip64 or its folder; no other is tried"),
     Variable(
+        "PROTON_BENCH_HOST_SAMPLES",
+        Reader.OURS,
+        "samples per second of what the host does, up to 1000, or off; default 100 for commands",
+    ),
+    Variable(
         "PROTON_BENCH_HSA_LIB", Reader.OURS, "libhsa-runtime64 or its folder; no other is tried"
     ),
     Variable(

@@ -257,6 +257,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
             backend=backend,
             mode=mode,
             hook=config.getoption("proton_hook"),
+            samples_host=True,
         )
     )
     watch_outputs(session.core, session.plan, output.formats, ends_by_signal=False)

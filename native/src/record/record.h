@@ -245,6 +245,14 @@ struct SettledRecord {
   uint64_t known_lost = 0;       ///< so many of the kernels were counted as dropped before
 };
 
+/// A thread of the program was seen at a place, which stands for a span of its time.
+struct HostSample {
+  Capture at;           ///< `shadow`: what it had open itself; 0: nothing. Both are set at times
+  bool is_main = false; ///< of the thread whose time is that of the run
+  int64_t start_ns = 0; ///< the end of its sample before
+  int64_t end_ns = 0;
+};
+
 /// Records were lost.
 struct DroppedRecord {
   const char *reason = nullptr; ///< static text, becomes a key of the profile's `dropped` map

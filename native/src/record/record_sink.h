@@ -61,6 +61,8 @@ public:
   /// From here on that time is counted; `end_samples`: no more. [any thread] locks
   virtual void begin_samples() noexcept {}
   virtual void end_samples() noexcept {}
+  /// Where threads of the program were seen. [any thread] locks
+  virtual void complete(std::span<const HostSample>) noexcept {}
   /// Launches of these ids without a record so far. [any thread] locks
   virtual PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept = 0;
   /// What was launched and is still without a record stays so. [any thread] locks

@@ -287,6 +287,11 @@ bool Session::try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &
   return true;
 }
 
+void Session::sample_host() {
+  Held held = held_live();
+  tree_->sample_host();
+}
+
 // Phases that are over, written while the session records.
 
 void Session::close_phases(ClosingPlan plan) {

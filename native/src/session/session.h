@@ -96,6 +96,9 @@ public:
   /// the lock is not free until `deadline_ns` or the session is removed.
   bool try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen, SessionCopy &out);
 
+  /// Samples of the host are part of it. Once, before the session is active.
+  void sample_host();
+
   // Phases that are over, written while the session records.
 
   /// Has phases that are over and complete written and freed, or only ended where the plan says no

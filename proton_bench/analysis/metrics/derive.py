@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from proton_bench.analysis.accounting.device_use import (
     is_device_time,
     with_device_use,
 )
+from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE
 from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import (
     COVERAGE,
@@ -127,6 +128,10 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
         for name in reversed(inclusive + exclusive)
         if profile.columns[name].kind.is_number
     }
+    has_devices = bool(profile.device_use) or any(d.kind != "CPU" for d in profile.devices)
+    host = MetricSpec(HOST_WALL).base
+    if host in recorded and not has_devices:
+        return _host_metrics(profile, recorded)
     primary = next((base for base in _PRIMARY if base in recorded), None)
     if primary is None:
         return (next(reversed(recorded)),) if recorded else ()
@@ -134,6 +139,8 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     if MetricSpec(recorded[primary]).unit in SECONDS:
         shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
     found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
+    if MetricSpec(IDLE).base in recorded:
+        found.append(f"{MetricSpec(IDLE).base}/{_fitting_unit(profile, IDLE)}")
     if ALL_SAMPLES in recorded and primary != ALL_SAMPLES:  # lines of kernels have nothing else
         found.append(f"{ALL_SAMPLES}/%")
     if INSTANCES not in recorded:
@@ -141,6 +148,15 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
     # Scopes inside kernels: beside the times of kernels, or alone.
     more = {CYCLES: CYCLES, INSTANCES: INSTANCES, LOST: COVERAGE}
     return (*found, *(more[base] for base in more if base in recorded and more[base] not in found))
+
+
+def _host_metrics(profile: Profile, recorded: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the metrics of a run without a device: its time, whose shares add up to the run."""
+    host = MetricSpec(HOST_WALL).base
+    found = [f"{host}/{_fitting_unit(profile, HOST_WALL)}", f"{host}/%"]
+    if "time" in recorded and MetricSpec(recorded["time"]).unit in SECONDS:
+        found.append(f"time/{_fitting_unit(profile, recorded['time'])}")
+    return (*found, *(["count"] if "count" in recorded else []))
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:

@@ -146,6 +146,7 @@ class WorkerOrders:
                 command=self.command,
                 data="trace" if self.trace_formats else "tree",
                 trace_formats=self.trace_formats,
+                samples_host=True,
             )
         )
         formats = (*_PART_FORMATS, *self.trace_formats)

@@ -53,6 +53,7 @@ def _open(options: ChildOptions, name: str) -> Session:
             mode=options.mode,
             hook=options.hook,
             trace_formats=trace_formats_of(options.formats, options.data),
+            samples_host=True,
         )
     )
     # The parent may check how its child ended, so the exit status must not change.

@@ -134,5 +134,6 @@ def session_options(options: RunOptions) -> SessionOptions:
         hook=options.hook,
         command=options.command,
         trace_formats=trace_formats_of(options.formats, options.data),
+        samples_host=True,
         program="python" if is_code else os.path.basename(options.target),
     )

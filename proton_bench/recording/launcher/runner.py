@@ -42,6 +42,10 @@ _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records (see `proton "
     "plugins`, and -b for another backend)"
 )
+_ONLY_SAMPLES = (
+    "the target ran nothing that the backend records, so the profile has samples of the host "
+    "alone (see `proton plugins`, and -b for another backend)"
+)
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -212,7 +216,7 @@ class _Recording:
             with self._progress:
                 session.settle()
                 counts = session.counts()
-                is_empty = not session.has_records
+                has_records = session.has_records
                 paths = session.finalize(formats=self._options.formats)
         except ProtonError as error:
             say(f"error: {error}", is_error=True)
@@ -221,7 +225,8 @@ class _Recording:
                 _exit_with(error.exit_code)
             return
         self._write_modules()
-        for remark in session.remarks or ([_EMPTY] if is_empty else []):
+        empty = _ONLY_SAMPLES if counts["samples"] else _EMPTY
+        for remark in session.remarks or ([] if has_records else [empty]):
             warn(remark)
         if paths:
             names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)

@@ -13,6 +13,7 @@ from proton_bench.plugin.backend import Backend, Mode, assign_modes, with_data
 from proton_bench.plugin.flushing import PeriodicFlushing, take_flushing, with_flushing
 from proton_bench.recording.gpu.counters import counter_rate_hz
 from proton_bench.recording.kernels.hooks import Hook
+from proton_bench.recording.session.host_samples import host_rate_hz
 from proton_bench.recording.session.output_format import (
     TRACE_FORMATS,
     check_formats,
@@ -45,6 +46,8 @@ class SessionOptions:
         program: Name of the program for its timeline; "" takes that of the script.
         upstream_shape: Upstream's formats show the tree and the timeline as upstream would, unless
             ``PROTON_BENCH_UPSTREAM_TREE`` says otherwise.
+        samples_host: The threads of the program are sampled, unless ``PROTON_BENCH_HOST_SAMPLES``
+            says otherwise.
     """
 
     name: str | os.PathLike[str]
@@ -57,6 +60,7 @@ class SessionOptions:
     trace_formats: tuple[str, ...] = ("chrome_trace",)
     program: str = ""
     upstream_shape: bool = False
+    samples_host: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ class CapturePlan:
         program: Name of the program for its timeline.
         counter_rate_hz: How often counters of a timeline are sampled; 0 is never.
         upstream_shape: Upstream's formats show the tree and the timeline as upstream would.
+        host_rate_hz: How often the threads of the program are sampled; 0 is never.
         asked: The options as they were given, for another process that is to record the same way.
     """
 
@@ -91,6 +96,7 @@ class CapturePlan:
     program: str
     counter_rate_hz: float
     upstream_shape: bool
+    host_rate_hz: float
     asked: SessionOptions
 
     @property
@@ -184,6 +190,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         program=options.program or os.path.basename(sys.argv[0]) or "python",
         counter_rate_hz=counter_rate_hz() if streamed else 0.0,
         upstream_shape=_has_upstream_shape(options),
+        host_rate_hz=host_rate_hz(is_default=options.samples_host),
         asked=options,
     )
 

@@ -43,6 +43,11 @@ def start_facts(plan: CapturePlan) -> dict[str, Any]:
         "start_time_ns": now_ns,
         "realtime_base_ns": now_ns - time.monotonic_ns(),
     }
+    process_started_ns = _process_start_ns(now_ns)
+    if process_started_ns is not None:
+        facts["process_start_time_ns"] = process_started_ns
+    if plan.host_rate_hz:
+        facts["host_rate_hz"] = plan.host_rate_hz
     facts.update(rank_facts(os.environ))
     if "PYTEST_XDIST_WORKER" in os.environ:
         facts["worker"] = os.environ["PYTEST_XDIST_WORKER"]
@@ -140,6 +145,19 @@ def _is_in_work_tree(directory: str) -> bool:
         if parent == directory:
             return False
         directory = parent
+
+
+def _process_start_ns(now_ns: int) -> int | None:
+    """Return when this process began by the real-time clock, to a clock tick of the kernel."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            # After the name, which may hold anything, comes field 3.
+            fields = file.read().rpartition(b")")[2].split()
+        ticks = int(fields[22 - 3])
+    except (OSError, ValueError, IndexError):
+        return None
+    age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - ticks * 10**9 // os.sysconf("SC_CLK_TCK")
+    return now_ns - max(age_ns, 0)
 
 
 def _directory() -> str:

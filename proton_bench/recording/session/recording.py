@@ -29,6 +29,12 @@ from proton_bench.recording.session.collectors import (
     lease_collectors,
     stop_unused,
 )
+from proton_bench.recording.session.host_samples import (
+    flush_host_samples,
+    start_host_samples,
+    stop_host_samples,
+)
+from proton_bench.recording.session.host_samples import forget_after_fork as forget_samples
 from proton_bench.recording.session.options import (
     CapturePlan,
     SessionOptions,
@@ -147,6 +153,7 @@ class Session:
                 steps.callback(HookManager.deactivate, self.id)
                 steps.callback(stop)
                 if flushing:
+                    flush_host_samples()
                     self._lease.flush()
                     HookManager.flush(self.id)
                     native.drain()
@@ -172,6 +179,7 @@ class Session:
         """
         with _lock:
             self._require_live()
+            flush_host_samples()
             self._lease.flush()
             HookManager.flush(self.id)
             native.drain()
@@ -206,7 +214,7 @@ class Session:
 
     @property
     def has_records(self) -> bool:
-        """Whether the profile would say anything."""
+        """Whether the program did anything that a backend records."""
         counts = self.counts()
         return any(counts[kind] for kind in _FACTS)
 
@@ -258,6 +266,7 @@ class Session:
         return paths
 
     def _forget(self) -> None:
+        stop_host_samples(self.id)
         _live.pop(self.id, None)
         flags.profiling_on = bool(_live)
         flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
@@ -337,9 +346,13 @@ def _start(plan: CapturePlan) -> Session:
         own_timeline = plan.has_own_timeline
         core = native.Session(plan.context, plan.records_wall, own_timeline, plan.upstream_shape)
         undo.callback(core.remove)
+        if plan.host_rate_hz:
+            core.sample_host()
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
         core.activate()
+        start_host_samples(core.id, plan.host_rate_hz)
+        undo.callback(stop_host_samples, core.id)
         if plan.hook is not None:
             HookManager.register(plan.hook, core.id)
         start_counters(core.id, plan.counter_rate_hz)
@@ -402,6 +415,7 @@ def _after_fork_in_child() -> None:
     HookManager.active_hooks = []
     HookManager.session_hooks.clear()
     forget_after_fork()
+    forget_samples()
     flags.profiling_on = flags.upstream_shape = False
 
 

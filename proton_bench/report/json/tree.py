@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
+from proton_bench.analysis.accounting.host_time import run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
 from proton_bench.analysis.metrics.derive import AvailableMetrics
@@ -118,4 +119,5 @@ def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
         "device_use": _device_use(profile),
         "estimated_cost_ns": cost.cost_ns if cost is not None else None,
         "recorded": asdict(recorded) if recorded is not None else None,
+        "run_time": asdict(run_time_of(profile)),
     }

@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.host_time import NOT_RECORDED, RunTime, run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
 from proton_bench.model.profile import Profile
@@ -92,6 +93,9 @@ def device_line(verdict: DeviceVerdict) -> str:
 
 def recorded_line(profile: Profile) -> str:
     """Return how much of the run the rows cover, "" if the file does not say."""
+    times = run_time_of(profile)
+    if times.is_sampled:
+        return _run_line(times)
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
@@ -109,8 +113,30 @@ def recorded_line(profile: Profile) -> str:
     return text
 
 
+def _run_line(times: RunTime) -> str:
+    recorded, other = times.host_recorded_ns or 0, times.host_not_recorded_ns or 0
+    whole = max(times.wall_ns or 0, recorded + other, 1)
+    unit = Unit.of_times([whole])
+
+    def part(of_ns: float) -> str:
+        return f"{unit.text(of_ns)} ({_share(of_ns, whole)})"
+
+    text = f"run of {unit.text(whole)}: host {part(recorded)} in recorded work, {part(other)} not"
+    if times.gpu_busy_ns is not None:
+        text += f"; GPU busy {part(times.gpu_busy_ns)}"
+    if times.gpu_idle_ns is not None:
+        text += f", idle {part(times.gpu_idle_ns)}"
+    if times.before_ns:
+        text += f"; recorded from {duration_text(times.before_ns)} after the start of the process"
+    return text
+
+
 def root_note(profile: Profile) -> str:
     """Return the text after the root's name: the share of the run that its total is."""
+    times = run_time_of(profile)
+    if times.is_sampled and times.wall_ns:
+        share = _share(times.host_not_recorded_ns or 0, times.wall_ns)
+        return f"run of {duration_text(times.wall_ns)}, {share} in {NOT_RECORDED}"
     recorded = recorded_of(profile)
     if recorded is None or not 0 < recorded.share <= 1:
         return ""

@@ -610,6 +610,23 @@ void Aggregator::settled(const SettledRecord &record) noexcept {
   }
 }
 
+void Aggregator::complete(std::span<const HostSample> samples) noexcept {
+  try {
+    std::lock_guard lock(mutex_);
+    for (const HostSample &sample : samples) {
+      Epoch *epoch = epochs_.find(sample.at.epoch);
+      if (!epoch)
+        continue; // no session listens any more
+      ++epoch->counts.samples;
+      for (const EpochMember &member : epoch->members)
+        if (member.tree->samples_host())
+          member.tree->add_sample(member.phase, sample);
+    }
+  } catch (...) { // out of memory, or a user's metric has the name of ours
+    dropped({"samples of the host not stored", samples.size()});
+  }
+}
+
 // Samples of program counters.
 
 void Aggregator::complete(const PcSampleRecord &record) noexcept {

@@ -41,6 +41,7 @@ public:
   void complete(const TimelineRecord &record) noexcept override;
   void complete(const PcSampleRecord &record) noexcept override;
   void complete(std::span<const PcSampleRecord> records) noexcept override;
+  void complete(std::span<const HostSample> samples) noexcept override;
   void begin_samples() noexcept override;
   void end_samples() noexcept override;
   bool has_timeline_room(const Capture &at) noexcept override;

@@ -16,6 +16,7 @@ void RecordCounts::add(const RecordCounts &other) {
   ranges += other.ranges;
   metrics += other.metrics;
   instances += other.instances;
+  samples += other.samples;
   drain_ns += other.drain_ns;
 }
 

@@ -20,6 +20,7 @@ struct RecordCounts {
   uint64_t ranges = 0;    ///< that ended; records that only say "seen" do not count
   uint64_t metrics = 0;   ///< values that users added
   uint64_t instances = 0; ///< of scopes inside kernels
+  uint64_t samples = 0;   ///< of the host
   int64_t drain_ns = 0;   ///< time spent here on behalf of the epoch's sessions
 
   uint64_t outstanding() const { return launches - records - failed - dropped - cleared; }

@@ -112,6 +112,8 @@ void DeviceTimes::add(Leaf &leaf, int64_t start_ns, int64_t end_ns, int64_t call
   bool is_sane = start_ns >= -kFarNs && end_ns <= kFarNs && start_ns <= end_ns;
   if (!leaf.device || !is_sane)
     return;
+  if (idle_)
+    idle_->add_work(start_ns, end_ns);
   Device &device = *leaf.device;
   Account *account = &device.account;
   uint32_t owner = kNoScope;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "aggregate/times/host_idle.h"
 #include "aggregate/times/interval_union.h"
 #include "aggregate/times/pause_list.h"
 #include "calltree/call_path_tree.h"
@@ -26,6 +27,9 @@ class DeviceTimes {
 
 public:
   explicit DeviceTimes(const PauseList &pauses) : pauses_(pauses) {}
+
+  /// Where the work of all devices is added as well; it outlives this.
+  void tell(HostIdle &idle) { idle_ = &idle; }
 
   /// Where the records of a node go. Its address stays.
   struct Leaf {
@@ -96,6 +100,7 @@ private:
   void publish_device(const Device &device, std::vector<DeviceUse> &uses) const;
 
   const PauseList &pauses_;
+  HostIdle *idle_ = nullptr;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unordered_map<NodeIndex, Leaf> leaves_;
 };

@@ -52,6 +52,8 @@ public:
   /// Start and owner of the first interval of all. Not empty.
   int64_t first_start_ns() const { return first().start_ns; }
   uint32_t first_owner() const { return first().owner; }
+  /// Not empty.
+  int64_t last_end_ns() const { return blocks_.back().end_ns; }
   /// The gaps in front of open intervals, in order.
   template <typename Visit> void for_each_open_gap(Visit &&visit) const {
     visit_gaps(blocks_.size(), visit);

@@ -9,6 +9,7 @@
 #include "aggregate/kernels/sampled_kernel.h"
 #include "aggregate/kernels/scope_cycles.h"
 #include "calltree/context_tree.h"
+#include "calltree/host_rows.h"
 #include "record/code_table.h"
 #include "record/device.h"
 #include "record/variant_table.h"
@@ -104,7 +105,7 @@ SessionTree::Phase &SessionTree::phase(uint32_t number) {
     return *newest_;
   std::unique_ptr<Phase> &found = phases_[number];
   if (!found)
-    found = std::make_unique<Phase>(pauses_);
+    found = std::make_unique<Phase>(pauses_, samples_host_);
   newest_ = found.get();
   newest_number_ = number;
   return *found;
@@ -133,6 +134,7 @@ void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
 CallPathTree &SessionTree::tree(uint32_t number) {
   Phase &found = phase(number);
   found.devices.publish(found.tree);
+  found.host_idle.publish(found.tree);
   return found.tree;
 }
 
@@ -485,6 +487,41 @@ void SessionTree::add_metric(uint32_t number, const LaunchRecord &launch, const 
   if (const ContextNode *named = naming_frame(place.at->shadow)) // they are that kernel's
     node = target.tree.child(node, named->name, FrameKind::kKernel);
   target.tree.metrics().add(node, *metric.metric, metric.value);
+}
+
+// Samples of the host.
+
+NodeIndex SessionTree::host_node(Phase &target, const Capture &at) const {
+  // Scopes have times of their own only where a backend records those.
+  if (at.shadow != 0 && records_wall_)
+    if (NodeIndex node = node_for(target, at.shadow, at.python); node != kRootNode)
+      return node;
+  constexpr uint64_t kBelow = uint64_t{ContextTree::kStale} << 32; // no shadow context has it
+  static const Name not_recorded(kNotRecorded);
+  auto cached = target.paths.find(kBelow | at.python);
+  if (cached != target.paths.end())
+    return cached->second;
+  const ContextTree &contexts = ContextTree::instance();
+  std::vector<ContextId> frames;
+  for (ContextId id = at.python; id != 0; id = contexts.node(id).parent)
+    frames.push_back(id);
+  NodeIndex node = target.tree.child(kRootNode, not_recorded, FrameKind::kPython);
+  for (auto id = frames.rbegin(); id != frames.rend(); ++id)
+    node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+  target.paths.emplace(kBelow | at.python, node);
+  return node;
+}
+
+void SessionTree::add_sample(uint32_t number, const HostSample &sample) {
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = host_node(target, sample.at);
+  MetricColumns &metrics = target.tree.metrics();
+  const char *name = sample.is_main ? kHostWall : kOtherThreads;
+  metrics.add_int(metrics.builtin(name, Aggregation::kInclusive), node,
+                  sample.end_ns - sample.start_ns);
+  if (sample.is_main)
+    target.host_idle.add_sample(node, sample.start_ns, sample.end_ns);
 }
 
 // Samples of program counters.

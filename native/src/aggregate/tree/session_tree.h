@@ -12,6 +12,7 @@
 
 #include "aggregate/events/session_events.h"
 #include "aggregate/times/device_times.h"
+#include "aggregate/times/host_idle.h"
 #include "aggregate/times/pause_list.h"
 #include "calltree/call_path_tree.h"
 #include "calltree/scope_timeline.h"
@@ -69,6 +70,13 @@ public:
                   const UserMetric &metric);
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
+
+  /// Samples of the host are part of it from now on. Before the session is active.
+  void sample_host() { samples_host_ = true; }
+  /// A thread was seen at a place: inside recorded work it is that work's time, else it goes below
+  /// "<not recorded>" with its Python frames.
+  void add_sample(uint32_t phase, const HostSample &sample);
+  bool samples_host() const { return samples_host_; }
 
   /// Has the session's events handed over from now on; a session without a sink makes none.
   void set_event_sink(std::shared_ptr<EventSink> sink);
@@ -135,9 +143,13 @@ private:
   static constexpr size_t kUnknownColumn = ~size_t{0};
 
   struct Phase {
-    explicit Phase(const PauseList &pauses) : devices(pauses) {}
+    Phase(const PauseList &pauses, bool samples_host) : devices(pauses) {
+      if (samples_host)
+        devices.tell(host_idle);
+    }
     CallPathTree tree;
     ScopeTimeline timeline;
+    HostIdle host_idle;
     DeviceTimes devices;
     uint64_t revision = 0;
     std::unordered_map<uint64_t, NodeIndex> paths;    ///< (shadow, python) -> node
@@ -189,12 +201,14 @@ private:
   NodeIndex any_leaf(Phase &phase, const Capture &at, const char *kernel) const;
   NodeIndex node_for(Phase &phase, ContextId shadow, ContextId python) const;
   NodeIndex shadow_node(Phase &phase, ContextId shadow) const;
+  NodeIndex host_node(Phase &phase, const Capture &at) const;
 
   ContextSource source_;
   uint32_t generation_; ///< frames of an earlier generation are not on this session's paths
   bool records_wall_;
   bool keeps_timeline_;
   bool upstream_shape_;
+  bool samples_host_ = false;
   std::unique_ptr<SessionEvents> events_;
   PauseList pauses_;
   std::map<std::string, uint64_t> losses_;

@@ -8,7 +8,9 @@
 #include "collector/cpu/cpu_collector.h"
 #include "collector/cpu/op_stack.h"
 #include "collector/cpu/torch_observer.h"
+#include "collector/host/host_sampler.h"
 #include "collector/replay/replay_collector.h"
+#include "context/thread/stack_reader.h"
 #include "driver/own_work.h"
 #include "record/variant_table.h"
 #include "support/error.h"
@@ -189,6 +191,16 @@ void bind_collectors(py::module_ &module) {
       .def("exit_kernel", [](CpuCollector &) { end_kernel(); })
       .def("mute", [](CpuCollector &) { mute_ops(); })
       .def("unmute", [](CpuCollector &) { unmute_ops(); });
+  module.attr("can_sample_host") = StackReader::works();
+  py::class_<HostSampler>(module, "HostSampler")
+      .def(py::init([](double rate_hz) {
+             return std::make_unique<HostSampler>(Aggregator::instance(),
+                                                  static_cast<int64_t>(1e9 / rate_hz));
+           }),
+           py::arg("rate_hz"))
+      .def("start", &HostSampler::start)
+      .def("flush", &HostSampler::flush)
+      .def("stop", &HostSampler::stop);
   py::class_<ReplayCollector>(module, "ReplayCollector")
       .def(py::init([](const std::string &path, bool manual) {
              return std::make_unique<ReplayCollector>(Aggregator::instance(), path, manual);

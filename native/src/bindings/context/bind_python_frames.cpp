@@ -5,7 +5,7 @@
 
 #include "bindings/module/bindings.h"
 #include "context/python/python_frames.h"
-#include "context/thread/python_stack.h"
+#include "context/python/python_wait.h"
 
 namespace py = pybind11;
 

@@ -86,6 +86,7 @@ std::map<std::string, uint64_t> counts(Session &session) {
           {"ranges", counts.ranges},
           {"metrics", counts.metrics},
           {"instances", counts.instances},
+          {"samples", counts.samples},
           {"dropped", lost},
           {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
 }
@@ -243,6 +244,7 @@ void bind_session(py::module_ &module) {
       .def("encode", &encode)
       .def("write", &write)
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
+      .def("sample_host", &Session::sample_host, Unlocked())
       .def("close_phases", &close_phases)
       .def("stream_timeline", &stream_timeline)
       .def("end_recording", &Session::end_recording, Unlocked())

@@ -7,6 +7,8 @@
 
 #include "context/python/python_path.h"
 
+struct _ts; // PyThreadState
+
 namespace proton {
 
 /// The chain of interpreter frames, for the CPython versions whose layout is known and that have a
@@ -19,6 +21,8 @@ constexpr bool kNeedsGil = false;
 bool are(std::span<const PathFrame> path) noexcept;
 /// Replaces `sites` by the thread's frames, innermost first, including those that are not shown.
 void list(std::vector<Site> &sites);
+/// Same for the frames of any thread. [GIL held: no thread changes its chain without]
+void list_of(_ts *thread, std::vector<Site> &sites);
 /// True for a frame that a traceback leaves out: an entry from C, or a frame that has not begun.
 /// The site belongs to a live frame, or its code object is owned. [GIL held]
 bool is_hidden(const Site &site) noexcept;
@@ -31,6 +35,7 @@ namespace public_frames {
 constexpr bool kNeedsGil = true;
 bool are(std::span<const PathFrame> path) noexcept;
 void list(std::vector<Site> &sites);
+void list_of(_ts *thread, std::vector<Site> &sites);
 bool is_hidden(const Site &site) noexcept;
 
 } // namespace public_frames

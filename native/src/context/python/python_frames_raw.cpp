@@ -29,18 +29,20 @@ namespace {
 
 using Frame = struct _PyInterpreterFrame;
 
-/// The innermost frame, also of a thread that has released the GIL; null for a thread that runs no
-/// Python.
-const Frame *innermost() noexcept {
-  // Asks for the thread's own state: before 3.12 the "current" one is that of the GIL's holder.
-  PyThreadState *state = PyGILState_GetThisThreadState();
-  if (!state)
-    return nullptr;
+/// The innermost frame of a thread; null for one that runs no Python.
+const Frame *innermost_of(const PyThreadState *state) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return state->current_frame;
 #else
   return state->cframe ? state->cframe->current_frame : nullptr;
 #endif
+}
+
+/// The same of the calling thread, also where it has released the GIL.
+const Frame *innermost() noexcept {
+  // Asks for the thread's own state: before 3.12 the "current" one is that of the GIL's holder.
+  const PyThreadState *state = PyGILState_GetThisThreadState();
+  return state ? innermost_of(state) : nullptr;
 }
 
 /// A code object, or None for an entry from C (3.13 and later).
@@ -88,6 +90,12 @@ bool are(std::span<const PathFrame> path) noexcept {
 void list(std::vector<Site> &sites) {
   sites.clear();
   for (const Frame *frame = innermost(); frame; frame = frame->previous)
+    sites.push_back(site_of(*frame));
+}
+
+void list_of(_ts *thread, std::vector<Site> &sites) {
+  sites.clear();
+  for (const Frame *frame = innermost_of(thread); frame; frame = frame->previous)
     sites.push_back(site_of(*frame));
 }
 

@@ -3,33 +3,17 @@
 
 #include "context/thread/python_stack.h"
 
-#include <atomic>
-#include <ctime>
 #include <optional>
 #include <string>
 
 #include "context/python/python_frames.h"
 #include "context/python/python_thread_name.h"
+#include "context/python/python_wait.h"
 #include "context/python/site_names.h"
 #include "context/thread/thread_state.h"
 
 namespace proton {
 namespace {
-
-/// Calls that may wait for the GIL. A thread that waits for it while the interpreter ends is
-/// terminated inside the wait, which our callers do not survive; so `end_python_calls` lets these
-/// through first.
-std::atomic<uint32_t> g_waiting{0};
-std::atomic<bool> g_is_closed{false};
-
-class MayWait {
-public:
-  MayWait() { g_waiting.fetch_add(1); }
-  ~MayWait() { g_waiting.fetch_sub(1); }
-  MayWait(const MayWait &) = delete;
-  MayWait &operator=(const MayWait &) = delete;
-  explicit operator bool() const { return !g_is_closed.load() || PyGILState_Check(); }
-};
 
 /// Holds the GIL and keeps the target's pending exception out of our calls.
 class PythonCalls {
@@ -103,16 +87,12 @@ ContextId current_path(const SessionState &now) {
 void *give_up_interpreter() noexcept {
   if (!holds_interpreter() || is_finalizing())
     return nullptr;
-  g_waiting.fetch_add(1); // to take it back
-  if (!g_is_closed.load())
-    return PyEval_SaveThread();
-  g_waiting.fetch_sub(1);
-  return nullptr;
+  return begin_python_wait() ? PyEval_SaveThread() : nullptr; // to take it back
 }
 
 void take_back_interpreter(void *held) noexcept {
   PyEval_RestoreThread(static_cast<PyThreadState *>(held));
-  g_waiting.fetch_sub(1);
+  end_python_wait();
 }
 
 } // namespace
@@ -137,17 +117,6 @@ ContextId capture_python(const SessionState &now) noexcept {
     return 0;
   }
 }
-
-void end_python_calls() noexcept {
-  constexpr timespec kPause{0, 1'000'000};
-  g_is_closed.store(true);
-  PyThreadState *state = PyEval_SaveThread();
-  for (int tries = 0; tries < 1000 && g_waiting.load() != 0; ++tries)
-    nanosleep(&kPause, nullptr);
-  PyEval_RestoreThread(state);
-}
-
-void forget_python_calls_after_fork() noexcept { g_waiting.store(0); }
 
 uint32_t python_depth() noexcept {
   try {

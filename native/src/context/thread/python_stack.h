@@ -13,13 +13,8 @@ namespace proton {
 /// the GIL; where frames are read from the interpreter's own chain, for new frames only. A pending
 /// exception stays. [any thread, with or without the GIL, noexcept]
 ContextId capture_python(const SessionState &now) noexcept;
-/// How waits release the lock and take it back, until `end_python_calls` is called.
+/// How waits release the lock and take it back.
 extern const PythonLock kInterpreterLock;
-/// From now on, only threads that hold the GIL name new frames. Waits until no other thread waits
-/// for it. Call before the interpreter ends. [GIL held]
-void end_python_calls() noexcept;
-/// Called in a forked child: its parent's threads wait for nothing here.
-void forget_python_calls_after_fork() noexcept;
 /// Number of Python frames of the calling thread that a path would show. [GIL held]
 uint32_t python_depth() noexcept;
 

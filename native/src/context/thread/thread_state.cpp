@@ -66,6 +66,7 @@ ThreadList &threads() {
 void end_thread(void *ended) noexcept {
   auto *state = static_cast<ThreadState *>(ended);
   t_state = nullptr;
+  state->handle.store(0, std::memory_order_release);
   SessionState now = session_state();
   state->stack.settle(now);
   keep_expired(state->stack, state->number);
@@ -108,6 +109,7 @@ ThreadState &adopt() {
   state->launches.append(change);
   at_thread_end(state);
   t_state = state;
+  state->handle.store(static_cast<uint64_t>(pthread_self()), std::memory_order_release);
   if (std::string name = python_thread_name(); !name.empty()) { // which may ask for this state
     std::lock_guard lock(list.mutex);
     if (auto found = list.labels.find(state->number); found != list.labels.end())
@@ -139,7 +141,11 @@ ThreadLabel label_of_thread(uint32_t number) {
 void reset_threads_after_fork() noexcept {
   ThreadList &list = threads();
   clear_expired();
-  for_each_thread([](ThreadState &state) { state.stack.clear(); });
+  for_each_thread([](ThreadState &state) {
+    state.stack.clear();
+    if (&state != t_state)
+      state.handle.store(0, std::memory_order_release);
+  });
   for (auto &[number, label] : list.labels) {
     bool is_here = t_state && t_state->number == number;
     if (is_here)

@@ -22,6 +22,7 @@ struct OpenCall {
 struct ThreadState {
   /// Number of the thread that has the state now. No two threads have the same.
   uint32_t number = kNoThread;
+  std::atomic<uint64_t> handle{0}; ///< the system's for that thread; 0: it has ended
   ShadowStack stack;
   PythonPath python;
   RecordLog<LaunchEntry, true> launches; ///< marked with how long the call took, in ns

@@ -5,15 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "calltree/host_rows.h"
+
 namespace proton {
 namespace {
 
 constexpr std::string_view kTrials = "<autotune>";
 constexpr std::string_view kCaptured = "<captured_at>";
 
+bool is_left_out(const MetricColumn &column) {
+  return column.is_own || is_host_metric(column.name);
+}
+
 // Never given by a program: a node with any other metric was given values.
 bool is_recorded(const MetricColumn &column) {
-  return column.is_own || column.name == "time (ns)" || column.name == "count" ||
+  return is_left_out(column) || column.name == "time (ns)" || column.name == "count" ||
          column.name == "wall (ns)";
 }
 
@@ -62,6 +68,11 @@ void Reshaping::find_captured() {
 
 void Reshaping::place(NodeIndex index) {
   const TreeNode &node = tree_.nodes()[index];
+  bool is_host = node.kind == FrameKind::kPython &&
+                 (shown_[node.parent] == kNoNode ||
+                  (node.parent == kRootNode && node.name.text() == kNotRecorded));
+  if (is_host)
+    return; // samples of the host
   bool is_call = is_captured_[index] && node.kind == FrameKind::kGraph &&
                  node.first_child == kNoNode; // it stands for the launch in a timeline
   if (is_trials(node.kind, node.name.text()) || is_call) {
@@ -120,11 +131,11 @@ void Reshaping::find_live(NodeIndex index) {
 
 void Reshaping::add_metrics() {
   for (const MetricColumn &column : tree_.metrics().columns()) {
-    if (column.is_own)
+    if (is_left_out(column))
       continue;
     std::map<NodeIndex, MetricValue> totals;
     for (NodeIndex index = kRootNode; index < tree_.nodes().size(); ++index) {
-      if (!column.has(index))
+      if (!column.has(index) || shown_[index] == kNoNode)
         continue;
       auto [total, is_first] = totals.try_emplace(shown_[index], column.value(index));
       if (!is_first)

@@ -16,7 +16,7 @@ bool is_trials(FrameKind kind, std::string_view name);
 ///  - what a launch of a graph ran comes after the other children of its scope, and captured work
 ///    has a frame without numbers in its old place,
 ///  - values that were given under capture have the frame of the kernel that would have kept them.
-/// Our own columns are left out.
+/// Our own columns and samples of the host are left out.
 CallPathTree upstream_tree(const CallPathTree &tree);
 
 } // namespace proton

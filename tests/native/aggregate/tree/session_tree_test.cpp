@@ -1,6 +1,7 @@
 #include "aggregate/tree/session_tree.h"
 
 #include "calltree/context_tree.h"
+#include "calltree/host_rows.h"
 #include "check.h"
 #include "record/code_table.h"
 #include "record/variant_table.h"
@@ -45,6 +46,29 @@ struct Times {
 std::string times(const SessionTree &session, uint32_t phase = 0) {
   Times visitor{*session.find(phase), {}, {}};
   session.find(phase)->walk(visitor);
+  return visitor.text;
+}
+
+// The same of another metric of integers.
+std::string values(SessionTree &session, std::string_view metric) {
+  struct Walk {
+    const CallPathTree &tree;
+    std::string_view metric;
+    std::vector<std::string> path{};
+    std::string text{};
+    void enter(NodeIndex node, uint32_t) {
+      path.emplace_back(tree.nodes()[node].name.text());
+      for (const MetricColumn &column : tree.metrics().columns())
+        if (column.name == metric && column.has(node)) {
+          for (size_t i = 1; i < path.size(); ++i)
+            text += (i == 1 ? "" : "/") + path[i];
+          text += "=" + std::to_string(column.ints[node]) + " ";
+        }
+    }
+    void leave(NodeIndex, uint32_t) { path.pop_back(); }
+  };
+  Walk visitor{session.tree(0), metric};
+  session.tree(0).walk(visitor);
   return visitor.text;
 }
 
@@ -195,4 +219,44 @@ TEST(every_run_of_a_kernel_is_a_sample_of_its_distribution) {
   const MetricColumn &time = session.find(0)->metrics().columns()[0];
   CHECK_EQ(time.distributions.at(1).n, 3);
   CHECK_EQ(time.distributions.at(1).max, 7.0);
+}
+
+namespace {
+
+HostSample sample(ContextId shadow, ContextId python, int64_t start_ns, int64_t end_ns,
+                  bool is_main = true) {
+  return {at(shadow, python), is_main, start_ns, end_ns};
+}
+
+} // namespace
+
+TEST(samples_inside_of_timed_work_are_its_own_time_and_others_have_their_frames) {
+  SessionTree session(ContextSource::kShadow, 1, true);
+  session.sample_host();
+  ContextId scope = frame(0, "step", FrameKind::kScope);
+  ContextId python =
+      frame(frame(0, "x.py:1@<module>", FrameKind::kPython), "x.py:5@load", FrameKind::kPython);
+  session.add_sample(0, sample(scope, 0, 0, 10));
+  session.add_sample(0, sample(0, python, 10, 30));
+  session.add_sample(0, sample(0, python, 30, 35));
+  session.add_sample(0, sample(0, 0, 35, 36));
+  session.add_sample(0, sample(0, python, 0, 7, false));
+  CHECK_EQ(values(session, kHostWall),
+           "step=10 <not recorded>=1 <not recorded>/x.py:1@<module>/x.py:5@load=25 ");
+  CHECK_EQ(values(session, kOtherThreads), "<not recorded>/x.py:1@<module>/x.py:5@load=7 ");
+  CHECK_EQ(values(session, kIdle), "");
+}
+
+TEST(where_scopes_have_no_times_all_samples_stand_below_one_row_and_say_what_was_idle) {
+  SessionTree session(ContextSource::kShadow, 1, false);
+  session.sample_host();
+  ContextId scope = frame(0, "step", FrameKind::kScope);
+  ContextId python = frame(0, "x.py:1@<module>", FrameKind::kPython);
+  session.add_sample(0, sample(scope, python, 0, 100));
+  KernelRecord record = kernel("add", 40);
+  record.start_ns = 10;
+  session.add_kernel(0, launch(scope), record);
+  CHECK_EQ(values(session, kHostWall), "<not recorded>/x.py:1@<module>=100 ");
+  CHECK_EQ(values(session, kIdle), "<not recorded>/x.py:1@<module>=70 ");
+  CHECK_EQ(times(session), "step/add=30 ");
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "calltree/host_rows.h"
 #include "check.h"
 #include "writer/tree/profile_writer.h"
 #include "writer/tree/sample_tree.h"
@@ -142,4 +143,16 @@ TEST(only_upstreams_formats_have_upstreams_shape) {
        {FileFormat::kHatchet, FileFormat::kHatchetCompact, FileFormat::kHatchetMsgpack})
     CHECK(!has_trials(format));
   CHECK(encode_profile(tree, {}, facts, FileFormat::kProton).size() > 0);
+}
+
+TEST(samples_of_the_host_are_left_out) {
+  CallPathTree tree;
+  NodeIndex scope = tree.child(kRootNode, Name("step"), FrameKind::kScope);
+  NodeIndex host = tree.child(kRootNode, Name(kNotRecorded), FrameKind::kPython);
+  NodeIndex line = tree.child(host, Name("x.py:1@<module>"), FrameKind::kPython);
+  tree.metrics().add(scope, kHostWall, Aggregation::kInclusive, int64_t{3});
+  tree.metrics().add(line, kHostWall, Aggregation::kInclusive, int64_t{7});
+  CallPathTree shown = upstream_tree(tree);
+  CHECK_EQ(shape(shown), "ROOT(step)");
+  CHECK(shown.metrics().columns().empty());
 }

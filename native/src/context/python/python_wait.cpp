@@ -1,0 +1,47 @@
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "context/python/python_wait.h"
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+namespace proton {
+namespace {
+
+std::atomic<uint32_t> g_waiting{0};
+std::atomic<bool> g_is_closed{false};
+
+} // namespace
+
+bool begin_python_wait() noexcept {
+  g_waiting.fetch_add(1);
+  if (!g_is_closed.load())
+    return true;
+  g_waiting.fetch_sub(1);
+  return false;
+}
+
+void end_python_wait() noexcept { g_waiting.fetch_sub(1); }
+
+MayWait::MayWait() noexcept
+    : has_begun_(begin_python_wait()), is_allowed_(has_begun_ || PyGILState_Check()) {}
+
+MayWait::~MayWait() {
+  if (has_begun_)
+    end_python_wait();
+}
+
+void end_python_calls() noexcept {
+  constexpr timespec kPause{0, 1'000'000};
+  g_is_closed.store(true);
+  PyThreadState *state = PyEval_SaveThread();
+  for (int tries = 0; tries < 1000 && g_waiting.load() != 0; ++tries)
+    nanosleep(&kPause, nullptr);
+  PyEval_RestoreThread(state);
+}
+
+void forget_python_calls_after_fork() noexcept { g_waiting.store(0); }
+
+} // namespace proton

@@ -1,0 +1,172 @@
+"""What a command shows of a program's time: recorded work, and the lines of the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration.conftest import Run
+
+from proton_bench.analysis.accounting.host_time import (
+    HOST_WALL,
+    NOT_RECORDED,
+    OTHER_THREADS,
+    host_paths,
+    run_time_of,
+)
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.frame import FrameKind
+
+SAMPLED = {"PROTON_BENCH_HOST_SAMPLES": "100"}
+# A slow import, a slow set-up of pure Python, a loader that waits, and its times on stdout.
+PARTS = """
+    import json, time
+    clock = time.perf_counter
+    begin = clock()
+    import slow_to_import
+    imported = clock()
+
+    def set_up():
+        end = clock() + 1.0
+        while clock() < end:
+            sum(range(100))
+
+    def load():
+        for _ in range(50):
+            time.sleep(0.02)
+
+    set_up()
+    ready = clock()
+    load()
+    loaded = clock()
+    print(json.dumps([imported - begin, ready - imported, loaded - ready]))
+"""
+
+
+@pytest.fixture
+def parts(
+    proton: Run, script: Callable[[str], str], tmp_path: Path
+) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(1.0)\n")
+    done = proton("-n", "x", "-b", "cpu", script(PARTS), **SAMPLED)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_slow_parts_have_the_shares_of_the_run_that_they_took(
+    parts: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
+    profile = read_profile(tmp_path / "x.proton")
+    wall_ns = run_time_of(profile).wall_ns
+    assert wall_ns is not None
+    seconds = dict(
+        zip(
+            ("slow_to_import.py:2@<module>", "@set_up", "@load"),
+            json.loads(parts.stdout),
+            strict=True,
+        )
+    )
+    shares = {
+        end: sum(
+            path.wall_ns
+            for path in host_paths(profile)
+            if path.path and path.path[-1].endswith(end)
+        )
+        / wall_ns
+        for end in seconds
+    }
+
+    assert shares == {
+        end: pytest.approx(took / (wall_ns / 1e9), abs=0.05) for end, took in seconds.items()
+    }
+
+
+def test_rows_add_up_to_the_run(parts: subprocess.CompletedProcess[str], tmp_path: Path) -> None:
+    del parts
+    profile = read_profile(tmp_path / "x.proton")
+    times = run_time_of(profile)
+
+    assert profile.inclusive(HOST_WALL)[0] == pytest.approx(times.wall_ns, rel=0.05)
+    assert times.host_recorded_ns == 0
+    assert times.before_ns is not None
+    assert OTHER_THREADS not in profile.columns  # threads of the profiler are not the program's
+
+
+def test_python_lines_stand_below_one_row(
+    parts: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
+    del parts
+    profile = read_profile(tmp_path / "x.proton")
+
+    assert [profile.name(row) for row in profile.children(0)] == [NOT_RECORDED]
+    assert {profile.kind(row) for row in range(1, len(profile))} == {FrameKind.PYTHON}
+    names = [profile.name(row) for row in range(2, len(profile))]
+    assert [name for name in names if not re.fullmatch(r".+:\d+@.+", name)] == []
+
+
+def test_a_view_shows_the_time_of_the_run(
+    proton_here: Run, parts: subprocess.CompletedProcess[str]
+) -> None:
+    del parts
+    shown = proton_here("view", "--json", "x.proton")
+    document = json.loads(shown.stdout)
+
+    assert document["run_time"]["host_recorded_ns"] == 0
+    assert document["run_time"]["wall_ns"] > 3e9
+
+
+def test_time_of_scopes_stands_at_the_scopes(
+    proton: Run, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    program = """
+        import time
+        import proton_bench as proton
+        with proton.scope("step"):
+            time.sleep(0.5)
+        time.sleep(0.5)
+    """
+    done = proton("-n", "x", "-b", "cpu", script(program), **SAMPLED)
+    profile = read_profile(tmp_path / "x.proton")
+    (step,) = [row for row in profile.children(0) if profile.name(row) == "step"]
+
+    assert done.returncode == 0
+    assert profile.inclusive(HOST_WALL)[step] == pytest.approx(5e8, rel=0.15)
+
+
+def test_the_library_takes_samples_only_when_it_is_asked(
+    script: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    program = """
+        import time
+        import proton_bench as proton
+        session = proton.start("x", backend="cpu")
+        time.sleep(0.1)
+        proton.finalize(session, "proton")
+    """
+    file = script(program)
+    rows = {}
+    for setting in (None, "200"):
+        monkeypatch.delenv("PROTON_BENCH_HOST_SAMPLES", raising=False)
+        if setting:
+            monkeypatch.setenv("PROTON_BENCH_HOST_SAMPLES", setting)
+        subprocess.run([sys.executable, file], cwd=tmp_path, check=True, timeout=120)
+        rows[setting] = len(read_profile(tmp_path / "x.proton"))
+
+    assert rows[None] == 1
+    assert rows["200"] > 1
+
+
+@pytest.mark.parametrize("rate", ["often", "-1", "1e9", "nan"])
+def test_a_rate_that_cannot_be_is_refused(
+    proton: Run, script: Callable[[str], str], rate: str
+) -> None:
+    done = proton("-n", "x", script("pass"), PROTON_BENCH_HOST_SAMPLES=rate)
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

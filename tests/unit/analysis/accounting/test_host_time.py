@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proton_bench.analysis.accounting.host_time import (
+    HOST_WALL,
+    IDLE,
+    NOT_RECORDED,
+    RunTime,
+    host_paths,
+    run_time_of,
+)
+from proton_bench.analysis.metrics.derive import default_metrics, derive
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
+
+SECOND = 10**9
+FACTS = {
+    "process_start_time_ns": 4 * SECOND,
+    "start_time_ns": 5 * SECOND,
+    "end_time_ns": 15 * SECOND,
+}
+
+
+def host_profile(*, idle: bool = False, device: str = "CPU", **facts: Any) -> Profile:
+    """An operator of 2 s, and 8 s outside of it: 5 s in load, 3 s in the module."""
+    builder = ProfileBuilder()
+    operator = {HOST_WALL: 2 * SECOND, "time (ns)": 2 * SECOND, "count": 7}
+    builder.add(0, "aten::mm", FrameKind.OP, metrics=operator, device=Device(device, 0))
+    top = builder.add(0, NOT_RECORDED, FrameKind.PYTHON)
+    for name, seconds, idle_seconds in (("a.py:1@<module>", 3, 3), ("a.py:9@load", 5, 1)):
+        metrics = {HOST_WALL: seconds * SECOND}
+        if idle:
+            metrics[IDLE] = idle_seconds * SECOND
+        top = builder.add(top, name, FrameKind.PYTHON, metrics=metrics)
+    return replace(builder.build(), provenance=Provenance({**FACTS, **facts}))
+
+
+def test_the_time_of_a_run_is_split_between_recorded_work_and_the_rest() -> None:
+    assert run_time_of(host_profile()) == RunTime(
+        wall_ns=10 * SECOND,
+        host_recorded_ns=2 * SECOND,
+        host_not_recorded_ns=8 * SECOND,
+        before_ns=SECOND,
+    )
+
+
+def test_idle_time_of_devices_is_that_of_samples() -> None:
+    profile = replace(
+        host_profile(idle=True, device="CUDA"),
+        device_use=(DeviceUse(None, 0, busy_ns=3 * SECOND, idle_ns=1),),
+    )
+
+    times = run_time_of(profile)
+
+    assert (times.gpu_busy_ns, times.gpu_idle_ns) == (3 * SECOND, 4 * SECOND)
+
+
+def test_without_samples_one_device_was_idle_for_the_rest_of_the_run() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 1}, device=Device("CUDA", 0))
+    use = DeviceUse(None, 0, busy_ns=3 * SECOND, idle_ns=1)
+    profile = replace(builder.build(), device_use=(use,), provenance=Provenance(FACTS))
+
+    times = run_time_of(profile)
+
+    assert (times.gpu_busy_ns, times.gpu_idle_ns) == (3 * SECOND, 7 * SECOND)
+    assert not times.is_sampled
+    assert host_paths(profile) == ()
+
+
+def test_what_a_file_does_not_say_is_unknown() -> None:
+    assert run_time_of(ProfileBuilder().build()) == RunTime()
+
+
+@pytest.mark.parametrize("began", ["soon", True, 6 * SECOND, -(2**70)])
+def test_a_start_of_the_process_that_cannot_be_is_unknown(began: Any) -> None:
+    assert run_time_of(host_profile(process_start_time_ns=began)).before_ns is None
+
+
+def test_places_of_the_host_are_ordered_by_their_own_time() -> None:
+    places = host_paths(host_profile(idle=True))
+
+    assert [(place.path, place.wall_ns, place.idle_ns) for place in places] == [
+        (("a.py:1@<module>", "a.py:9@load"), 5 * SECOND, SECOND),
+        (("a.py:1@<module>",), 3 * SECOND, 3 * SECOND),
+    ]
+
+
+def test_places_can_be_ordered_by_the_time_in_which_no_device_worked() -> None:
+    profile = host_profile(idle=True)
+
+    assert [place.path[-1] for place in host_paths(profile, by="idle")] == [
+        "a.py:1@<module>",
+        "a.py:9@load",
+    ]
+    assert len(host_paths(profile, by="idle", most=1)) == 1
+    assert host_paths(host_profile(), by="idle") == ()
+
+
+def test_shares_of_a_run_without_a_device_add_up_to_the_run() -> None:
+    profile = host_profile()
+    names = default_metrics(profile)
+    (shares,) = derive(profile, [names[1]])
+
+    assert names[:2] == ("host_wall/ms", "host_wall/%")
+    assert shares.to_list() == [100.0, 20.0, 80.0, 80.0, 50.0]
+
+
+def test_beside_a_device_its_time_comes_first() -> None:
+    names = default_metrics(host_profile(idle=True, device="CUDA"))
+
+    assert names[0].startswith("time/")
+    assert names[-1].startswith("idle/")
