@@ -42,10 +42,6 @@ _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records (see `proton "
     "plugins`, and -b for another backend)"
 )
-_ONLY_SAMPLES = (
-    "the target ran nothing that the backend records, so the profile has samples of the host "
-    "alone (see `proton plugins`, and -b for another backend)"
-)
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -225,8 +221,8 @@ class _Recording:
                 _exit_with(error.exit_code)
             return
         self._write_modules()
-        empty = _ONLY_SAMPLES if counts["samples"] else _EMPTY
-        for remark in session.remarks or ([] if has_records else [empty]):
+        is_empty = not has_records and not counts["samples"]
+        for remark in session.remarks or ([_EMPTY] if is_empty else []):
             warn(remark)
         if paths:
             names = ", ".join(shown_path(str(path), self._options.folder) for path in paths)
