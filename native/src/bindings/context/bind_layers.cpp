@@ -1,0 +1,137 @@
+// Layers: calls of modules, and code that a compiler made of several.
+#include <pybind11/pybind11.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/context/module_names.h"
+#include "bindings/module/bindings.h"
+#include "bindings/values/python_error.h"
+#include "bindings/values/python_text.h"
+#include "context/layer/layer_range.h"
+#include "context/thread/thread_state.h"
+
+namespace py = pybind11;
+
+namespace proton {
+namespace {
+
+// Guarded by Python's lock.
+PyObject *g_function = nullptr;  ///< through which the target calls modules; null: not watched
+vectorcallfunc g_call = nullptr; ///< its own
+
+thread_local ModulePlace t_place;
+thread_local std::vector<OpenLayer> t_compiled;
+
+const LayerPath *path_of(PyObject *module) noexcept {
+  try {
+    return ModuleNames::instance().enter(module, t_place);
+  } catch (...) { // no memory
+    PyErr_Clear();
+    return nullptr;
+  }
+}
+
+[[gnu::hot]] PyObject *call_module(PyObject *function, PyObject *const *args, size_t count,
+                                   PyObject *keywords) {
+  const SessionState now = session_state();
+  if (!now.active || !now.wants_layers || PyVectorcall_NARGS(count) == 0)
+    return g_call(function, args, count, keywords);
+  const ModulePlace outer = t_place;
+  const OpenLayer layer = enter_layer(path_of(args[0]), now);
+  PyObject *result = g_call(function, args, count, keywords);
+  exit_layer(layer); // an exception stays as it is
+  t_place = outer;
+  return result;
+}
+
+void set_vectorcall(PyObject *function, vectorcallfunc call) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyFunction_SetVectorcall(reinterpret_cast<PyFunctionObject *>(function), call);
+#else
+  auto *fields = reinterpret_cast<PyFunctionObject *>(function);
+  fields->func_version = 0; // so that no caller jumps into its code
+  fields->vectorcall = call;
+#endif
+}
+
+void unwatch_modules() {
+  if (!g_function)
+    return;
+  set_vectorcall(g_function, g_call);
+  Py_CLEAR(g_function);
+}
+
+/// The function stays the same object, so that compilers which look at it see no difference. False
+/// if it is not a function of Python.
+bool watch_modules(const py::object &function) {
+  unwatch_modules();
+  if (!PyFunction_Check(function.ptr()))
+    return false;
+  g_call = reinterpret_cast<PyFunctionObject *>(function.ptr())->vectorcall;
+  g_function = Py_NewRef(function.ptr());
+  set_vectorcall(g_function, call_module);
+  return true;
+}
+
+/// Forgets what the code left open because of an exception.
+void drop_closed() {
+  ShadowStack &stack = this_thread().stack;
+  while (!t_compiled.empty()) {
+    const OpenRange &range = t_compiled.back().range;
+    if (!range.is_open() || stack.find(range.depth, range.scope_id))
+      return;
+    t_compiled.pop_back();
+  }
+}
+
+PyObject *enter_layers(PyObject *, PyObject *const *args, Py_ssize_t count) {
+  return guarded<PyObject *>(nullptr, [&] {
+    const SessionState now = session_state();
+    drop_closed();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PythonText name(args[i], "name");
+      OpenLayer layer;
+      if (now.active && now.wants_layers)
+        layer = enter_layer(layer_below(current_layers(), name.text()), now);
+      t_compiled.push_back(layer);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject *exit_layers(PyObject *, PyObject *count) {
+  long left = PyLong_AsLong(count);
+  if (left == -1 && PyErr_Occurred())
+    return nullptr;
+  for (; left > 0 && !t_compiled.empty(); --left) {
+    exit_layer(t_compiled.back());
+    t_compiled.pop_back();
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef kFunctions[] = {{"enter_layers",
+                             reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(enter_layers)),
+                             METH_FASTCALL, "Opens layers on this thread, outermost first."},
+                            {"exit_layers", exit_layers, METH_O, "Closes the newest of them."},
+                            {nullptr, nullptr, 0, nullptr}};
+
+} // namespace
+
+void bind_layers(py::module_ &module) {
+  if (PyModule_AddFunctions(module.ptr(), kFunctions) != 0)
+    throw py::error_already_set();
+  module.def("watch_modules", &watch_modules, py::arg("function"), py::pos_only());
+  module.def("unwatch_modules", &unwatch_modules);
+  module.def("named_module_count", [] { return ModuleNames::instance().size(); });
+  module.def(
+      "layer_name",
+      [](size_t address) {
+        return ModuleNames::instance().shown(reinterpret_cast<PyObject *>(address));
+      },
+      py::arg("address"), py::pos_only());
+}
+
+} // namespace proton
