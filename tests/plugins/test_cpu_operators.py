@@ -11,8 +11,8 @@ import pytest
 from proton_bench import _native
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
-from proton_bench_plugins.cpu.torch_probe import LIBRARY
-from proton_bench_plugins.cpu.torch_verdict import VERSION, verdict_file
+from proton_bench.recording.models.torch_probe import LIBRARY
+from proton_bench.recording.models.torch_verdict import VERSION, verdict_file
 
 torch = pytest.importorskip("torch")
 
