@@ -86,6 +86,41 @@ void drop_closed() {
   }
 }
 
+/// The part of a layer's name before its class; empty for a root.
+std::string_view qualified_name(std::string_view shown) {
+  size_t end = shown.rfind(" (");
+  return end == std::string_view::npos ? std::string_view() : shown.substr(0, end);
+}
+
+/// A name that begins with a dot is that of a layer below the one which runs the code.
+std::string full_name(std::string_view name) {
+  if (!name.starts_with('.'))
+    return std::string(name);
+  const LayerPath *around = t_compiled.empty() ? current_layers() : t_compiled.front().outer;
+  std::string_view above = around ? qualified_name(around->name) : std::string_view();
+  return above.empty() ? std::string(name.substr(1)) : std::string(above).append(name);
+}
+
+/// What was found for a name inside of some layers; for code that runs again and again.
+struct FoundLayer {
+  const LayerPath *outer = nullptr;
+  const LayerPath *path = nullptr;
+  std::string name;
+};
+constexpr size_t kFoundLayers = 256; // a power of two
+thread_local std::vector<FoundLayer> t_found;
+
+const LayerPath *find_layer(const HashedName &name) {
+  const LayerPath *outer = current_layers();
+  if (t_found.empty())
+    t_found.resize(kFoundLayers);
+  size_t hash = name.hash ^ (reinterpret_cast<uintptr_t>(outer) >> 4);
+  FoundLayer &found = t_found[hash & (kFoundLayers - 1)];
+  if (!found.path || found.outer != outer || found.name != name.text)
+    found = {outer, layer_below(outer, full_name(name.text)), std::string(name.text)};
+  return found.path;
+}
+
 PyObject *enter_layers(PyObject *, PyObject *const *args, Py_ssize_t count) {
   return guarded<PyObject *>(nullptr, [&] {
     const SessionState now = session_state();
@@ -94,7 +129,7 @@ PyObject *enter_layers(PyObject *, PyObject *const *args, Py_ssize_t count) {
       PythonText name(args[i], "name");
       OpenLayer layer;
       if (now.active && now.wants_layers)
-        layer = enter_layer(layer_below(current_layers(), name.text()), now);
+        layer = enter_layer(find_layer(name.name()), now);
       t_compiled.push_back(layer);
     }
     return Py_NewRef(Py_None);
@@ -126,12 +161,6 @@ void bind_layers(py::module_ &module) {
   module.def("watch_modules", &watch_modules, py::arg("function"), py::pos_only());
   module.def("unwatch_modules", &unwatch_modules);
   module.def("named_module_count", [] { return ModuleNames::instance().size(); });
-  module.def(
-      "layer_name",
-      [](size_t address) {
-        return ModuleNames::instance().shown(reinterpret_cast<PyObject *>(address));
-      },
-      py::arg("address"), py::pos_only());
 }
 
 } // namespace proton

@@ -175,10 +175,4 @@ const LayerPath *ModuleNames::enter(PyObject *module, ModulePlace &place) {
   return name->path;
 }
 
-std::string ModuleNames::shown(PyObject *module) const {
-  auto found = modules_.find(module);
-  bool is_named = found != modules_.end() && !found->second.names.empty();
-  return is_named ? found->second.names.back().shown : std::string();
-}
-
 } // namespace proton

@@ -38,8 +38,7 @@ public:
   /// called outside of all others is a root, unless it is known to lie below one. `place` becomes
   /// that inside of the call.
   const LayerPath *enter(PyObject *module, ModulePlace &place);
-  /// The newest name of the module with that address; empty if none is known.
-  std::string shown(PyObject *module) const;
+  /// Number of modules that live.
   size_t size() const { return modules_.size(); }
 
 private:
