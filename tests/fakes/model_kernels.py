@@ -1,7 +1,7 @@
 """Models whose operators launch kernels, without a GPU: each operator reports one of its name.
 
-``python model_kernels.py PROGRAM CONTEXT`` runs a program of ``model_programs.py`` beside this file
-and prints its tree, and what the program returned, as one line of JSON.
+``python model_kernels.py CONTEXT PROGRAM...`` runs programs of ``model_programs.py``, each in a session
+of its own, and prints the launches of each path, and what each program returned, as a line of JSON.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(program: Any, context: str) -> dict[str, Any]:
     """Run a program in a session, and return its paths and what it returned."""
     from proton_bench.recording.models.torch_context import torch_context
 
-    core = _native.Session(context, False)  # noqa: FBT003 - positional there
+    core = _native.Session(context, False)
     torch_context.hold(core.id, context)
     core.activate()
     try:
@@ -66,7 +66,13 @@ def run(program: Any, context: str) -> dict[str, Any]:
     return {"paths": paths_of(tree), "returned": returned, "dropped": core.counts()["dropped"]}
 
 
-if __name__ == "__main__":
+def main(context: str, names: list[str]) -> None:
+    """Run programs and print what was recorded."""
     import model_programs
 
-    sys.stdout.write(json.dumps(run(getattr(model_programs, sys.argv[1]), sys.argv[2])))
+    found = {name: run(getattr(model_programs, name), context) for name in names}
+    sys.stdout.write(f"{json.dumps(found)}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -224,7 +223,7 @@ def exceptions() -> list[str]:
         model = nn.Sequential(nn.Linear(WIDTH, WIDTH), Bad(error))
         try:
             model(data())
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: BLE001 - each kind is tried
             caught.append(type(raised).__name__)
     launch("after_kernel")
     return caught
@@ -371,6 +370,36 @@ def in_state() -> None:
         Stateful()(data())
 
 
-PROGRAMS: dict[str, Callable[[], object]] = {
-    name: value for name, value in list(globals().items()) if callable(value)
-}
+def compiled() -> list[int]:
+    """Train a compiled model; kernels of the compiler's own operators launch as others do."""
+    from proton_bench import _native
+
+    model = Model()
+    step = torch.compile(model)
+    step(data()).sum().backward()  # compiles
+    with Kernels():
+        step(data()).sum().backward()
+    frames = torch._dynamo.utils.counters["frames"]
+    return [frames["total"], frames["ok"], _native.thread_depth()]
+
+
+def compiled_blocks() -> None:
+    """Compile the blocks of a model one by one: one code runs them all."""
+    model = Model()
+    for block in model.h:
+        block.compile()
+    with torch.no_grad():
+        model(data())
+        with Kernels():
+            model(data())
+
+
+def twice_attached() -> list[bool]:
+    """Say whether the function that calls modules is the same object all the time."""
+    before = nn.Module.__call__
+    from proton_bench import _native
+
+    _native.watch_modules(nn.Module.__call__)
+    _native.watch_modules(nn.Module.__call__)
+    nn.Linear(WIDTH, WIDTH)(data())
+    return [nn.Module.__call__ is before]

@@ -71,7 +71,8 @@ def fallback(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         file = verdict_file(_native.loaded_build_id(LIBRARY))
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"version": VERSION, "reason": MARKED_BAD, "reads_scope": True}))
+    verdict = {"reason": MARKED_BAD, "reads_scope": True, "node_offset": 0, "fwd_thread_offset": 0}
+    file.write_text(json.dumps({"version": VERSION, **verdict}))
     return run(tmp_path_factory.mktemp("fallback"), cache)
 
 

@@ -40,24 +40,12 @@ def install(operators: Any) -> None:
     Args:
         operators: ``torch.ops.proton_bench``.
     """
-    from torch._inductor import codecache, lowering, scheduler
+    from torch._inductor import codecache, scheduler
     from torch._inductor.virtualized import V
 
-    def lower_to_nothing(*_args: object) -> None:
-        pass
-
-    def lower(operator: Any) -> Any:
-        call = lowering.fallback_handler(operator, add_to_fallback_set=False)
-        # C++ has no ranges, so its metrics would be added elsewhere.
-        return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
-
-    enter, leave = operators.enter.default, operators.exit.default
-    for name in ("enter", "exit", "add_ints", "add_floats", "add_text", "add_tensor"):
-        operator = getattr(operators, name).default
-        lowered = lower_to_nothing if operator in (enter, leave) else lower(operator)
-        lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
-
     distinguish_cached_code(codecache)
+    _lower_operators(operators)
+    enter, leave = operators.enter.default, operators.exit.default
     _note_places_before_passes(enter, leave)
     enter_context, codegen = scheduler.Scheduler.enter_context, scheduler.Scheduler._codegen
     current: list[_Range] = []
@@ -97,6 +85,26 @@ def install(operators: Any) -> None:
 
     scheduler.Scheduler.enter_context = enter_context_in_range
     scheduler.Scheduler._codegen = codegen_and_leave
+
+
+def _lower_operators(operators: Any) -> None:
+    """Have the operators that enter and leave ranges generate no code."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    def lower_to_nothing(*_args: object) -> None:
+        pass
+
+    def lower(operator: Any) -> Any:
+        call = lowering.fallback_handler(operator, add_to_fallback_set=False)
+        # C++ has no ranges, so its metrics would be added elsewhere.
+        return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
+
+    enter, leave = operators.enter.default, operators.exit.default
+    for name in ("enter", "exit", "add_ints", "add_floats", "add_text", "add_tensor"):
+        operator = getattr(operators, name).default
+        lowered = lower_to_nothing if operator in (enter, leave) else lower(operator)
+        lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
 
 
 def _note_places_before_passes(enter: Any, leave: Any) -> None:

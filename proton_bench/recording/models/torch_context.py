@@ -86,9 +86,7 @@ class TorchContext:
 
     def _watch_modules(self, torch: ModuleType) -> None:
         if not native.watch_modules(torch.nn.Module.__call__):
-            warn(
-                "layers are not recorded: another tool took the place of torch.nn.Module.__call__"
-            )
+            warn("layers are not recorded: another tool took the place of torch.nn.Module.__call__")
 
     def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
         if self._verdict is None:

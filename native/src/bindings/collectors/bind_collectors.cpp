@@ -22,16 +22,6 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// False if the loaded libtorch lacks the symbols, or none is loaded.
-bool attach_torch(TorchObserver::Client client, bool reads_scope, uint32_t node_offset,
-                  uint32_t fwd_thread_offset) {
-  TorchObserver &observer = TorchObserver::instance();
-  if (!observer.find_symbols())
-    return false;
-  observer.install(client, {reads_scope, node_offset, fwd_thread_offset});
-  return true;
-}
-
 /// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the observer
 /// read the kind, whether the operator ended, words of its memory, the thread's number).
 py::list probe_torch(const py::function &run) {
@@ -178,12 +168,13 @@ void bind_collectors(py::module_ &module) {
       .def(
           "attach_torch",
           [](CpuCollector &, bool reads_scope, uint32_t node_offset, uint32_t fwd_thread_offset) {
-            return attach_torch(TorchObserver::kTimes, reads_scope, node_offset, fwd_thread_offset);
+            return TorchObserver::instance().attach(TorchObserver::kTimes,
+                                                    {reads_scope, node_offset, fwd_thread_offset});
           },
           py::arg("reads_scope") = false, py::arg("node_offset") = 0,
           py::arg("fwd_thread_offset") = 0)
       .def("detach_torch",
-           [](CpuCollector &) { TorchObserver::instance().remove(TorchObserver::kTimes); })
+           [](CpuCollector &) { TorchObserver::instance().detach(TorchObserver::kTimes); })
       .def_property_readonly("torch_attached",
                              [](CpuCollector &) { return TorchObserver::instance().installed(); })
       .def(
@@ -209,21 +200,6 @@ void bind_collectors(py::module_ &module) {
   module.def("unmute_ops", &unmute_ops);
   module.def("mute_launches", &begin_own_work);
   module.def("unmute_launches", &end_own_work);
-  module.def(
-      "follow_torch",
-      [](bool is_ops, bool reads_scope, uint32_t node_offset, uint32_t fwd_thread_offset) {
-        return attach_torch(is_ops ? TorchObserver::kOpFrames : TorchObserver::kLayers, reads_scope,
-                            node_offset, fwd_thread_offset);
-      },
-      py::arg("is_ops"), py::arg("reads_scope"), py::arg("node_offset"),
-      py::arg("fwd_thread_offset"), py::pos_only());
-  module.def(
-      "leave_torch",
-      [](bool is_ops) {
-        TorchObserver::instance().remove(is_ops ? TorchObserver::kOpFrames
-                                                : TorchObserver::kLayers);
-      },
-      py::arg("is_ops"), py::pos_only());
   module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
   module.def("probe_torch", &probe_torch);
   module.def("record_operator", &record_operator);

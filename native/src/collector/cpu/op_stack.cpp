@@ -7,6 +7,7 @@
 
 #include "collector/cpu/stray_ends.h"
 #include "context/thread/host_range.h"
+#include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
 namespace proton {
@@ -24,12 +25,14 @@ struct OpenOp {
   bool is_timed = false;                         ///< recorded; else it is a frame alone
   bool is_evaluation = false;                    ///< autograd's frame, opened with its node
   OpenBackward backward;                         ///< the layers of that node
+  uint32_t outer_base = 0;                       ///< of the stack before
   std::shared_ptr<UserRange::Progress> progress; ///< null but for ranges that may end elsewhere
 };
 
 struct OpStack {
   std::vector<OpenOp> open;
   uint32_t depth = 0;
+  uint32_t base = 0; ///< the depth around the innermost layer: the limit counts from there
   uint32_t muted = 0;
   uint64_t seen_strays = 0;
 };
@@ -77,6 +80,7 @@ void count_strays(uint64_t count) noexcept {
 /// Removes the operator at `index`; those above stay. Its children's time goes to the next one.
 [[gnu::hot]] void take_off(OpStack &stack, size_t index, int64_t contained_ns) noexcept {
   stack.depth -= stack.open[index].counts ? 1 : 0;
+  stack.base = stack.open[index].outer_base;
   if (index + 1 == stack.open.size())
     stack.open.pop_back();
   else
@@ -152,6 +156,12 @@ void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
     op.range = enter_range(name, FrameKind::kLayer); // torch names the steps of all optimizers so
 }
 
+/// Whether the innermost frame of the thread is a layer.
+bool stands_in_layer() {
+  ShadowStack &stack = this_thread().stack;
+  return stack.depth() != 0 && stack.top().kind == FrameKind::kLayer;
+}
+
 /// Ends the operator at `index` and those above it, which should have ended before.
 [[gnu::hot]] void close_down_to(OpStack &stack, size_t index) noexcept {
   int64_t end_ns = stack.open[index].start_ns != 0 || index + 1 != stack.open.size()
@@ -197,13 +207,18 @@ void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memo
   if (g_stray_ends.has_news(stack->seen_strays))
     forget_strays(*stack);
   try {
-    stack->open.emplace_back().token = token;
+    OpenOp &fresh = stack->open.emplace_back();
+    fresh.token = token;
+    fresh.outer_base = stack->base;
     const SessionState now = session_state();
     const bool is_timed = g_enabled.load(std::memory_order_relaxed);
     const bool links = now.wants_layers && stack->muted == 0;
     if (links && kind == OpKind::kBackward)
       begin_node(*stack, node, name_of);
-    bool wanted = stack->depth < g_max_depth.load(std::memory_order_relaxed) && stack->muted == 0 &&
+    if (links && stands_in_layer())
+      stack->base = stack->depth;
+    bool wanted = stack->depth - stack->base < g_max_depth.load(std::memory_order_relaxed) &&
+                  stack->muted == 0 &&
                   (is_timed || now.wants_ops || (links && kind == OpKind::kUser));
     if (!wanted)
       return;
@@ -284,6 +299,7 @@ void begin_kernel(std::string_view name, int32_t variant) noexcept {
     if (!stack)
       return;
     OpenOp &op = stack->open.emplace_back();
+    op.outer_base = stack->base;
     op.variant = variant;
     op.is_timed = true;
     if (g_enabled.load(std::memory_order_relaxed))

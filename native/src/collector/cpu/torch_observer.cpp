@@ -254,14 +254,17 @@ struct TorchObserver::Callback {
   EndCallback end;
 };
 
-void TorchObserver::install(Client client, const Layout &layout) {
+bool TorchObserver::attach(Client client, const Layout &layout) {
+  if (!find_symbols())
+    return false;
   stop();
   clients_ |= client;
   layout_ = layout;
   observe();
+  return true;
 }
 
-void TorchObserver::remove(Client client) {
+void TorchObserver::detach(Client client) {
   stop();
   clients_ &= static_cast<uint8_t>(~client);
   observe();

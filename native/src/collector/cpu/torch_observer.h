@@ -23,9 +23,10 @@ public:
   };
   /// Who wants to see operators, as flags.
   enum Client : uint8_t { kTimes = 1, kOpFrames = 2, kLayers = 4 };
-  /// Observes what the clients want together. Once `find_symbols` was true.
-  void install(Client client, const Layout &layout);
-  void remove(Client client);
+  /// Observes what the clients want together. False where libtorch is not loaded, or lacks the
+  /// symbols.
+  bool attach(Client client, const Layout &layout);
+  void detach(Client client);
   bool installed() const { return installed_ != 0; }
 
   /// What a probe saw: an operator of one of torch's kinds.
