@@ -113,7 +113,7 @@ class Session:
 
     def __init__(
         self,
-        context: Literal["shadow", "python"],
+        context: str,  # names joined by "+": shadow, python, layers, ops
         records_wall: bool,
         keeps_timeline: bool = False,
         upstream_shape: bool = False,

@@ -1,7 +1,8 @@
 """Models whose operators launch kernels, without a GPU: each operator reports one of its name.
 
-``python model_kernels.py CONTEXT PROGRAM...`` runs programs of ``model_programs.py``, each in a session
-of its own, and prints the launches of each path, and what each program returned, as a line of JSON.
+``python model_kernels.py CONTEXT PROGRAM...`` runs programs of ``model_programs.py``, each in a
+session of its own, and prints the launches of each path, and what each program returned, as a line
+of JSON.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -77,10 +78,11 @@ def training() -> None:
     """Run two steps."""
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with Kernels():
-        for _ in range(2):
+    optimizer.register_step_post_hook(lambda *_: launch("step_kernel"))
+    for _ in range(2):
+        with Kernels():
             model(data()).sum().backward()
-            optimizer.step()
+        optimizer.step()
 
 
 def backward_elsewhere() -> None:
@@ -370,28 +372,47 @@ def in_state() -> None:
         Stateful()(data())
 
 
-def compiled() -> list[int]:
-    """Train a compiled model; kernels of the compiler's own operators launch as others do."""
+def timed_operators(program: Callable[[], object]) -> list[str]:
+    """Return the paths of the operators that a program runs, where they are timed.
+
+    Torch compiles nothing where something looks at every operator from Python.
+    """
+    import proton_bench
+    from proton_bench.recording.session.session import known_session
+
+    number = proton_bench.start("", backend="cpu", context="layers", mode="cpu:depth=0")
+    program()
+    profile = known_session(number or 0).profile()
+    session = known_session(number or 0)
+    session.finalize(formats=())
+    return [" > ".join(profile.path(row)) for row in range(profile.depths().size)]
+
+
+def compiled() -> dict[str, Any]:
+    """Train a compiled model twice: the second time it is not compiled again."""
     from proton_bench import _native
 
     model = Model()
     step = torch.compile(model)
-    step(data()).sum().backward()  # compiles
-    with Kernels():
-        step(data()).sum().backward()
+    found = timed_operators(lambda: step(data()).sum().backward())
+    again = timed_operators(lambda: step(data()).sum().backward())
     frames = torch._dynamo.utils.counters["frames"]
-    return [frames["total"], frames["ok"], _native.thread_depth()]
+    counts = [frames["total"], frames["ok"], _native.thread_depth()]
+    return {"first": found, "again": again, "counts": counts}
 
 
-def compiled_blocks() -> None:
+def compiled_blocks() -> list[str]:
     """Compile the blocks of a model one by one: one code runs them all."""
     model = Model()
     for block in model.h:
         block.compile()
-    with torch.no_grad():
-        model(data())
-        with Kernels():
+
+    def run() -> None:
+        with torch.no_grad():
             model(data())
+
+    timed_operators(run)
+    return timed_operators(run)
 
 
 def twice_attached() -> list[bool]:

@@ -103,7 +103,7 @@ def _wants_layers() -> bool:
 
 
 def _names(modules: Sequence[Any]) -> tuple[str, ...]:
-    names = []
+    names: list[str] = []
     owner = ""  # the expression that names the root, where the root is among the modules
     for expression, kind in modules:
         text = _MEMBER.sub(lambda found: f".{found[1] or found[2]}", str(expression))

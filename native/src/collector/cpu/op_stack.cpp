@@ -7,7 +7,6 @@
 
 #include "collector/cpu/stray_ends.h"
 #include "context/thread/host_range.h"
-#include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
 namespace proton {
@@ -154,12 +153,6 @@ void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
     op.range = enter_range(name, FrameKind::kContextOp);
   else if (kind == OpKind::kUser && name.starts_with("Optimizer."))
     op.range = enter_range(name, FrameKind::kLayer); // torch names the steps of all optimizers so
-}
-
-/// Whether the innermost frame of the thread is a layer.
-bool stands_in_layer() {
-  ShadowStack &stack = this_thread().stack;
-  return stack.depth() != 0 && stack.top().kind == FrameKind::kLayer;
 }
 
 /// Ends the operator at `index` and those above it, which should have ended before.

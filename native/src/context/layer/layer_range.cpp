@@ -54,6 +54,13 @@ std::vector<const LayerPath *> inside(const LayerPath *path, const LayerPath *cu
   set_current_layers(layer.outer);
 }
 
+bool stands_in_layer() noexcept {
+  if (!current_layers())
+    return false;
+  ShadowStack &stack = this_thread().stack; // made when the layer was entered
+  return stack.depth() != 0 && stack.top().kind == FrameKind::kLayer;
+}
+
 OpenBackward enter_backward(int64_t node, uint64_t thread) noexcept {
   OpenBackward backward;
   SessionState now = session_state();

@@ -20,6 +20,9 @@ OpenLayer enter_layer(const LayerPath *path, const SessionState &now) noexcept;
 /// Closes it, and records when it ran where a session wants to know. [launching thread, noexcept]
 void exit_layer(const OpenLayer &layer) noexcept;
 
+/// Whether the innermost frame of the calling thread is a layer.
+bool stands_in_layer() noexcept;
+
 /// The frames around a node of a backward graph.
 struct OpenBackward {
   uint64_t scope_id = 0;            ///< of the first; 0: none is open
