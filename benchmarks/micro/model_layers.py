@@ -20,10 +20,10 @@ from typing import Any
 
 from benchmarks.interleaved import difference, median, print_machine, print_row, ratio, rounds
 
-ROUNDS = 15
+ROUNDS = 7
 MODULES = 200
-PASSES = 300
-STEPS = 30
+PASSES = 100
+STEPS = 10
 LAUNCHES = 20_000
 ARMS = ("none", "shadow", "hooks", "layers", "layers+ops")
 BAR = "1.02"

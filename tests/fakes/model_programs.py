@@ -304,6 +304,27 @@ def wrappers() -> None:
         DataParallel(Model())(data())
 
 
+def distributed() -> None:
+    """Train in DistributedDataParallel, which reduces gradients as they become ready."""
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    model = DistributedDataParallel(Model())
+
+    def reduced(bucket: Any) -> Any:
+        launch("reduce_kernel")
+        done: Any = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
+    model.register_comm_hook(None, lambda _state, bucket: reduced(bucket))
+    loss = model(data()).sum()
+    with Kernels():
+        loss.backward()
+    dist.destroy_process_group()
+
+
 def script() -> None:
     """Call a scripted module, alone and in a model."""
     scripted = torch.jit.trace(nn.Linear(WIDTH, WIDTH), data())

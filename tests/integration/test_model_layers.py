@@ -33,6 +33,7 @@ PROGRAMS = (
     "out_of_root",
     "added_later",
     "wrappers",
+    "distributed",
     "script",
     "modules_die",
     "explicit_scopes",
@@ -278,6 +279,22 @@ def test_a_wrapper_does_not_change_the_names_inside(layers: dict[str, Result]) -
     assert f"DataParallel > {C_ATTN}" in paths(layers["wrappers"], "addmm_kernel")
 
 
+def test_reductions_of_gradients_stand_below_the_layer_that_was_ready_last(
+    both: dict[str, Result],
+) -> None:
+    reduced = paths(both["distributed"], "reduce_kernel")
+
+    assert reduced
+    assert all(
+        path.startswith("DistributedDataParallel > Model > ") and " > <backward>" in path
+        for path in reduced
+    )
+    assert any(
+        path.startswith(f"DistributedDataParallel > {C_ATTN} > <backward> > AddmmBackward0")
+        for path in both["distributed"]["paths"]
+    )
+
+
 def test_a_traced_module_has_the_name_of_its_class(layers: dict[str, Result]) -> None:
     assert paths(layers["script"], "addmm_kernel") == {"Sequential > 0 (Linear)": 1}
 
@@ -317,12 +334,12 @@ def test_kernels_of_compiled_code_stand_below_their_layers(tmp_path: Path) -> No
     assert whole["counts"] == [1, 1, 0]  # compiled once, and no frame is left open
     forward = [path for path in whole["again"] if path.endswith(f"{c_attn} > aten::addmm")]
     assert forward
-    assert all(path.startswith("ROOT > OptimizedModule > Model > ") for path in forward)
+    assert all(path.startswith("OptimizedModule > Model > ") for path in forward)
     backward = [path for path in whole["again"] if path.endswith(f"{c_attn} > aten::mm")]
     assert backward
     assert all("Model > <backward> > " in path for path in backward)
     blocks = found["compiled_blocks"]["returned"]
     for number in (0, 1):
-        block = f"ROOT > Model > h.{number} (Block) > "
+        block = f"Model > h.{number} (Block) > "
         layer = f" > h.{number}.attn.c_attn (Linear) > aten::addmm"
         assert [path for path in blocks if path.startswith(block) and path.endswith(layer)]
