@@ -3,8 +3,8 @@
 A model of 200 small modules runs on the CPU: a forward pass of modules that compute nothing, which
 shows the cost of a call, and a training step. Arms are fresh processes in turn: no session, a
 session with scopes alone, torch's global hooks that open and close a scope, layers, and layers with
-operators. A launch is timed inside of a module with a session of scopes, and with one of layers.
-Times are those of the thread on a processor.
+operators. Launches inside of a module are timed in one process, by sessions in turn. Times are
+those of the thread on a processor.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ MODULES = 200
 PASSES = 100
 STEPS = 10
 LAUNCHES = 20_000
+LAUNCH_ROUNDS = 25
 ARMS = ("none", "shadow", "hooks", "layers", "layers+ops")
 BAR = "1.02"
 
@@ -53,8 +54,8 @@ def hook_scopes(torch: Any) -> None:
     )
 
 
-def measure(arm: str, recording: str) -> dict[str, float]:
-    """Return seconds of a pass, a step and a launch in this process."""
+def measure(arm: str) -> dict[str, float]:
+    """Return seconds of a pass and of a step in this process."""
     import torch
 
     from proton_bench import _native as native
@@ -78,6 +79,39 @@ def measure(arm: str, recording: str) -> dict[str, float]:
         optimizer.step()
         optimizer.zero_grad()
 
+    for warm_up in (lambda: empty(x), step):
+        for _ in range(10):
+            warm_up()
+    return {"pass": spent_s(lambda: empty(x), PASSES), "step": spent_s(step, STEPS)}
+
+
+def launch_arm(module: Any, context: str, recording: str) -> Callable[[], float]:
+    """Return an arm: seconds of a launch inside of a module."""
+    from proton_bench import _native as native
+    from proton_bench.recording.models.torch_context import torch_context
+
+    def arm() -> float:
+        core = native.Session(context, False)
+        torch_context.hold(core.id, context)
+        core.activate()
+        collector = native.ReplayCollector(recording, True)
+        collector.start()
+        collector.launch(1)
+        with native.scope("as deep"):
+            module(collector)
+        collector.stop()
+        core.deactivate()
+        torch_context.release(core.id)
+        core.remove()
+        return module.s
+
+    return arm
+
+
+def show_launches(recording: str) -> None:
+    """Measure and print launches of sessions with layers, against those of scopes alone."""
+    import torch
+
     class Launches(torch.nn.Module):
         """Launches as often as it can."""
 
@@ -85,28 +119,20 @@ def measure(arm: str, recording: str) -> dict[str, float]:
             """Launch."""
             self.s = spent_s(lambda: collector.launch(LAUNCHES), 1) / LAUNCHES
 
-    for warm_up in (lambda: empty(x), step):
-        for _ in range(10):
-            warm_up()
-    found = {"pass": spent_s(lambda: empty(x), PASSES), "step": spent_s(step, STEPS)}
-    if arm in ("shadow", "layers", "layers+ops"):
-        collector = native.ReplayCollector(recording, True)
-        collector.start()
-        launching = Launches()
-        with native.scope("as deep"):
-            launching(collector)
-        collector.stop()
-        found["launch"] = launching.s
-    return found
+    arms = {
+        name: launch_arm(Launches(), name, recording) for name in ("shadow", "layers", "layers+ops")
+    }
+    costs = rounds(arms, LAUNCH_ROUNDS)
+    print_row("launch, scopes", f"{median([value * 1e9 for value in costs['shadow']]):.1f} ns")
+    for name in ("layers", "layers+ops"):
+        print_row(f"launch, {name}", f"{ratio(costs[name], costs['shadow']):.3f}", BAR)
 
 
-def arm_of(
-    name: str, recording: str, costs: dict[str, list[dict[str, float]]]
-) -> Callable[[], float]:
+def arm_of(name: str, costs: dict[str, list[dict[str, float]]]) -> Callable[[], float]:
     """Return an arm that measures in a fresh process and keeps all it found."""
 
     def arm() -> float:
-        command = [sys.executable, "-m", __spec__.name, name, recording]
+        command = [sys.executable, "-m", __spec__.name, name]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         costs[name].append(json.loads(output.splitlines()[-1]))
         return costs[name][-1]["pass"]
@@ -119,13 +145,13 @@ def main() -> None:
     from proton_bench import _native as native
 
     costs: dict[str, list[dict[str, float]]] = {name: [] for name in ARMS}
+    print_machine()
     with TemporaryDirectory() as folder:
         recording = str(Path(folder) / "launches")
-        native.write_recording(
-            recording, [{"event": "launch", "correlation_id": 1}] * (5 * LAUNCHES)
-        )
-        print_machine()
-        rounds({name: arm_of(name, recording, costs) for name in ARMS}, ROUNDS)
+        launches = [{"event": "launch", "correlation_id": 1}] * (5 * LAUNCHES + 1)
+        native.write_recording(recording, launches)
+        show_launches(recording)
+    rounds({name: arm_of(name, costs) for name in ARMS}, ROUNDS)
     values = {
         name: {key: [each[key] for each in found[1:]] for key in found[0]}
         for name, found in costs.items()
@@ -138,13 +164,10 @@ def main() -> None:
             added = difference([v * 1e9 for v in theirs], [v * 1e9 for v in none])
             per_call = f"{added.middle / calls:.0f} ns per module, " if calls > 1 else ""
             print_row(f"{key}, {name}", f"{per_call}{ratio(theirs, none):.3f}")
-    for name in ("layers", "layers+ops"):
-        shown = ratio(values[name]["launch"], values["shadow"]["launch"])
-        print_row(f"launch, {name} against scopes", f"{shown:.3f}", BAR)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        sys.stdout.write(f"{json.dumps(measure(*sys.argv[1:]))}\n")
+    if len(sys.argv) == 2:
+        sys.stdout.write(f"{json.dumps(measure(sys.argv[1]))}\n")
     else:
         main()
