@@ -393,6 +393,25 @@ def in_state() -> None:
         Stateful()(data())
 
 
+def timeline() -> list[tuple[str, str]]:
+    """Return name and category of the slices of a timeline, in the order of their starts."""
+    import json
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    import proton_bench
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        proton_bench.start(path, backend="cpu", data="trace", context="layers")
+        with torch.no_grad():
+            Model()(data())
+        proton_bench.finalize()
+        events = json.loads(path.with_suffix(".chrome_trace").read_text())["traceEvents"]
+    slices = [each for each in events if each.get("cat") in ("layer", "cpu_op")]
+    return [(each["name"], each["cat"]) for each in sorted(slices, key=lambda each: each["ts"])]
+
+
 def timed_operators(program: Callable[[], object]) -> list[str]:
     """Return the paths of the operators that a program runs, where they are timed.
 

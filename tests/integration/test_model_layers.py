@@ -39,6 +39,7 @@ PROGRAMS = (
     "explicit_scopes",
     "in_state",
     "twice_attached",
+    "timeline",
 )
 ATTENTION = "Model > h.0 (Block) > h.0.attn (Attention)"
 C_ATTN = f"{ATTENTION} > h.0.attn.c_attn (Linear)"
@@ -319,6 +320,18 @@ def test_a_state_stands_below_the_layers(layers: dict[str, Result]) -> None:
 
 def test_the_function_that_calls_modules_stays_the_same_object(layers: dict[str, Result]) -> None:
     assert layers["twice_attached"]["returned"] == [True]
+
+
+def test_a_timeline_shows_layers_as_slices_around_their_operators(
+    layers: dict[str, Result],
+) -> None:
+    slices = [tuple(each) for each in layers["timeline"]["returned"]]
+
+    names = [name for name, category in slices if category == "layer"]
+    assert names[:3] == ["Model", "h.0 (Block)", "h.0.ln (LayerNorm)"]
+    assert names[-1] == "head (Linear)"
+    place = slices.index(("h.0.ln (LayerNorm)", "layer"))
+    assert slices[place + 1] == ("aten::layer_norm", "cpu_op")
 
 
 def test_nothing_is_lost(layers: dict[str, Result], both: dict[str, Result]) -> None:

@@ -22,8 +22,8 @@ enum Category : uint32_t {
   kGraphScopeCategory,
   kLayerCategory,
 };
-constexpr const char *kCategoryNames[] = {"scope",   "op",           "launch",     "kernel",
-                                          "copy",    "graph",        "metric",     "test",
+constexpr const char *kCategoryNames[] = {"scope",   "op",           "launch",      "kernel",
+                                          "copy",    "graph",        "metric",      "test",
                                           "program", "kernel_scope", "graph_scope", "layer"};
 
 uint32_t category_on_track(TrackKind track) {

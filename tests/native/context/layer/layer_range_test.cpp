@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
 #include "calltree/context_tree.h"
+#include "check.h"
 #include "context/thread/thread_state.h"
 
 using namespace proton;
