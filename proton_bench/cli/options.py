@@ -83,8 +83,9 @@ ContextOption = Annotated[
     typer.Option(
         "-c",
         "--context",
-        metavar="shadow|python",
-        help="Call paths from scopes, or from Python frames.",
+        metavar="SOURCE[+SOURCE]",
+        help="What makes call paths: shadow (scopes), python (Python frames), layers and ops (of "
+        "torch programs), or auto: scopes, layers and ops.",
     ),
 ]
 ModeOption = Annotated[

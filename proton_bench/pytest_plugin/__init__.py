@@ -69,7 +69,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     group.addoption("--proton-backend", metavar="NAME[+NAME]", help="see `proton plugins`")
     group.addoption(
-        "--proton-context", metavar="SOURCE", default="shadow", help="shadow or python call paths"
+        "--proton-context",
+        metavar="SOURCE[+SOURCE]",
+        default="auto",
+        help="what makes call paths, as `proton run -c`",
     )
     group.addoption("--proton-mode", metavar="MODE", help="mode of the backend")
     group.addoption(

@@ -11,8 +11,8 @@ import pytest
 from proton_bench import _native
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
-from proton_bench_plugins.cpu.torch_probe import LIBRARY
-from proton_bench_plugins.cpu.torch_verdict import VERSION, verdict_file
+from proton_bench.recording.models.torch_probe import LIBRARY
+from proton_bench.recording.models.torch_verdict import VERSION, verdict_file
 
 torch = pytest.importorskip("torch")
 
@@ -71,7 +71,8 @@ def fallback(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         file = verdict_file(_native.loaded_build_id(LIBRARY))
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"version": VERSION, "reason": MARKED_BAD, "reads_scope": True}))
+    verdict = {"reason": MARKED_BAD, "reads_scope": True, "node_offset": 0, "fwd_thread_offset": 0}
+    file.write_text(json.dumps({"version": VERSION, **verdict}))
     return run(tmp_path_factory.mktemp("fallback"), cache)
 
 

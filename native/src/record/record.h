@@ -25,6 +25,7 @@ enum class FrameKind : uint8_t {
   kLine = 9,
   kTest = 10,
   kLayer = 11,
+  kContextOp = 0xff, ///< a kOp that only sessions with operators in their paths show
 };
 
 /// Where a thread stood when something happened.

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "calltree/context_tree.h"
+#include "context/layer/layer_path.h"
 #include "context/thread/expired_scopes.h"
 #include "context/thread/thread_state.h"
 #include "record/device.h"
@@ -39,6 +40,7 @@ void make_locks() {
   find_variant(-1);
   this_thread();
   forget_expired(0);
+  layer_below(nullptr, "");
   Name("ROOT");
 }
 

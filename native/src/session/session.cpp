@@ -18,6 +18,12 @@ using Held = Aggregator::Held;
 
 constexpr int64_t kHandOverPatience_ns = 100'000'000;
 
+/// Whether the frame is of another session's source.
+bool is_hidden(ContextSource source, FrameKind kind) {
+  return (kind == FrameKind::kLayer && !has(source, ContextSource::kLayers)) ||
+         (kind == FrameKind::kContextOp && !has(source, ContextSource::kOps));
+}
+
 SessionRegistry &registry() { return SessionRegistry::instance(); }
 
 } // namespace
@@ -52,7 +58,9 @@ void Session::join(EpochPlan &plan, const Held &) const {
   SessionState &next = plan.session_state;
   next.active = true;
   next.generation = std::max(next.generation, tree_->generation());
-  next.wants_python |= source_ == ContextSource::kPython;
+  next.wants_python |= has(source_, ContextSource::kPython);
+  next.wants_layers |= has(source_, ContextSource::kLayers);
+  next.wants_ops |= has(source_, ContextSource::kOps);
   next.wants_times |= tree_->wants_times();
   next.wants_timeline |= tree_->events() != nullptr;
   if (starting_thread_.get())
@@ -119,7 +127,8 @@ uint32_t Session::context_depth() {
   uint32_t depth = 0;
   for (uint32_t i = 0; i < stack.depth(); ++i) {
     StackEntry &entry = stack.entry(i);
-    if (!entry.is_noop && ContextTree::instance().node(entry.id.load()).generation >= generation)
+    if (!is_hidden(source_, entry.kind) && !entry.is_noop &&
+        ContextTree::instance().node(entry.id.load()).generation >= generation)
       ++depth;
   }
   return depth;

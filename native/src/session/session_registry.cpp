@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "calltree/context_tree.h"
+#include "context/layer/layer_path.h"
 #include "context/thread/thread_state.h"
 #include "support/fork_locks.h"
 
@@ -84,6 +85,7 @@ Error SessionRegistry::unknown(int id, const Held &) const {
 void SessionRegistry::reset_after_fork() noexcept {
   // The parent's threads do not exist here; its data is copy-on-write and simply abandoned.
   publish_session_state(SessionState{});
+  reset_layers_after_fork();
   set_starting_stack({});
   ContextTree::instance().reset_after_fork();
   if (was_forked_in_a_change()) // and the list of sessions perhaps with it

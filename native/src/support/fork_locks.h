@@ -16,6 +16,7 @@ enum class LockRank : uint8_t {
   kThreads,
   kExpired,
   kPythonSites,
+  kLayers,
   kContexts,
   kDevices,
   kVariants,

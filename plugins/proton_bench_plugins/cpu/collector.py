@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from proton_bench import _native
 from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.models.torch_verdict import judge_torch
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
-from proton_bench_plugins.cpu.torch_verdict import judge_torch
 
 if TYPE_CHECKING:
     from proton_bench_plugins.instrumentation.passes import Rule
@@ -90,7 +90,8 @@ class HostCollector:
     def _attach_torch(self, torch: ModuleType) -> None:
         verdict = judge_torch(torch)
         reason = verdict.reason
-        if not reason and self._native.attach_torch(verdict.reads_scope):
+        layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
+        if not reason and self._native.attach_torch(*layout):
             self._undo.callback(self._native.detach_torch)
             return
         observer = ProfilerObserver(self._max_depth)

@@ -40,7 +40,7 @@ def command(
     name: NameOption = None,
     output: OutputOption = None,
     backend: BackendOption = None,
-    context_source: ContextOption = "shadow",
+    context_source: ContextOption = "auto",
     mode: ModeOption = None,
     data: DataOption = "tree",
     hook: HookOption = None,

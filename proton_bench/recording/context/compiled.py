@@ -70,11 +70,12 @@ def follow_dynamo(module: ModuleType) -> None:
     Args:
         module: One of the two that define scopes and states.
     """
-    if not _defining:
-        ImportCallback("torch._inductor.graph", _prepare_inductor)
+    is_first = not _defining
     name = module.__name__.rpartition(".")[2]
     _defining[name] = module
     ImportCallback("torch._dynamo", lambda _dynamo: _prepare(name))
+    if is_first:  # and where both are loaded: its ranges are operators that the other defines
+        ImportCallback("torch._inductor.graph", _prepare_inductor)
 
 
 def _prepare(name: str) -> None:

@@ -1,16 +1,27 @@
-"""Ranges around kernels in Inductor's code.
+"""Ranges and layers around kernels in Inductor's code.
 
 A range as a separate node would not survive: Inductor sorts kernels by their inputs, and fuses
 kernels of different ranges. So ``enter`` and ``exit`` generate no code. Each kernel knows its
 nodes, and their positions among the ``enter`` and ``exit`` of the graph give their ranges; the
 common ranges are entered around the kernel. Positions are noted before Inductor's passes, some of
-which move nodes to their uses. The kernels are those of a program without ranges.
+which move nodes to their uses. The kernels are those of a program without ranges. Layers come from
+the nodes themselves, and stand inside of ranges.
 """
 
 from __future__ import annotations
 
 import functools
 from typing import Any
+
+from proton_bench.recording.context.inductor_layers import (
+    IMPORT,
+    LAYER,
+    common_layers,
+    distinguish_cached_code,
+    enter_line,
+    exit_line,
+    layers_of,
+)
 
 __all__ = ["install"]
 
@@ -29,23 +40,12 @@ def install(operators: Any) -> None:
     Args:
         operators: ``torch.ops.proton_bench``.
     """
-    from torch._inductor import lowering, scheduler
+    from torch._inductor import codecache, scheduler
     from torch._inductor.virtualized import V
 
-    def lower_to_nothing(*_args: object) -> None:
-        pass
-
-    def lower(operator: Any) -> Any:
-        call = lowering.fallback_handler(operator, add_to_fallback_set=False)
-        # C++ has no ranges, so its metrics would be added elsewhere.
-        return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
-
+    distinguish_cached_code(codecache)
+    _lower_operators(operators)
     enter, leave = operators.enter.default, operators.exit.default
-    for name in ("enter", "exit", "add_ints", "add_floats", "add_text", "add_tensor"):
-        operator = getattr(operators, name).default
-        lowered = lower_to_nothing if operator in (enter, leave) else lower(operator)
-        lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
-
     _note_places_before_passes(enter, leave)
     enter_context, codegen = scheduler.Scheduler.enter_context, scheduler.Scheduler._codegen
     current: list[_Range] = []
@@ -54,11 +54,17 @@ def install(operators: Any) -> None:
         if list(path) == current or V.graph.cpp_wrapper:
             return
         scheduling.flush()  # the kernels before
+        code = V.graph.wrapper_code
         shared = _common(path, current)
         while len(current) > shared:
-            V.graph.wrapper_code.writeline(f"torch.ops.{leave}{current.pop()}")
+            left = current.pop()
+            code.writeline(exit_line() if left[0] == LAYER else f"torch.ops.{leave}{left}")
         for entered in path[shared:]:
-            V.graph.wrapper_code.writeline(f"torch.ops.{enter}{entered}")
+            if entered[0] == LAYER:
+                code.add_import_once(IMPORT)
+                code.writeline(enter_line(entered[1]))
+            else:
+                code.writeline(f"torch.ops.{enter}{entered}")
             current.append(entered)
 
     @functools.wraps(enter_context)
@@ -81,6 +87,26 @@ def install(operators: Any) -> None:
     scheduler.Scheduler._codegen = codegen_and_leave
 
 
+def _lower_operators(operators: Any) -> None:
+    """Have the operators that enter and leave ranges generate no code."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    def lower_to_nothing(*_args: object) -> None:
+        pass
+
+    def lower(operator: Any) -> Any:
+        call = lowering.fallback_handler(operator, add_to_fallback_set=False)
+        # C++ has no ranges, so its metrics would be added elsewhere.
+        return lambda *args, **kwargs: None if V.graph.cpp_wrapper else call(*args, **kwargs)
+
+    enter, leave = operators.enter.default, operators.exit.default
+    for name in ("enter", "exit", "add_ints", "add_floats", "add_text", "add_tensor"):
+        operator = getattr(operators, name).default
+        lowered = lower_to_nothing if operator in (enter, leave) else lower(operator)
+        lowering.register_lowering(operator, type_promotion_kind=None)(lowered)
+
+
 def _note_places_before_passes(enter: Any, leave: Any) -> None:
     from torch._inductor import compile_fx
 
@@ -95,16 +121,20 @@ def _note_places_before_passes(enter: Any, leave: Any) -> None:
 
 
 def _path_of_kernel(kernel: Any, enter: Any, leave: Any) -> tuple[_Range, ...]:
-    """Return the ranges around all sources of a scheduler node, outermost first."""
+    """Return the ranges and layers around all sources of a scheduler node, outermost first."""
     shared: tuple[_Range, ...] | None = None
+    sources: list[Any] = []
     for part in kernel.get_nodes():
-        origins = part.node.get_origins() if part.node is not None else ()
+        origins = list(part.node.get_origins() if part.node is not None else ())
         places = [_places(each.graph, enter, leave).get(each, (0, ())) for each in origins]
-        if part.is_extern() and places:
-            places = [max(places)]  # the others prepare its inputs, such as a transposition
+        if part.is_extern() and places:  # the others prepare its inputs, such as a transposition
+            newest = max(range(len(places)), key=places.__getitem__)
+            origins, places = [origins[newest]], [places[newest]]
         for _, path in places:
             shared = path if shared is None else path[: _common(path, shared)]
-    return shared or ()
+        sources += origins
+    layers = common_layers(layers_of(each) for each in sources)
+    return (*(shared or ()), *((LAYER, name, 0) for name in layers))
 
 
 def _note_places(graph: Any, enter: Any, leave: Any) -> dict[Any, _Place]:

@@ -31,7 +31,7 @@ class RunOptions:
             themselves.
         folder: Current folder of the command line; "" if it was removed.
         formats: Formats of the files to write.
-        context: Where call paths come from, ``shadow`` or ``python``.
+        context: Where call paths come from, as in ``start``.
         data: Kind of data, ``tree`` or ``trace``.
         backend: Names joined by ``+``; None asks the plugins.
         mode: Mode text for the backend that declares it.

@@ -35,7 +35,7 @@ class SessionCanary:
         self._counted: list[Ticks] = []
         self._problem = ""
         makers = [each.canary for each in session.plan.backends if each.canary is not None]
-        if makers and session.plan.context != "shadow":
+        if makers and "python" in session.plan.context.split("+"):
             self._problem = "call paths of Python frames have no scope that it could stand below"
             makers = []
         self._canary: Canary | None = None

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Mode, assign_modes, with_data
 from proton_bench.plugin.flushing import PeriodicFlushing, take_flushing, with_flushing
+from proton_bench.recording.context.sources import parse_context
 from proton_bench.recording.gpu.counters import counter_rate_hz
 from proton_bench.recording.kernels.hooks import Hook
 from proton_bench.recording.session.host_samples import host_rate_hz
@@ -23,7 +24,6 @@ from proton_bench.recording.session.output_format import (
 
 __all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
 
-_CONTEXTS = ("shadow", "python")
 _DATA = ("tree", "trace")
 STDOUT = "-"
 _TRUE = ("1", "on", "true")
@@ -35,7 +35,7 @@ class SessionOptions:
 
     Attributes:
         name: Output path without a suffix; "" and "-" mean stdout.
-        context: Where call paths come from, ``shadow`` or ``python``.
+        context: Where call paths come from, as ``parse_context`` reads it.
         data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``; None asks the plugins for their default.
         mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
@@ -69,7 +69,7 @@ class CapturePlan:
 
     Attributes:
         path: Absolute output path without a suffix, or "-" for stdout.
-        context: Context source.
+        context: Context sources, joined by ``+``.
         data: Kind of data.
         backends: Backends, at least one.
         modes: One mode per backend.
@@ -85,7 +85,7 @@ class CapturePlan:
     """
 
     path: str
-    context: Literal["shadow", "python"]
+    context: str
     data: str
     backends: tuple[Backend, ...]
     modes: tuple[Mode, ...]
@@ -160,7 +160,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         BackendUnavailableError: A backend cannot run here.
     """
     path = session_path(options.name)
-    context = _choice("context source", options.context, _CONTEXTS)
+    context = parse_context(options.context)
     data = _choice("data", options.data, _DATA)
     hook = _resolve_hook(options.hook)
     from proton_bench.plugin.manager import explaining_default, resolve_backend
@@ -179,7 +179,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
     streamed = _streamed(options, backends, flushing)
     return CapturePlan(
         path=path,
-        context=cast('Literal["shadow", "python"]', context),
+        context=context,
         data=data,
         backends=backends,
         modes=tuple(modes),

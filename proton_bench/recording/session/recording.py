@@ -22,6 +22,7 @@ from proton_bench.recording.gpu.counters import start_counters, stop_counters
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
 from proton_bench.recording.messagepack import encode_facts
+from proton_bench.recording.models.torch_context import torch_context
 from proton_bench.recording.native import native
 from proton_bench.recording.session.collectors import (
     CollectorLease,
@@ -268,6 +269,7 @@ class Session:
     def _forget(self) -> None:
         stop_host_samples(self.id)
         _live.pop(self.id, None)
+        torch_context.release(self.id)
         flags.profiling_on = bool(_live)
         flags.upstream_shape = any(each.plan.upstream_shape for each in _live.values())
         self.core.remove()
@@ -348,6 +350,8 @@ def _start(plan: CapturePlan) -> Session:
         undo.callback(core.remove)
         if plan.host_rate_hz:
             core.sample_host()
+        torch_context.hold(core.id, plan.context)
+        undo.callback(torch_context.release, core.id)
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
         core.activate()
@@ -416,6 +420,7 @@ def _after_fork_in_child() -> None:
     HookManager.session_hooks.clear()
     forget_after_fork()
     forget_samples()
+    torch_context.forget_after_fork()
     flags.profiling_on = flags.upstream_shape = False
 
 

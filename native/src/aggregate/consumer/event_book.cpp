@@ -39,7 +39,8 @@ StackEntry *frame_of(ShadowStack &stack, ContextId at) {
     StackEntry &entry = stack.entry(i);
     if (entry.is_noop || entry.id.load(std::memory_order_relaxed) != at)
       continue;
-    bool is_scope = entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
+    bool is_scope = entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest ||
+                    entry.kind == FrameKind::kLayer;
     return !is_scope || entry.start() > 0 ? &entry : nullptr;
   }
   return nullptr;

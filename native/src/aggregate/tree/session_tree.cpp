@@ -85,6 +85,12 @@ std::vector<SampledLeaf> shares_of(const PcSampleRecord &record, const LeavesByK
   return shares;
 }
 
+/// The row of a frame.
+NodeIndex child_of(CallPathTree &tree, NodeIndex above, const ContextNode &frame) {
+  FrameKind kind = frame.kind == FrameKind::kContextOp ? FrameKind::kOp : frame.kind;
+  return tree.child(above, frame.name, kind);
+}
+
 } // namespace
 
 SessionTree::SessionTree(ContextSource source, uint32_t generation, bool records_wall,
@@ -144,7 +150,7 @@ const CallPathTree *SessionTree::find(uint32_t number) const {
 }
 
 NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python) const {
-  if (source_ == ContextSource::kShadow)
+  if (!has(ContextSource::kPython))
     return shadow_node(phase, shadow);
   uint64_t key = (uint64_t{shadow} << 32) | python;
   auto cached = phase.paths.find(key);
@@ -154,7 +160,7 @@ NodeIndex SessionTree::node_for(Phase &phase, ContextId shadow, ContextId python
   std::vector<ContextId> frames = frames_of(shadow, python);
   NodeIndex node = kRootNode;
   for (auto id = frames.rbegin(); id != frames.rend(); ++id)
-    node = phase.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+    node = child_of(phase.tree, node, contexts.node(*id));
   phase.paths.emplace(key, node);
   return node;
 }
@@ -166,12 +172,12 @@ std::vector<ContextId> SessionTree::frames_of(ContextId shadow, ContextId python
   for (ContextId id = shadow; id != 0 && contexts.node(id).generation >= generation_;
        id = contexts.node(id).parent) {
     const ContextNode &frame = contexts.node(id);
-    if (frame.kind == FrameKind::kTest && source_ == ContextSource::kPython)
+    if (frame.kind == FrameKind::kTest && has(ContextSource::kPython))
       tests.push_back(id);
     else if (shows(frame))
       frames.push_back(id);
   }
-  if (source_ == ContextSource::kPython)
+  if (has(ContextSource::kPython))
     for (ContextId id = python; id != 0; id = contexts.node(id).parent)
       frames.push_back(id);
   frames.insert(frames.end(), tests.begin(), tests.end());
@@ -195,14 +201,23 @@ NodeIndex SessionTree::shadow_node(Phase &phase, ContextId shadow) const {
   for (auto id = fresh.rbegin(); id != fresh.rend(); ++id) {
     const ContextNode &frame = contexts.node(*id);
     if (shows(frame))
-      node = phase.tree.child(node, frame.name, frame.kind);
+      node = child_of(phase.tree, node, frame);
     phase.paths.emplace(uint64_t{*id} << 32, node);
   }
   return node;
 }
 
 bool SessionTree::shows(FrameKind kind) const {
-  return source_ == ContextSource::kShadow || kind != FrameKind::kScope;
+  switch (kind) {
+  case FrameKind::kScope:
+    return !has(ContextSource::kPython);
+  case FrameKind::kLayer:
+    return has(ContextSource::kLayers);
+  case FrameKind::kContextOp:
+    return has(ContextSource::kOps);
+  default:
+    return true;
+  }
 }
 
 bool SessionTree::shows(const ContextNode &frame) const {
@@ -431,7 +446,7 @@ NodeIndex SessionTree::captured_node(Phase &target, const LaunchRecord &launch,
     ContextId shadow = named ? named->parent : place.at->shadow;
     std::vector<ContextId> frames = frames_of(shadow, place.at->python);
     for (auto id = frames.rbegin(); id != frames.rend(); ++id)
-      node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
+      node = child_of(target.tree, node, contexts.node(*id));
   }
   if (target.captured.size() >= kMaxCaptured) // of a program that captures anew at every step
     target.captured.clear();

@@ -26,7 +26,14 @@ namespace proton {
 struct ContextNode;
 class KernelTimes;
 
-enum class ContextSource : uint8_t { kShadow, kPython };
+/// What makes the call paths of a session; flags. Without kPython scopes do.
+enum class ContextSource : uint8_t { kShadow = 0, kPython = 1, kLayers = 2, kOps = 4 };
+constexpr ContextSource operator|(ContextSource one, ContextSource other) {
+  return static_cast<ContextSource>(static_cast<uint8_t>(one) | static_cast<uint8_t>(other));
+}
+constexpr bool has(ContextSource source, ContextSource part) {
+  return (static_cast<uint8_t>(source) & static_cast<uint8_t>(part)) != 0;
+}
 
 /// Where a node of a graph was captured; number 0: the session does not know.
 struct GraphPlace {
@@ -190,6 +197,7 @@ private:
   NodeIndex graph_parent(Phase &phase, const LaunchRecord &launch, const GraphPlace &place) const;
   /// Frames of the path that this session sees, innermost first.
   std::vector<ContextId> frames_of(ContextId shadow, ContextId python) const;
+  bool has(ContextSource part) const { return proton::has(source_, part); }
   /// Whether frames of this kind are on the session's paths: Python frames take the place of
   /// scopes, and stand below the tests.
   bool shows(FrameKind kind) const;

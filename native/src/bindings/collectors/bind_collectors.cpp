@@ -24,17 +24,8 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// False if the loaded libtorch lacks the symbols, or none is loaded.
-bool attach_torch(bool reads_scope) {
-  TorchObserver &observer = TorchObserver::instance();
-  if (!observer.find_symbols())
-    return false;
-  observer.install(reads_scope);
-  return true;
-}
-
 /// What an observer of the loaded libtorch sees while `run` runs: (kind, name, whether the observer
-/// read the kind, whether the operator ended).
+/// read the kind, whether the operator ended, words of its memory, the thread's number).
 py::list probe_torch(const py::function &run) {
   TorchObserver &observer = TorchObserver::instance();
   if (observer.installed() || !observer.find_symbols())
@@ -49,7 +40,8 @@ py::list probe_torch(const py::function &run) {
   }
   py::list seen;
   for (const TorchObserver::Seen &each : observer.end_probe())
-    seen.append(py::make_tuple(each.kind, each.name, each.tells_scope, each.has_ended));
+    seen.append(py::make_tuple(each.kind, each.name, each.tells_scope, each.has_ended, each.words,
+                               each.thread));
   return seen;
 }
 
@@ -177,9 +169,14 @@ void bind_collectors(py::module_ &module) {
       .def("stop", &CpuCollector::stop)
       .def(
           "attach_torch",
-          [](CpuCollector &, bool reads_scope) { return attach_torch(reads_scope); },
-          py::arg("reads_scope") = false)
-      .def("detach_torch", [](CpuCollector &) { TorchObserver::instance().remove(); })
+          [](CpuCollector &, bool reads_scope, uint32_t node_offset, uint32_t fwd_thread_offset) {
+            return TorchObserver::instance().attach(TorchObserver::kTimes,
+                                                    {reads_scope, node_offset, fwd_thread_offset});
+          },
+          py::arg("reads_scope") = false, py::arg("node_offset") = 0,
+          py::arg("fwd_thread_offset") = 0)
+      .def("detach_torch",
+           [](CpuCollector &) { TorchObserver::instance().detach(TorchObserver::kTimes); })
       .def_property_readonly("torch_attached",
                              [](CpuCollector &) { return TorchObserver::instance().installed(); })
       .def(

@@ -43,14 +43,15 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
     SessionState now = session_state();
     thread.stack.settle(now);
     close_operators(now);
-    if (thread.stack.depth() == 0) {
+    std::optional<uint32_t> index = innermost_of_program();
+    if (!index) {
       if (!now.active)
         Py_RETURN_NONE;
       throw Error(ErrorCode::kScope, std::string(function) +
                                          " without a matching enter on this thread; "
                                          "each exit needs one enter before it");
     }
-    StackEntry &entry = thread.stack.top();
+    StackEntry &entry = thread.stack.entry(*index);
     bool is_named = name_object && name_object != Py_None;
     if (entry.kind == FrameKind::kTest && !is_named)
       throw Error(ErrorCode::kScope, std::string(function) +
@@ -64,7 +65,7 @@ PyObject *exit_frame(PyObject *name_object, const char *function) {
                                            "; exit scopes in the reverse order of entering");
     }
     uint64_t id = entry.scope_id();
-    close_top(now);
+    close_frame(*index, now);
     scope_left();
     if (id == 0) // opened while no session was there
       Py_RETURN_NONE;

@@ -10,6 +10,7 @@ void bind_scope_observer(pybind11::module_ &module);
 void bind_device_values(pybind11::module_ &module);
 void bind_launch_hook(pybind11::module_ &module);
 void bind_context(pybind11::module_ &module);
+void bind_layers(pybind11::module_ &module);
 void bind_python_frames(pybind11::module_ &module);
 void bind_metrics(pybind11::module_ &module);
 void bind_session(pybind11::module_ &module);

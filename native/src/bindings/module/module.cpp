@@ -26,6 +26,7 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_device_values(module);
   proton::bind_launch_hook(module);
   proton::bind_context(module);
+  proton::bind_layers(module);
   proton::bind_python_frames(module);
   proton::bind_metrics(module);
   proton::bind_session(module);

@@ -1,6 +1,7 @@
 // Sessions: phases, timelines in files, and what is written when Python cannot.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 
@@ -28,14 +29,28 @@ constexpr int64_t kPatience_ns = int64_t{180} * 24 * 3600 * 1'000'000'000;
 
 SessionRegistry &sessions() { return SessionRegistry::instance(); }
 
+/// Names joined by "+".
+ContextSource parse_source(std::string_view context) {
+  ContextSource source = ContextSource::kShadow;
+  while (!context.empty()) {
+    std::string_view part = context.substr(0, context.find('+'));
+    if (part == "python")
+      source = source | ContextSource::kPython;
+    else if (part == "layers")
+      source = source | ContextSource::kLayers;
+    else if (part == "ops")
+      source = source | ContextSource::kOps;
+    else if (part != "shadow")
+      throw Error(ErrorCode::kUsage, "Unknown context source: " + std::string(part) +
+                                         "; choose from: shadow, python, layers, ops");
+    context.remove_prefix(std::min(context.size(), part.size() + 1));
+  }
+  return source;
+}
+
 std::shared_ptr<Session> add(const std::string &context, bool records_wall, bool keeps_timeline,
                              bool upstream_shape) {
-  ContextSource source = ContextSource::kShadow;
-  if (context == "python")
-    source = ContextSource::kPython;
-  else if (context != "shadow")
-    throw Error(ErrorCode::kUsage,
-                "Unknown context source: " + context + "; choose shadow or python");
+  ContextSource source = parse_source(context);
   py::gil_scoped_release release;
   return sessions().add(source, records_wall, keeps_timeline, upstream_shape);
 }
@@ -51,7 +66,7 @@ uint32_t context_depth(Session &session) {
   {
     py::gil_scoped_release release;
     uint32_t depth = session.context_depth();
-    if (session.source() != ContextSource::kPython)
+    if (!has(session.source(), ContextSource::kPython))
       return depth;
   }
   return python_depth();

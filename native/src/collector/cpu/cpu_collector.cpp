@@ -22,7 +22,7 @@ void CpuCollector::flush() {
 
 void CpuCollector::stop() {
   set_ops_enabled(false);
-  TorchObserver::instance().remove();
+  TorchObserver::instance().detach(TorchObserver::kTimes);
 }
 
 } // namespace proton

@@ -21,12 +21,17 @@ struct OpenOp {
   int64_t nested_ns = 0; ///< recorded ranges inside
   int32_t variant = -1;
   bool counts = false;                           ///< towards the depth limit
+  bool is_timed = false;                         ///< recorded; else it is a frame alone
+  bool is_evaluation = false;                    ///< autograd's frame, opened with its node
+  OpenBackward backward;                         ///< the layers of that node
+  uint32_t outer_base = 0;                       ///< of the stack before
   std::shared_ptr<UserRange::Progress> progress; ///< null but for ranges that may end elsewhere
 };
 
 struct OpStack {
   std::vector<OpenOp> open;
   uint32_t depth = 0;
+  uint32_t base = 0; ///< the depth around the innermost layer: the limit counts from there
   uint32_t muted = 0;
   uint64_t seen_strays = 0;
 };
@@ -44,7 +49,7 @@ struct Owner {
 };
 thread_local Owner t_owner;
 
-std::atomic<uint32_t> g_max_depth{2};
+std::atomic<uint32_t> g_max_depth{kDefaultOpDepth};
 std::atomic<bool> g_enabled{false};
 std::atomic<uint64_t> g_strays{0};
 StrayEnds g_stray_ends;
@@ -74,6 +79,7 @@ void count_strays(uint64_t count) noexcept {
 /// Removes the operator at `index`; those above stay. Its children's time goes to the next one.
 [[gnu::hot]] void take_off(OpStack &stack, size_t index, int64_t contained_ns) noexcept {
   stack.depth -= stack.open[index].counts ? 1 : 0;
+  stack.base = stack.open[index].outer_base;
   if (index + 1 == stack.open.size())
     stack.open.pop_back();
   else
@@ -93,6 +99,7 @@ void forget_strays(OpStack &stack) noexcept {
       if (stack.open[i].token != token)
         continue;
       abandon_range(stack.open[i].range);
+      exit_backward(stack.open[i].backward);
       take_off(stack, i, stack.open[i].nested_ns);
       return;
     }
@@ -101,9 +108,11 @@ void forget_strays(OpStack &stack) noexcept {
 
 /// Ends the newest one.
 [[gnu::hot]] void close_newest(OpStack &stack, int64_t end_ns) noexcept {
-  const OpenOp &op = stack.open.back();
+  OpenOp &op = stack.open.back();
   int64_t contained_ns = op.nested_ns;
-  if (op.progress && op.progress->is_done.exchange(true)) {
+  if (op.range.is_open() && !op.is_timed) {
+    abandon_range(op.range);
+  } else if (op.progress && op.progress->is_done.exchange(true)) {
     abandon_range(op.range); // another thread ended it just now
   } else if (op.range.is_open()) {
     contained_ns = end_ns - op.start_ns;
@@ -112,12 +121,43 @@ void forget_strays(OpStack &stack) noexcept {
     if (!exit_range(op.range, kind, {end_ns, contained_ns, self_ns}, op.variant))
       count_strays(1);
   }
+  exit_backward(op.backward);
   take_off(stack, stack.open.size() - 1, contained_ns);
+}
+
+/// Opens the frame of an operator that is timed.
+void open_timed(OpenOp &op, std::string_view name) noexcept {
+  op.range = enter_range(name, FrameKind::kOp);
+  op.is_timed = true;
+}
+
+/// Opens the layers of a node that is about to run, around autograd's own frame if there is one.
+void begin_node(OpStack &stack, const NodeOfOp &node, NameOf name_of) noexcept {
+  OpenOp &op = stack.open.back();
+  OpenOp *around = stack.open.size() > 1 ? &stack.open[stack.open.size() - 2] : nullptr;
+  if (!around || !around->is_evaluation || around->backward.is_open()) {
+    op.backward = enter_backward(node.number, node.thread);
+    return;
+  }
+  around->backward = enter_backward(node.number, node.thread);
+  if (around->start_ns != 0) {
+    const char *text = name_of(around->token);
+    open_timed(*around, text ? text : "");
+  }
+}
+
+/// Opens the frame of an operator that nobody times.
+void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
+                  const SessionState &now) noexcept {
+  if (now.wants_ops)
+    op.range = enter_range(name, FrameKind::kContextOp);
+  else if (kind == OpKind::kUser && name.starts_with("Optimizer."))
+    op.range = enter_range(name, FrameKind::kLayer); // torch names the steps of all optimizers so
 }
 
 /// Ends the operator at `index` and those above it, which should have ended before.
 [[gnu::hot]] void close_down_to(OpStack &stack, size_t index) noexcept {
-  int64_t end_ns = stack.open[index].range.is_open() || index + 1 != stack.open.size()
+  int64_t end_ns = stack.open[index].start_ns != 0 || index + 1 != stack.open.size()
                        ? TickClock::now_ns()
                        : 0; // nothing of it is recorded
   while (stack.open.size() > index)
@@ -152,27 +192,48 @@ void set_op_depth(uint32_t max_depth) noexcept {
 
 void set_ops_enabled(bool enabled) noexcept { g_enabled.store(enabled, std::memory_order_release); }
 
-[[gnu::hot]] void begin_op(const void *token, OpKind kind, NameOf name_of) noexcept {
+[[gnu::hot]] void begin_op(const void *token, OpKind kind, NameOf name_of,
+                           const NodeOfOp &node) noexcept {
   OpStack *stack = ops();
   if (!stack)
     return;
   if (g_stray_ends.has_news(stack->seen_strays))
     forget_strays(*stack);
   try {
-    OpenOp &op = stack->open.emplace_back();
-    op.token = token;
-    bool wanted = stack->depth < g_max_depth.load(std::memory_order_relaxed) && stack->muted == 0 &&
-                  g_enabled.load(std::memory_order_relaxed);
+    OpenOp &fresh = stack->open.emplace_back();
+    fresh.token = token;
+    fresh.outer_base = stack->base;
+    const SessionState now = session_state();
+    const bool is_timed = g_enabled.load(std::memory_order_relaxed);
+    const bool links = now.wants_layers && stack->muted == 0;
+    if (links && kind == OpKind::kBackward)
+      begin_node(*stack, node, name_of);
+    if (links && stands_in_layer())
+      stack->base = stack->depth;
+    bool wanted = stack->depth - stack->base < g_max_depth.load(std::memory_order_relaxed) &&
+                  stack->muted == 0 &&
+                  (is_timed || now.wants_ops || (links && kind == OpKind::kUser));
     if (!wanted)
       return;
+    OpenOp &op = stack->open.back();
     const char *text = name_of(token);
     std::string_view name = text ? text : "<unnamed operator>";
     if (name.starts_with("proton_bench::")) // opens or closes a scope of a compiled graph
       return;
-    op.range = enter_range(name, FrameKind::kOp);
-    op.counts = op.range.is_open() && kind == OpKind::kOperator && !is_autograd_evaluation(name);
+    bool is_evaluation = kind == OpKind::kOperator && is_autograd_evaluation(name);
+    op.is_evaluation = is_evaluation && links;
+    if (!is_timed) {
+      if (!is_evaluation)
+        open_untimed(op, name, kind, now);
+    } else if (op.is_evaluation) {
+      op.start_ns = TickClock::now_ns();
+      return; // below the layers of its node
+    } else {
+      open_timed(op, name);
+      op.start_ns = op.range.is_open() ? TickClock::now_ns() : 0;
+    }
+    op.counts = op.range.is_open() && kind == OpKind::kOperator && !is_evaluation;
     stack->depth += op.counts ? 1 : 0;
-    op.start_ns = op.range.is_open() ? TickClock::now_ns() : 0;
   } catch (...) { // no memory for the entry: its end is a stray one
   }
 }
@@ -189,7 +250,7 @@ std::unique_ptr<UserRange> begin_user_op(const void *token, NameOf name_of) noex
   if (!t_ops || t_ops->open.empty())
     return nullptr;
   OpenOp &op = t_ops->open.back();
-  if (op.token != token || !op.range.is_open())
+  if (op.token != token || !op.is_timed || !op.range.is_open())
     return nullptr;
   try {
     auto range = std::make_unique<UserRange>();
@@ -231,7 +292,9 @@ void begin_kernel(std::string_view name, int32_t variant) noexcept {
     if (!stack)
       return;
     OpenOp &op = stack->open.emplace_back();
+    op.outer_base = stack->base;
     op.variant = variant;
+    op.is_timed = true;
     if (g_enabled.load(std::memory_order_relaxed))
       op.range = enter_range(name, FrameKind::kKernel);
     op.start_ns = TickClock::now_ns();

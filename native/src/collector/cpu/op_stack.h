@@ -1,4 +1,5 @@
-// Times nested operators and kernels of one thread: how long each ran by itself.
+// Nested operators and kernels of one thread: how long each ran by itself, where a collector asks,
+// and frames for those inside of which something is launched, where a session asks.
 #pragma once
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "context/layer/layer_range.h"
 #include "context/thread/host_range.h"
 #include "record/record.h"
 
@@ -25,14 +27,21 @@ using NameOf = const char *(*)(const void *token);
 /// True for autograd's own frame around a node of the backward graph.
 bool is_autograd_evaluation(std::string_view name) noexcept;
 
+/// Operators that stand in call paths where nobody times them: as deep as the collector's default.
+inline constexpr uint32_t kDefaultOpDepth = 2;
 /// Settings of the one CPU collector. Depth 0 is unlimited. [any thread]
 void set_op_depth(uint32_t max_depth) noexcept;
 void set_ops_enabled(bool enabled) noexcept;
 
+/// The node that a backward operator runs, where that is known.
+struct NodeOfOp {
+  int64_t number = kNoNumber;
+  uint64_t thread = 0; ///< that made it; 0: unknown, and the node is of no layer
+};
 /// Begins an operator of the calling thread. Below the depth limit and on muted threads nothing is
 /// recorded: the time stays with the operator that contains it. The token, not null, names the
 /// operator until its end.
-void begin_op(const void *token, OpKind kind, NameOf name_of) noexcept;
+void begin_op(const void *token, OpKind kind, NameOf name_of, const NodeOfOp &node = {}) noexcept;
 /// Ends the operator of that token and those that began after it. An operator that began on another
 /// thread, or was ended with one around it, is counted, and forgotten where it began.
 void end_op(const void *token) noexcept;

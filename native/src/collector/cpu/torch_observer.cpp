@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "collector/cpu/op_stack.h"
+#include "context/layer/layer_path.h"
 
 namespace proton {
 namespace {
@@ -24,6 +25,9 @@ struct ObserverContext {
 };
 using StartCallback = std::unique_ptr<ObserverContext> (*)(const void *record_function);
 using EndCallback = void (*)(const void *record_function, ObserverContext *context);
+
+// How much of an operator of the backward pass a probe reads.
+constexpr size_t kProbedWords = 48;
 
 constexpr size_t kScopeFunction = 0, kScopeBackwardFunction = 1, kScopeUser = 7;
 struct RecordFunctionCallback {
@@ -46,6 +50,23 @@ using RemoveCallback = void (*)(uint64_t);
 AddGlobalCallback g_add = nullptr;
 RemoveCallback g_remove = nullptr;
 NameOf g_name_of = nullptr;
+NodeNumbers g_numbers;
+
+// Where an operator of the backward pass says which node it runs; 0: unknown.
+uint32_t g_node_offset = 0, g_fwd_thread_offset = 0;
+
+template <typename Value> Value read_at(const void *record_function, size_t offset) noexcept {
+  Value value;
+  std::memcpy(&value, static_cast<const unsigned char *>(record_function) + offset, sizeof(value));
+  return value;
+}
+
+NodeOfOp node_of(const void *record_function) noexcept {
+  if (g_node_offset == 0)
+    return {};
+  return {read_at<int64_t>(record_function, g_node_offset),
+          read_at<uint64_t>(record_function, g_fwd_thread_offset)};
+}
 
 // One callback per kind, for a libtorch that keeps the kind elsewhere.
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_function(const void *record_function) noexcept {
@@ -54,7 +75,7 @@ NameOf g_name_of = nullptr;
 }
 
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_backward(const void *record_function) noexcept {
-  begin_op(record_function, OpKind::kBackward, g_name_of);
+  begin_op(record_function, OpKind::kBackward, g_name_of, node_of(record_function));
   return nullptr;
 }
 
@@ -85,8 +106,10 @@ void on_user_end(const void *record_function, ObserverContext *context) noexcept
   size_t scope = scope_of(record_function);
   if (scope == kScopeUser) [[unlikely]]
     return on_user(record_function);
-  begin_op(record_function, scope == kScopeFunction ? OpKind::kOperator : OpKind::kBackward,
-           g_name_of);
+  if (scope == kScopeFunction) [[likely]]
+    begin_op(record_function, OpKind::kOperator, g_name_of);
+  else
+    begin_op(record_function, OpKind::kBackward, g_name_of, node_of(record_function));
   return nullptr;
 }
 
@@ -113,7 +136,15 @@ std::unique_ptr<ObserverContext> note_begin(const char *kind, size_t scope,
   try {
     const char *name = g_name_of(token);
     std::lock_guard lock(probe().mutex);
-    probe().seen.push_back({kind, name ? name : "", scope_of(token) == scope, false});
+    TorchObserver::Seen &seen = probe().seen.emplace_back();
+    seen.kind = kind;
+    seen.name = name ? name : "";
+    seen.tells_scope = scope_of(token) == scope;
+    if (scope == kScopeBackwardFunction) {
+      seen.words.resize(kProbedWords);
+      std::memcpy(seen.words.data(), token, kProbedWords * sizeof(uint64_t));
+      seen.thread = g_numbers.thread ? g_numbers.thread() : 0;
+    }
     probe().tokens.push_back(token);
     return std::make_unique<UserContext>();
   } catch (...) { // no memory: the probe does not see it and fails
@@ -209,6 +240,9 @@ bool TorchObserver::find_symbols() {
   void *library = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return false;
+  if (!resolve(library, "_ZN2at15sequence_number4peekEv", g_numbers.next_node) ||
+      !resolve(library, "_ZN2at14RecordFunction15currentThreadIdEv", g_numbers.thread))
+    g_numbers = {};
   return resolve(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", g_add) &&
          resolve(library, "_ZN2at14removeCallbackEm", g_remove) &&
          resolve(library, "_ZNK2at14RecordFunction4nameEv", g_name_of);
@@ -220,18 +254,44 @@ struct TorchObserver::Callback {
   EndCallback end;
 };
 
-void TorchObserver::install(bool reads_scope) {
-  if (reads_scope)
+bool TorchObserver::attach(Client client, const Layout &layout) {
+  if (!find_symbols())
+    return false;
+  stop();
+  clients_ |= client;
+  layout_ = layout;
+  observe();
+  return true;
+}
+
+void TorchObserver::detach(Client client) {
+  stop();
+  clients_ &= static_cast<uint8_t>(~client);
+  observe();
+}
+
+void TorchObserver::observe() {
+  bool links = (clients_ & kLayers) != 0 && layout_.node_offset != 0 && g_numbers.next_node;
+  g_node_offset = links ? layout_.node_offset : 0;
+  g_fwd_thread_offset = layout_.fwd_thread_offset;
+  set_node_numbers(links ? g_numbers : NodeNumbers{});
+  if (clients_ == 0)
+    return;
+  // For layers alone operators of the forward pass cost nothing.
+  bool all = clients_ != kLayers;
+  if (layout_.reads_scope && all)
     add({{{kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end}});
-  else
+  else if (layout_.reads_scope)
+    add({{{kScopeBackwardFunction, kScopeUser}, on_any, on_any_end}});
+  else if (all)
     add({{{kScopeFunction}, on_function, on_end},
          {{kScopeBackwardFunction}, on_backward, on_end},
          {{kScopeUser}, on_user, on_user_end}});
+  else
+    add({{{kScopeBackwardFunction}, on_backward, on_end}, {{kScopeUser}, on_user, on_user_end}});
 }
 
 void TorchObserver::add(std::initializer_list<Callback> kinds) {
-  if (installed())
-    return;
   for (const Callback &kind : kinds) {
     RecordFunctionCallback callback;
     callback.start = kind.start;
@@ -242,7 +302,7 @@ void TorchObserver::add(std::initializer_list<Callback> kinds) {
   }
 }
 
-void TorchObserver::remove() {
+void TorchObserver::stop() {
   while (installed_ != 0)
     g_remove(callbacks_[--installed_]);
 }
@@ -254,7 +314,7 @@ void TorchObserver::begin_probe() {
 }
 
 std::vector<TorchObserver::Seen> TorchObserver::end_probe() {
-  remove();
+  stop();
   std::lock_guard lock(probe().mutex);
   probe().tokens.clear();
   return std::exchange(probe().seen, {});

@@ -15,17 +15,27 @@ public:
 
   /// True when libtorch is loaded and has the symbols.
   bool find_symbols();
-  /// Once `find_symbols` was true. `reads_scope`: a probe saw `tells_scope` on everything, which
-  /// makes observing cheaper.
-  void install(bool reads_scope);
-  void remove();
+  /// What a probe found out of this libtorch's records of operators.
+  struct Layout {
+    bool reads_scope = false;       ///< it saw `tells_scope` on everything: observing is cheaper
+    uint32_t node_offset = 0;       ///< of the number of a backward node, bytes; 0: unknown
+    uint32_t fwd_thread_offset = 0; ///< of the number of the thread that made it; 0: unknown
+  };
+  /// Who wants to see operators, as flags.
+  enum Client : uint8_t { kTimes = 1, kOpFrames = 2, kLayers = 4 };
+  /// Observes what the clients want together. False where libtorch is not loaded, or lacks the
+  /// symbols.
+  bool attach(Client client, const Layout &layout);
+  void detach(Client client);
   bool installed() const { return installed_ != 0; }
 
   /// What a probe saw: an operator of one of torch's kinds.
   struct Seen {
     const char *kind = ""; ///< "operator", "backward" or "user"
     std::string name;
-    bool tells_scope = false; ///< the kind is read from the operator itself, too
+    bool tells_scope = false;    ///< the kind is read from the operator itself, too
+    std::vector<uint64_t> words; ///< of a backward operator: its memory, from the first byte
+    uint64_t thread = 0;         ///< as libtorch numbers it: where it was seen
     bool has_ended = false;
   };
   /// Observes into a list instead, to see whether this libtorch has the layouts of ours. If it has
@@ -36,6 +46,10 @@ public:
 private:
   struct Callback;
   void add(std::initializer_list<Callback> kinds);
+  void observe();
+  void stop();
+  uint8_t clients_ = 0;
+  Layout layout_;
   static constexpr uint32_t kCallbacks = 3;
   uint64_t callbacks_[kCallbacks] = {};
   uint32_t installed_ = 0;

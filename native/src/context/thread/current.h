@@ -16,12 +16,15 @@ struct SessionState {
   bool wants_python = false;   ///< some active session has context "python"
   bool wants_times = false;    ///< some active session wants to know when scopes began and ended
   bool wants_timeline = false; ///< or when calls that launch returned
+  bool wants_layers = false;   ///< some active session shows layers of models
+  bool wants_ops = false;      ///< or operators around launches
 };
 
 namespace detail {
 // Epoch in bits 63:32, generation in 31:8, flags in 7:0.
 extern std::atomic<uint64_t> g_session_state;
-inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kTimesBit = 4, kTimelineBit = 8;
+inline constexpr uint64_t kActiveBit = 1, kPythonBit = 2, kTimesBit = 4, kTimelineBit = 8,
+                          kLayersBit = 16, kOpsBit = 32;
 inline constexpr uint32_t kGenerationMask = 0xffffff;
 } // namespace detail
 
@@ -35,6 +38,8 @@ inline SessionState session_state() noexcept {
   now.wants_python = (word & detail::kPythonBit) != 0;
   now.wants_times = (word & detail::kTimesBit) != 0;
   now.wants_timeline = (word & detail::kTimelineBit) != 0;
+  now.wants_layers = (word & detail::kLayersBit) != 0;
+  now.wants_ops = (word & detail::kOpsBit) != 0;
   return now;
 }
 /// Opens a new epoch. [session lock held]

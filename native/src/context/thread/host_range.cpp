@@ -31,6 +31,10 @@ bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
 
+bool is_operator(const StackEntry &entry) {
+  return entry.kind == FrameKind::kOp || entry.kind == FrameKind::kContextOp;
+}
+
 /// Whether a scope other than the one at `index` is open.
 bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
   for (uint32_t i = 0; i < stack.depth(); ++i) {
@@ -45,13 +49,23 @@ bool has_other_scope(ShadowStack &stack, uint32_t index) noexcept {
 void leave(ShadowStack &stack, uint32_t depth, const SessionState &now) noexcept {
   for (uint32_t i = depth + 1; i < stack.depth(); ++i) {
     const StackEntry &above = stack.entry(i);
-    if ((is_scope(above) || above.kind == FrameKind::kOp) && !above.has_ended()) {
+    if ((is_scope(above) || is_operator(above)) && !above.has_ended()) {
       stack.entry(depth).set_start(StackEntry::kEnded);
       return;
     }
   }
   stack.pop_to(depth, now);
   stack.pop_ended(now);
+}
+
+/// Closes the frame of a range.
+void close(ShadowStack &stack, uint32_t depth, const SessionState &now) noexcept {
+  if (depth + 1 == stack.depth()) [[likely]] {
+    stack.pop(now);
+    stack.pop_ended(now);
+  } else {
+    leave(stack, depth, now);
+  }
 }
 
 /// The listener may wait for devices and for other threads.
@@ -176,15 +190,30 @@ void request_drain() noexcept {
     record.thread = thread.number;
     chunk_filled = thread.host.append(record);
   }
-  if (range.depth + 1 == thread.stack.depth()) [[likely]] {
-    thread.stack.pop(now);
-    thread.stack.pop_ended(now);
-  } else {
-    leave(thread.stack, range.depth, now);
-  }
+  close(thread.stack, range.depth, now);
   if (chunk_filled)
     request_drain();
   return true;
+}
+
+void exit_timed_range(const OpenRange &range) noexcept {
+  ThreadState &thread = this_thread();
+  if (!range.is_open() || !is_on(thread.stack, range))
+    return;
+  SessionState now = session_state();
+  const StackEntry &entry = thread.stack.entry(range.depth);
+  int64_t start_ns = entry.start();
+  bool chunk_filled = false;
+  if (start_ns > 0 && now.wants_times) {
+    int64_t end_ns = TickClock::now_ns();
+    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
+    RangeRecord record = record_of(entry.id.load(), RangeKind::kScope, now.epoch, times);
+    record.thread = thread.number;
+    chunk_filled = thread.host.append(record);
+  }
+  close(thread.stack, range.depth, now);
+  if (chunk_filled)
+    request_drain();
 }
 
 void abandon_range(const OpenRange &range) noexcept {
@@ -266,9 +295,23 @@ bool exit_scope_range(const OpenRange &range) noexcept {
   return true;
 }
 
+void close_frame(uint32_t index, const SessionState &now) noexcept {
+  close_at(this_thread(), index, now);
+}
+
 void close_top(const SessionState &now) noexcept {
-  ThreadState &thread = this_thread();
-  close_at(thread, thread.stack.depth() - 1, now);
+  close_frame(this_thread().stack.depth() - 1, now);
+}
+
+std::optional<uint32_t> innermost_of_program() noexcept {
+  ShadowStack &stack = this_thread().stack;
+  for (uint32_t i = stack.depth(); i-- != 0;) {
+    const StackEntry &entry = stack.entry(i);
+    bool is_torchs = entry.kind == FrameKind::kLayer || is_operator(entry);
+    if (!is_torchs && !entry.has_ended())
+      return i;
+  }
+  return std::nullopt;
 }
 
 void close_scope(uint32_t index, const SessionState &now) noexcept {
@@ -330,7 +373,7 @@ std::optional<ContextId> context_of_scope(uint64_t scope_id, EpochId epoch) {
 
 void close_operators(const SessionState &now) noexcept {
   ShadowStack &stack = this_thread().stack;
-  while (stack.depth() != 0 && stack.top().kind == FrameKind::kOp)
+  while (stack.depth() != 0 && is_operator(stack.top()))
     stack.pop(now);
 }
 

@@ -38,6 +38,8 @@ OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
 /// recorded. [launching thread, noexcept]
 bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
                 int32_t variant) noexcept;
+/// Closes a frame in the same way and records it as a scope, if it has a start.
+void exit_timed_range(const OpenRange &range) noexcept;
 /// Closes the frame in the same way and records nothing. [launching thread, noexcept]
 void abandon_range(const OpenRange &range) noexcept;
 
@@ -60,6 +62,12 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
 StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now);
 /// Closes the top frame of the calling thread's stack, which must exist; a timed scope is recorded.
 void close_top(const SessionState &now) noexcept;
+/// Closes the frame at this place, which must exist; those above it stay open. A timed scope is
+/// recorded.
+void close_frame(uint32_t index, const SessionState &now) noexcept;
+/// The place of the innermost open frame that is neither a layer nor an operator: those close
+/// themselves.
+std::optional<uint32_t> innermost_of_program() noexcept;
 /// Closes the scope at this place of the calling thread's stack and the frames above it. Scopes
 /// that an object holds stay open until their own end, and frames below them leave the stack then.
 void close_scope(uint32_t index, const SessionState &now) noexcept;

@@ -198,7 +198,8 @@ void ShadowStack::publish_state(const SessionState &now) noexcept {
     return *known;
   settle(now);
   ContextTree &tree = ContextTree::instance();
-  const bool carries_state = kind != FrameKind::kScope && kind != FrameKind::kTest;
+  const bool carries_state =
+      kind != FrameKind::kScope && kind != FrameKind::kTest && kind != FrameKind::kLayer;
   const uint32_t below = depth();
   StackEntry &fresh = append();
   fresh.set_start(0);

@@ -84,7 +84,14 @@ std::string_view ChromeSlices::category(const HeldEvent &held) const {
   }
   if (held.values != nullptr)
     return "metric";
-  return nodes_.kind(held.event.node) == FrameKind::kTest ? "test" : "scope";
+  switch (nodes_.kind(held.event.node)) {
+  case FrameKind::kTest:
+    return "test";
+  case FrameKind::kLayer:
+    return "layer";
+  default:
+    return "scope";
+  }
 }
 
 void ChromeSlices::add_name(const HeldEvent &held) {

@@ -20,10 +20,11 @@ enum Category : uint32_t {
   kProgramCategory,
   kKernelScopeCategory,
   kGraphScopeCategory,
+  kLayerCategory,
 };
-constexpr const char *kCategoryNames[] = {"scope",   "op",           "launch",     "kernel",
-                                          "copy",    "graph",        "metric",     "test",
-                                          "program", "kernel_scope", "graph_scope"};
+constexpr const char *kCategoryNames[] = {"scope",   "op",           "launch",      "kernel",
+                                          "copy",    "graph",        "metric",      "test",
+                                          "program", "kernel_scope", "graph_scope", "layer"};
 
 uint32_t category_on_track(TrackKind track) {
   switch (track) {
@@ -58,6 +59,8 @@ uint32_t category_of(const HeldEvent &held, FrameKind kind) {
   }
   if (kind == FrameKind::kTest)
     return kTestCategory;
+  if (kind == FrameKind::kLayer)
+    return kLayerCategory;
   return held.values != nullptr ? kMetricCategory : kScopeCategory;
 }
 

@@ -7,12 +7,19 @@ from types import ModuleType
 
 import pytest
 
-from proton_bench_plugins.cpu import torch_verdict
-from proton_bench_plugins.cpu.torch_probe import KINDS, reason_against
-from proton_bench_plugins.cpu.torch_verdict import VERSION, Verdict, judge_torch, verdict_file
+from proton_bench.recording.models import torch_verdict
+from proton_bench.recording.models.torch_probe import KINDS, reason_against
+from proton_bench.recording.models.torch_verdict import VERSION, Verdict, judge_torch, verdict_file
 
 BUILD_ID = "0123abcd"
-GOOD = {"build_id": BUILD_ID, "reason": "", "reads_scope": True}
+GOOD = {
+    "build_id": BUILD_ID,
+    "reason": "",
+    "reads_scope": True,
+    "node_offset": 200,
+    "fwd_thread_offset": 304,
+}
+SEEN = Verdict("", reads_scope=True, node_offset=200, fwd_thread_offset=304)
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ def test_a_verdict_is_asked_for_once(
 
     verdicts = [judge_torch(torch), judge_torch(torch)]
 
-    assert verdicts == [Verdict("", reads_scope=True)] * 2
+    assert verdicts == [SEEN] * 2
     assert runs.read_text() == "run\n"
 
 
@@ -152,7 +159,7 @@ def test_a_file_that_cannot_be_understood_is_written_anew(
 
     verdict = judge_torch(torch)
 
-    assert verdict == Verdict("", reads_scope=True)
+    assert verdict == SEEN
     assert json.loads(file.read_text())["version"] == VERSION
 
 
@@ -165,7 +172,7 @@ def test_without_a_place_for_the_verdict_each_run_asks(
 
     verdicts = [judge_torch(torch), judge_torch(torch)]
 
-    assert verdicts == [Verdict("", reads_scope=True)] * 2
+    assert verdicts == [SEEN] * 2
     assert runs.read_text() == "run\n" * 2
 
 
@@ -197,7 +204,7 @@ def test_the_trial_is_not_recorded_itself(
 
 
 # -- what a probe says ---------------------------------------------------------------------------
-COMPLETE = [(kind, name, True, True) for kind, name in KINDS]
+COMPLETE = [(kind, name, True, True, [], 0) for kind, name in KINDS]
 
 
 def test_a_probe_that_saw_every_kind_begin_and_end_is_good() -> None:

@@ -18,14 +18,13 @@ from pathlib import Path
 from types import ModuleType
 
 import proton_bench
-import proton_bench_plugins
 from proton_bench import _native
+from proton_bench.recording.models import torch_probe
 from proton_bench.support.files import write_file
-from proton_bench_plugins.cpu import torch_probe
 
 __all__ = ["Verdict", "judge_torch", "verdict_file"]
 
-VERSION = 1  # of the test: a new version invalidates stored results
+VERSION = 2  # of the test: a new version invalidates stored results
 TIMEOUT_S = 60.0
 # These depend on the library; others, such as a kill for lack of memory, do not.
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
@@ -38,11 +37,16 @@ class Verdict:
     Attributes:
         reason: Why its operators cannot be observed natively; "" if they can.
         reads_scope: The kind of an operator can be read from it, which is cheaper.
+        node_offset: Where an operator of a backward pass has the number of its node, bytes; 0 where
+            that is unknown.
+        fwd_thread_offset: Where it has the number of the thread that made the node, as above.
         is_final: Another probe would give the same result.
     """
 
     reason: str
     reads_scope: bool = False
+    node_offset: int = 0
+    fwd_thread_offset: int = 0
     is_final: bool = True
 
 
@@ -76,12 +80,25 @@ def _read(file: Path) -> Verdict | None:
         fields = json.loads(file.read_bytes())
         if fields["version"] != VERSION:
             return None
-        reason, reads_scope = fields["reason"], fields["reads_scope"]
+        return _verdict(fields)
     except (OSError, ValueError, TypeError, KeyError):
         return None  # missing, or not ours: probe again
+
+
+def _verdict(fields: Mapping[str, object]) -> Verdict:
+    """Return the verdict of a file or of a probe.
+
+    Raises:
+        KeyError: A field is missing.
+        TypeError: A field has another type.
+    """
+    reason, reads_scope = fields["reason"], fields["reads_scope"]
+    node_offset, thread_offset = fields["node_offset"], fields["fwd_thread_offset"]
     if not isinstance(reason, str) or not isinstance(reads_scope, bool):
-        return None
-    return Verdict(reason, reads_scope)
+        raise TypeError("another form")
+    if not isinstance(node_offset, int) or not isinstance(thread_offset, int):
+        raise TypeError("another form")
+    return Verdict(reason, reads_scope, node_offset, thread_offset)
 
 
 def _write(file: Path, verdict: Verdict) -> None:
@@ -93,7 +110,7 @@ def _write(file: Path, verdict: Verdict) -> None:
 
 
 def _probe(torch: ModuleType, build_id: str) -> Verdict:
-    folders = [_folder(torch), _folder(proton_bench), _folder(proton_bench_plugins)]
+    folders = [_folder(torch), _folder(proton_bench)]
     try:
         # -P: do not import from our own folder.
         result = subprocess.run(
@@ -124,7 +141,7 @@ def _findings(output: bytes, build_id: str) -> Verdict | None:
         findings = json.loads(output.splitlines()[-1])
         if findings["build_id"] != build_id:
             return Verdict("a test of it loaded another torch", is_final=False)
-        return Verdict(str(findings["reason"]), bool(findings["reads_scope"]))
+        return _verdict(findings)
     except (ValueError, TypeError, KeyError, IndexError):
         return None
 

@@ -1,0 +1,40 @@
+"""Names of what makes call paths, as options take them."""
+
+from __future__ import annotations
+
+from proton_bench.errors import UsageError
+
+__all__ = ["AUTO", "SOURCES", "parse_context"]
+
+SOURCES = ("shadow", "python", "layers", "ops")
+AUTO = "auto"
+_AUTOMATIC = ("layers", "ops")
+
+
+def parse_context(text: object) -> str:
+    """Return the sources that a text names, in their usual form.
+
+    Args:
+        text: Names joined by ``+``. ``shadow`` is scopes, which every source but ``python`` has;
+            ``auto`` is scopes, and layers and operators of programs that use torch.
+
+    Returns:
+        Names joined by ``+`` in the order of ``SOURCES``, ``shadow`` only where it is alone.
+
+    Raises:
+        UsageError: A name is unknown, or two exclude each other.
+    """
+    names = text.lower().split("+") if isinstance(text, str) else [text]
+    unknown = [name for name in names if name not in (*SOURCES, AUTO)]
+    if unknown:
+        raise UsageError(
+            f"Unknown context source: {unknown[0]}; choose from: {', '.join((*SOURCES, AUTO))}, "
+            "joined by '+'"
+        )
+    if "shadow" in names and "python" in names:
+        raise UsageError(
+            "context sources shadow and python exclude each other: Python frames take the place "
+            "of scopes; choose one of them"
+        )
+    chosen = {*names, *(_AUTOMATIC if AUTO in names else ())} - {AUTO, "shadow"}
+    return "+".join(name for name in SOURCES if name in chosen) or "shadow"

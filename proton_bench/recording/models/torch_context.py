@@ -1,0 +1,108 @@
+"""Attaches to torch for the sessions that want layers or operators in their call paths.
+
+The frames themselves are made in the native module: it stands in the function through which
+torch calls modules, and observes torch's operators. Here is decided when.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from proton_bench.recording.launcher.on_import import ImportCallback
+from proton_bench.recording.native import native
+from proton_bench.recording.stderr import say, warn
+
+if TYPE_CHECKING:
+    from proton_bench.recording.models.torch_verdict import Verdict
+
+__all__ = ["TorchContext", "torch_context"]
+
+
+class TorchContext:
+    """What the live sessions want of torch. The caller serialises all calls."""
+
+    def __init__(self) -> None:
+        self._holders: dict[int, frozenset[str]] = {}
+        self._waiting: ImportCallback | None = None
+        self._torch: ModuleType | None = None
+        self._verdict: Verdict | None = None
+        self._attached: frozenset[str] = frozenset()
+
+    def hold(self, session: int, context: str) -> None:
+        """Attach to torch for a session, now or when the program imports it.
+
+        Args:
+            session: Number of the session.
+            context: Its sources, joined by ``+``.
+        """
+        wanted = frozenset(context.split("+")) & {"layers", "ops"}
+        if not wanted:
+            return
+        self._holders[session] = wanted
+        if self._torch is not None:
+            self._update()
+        elif self._waiting is None:
+            self._waiting = ImportCallback("torch", self._imported)
+
+    def release(self, session: int) -> None:
+        """Detach what no other session wants; does nothing for a session that holds nothing."""
+        if self._holders.pop(session, None) is None:
+            return
+        if not self._holders and self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        self._update()
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: no session lives, and what is attached does nothing until one does."""
+        self._holders.clear()
+
+    def wants(self, source: str) -> bool:
+        """Whether a session wants ``layers`` or ``ops``."""
+        return any(source in wanted for wanted in self._holders.values())
+
+    def _imported(self, torch: ModuleType) -> None:
+        self._torch, self._waiting = torch, None
+        try:
+            self._update()
+        except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
+            warn(f"layers and operators are not recorded: {type(error).__name__}: {error}")
+
+    def _update(self) -> None:
+        if self._torch is None:
+            return
+        wanted = frozenset[str]().union(*self._holders.values())
+        new = wanted - self._attached
+        for source in sorted(self._attached - wanted):
+            if source == "layers":
+                native.unwatch_modules()
+            native.leave_torch(source == "ops")
+        self._attached = wanted
+        if "layers" in new:
+            self._watch_modules(self._torch)
+        if new:
+            self._observe(self._torch, new)
+
+    def _watch_modules(self, torch: ModuleType) -> None:
+        if not native.watch_modules(torch.nn.Module.__call__):
+            warn("layers are not recorded: another tool took the place of torch.nn.Module.__call__")
+
+    def _observe(self, torch: ModuleType, sources: frozenset[str]) -> None:
+        if self._verdict is None:
+            from proton_bench.recording.models.torch_verdict import judge_torch
+
+            self._verdict = judge_torch(torch)
+        verdict = self._verdict
+        reason = verdict.reason
+        for source in sorted(sources):
+            layout = (verdict.reads_scope, verdict.node_offset, verdict.fwd_thread_offset)
+            if not reason and not native.follow_torch(source == "ops", *layout):
+                reason = "it lacks the symbols"
+        if reason:
+            say(f"note: no operators and no backward passes in call paths: {reason}")
+        elif "layers" in sources and verdict.node_offset == 0:
+            say("note: backward passes are not below layers: torch does not show their nodes")
+
+
+torch_context = TorchContext()
