@@ -23,8 +23,8 @@ class Outline:
     """The lines of a screen.
 
     Attributes:
-        tree: One row per line. The rows that have no line of their own and share a parent are one
-            row below it, with the sum of their values.
+        tree: One row per line. The rows that have no line of their own and share a parent with
+            one that has are one row, with the sum of their values.
         hidden: Rows of the whole tree without a line, those in chains left out.
         share: The least share of the whole that has a line.
     """
@@ -107,10 +107,12 @@ def _lines(tree: MetricTree, weights: npt.NDArray[np.float64], least: float) -> 
     left_out = ~shown & shown[parents]
     left_out[0] = False
     sums = np.bincount(parents[left_out], weights=weights[left_out], minlength=len(tree))
-    rests = np.flatnonzero((sums >= least) & (sums > 0))
     below = shown.copy()
     below[0] = False
-    only = np.bincount(parents[below], minlength=len(tree)) == 1
+    count = np.bincount(parents[below], minlength=len(tree))
+    # Where no row below has a line, their sum says no more than the row itself.
+    rests = np.flatnonzero((sums >= least) & (sums > 0) & (count > 0))
+    only = count == 1
     only[rests] = False
     only[0] = False  # the root keeps its line
     # The row above of a row that stands alone below it, with the same value.

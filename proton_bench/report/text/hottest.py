@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.derive import default_metrics
+from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
@@ -26,6 +27,8 @@ _NOTHING = "no operator, kernel or copy was recorded"
 def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -> list[str]:
     """Return the call paths with the most time of their own, rows below them not counted.
 
+    Library frames count for the frame that called them.
+
     Args:
         profile: A profile; its first default metric decides.
         limit: Paths at most.
@@ -42,7 +45,7 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
     tree = build_tree(profile, (metrics[0], *counted), selection)
-    own = _own_values(tree)
+    own = _of_own_code(tree, _own_values(tree), Places.of(profile.provenance))
     total = float(own.sum())
     if not total > 0:
         return [_NOTHING]
@@ -73,6 +76,23 @@ def _own_values(tree: MetricTree) -> npt.NDArray[np.float64]:
     below = np.bincount(tree.parents[1:], weights=values[1:], minlength=len(tree))
     # What is smaller is a rounding error.
     return np.where(values - below > 1e-9 * np.abs(values), values - below, 0.0)
+
+
+def _of_own_code(
+    tree: MetricTree, own: npt.NDArray[np.float64], places: Places
+) -> npt.NDArray[np.float64]:
+    """Return the values with those of library frames at the frame of own code that called them.
+
+    What a library does on behalf of one line is scattered over many frames of it.
+    """
+    files = (parse_frame(name) for name in tree.recorded)
+    flags = [file is not None and bool(places.library(file.file)) for file in files]
+    is_library = np.array(flags, dtype=np.bool_)[tree.frames] & (tree.kinds == FrameKind.PYTHON)
+    moved = own.copy()
+    for row in np.flatnonzero(is_library)[::-1].tolist():  # rows below come first
+        moved[tree.parents[row]] += moved[row]
+        moved[row] = 0.0
+    return moved
 
 
 def _names(tree: MetricTree, row: int) -> Iterator[str]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import shlex
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
+from proton_bench.analysis.accounting.host_time import host_paths, run_time_of
+from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
 from proton_bench.report.words.header import device_line, losses, recorded_line
+from proton_bench.support.text import visible
 
 __all__ = ["summary_lines"]
 
 _MOST_PATHS = 5
 _MOST_DEVICES = 8
+_MOST_LINES = 3
+_LEAST_SHARE = 0.01
+_MAX_NAME = 80
 
 
 def summary_lines(profile: Profile, file: str = "", width: int | None = None) -> list[str]:
@@ -27,10 +33,37 @@ def summary_lines(profile: Profile, file: str = "", width: int | None = None) ->
     lines = [device_line(verdict) for verdict in verdicts[:_MOST_DEVICES]]
     if len(verdicts) > _MOST_DEVICES:
         lines.append(f"{len(verdicts) - _MOST_DEVICES} more devices")
-    lines += filter(None, [recorded_line(profile)])
+    lines += filter(None, [recorded_line(profile), _idle_line(profile)])
     lines += losses(profile)
     lines += hottest_paths(profile, _MOST_PATHS, width)
     if file:
         shown = shlex.quote(file)
         lines.append(f"more: proton view {shown}, or proton report {shown} for a page")
     return lines
+
+
+def _idle_line(profile: Profile) -> str:
+    """Return what the main thread did while no device worked, by lines of own code."""
+    times = run_time_of(profile)
+    if not times.wall_ns or not times.gpu_idle_ns:
+        return ""
+    places = Places.of(profile.provenance)
+    spent: dict[str, int] = {}
+    for found in host_paths(profile, by="idle"):
+        own = [name for name in found.path if _is_own(name, places)]
+        if own and found.idle_ns:
+            spent[own[-1]] = spent.get(own[-1], 0) + found.idle_ns
+    texts = frame_texts(spent, places)
+    most = sorted(spent, key=lambda name: -spent[name])[:_MOST_LINES]
+    parts = [
+        f"{spent[name] / times.wall_ns:.0%} in {visible(texts[name], _MAX_NAME)}"
+        for name in most
+        if spent[name] >= _LEAST_SHARE * times.wall_ns
+    ]
+    idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns:.0%} of the run"
+    return f"{idle}: {', '.join(parts)}" if parts else ""
+
+
+def _is_own(name: str, places: Places) -> bool:
+    frame = parse_frame(name)
+    return frame is not None and not places.library(frame.file)

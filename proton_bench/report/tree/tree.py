@@ -27,6 +27,8 @@ __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
 # text of n rows stays linear in n.
 MAX_INDENT = 64
 
+# `h.3.attn (Attention)`, and several of them: `h.* (Block) x12`.
+_ENDS_OF_LAYERS = (")", *"0123456789")
 _GUIDE_WIDTH = 3
 _LEAST_NAME = 12
 
@@ -115,7 +117,7 @@ class TreeReport:
             _row_bands(self.tree),
             zip(*cells, strict=True) if cells else [()] * count,
             [""] * count if self.flat else _prefixes(self.tree, guides, room),
-            _labels(self.tree, self.frames),
+            _labels(self.tree, self.frames, is_relative=bool(self.tree.chains)),
             strict=True,
         )
 
@@ -173,14 +175,45 @@ def _row_bands(tree: MetricTree) -> list[int]:
 
 
 # -- names ---------------------------------------------------------------------------------------
-def _labels(tree: MetricTree, frames: FrameFormat) -> Iterable[tuple[str, ...]]:
-    """Yield the names in the line of each row, the last with the device if there are several."""
+def _labels(
+    tree: MetricTree, frames: FrameFormat, *, is_relative: bool = False
+) -> Iterable[tuple[str, ...]]:
+    """Yield the names in the line of each row, the last with the device if there are several.
+
+    Args:
+        tree: The rows.
+        frames: Form of Python frames' names.
+        is_relative: Whether a layer is named relative to the layer above it: ``.attn`` below
+            ``transformer.h.3``.
+    """
     texts = [visible(format_name(text, frames)) for text in tree.strings]
     several = len(set(tree.devices) - {""}) > 1
     chains = tree.chains or ((),) * len(tree)
-    for frame, device, above in zip(tree.frames.tolist(), tree.devices, chains, strict=True):
-        name = f"{texts[frame]} [{visible(device)}]" if several and device else texts[frame]
-        yield (*(texts[each] for each in above), name)
+    layers: list[str] = []  # the innermost layer of each row
+    rows = zip(tree.parents.tolist(), tree.frames.tolist(), tree.devices, chains, strict=True)
+    for parent, frame, device, above in rows:
+        names = [texts[each] for each in (*above, frame)]
+        if is_relative:
+            layer = layers[parent] if parent >= 0 else ""
+            names, layer = _relative(names, layer)
+            layers.append(layer)
+        if several and device:
+            names[-1] += f" [{visible(device)}]"
+        yield tuple(names)
+
+
+def _relative(names: Sequence[str], layer: str) -> tuple[list[str], str]:
+    """Return names without the path of the layer above, and the path of the innermost layer."""
+    found = []
+    for name in names:
+        path, bracket, _ = name.partition(" (")
+        if layer and bracket and path.startswith(f"{layer}."):
+            found.append(name[len(layer) :])
+        else:
+            found.append(name)
+        if bracket and name.endswith(_ENDS_OF_LAYERS):
+            layer = path
+    return found, layer
 
 
 def _room(tree: MetricTree, edge: int | None, width: int) -> int:

@@ -83,10 +83,12 @@ def fitting_path(names: Sequence[str], room: int, separator: str = " › ") -> s
     text = separator.join(names)
     if cell_len(text) <= room:
         return text
-    for kept in range(len(names) - 2, 0, -1):
-        text = separator.join((names[0], _LEFT_OUT, *names[-kept:]))
-        if cell_len(text) <= room:
-            return text
+    # Where it begins says more than what lies before the end.
+    for heads, tails in ((heads, tails) for heads in (2, 1) for tails in (3, 2, 1)):
+        if heads + tails < len(names):
+            text = separator.join((*names[:heads], _LEFT_OUT, *names[-tails:]))
+            if cell_len(text) <= room:
+                return text
     start = ""
     if len(names) > 1 and room >= _ROOM_FOR_TWO:
         first = fitting_name(names[0], room // 3)
