@@ -36,8 +36,8 @@ def test_arrows_walk_through_the_tree(training: Any) -> None:
         walked.append(training.selected())
 
     assert walked == [
-        *("test_step", "backward", "forward", "/home/me/model.py:3@forward"),
-        *("kernel_3", "kernel_1", "kernel_3", "kernel_1", "/home/me/model.py:7@backward", "ROOT"),
+        *("test_step", "backward", "forward", "model.py:3 forward"),
+        *("kernel_3", "kernel_1", "kernel_3", "kernel_1", "model.py:7 backward", "ROOT"),
     ]
 
 

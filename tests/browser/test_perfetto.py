@@ -159,7 +159,7 @@ def run_script(folder: Path, script: str, *options: str, **variables: str) -> Ti
     done = subprocess.run(
         [*command, "-n", "traced", *options, "program.py"],
         cwd=folder,
-        env={**os.environ, **variables},
+        env={**os.environ, "PROTON_BENCH_TRACE_FORMATS": "chrome_trace,perfetto", **variables},
         capture_output=True,
         text=True,
     )

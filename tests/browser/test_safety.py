@@ -104,11 +104,12 @@ def test_what_a_page_writes_to_the_console_is_noticed(open_page: Any) -> None:
     opened.complaints.clear()
 
 
-def test_long_name_is_cut_and_counted(open_page: Any) -> None:
+def test_long_name_is_cut(open_page: Any) -> None:
     opened = open_page(
         profile_page(Run(profile_of(("x" * 1_000_000, 10, 1, "")), "x"), PageOptions())
     )
 
     (name,) = opened.names()
-    assert name.endswith("... (995904 more characters)")
+    assert "…" in name
+    assert len(name) < 1000
     assert len(opened.page.content()) < 200_000

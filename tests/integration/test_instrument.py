@@ -166,7 +166,7 @@ def test_listing_for_people(folder: Path) -> None:
 
     assert "proton: multiply: 4 scopes" in done.stderr
     assert f"  dot.0@work.py:{MULTIPLY}  tt.dot" in done.stderr
-    assert "reduce_rows" not in done.stderr
+    assert "proton: reduce_rows" not in done.stderr
 
 
 def test_passes_go_along_with_options_of_the_mode(folder: Path) -> None:

@@ -110,6 +110,7 @@ NO_PROFILES = (
     "file-format-schema.json",
     "operators.json",
     "upstream_surface.json",
+    "libraries.txt.gz",
 )
 SUFFIXES = {".proton", ".json", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace", ".gz"}
 

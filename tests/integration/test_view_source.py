@@ -107,7 +107,7 @@ def test_default_columns_of_a_sampled_profile_reach_its_lines(
     shown = succeeded(proton_here("view", write(tmp_path, "x")))
 
     assert "num_samples/%" in shown.splitlines()[5]
-    (row,) = (line for line in shown.splitlines() if "kernel.py:12@" in line)
+    (row,) = (line for line in shown.splitlines() if "kernel.py:12 " in line)
     assert row.split()[:4] == ["-", "-", "-", "51.3"]
 
 

@@ -274,6 +274,12 @@ std::string Session::encode(uint32_t phase, FileFormat format) {
                         &copied->timeline);
 }
 
+size_t Session::row_count(uint32_t phase) {
+  Held held = held_live();
+  held.drain();
+  return tree(phase).nodes().size();
+}
+
 bool Session::folds_in_hatchet(uint32_t phase) {
   Held held = held_live();
   held.drain();

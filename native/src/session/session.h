@@ -90,6 +90,7 @@ public:
   bool is_phase_complete(uint32_t phase);
   void clear_phase(uint32_t phase, bool up_to);
   std::string encode(uint32_t phase, FileFormat format);
+  size_t row_count(uint32_t phase);
   /// Whether the hatchet formats sum the deepest levels of the phase into their ancestors.
   bool folds_in_hatchet(uint32_t phase);
   /// Copies the live phases whose revision differs from `seen`. False, and nothing is copied, when

@@ -70,7 +70,7 @@ class TorchContext:
             warn(f"layers and operators are not recorded: {type(error).__name__}: {error}")
 
     def _update(self) -> None:
-        if self._torch is None:
+        if not hasattr(self._torch, "nn"):  # not imported, or what a test put in its place
             return
         wanted = frozenset[str]().union(*self._holders.values())
         new = wanted - self._attached

@@ -64,7 +64,7 @@ def test_a_timeline_is_recorded_beside_samples(run: Run, tmp_path: Path) -> None
 
     assert done.returncode == 0, done.stderr
     assert samples_of(tmp_path) > 0
-    assert {"out.chrome_trace", "out.pftrace"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"out.proton", "out.pftrace"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_operators_of_the_cpu_are_recorded_beside_samples(run: Run, tmp_path: Path) -> None:

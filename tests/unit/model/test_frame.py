@@ -6,9 +6,10 @@ from proton_bench.model.frame import FrameKind, StringTable, escape_surrogates
 def test_kind_numbers_are_those_of_the_file_format() -> None:
     numbers = [kind.value for kind in FrameKind]
 
-    assert numbers == list(range(11))
+    assert numbers == list(range(12))
     assert FrameKind.KERNEL == 4
     assert FrameKind.TEST == 10
+    assert FrameKind.LAYER == 11
 
 
 def test_lone_surrogates_are_escaped() -> None:

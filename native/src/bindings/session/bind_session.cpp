@@ -258,6 +258,7 @@ void bind_session(py::module_ &module) {
       .def("clear_phase", &Session::clear_phase, Unlocked())
       .def("encode", &encode)
       .def("write", &write)
+      .def("row_count", &Session::row_count, Unlocked())
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
       .def("close_phases", &close_phases)

@@ -5,8 +5,8 @@ import pytest
 from proton_bench.errors import UsageError
 from proton_bench.recording.session.output_format import (
     check_formats,
+    chosen_trace_formats,
     default_formats,
-    library_trace_formats,
     suffix_of,
     trace_formats_of,
 )
@@ -47,12 +47,10 @@ def test_formats_of_timelines_and_of_trees_are_distinguished() -> None:
     assert [suffix_of(name) for name in formats[:3]] == ["proton", "pftrace", "chrome_trace"]
 
 
-def test_the_environment_names_the_formats_of_library_sessions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert library_trace_formats() == ("chrome_trace",)
+def test_the_environment_names_the_formats_of_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_trace_formats("perfetto") == ("perfetto",)
     monkeypatch.setenv(VARIABLE, "chrome_trace, perfetto")
-    assert library_trace_formats() == ("chrome_trace", "perfetto")
+    assert chosen_trace_formats("perfetto") == ("chrome_trace", "perfetto")
     monkeypatch.setenv(VARIABLE, "hatchet")
     with pytest.raises(UsageError, match=f"{VARIABLE}='hatchet' names 'hatchet'; choose from: ch"):
-        library_trace_formats()
+        chosen_trace_formats("perfetto")

@@ -26,8 +26,8 @@ def test_a_known_suffix_writes_just_that_format(suffix: str) -> None:
     assert (output.name, output.formats) == ("/data/runs/x", (suffix,))
 
 
-def test_a_trace_is_written_in_upstreams_format_and_in_the_small_one() -> None:
-    assert read_name("x", data="trace").formats == ("proton", "chrome_trace", "perfetto")
+def test_a_trace_is_written_in_the_small_format_and_printed_in_upstreams() -> None:
+    assert read_name("x", data="trace").formats == ("proton", "perfetto")
     assert read_name("-", data="trace").formats == ("chrome_trace",)
     assert read_name("x.pftrace", data="trace").formats == ("perfetto",)
 

@@ -22,14 +22,14 @@ def gpu_run() -> Profile:
         0, "gemm", FrameKind.KERNEL, metrics={"time (ns)": SECOND, "count": 4}, device=device
     )
     host = builder.add(0, "<not recorded>", FrameKind.PYTHON, metrics={"host_wall (ns)": SECOND})
-    load = builder.add(host, "/work/train.py:31@load", FrameKind.PYTHON)
+    load = builder.add(host, "/home/me/train.py:31@load", FrameKind.PYTHON)
     for line, seconds in ((7, 3), (8, 1)):
         spent = {"host_wall (ns)": seconds * SECOND, "idle (ns)": seconds * SECOND}
         builder.add(load, f"{LIBRARY}:{line}@get", FrameKind.PYTHON, metrics=spent)
     step = {"host_wall (ns)": 5 * SECOND, "idle (ns)": 2 * SECOND}
-    builder.add(host, "/work/train.py:40@<module>", FrameKind.PYTHON, metrics=step)
+    builder.add(host, "/home/me/train.py:40@<module>", FrameKind.PYTHON, metrics=step)
     use = DeviceUse(device=0, scope=None, busy_ns=SECOND, idle_ns=9 * SECOND)
-    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND, "directory": "/work"}
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND, "directory": "/home/me"}
     return replace(builder.build(provenance=facts), device_use=(use,))
 
 
@@ -41,12 +41,12 @@ def test_idle_time_is_that_of_lines_of_own_code() -> None:
 
 def test_the_hottest_path_of_a_library_is_the_own_line_that_called_it() -> None:
     builder = ProfileBuilder()
-    own = builder.add(0, "/work/train.py:3@main", FrameKind.PYTHON)
+    own = builder.add(0, "/home/me/train.py:3@main", FrameKind.PYTHON)
     for line in range(5):
         name = f"{LIBRARY}:{line}@inner"
         builder.add(own, name, FrameKind.PYTHON, metrics={"host_wall (ns)": SECOND})
 
-    _, line = hottest_paths(builder.build(provenance={"directory": "/work"}))
+    _, line = hottest_paths(builder.build(provenance={"directory": "/home/me"}))
 
     assert line.split() == ["100.0%", "5000.000", "train.py:3", "main"]
 
