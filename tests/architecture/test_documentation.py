@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 import typer
 from architecture.source_tree import texts
+from rich.text import Text
 
 import proton_bench
+from docs.pictures import picture
 from proton_bench.cli.app import COMMANDS, build_app
 from proton_bench.cli.router import ROOT_OPTIONS
 from proton_bench.diagnosis.variables import VARIABLES
+from proton_bench.formats.registry import read_profile
 from proton_bench.plugin import hookspecs
+from proton_bench.report.text.summary import summary_lines
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -65,17 +69,24 @@ NOT_VARIABLES = re.compile(
 )
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_command_stands_in_readme(command: str) -> None:
-    assert f"`proton {command}" in README
+def test_readme_is_short_and_begins_with_a_picture() -> None:
+    lines = README.splitlines()
+
+    assert len(lines) <= 120
+    assert "](docs/pictures/view.svg)" in "\n".join(lines[:15])
 
 
-def test_short_options_of_run_stand_in_readme() -> None:
-    command = typer.main.get_command(build_app(["run"])).commands["run"]
-    options = {name for option in command.params for name in option.opts if len(name) == 2}
+def test_the_picture_shows_what_the_command_shows() -> None:
+    drawn = picture.text_of(picture.PICTURE.read_text(encoding="utf-8"))
+    shown = Text.from_ansi(picture.screen()).plain
 
-    assert {"-n", "-o", "-b", "-c", "-m", "-d", "-k"} <= options
-    assert [name for name in sorted(options) if f"| `{name} " not in README] == []
+    assert "".join(shown.split()) in drawn
+
+
+def test_readme_quotes_what_the_run_of_the_picture_said() -> None:
+    said = summary_lines(read_profile(picture.PROFILE), picture.PROFILE.name, 110)
+
+    assert "\n".join(said) in README
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -34,9 +34,14 @@ class LoadedModule:
     sha256: str
 
     @property
+    def is_script(self) -> bool:
+        """Whether it is the script itself, which multiprocessing gives a second name."""
+        return self.name in {"__main__", "__mp_main__"}
+
+    @property
     def is_yardstick(self) -> bool:
         """Whether it is the measuring program itself: the script, or a test file."""
-        return self.name == "__main__" or bool(_TESTS.fullmatch(os.path.basename(self.file)))
+        return self.is_script or bool(_TESTS.fullmatch(os.path.basename(self.file)))
 
     @property
     def place(self) -> str:

@@ -57,8 +57,10 @@ def check_validity(kept: KeptRuns, request: Request) -> Validity:
             alike = loaded_alike(base, new, changed, root=root)
             fatal += [_alike(alike, request)] if alike else []
             places = (root, str(kept.folder / TREE))
-            if changed and not loads_any([*base, *new], changed, places=places):
-                notes.append(_idle(request))
+            modules_alone = [each for each in [*base, *new] if not each.is_script]
+            if changed and not loads_any(modules_alone, changed, places=places):
+                is_script = loads_any([*base, *new], changed, places=places)
+                notes.append(_unmeasured_script(request) if is_script else _idle(request))
     return Validity(tuple(fatal), tuple(notes))
 
 
@@ -85,6 +87,16 @@ def _idle(request: Request) -> Note:
         Reason.CHANGE_NOT_LOADED,
         f"no side loaded a file that changed since {ref} as a module; if the changed code has to "
         "be built, give each side its own environment with --setup",
+    )
+
+
+def _unmeasured_script(request: Request) -> Note:
+    ref = request.revision.ref if request.revision else ""
+    return Note(
+        Reason.CHANGE_NOT_LOADED,
+        f"of the files that changed since {ref} only the script was loaded, and both sides ran "
+        "the current one: it measures the modules that it imports. To compare two scripts, name "
+        "the old one with --base, such as --base old.py",
     )
 
 

@@ -79,8 +79,8 @@ def start(
         hook: ``triton`` or a ``Hook``, which sees launches and reads launch metadata.
 
     Returns:
-        The session's number; 0 under the ``proton`` command, whose session it is; None where
-        profiling is disabled.
+        The session's number; 0 under the ``proton`` command, whose session goes on if it was
+        deactivated; None where profiling is disabled.
 
     Raises:
         UsageError: An option is unknown or does not fit.
@@ -90,6 +90,9 @@ def start(
     if is_disabled():
         return None
     if flags.command_line:
+        paused = find_session(_COMMAND_LINE_SESSION)
+        if paused is not None:  # by the script, as servers do between their windows
+            paused.activate()
         return _COMMAND_LINE_SESSION
     options = SessionOptions(
         name=DEFAULT_PROFILE_NAME if name is None else name,
@@ -258,15 +261,16 @@ class _Calls:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._session = start(**self._options)
+            if not flags.command_line:  # its session is neither paused nor resumed here
+                self._session = start(**self._options)
             self._count += 1
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._count -= 1
-            # The command line's session goes on; one that the function finalized is gone.
+            # One that the function finalized is gone.
             session = None if self._session is None else find_session(self._session)
-            if self._count == 0 and session is not None and not flags.command_line:
+            if self._count == 0 and session is not None:
                 session.deactivate()
 
 

@@ -51,6 +51,7 @@ def test_one_version_on_both_sides_is_found(name: str, file: str, changed: str) 
         ("yaml", "/env/site-packages/yaml.py", "tools/yaml.py"),  # a name alone proves nothing
         ("other.core", "/env/site-packages/other/core.py", "pkg/core.py"),
         ("__main__", "/repo/bench.py", "bench.py"),
+        ("__mp_main__", "/repo/bench.py", "bench.py"),
         ("test_core", "/repo/tests/test_core.py", "tests/test_core.py"),
         ("conftest", "/repo/conftest.py", "conftest.py"),
     ],

@@ -20,6 +20,7 @@ from proton_bench.recording.launcher.target import TargetKind
 
 REVISION = Revision("/repo", "main", "0" * 40)
 CHANGED = "pkg/core.py"
+NAMES = {"/repo/x.py": "__mp_main__"}
 
 Files = list[tuple[str, str]]
 
@@ -38,7 +39,10 @@ class Kept:
     def modules(self, run: Files | None) -> list[dict[str, str]] | None:
         if run is None:
             return None
-        return [{"name": "pkg.core", "file": file, "sha256": version} for file, version in run]
+        return [
+            {"name": NAMES.get(file, "pkg.core"), "file": file, "sha256": version}
+            for file, version in run
+        ]
 
 
 def checked(
@@ -80,6 +84,13 @@ def test_a_change_that_no_side_loaded_is_noted() -> None:
     other = [("/repo/pkg/other.py", "1")]
 
     assert checked([other], [other], REVISION) == ([], [Reason.CHANGE_NOT_LOADED])
+
+
+def test_a_change_of_the_script_alone_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validity, "changed_files", lambda revision: ["x.py"])
+    script = [*NOW, ("/repo/x.py", "1")]
+
+    assert checked([script], [script], REVISION) == ([], [Reason.CHANGE_NOT_LOADED])
 
 
 def test_nothing_is_missing_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,6 +280,20 @@ def test_script_may_pause_the_commands_session(command_line: int) -> None:
     assert session.is_active
 
 
+def test_start_resumes_the_commands_session(command_line: int) -> None:
+    session = find_session(command_line)
+    assert session is not None
+
+    for _ in range(2):
+        mine = proton.start("window")
+        windows = [session.is_active]
+        proton.deactivate(mine)
+        proton.finalize(mine)
+        windows.append(session.is_active)
+
+        assert windows == [True, False]
+
+
 @pytest.mark.parametrize("function", [proton.activate, proton.deactivate, proton.finalize])
 def test_other_sessions_do_not_exist_under_the_command(command_line: int, function: Any) -> None:
     with pytest.raises(UsageError, match="Only one session can be used when running from"):
@@ -293,6 +307,16 @@ def test_decorated_function_does_not_pause_the_commands_session(command_line: in
 
     assert session is not None
     assert session.is_active
+
+
+def test_decorated_function_does_not_resume_the_commands_session(command_line: int) -> None:
+    session = find_session(command_line)
+    proton.deactivate(command_line)
+
+    proton.profile(lambda: None)()
+
+    assert session is not None
+    assert not session.is_active
 
 
 def test_a_session_loads_what_threads_use_beside_forks() -> None:

@@ -1,0 +1,163 @@
+"""The recipes of docs/how-to/frameworks.md work with the packages that are installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.profile import Profile
+
+pytest.importorskip("proton_bench._native")
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(?:\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SECTIONS = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
+STARTERS = {"python": [sys.executable], "proton": [sys.executable, "-m", "proton_bench"]}
+# A server's worker that runs two windows, as vLLM's does through triton.profiler.
+SERVER = """
+import multiprocessing
+
+
+def work():
+    import proton_vllm
+    import torch
+    import triton.profiler as upstream
+
+    proton_vllm.pause()
+    one = torch.ones(4, 4)
+    one @ one
+    for window in range(2):
+        session = upstream.start(name=f"window{window}")
+        with upstream.scope("batch"):
+            one @ one
+        upstream.deactivate(session=session)
+        upstream.finalize(session=session)
+        one @ one
+
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("spawn").Process(target=work)
+    worker.start()
+    worker.join()
+"""
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("import torch")
+for cell in sys.argv[1:]:
+    assert shell.run_cell(cell).success
+shell.run_cell("import proton_bench; print('rows:', *proton_bench.last().strings, sep='\\\\n')")
+"""
+
+
+def run(folder: Path, *words: str) -> str:
+    """Run a command, which has to succeed, and return its stdout."""
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def follow(title: str, folder: Path) -> list[str]:
+    """Write the programs of a recipe, run its commands, and return what each of them printed."""
+    said = []
+    for name, text in BLOCK.findall(SECTIONS[title]):
+        if name:
+            (folder / name).write_text(text, encoding="utf-8")
+        elif text.startswith(("python ", "proton ")):
+            for line in text.splitlines():
+                command, *words = shlex.split(line, comments=True)
+                said.append(run(folder, *STARTERS[command], *words))
+    return said
+
+
+def calls(profile: Profile, name: str) -> int:
+    """Return how often the rows of a name were called."""
+    column = profile.columns["count"]
+    rows = [row for row in range(len(profile)) if profile.name(row) == name]
+    return sum(int(column.values[row]) for row in rows if column.valid[row])
+
+
+@pytest.mark.parametrize(
+    ("title", "modules", "shown"),
+    [
+        (
+            "Trainer of transformers",
+            ["torch", "transformers", "accelerate"],
+            ["(GPT2Block) x4", ".mlp (GPT2MLP)", "Optimizer.step#AdamW.step"],
+        ),
+        (
+            "A loop of your own, as torchtitan's",
+            ["torch"],
+            ["train_step", "(Block) x4", "Optimizer.step#AdamW.step"],
+        ),
+        (
+            "PyTorch Lightning",
+            ["torch", "lightning"],
+            ["Optimizer.step#AdamW.step", "Sequential", "<backward>", "enumerate(DataLoader)"],
+        ),
+        ("JAX and CuPy", ["jax"], ["compile", "step", "wait"]),
+    ],
+    ids=["transformers", "own loop", "lightning", "jax"],
+)
+def test_the_first_screen_shows(
+    title: str, modules: list[str], shown: list[str], tmp_path: Path
+) -> None:
+    for module in modules:
+        pytest.importorskip(module)
+
+    *_, screen = follow(title, tmp_path)
+
+    assert [name for name in shown if name not in screen] == []
+
+
+def test_only_the_chosen_steps_are_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    follow("Steps 10 to 19 alone", tmp_path)
+
+    # Two layers, ten steps.
+    assert calls(read_profile(tmp_path / "steps.hatchet"), "aten::addmm") == 20
+    run(tmp_path, *STARTERS["proton"], "-o", "whole.proton", "steps.py")
+    assert calls(read_profile(tmp_path / "whole.proton"), "aten::addmm") == 20
+
+
+def test_a_server_is_recorded_in_its_windows_alone(tmp_path: Path) -> None:
+    for module in ("torch", "triton"):
+        pytest.importorskip(module)
+    follow("A vLLM server", tmp_path)
+    (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
+
+    run(tmp_path, *STARTERS["proton"], "-n", "serve", "server.py")
+
+    (file,) = tmp_path.glob("serve.pid*.proton")
+    profile = read_profile(file)
+    assert calls(profile, "aten::mm") == 2
+    assert any(profile.path(row)[:2] == ("batch", "aten::matmul") for row in range(len(profile)))
+
+
+def test_a_cell_and_a_block_are_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("IPython")
+
+    (printed,) = follow("Notebooks", tmp_path)
+    cells = [text for _, text in BLOCK.findall(SECTIONS["Notebooks"]) if text.startswith("%")]
+    said = run(tmp_path, sys.executable, "-c", CELLS, *cells)
+
+    assert "aten::mm" in printed
+    assert len(cells) == 2
+    assert {"Linear", "aten::addmm"} <= set(said.partition("rows:\n")[2].splitlines())
