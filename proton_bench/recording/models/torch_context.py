@@ -70,8 +70,8 @@ class TorchContext:
             warn(f"layers and operators are not recorded: {type(error).__name__}: {error}")
 
     def _update(self) -> None:
-        if not hasattr(self._torch, "nn"):  # not imported, or what a test put in its place
-            return
+        if self._torch is None or not hasattr(self._torch, "nn"):
+            return  # not imported, or what a test put in its place
         wanted = frozenset[str]().union(*self._holders.values())
         new = wanted - self._attached
         for source in sorted(self._attached - wanted):
