@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="%%proton", add_help=False, exit_on_error=False)
     parser.add_argument("-n", "--name")
     parser.add_argument("-b", "--backend")
-    parser.add_argument("-c", "--context", default="shadow")
+    parser.add_argument("-c", "--context", default="auto")
     parser.add_argument("-d", "--data", default="tree")
     parser.add_argument("-m", "--mode")
     parser.add_argument("-k", "--hook")

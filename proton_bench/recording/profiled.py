@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.errors import SessionError
+from proton_bench.recording.context.sources import AUTO
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.output_name import read_name
@@ -38,7 +39,7 @@ class profiled:  # noqa: N801 - used like a function
     Args:
         name: Output as ``proton run -n`` takes it; None writes no file.
         shows: Print the summary, on stderr.
-        **options: Options of `start`, such as ``backend`` or ``context``.
+        **options: Options of `start`, such as ``backend``; ``context`` is ``auto`` by default.
 
     Attributes:
         profile: What was recorded, once the block has ended; None where profiling is disabled.
@@ -49,7 +50,7 @@ class profiled:  # noqa: N801 - used like a function
     ) -> None:
         self.profile: Profile | None = None
         self._name = None if name is None else os.fspath(name)
-        self._options = options
+        self._options = {"context": AUTO, **options}
         self._shows = shows
         self._formats: tuple[str, ...] = ()
         self._session: Session | None = None

@@ -103,3 +103,16 @@ def test_without_a_file_of_the_last_session_there_is_an_error(tmp_path: Path) ->
 
     with pytest.raises(ProtonError):
         proton.last()
+
+
+def test_layers_of_a_model_are_rows_of_a_block() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4))
+
+    with proton.profiled(shows=False, backend="cpu") as block:
+        model(torch.ones(1, 4))
+
+    assert block.profile is not None
+    assert ("Sequential", "0 (Linear)", "aten::linear") in {
+        path[:3] for path in paths(block.profile)
+    }
