@@ -14,6 +14,7 @@ from capture_fixtures import FakeBackends, read_tree
 
 import proton_bench as proton
 from proton_bench.errors import OutputError
+from proton_bench.recording.session import output
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output import check_writable, library_formats, output_turn
 from proton_bench.recording.session.recording import open_session
@@ -99,6 +100,35 @@ def test_every_format_holds_the_same_tree(tmp_path: Path, fakes: FakeBackends) -
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
     profiles = [proton.open_profile(path) for path in paths]
     assert [profile.inclusive("flops").tolist() for profile in profiles] == [[2.0, 2.0]] * 4
+
+
+@pytest.mark.parametrize(
+    ("formats", "native", "written"),
+    [
+        (("proton", "hatchet"), "", {"x.proton"}),
+        (("hatchet",), "", {"x.hatchet"}),
+        (("hatchet", "proton"), "1", {"x.proton", "x.hatchet"}),
+    ],
+)
+def test_upstreams_file_of_many_rows_is_left_to_export(
+    tmp_path: Path,
+    fakes: FakeBackends,
+    monkeypatch: pytest.MonkeyPatch,
+    formats: tuple[str, ...],
+    native: str,
+    written: set[str],
+) -> None:
+    monkeypatch.setattr(output, "_MOST_ROWS_TWICE", 2)
+    monkeypatch.setenv("PROTON_BENCH_NATIVE", native)
+    session = open_session(SessionOptions(name=tmp_path / "x"))
+    with proton.scope("a", {"flops": 2.0}), proton.scope("b", {"flops": 2.0}):
+        pass
+
+    session.finalize(formats)
+
+    assert {path.name for path in tmp_path.iterdir()} == written
+    said = [remark for remark in session.remarks if "proton export x.proton" in remark]
+    assert len(said) == (written == {"x.proton"})
 
 
 def test_phases_become_numbered_parts(tmp_path: Path, fakes: FakeBackends) -> None:
