@@ -62,9 +62,12 @@ class profiled:  # noqa: N801 - used like a function
             UsageError: An option is unknown or does not fit.
             BackendUnavailableError: A backend cannot run here.
             OutputError: The output cannot be written.
+            SessionError: The block is being recorded already.
         """
         if is_disabled():
             return self
+        if self._session is not None and self._session.is_live:
+            raise SessionError("this block is being recorded already: make another profiled()")
         if self._name is None:
             place = f"proton-{os.getpid()}-{next(_numbers)}"
             path = os.path.join(tempfile.gettempdir(), place)  # no file is made there

@@ -162,7 +162,7 @@ def test_the_library_takes_samples_only_when_it_is_asked(
     assert rows["200"] > 1
 
 
-@pytest.mark.parametrize("rate", ["often", "-1", "1e9", "nan"])
+@pytest.mark.parametrize("rate", ["often", "-1", "1e9", "1e-320", "nan"])
 def test_a_rate_that_cannot_be_is_refused(
     proton: Run, script: Callable[[str], str], rate: str
 ) -> None:

@@ -400,6 +400,20 @@ def profile_of(times: dict[str, int]) -> Profile:
     return builder.build()
 
 
+def test_what_the_summary_imports_is_not_time_of_the_tests(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+    monkeypatch.setenv("PROTON_BENCH_HOST_SAMPLES", "1000")
+
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "--proton")
+
+    profile = read_profile(pytester.path / "proton.proton")
+    names = {profile.name(row) for row in range(len(profile))}
+    assert any("pytest" in name for name in names)
+    assert not any("report/text/hottest.py" in name for name in names)
+
+
 def test_hottest_paths_come_first_and_are_limited() -> None:
     profile = profile_of({"cold": 1_000_000, "hot": 3_000_000, "none": 0})
 

@@ -129,18 +129,17 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
         if profile.columns[name].kind.is_number
     }
     has_devices = bool(profile.device_use) or any(d.kind != "CPU" for d in profile.devices)
-    host = MetricSpec(HOST_WALL).base
-    if host in recorded and not has_devices:
+    if _is_number(profile, HOST_WALL) and not has_devices:
         return _host_metrics(profile, recorded)
     primary = next((base for base in _PRIMARY if base in recorded), None)
     if primary is None:
         return (next(reversed(recorded)),) if recorded else ()
-    shown = primary
+    primary_name = shown = _name_of(profile, recorded[primary])
     if MetricSpec(recorded[primary]).unit in SECONDS:
-        shown = f"{primary}/{_fitting_unit(profile, recorded[primary])}"
-    found = [shown, f"{primary}/%", *(["count"] if "count" in recorded else [])]
-    if MetricSpec(IDLE).base in recorded:
-        found.append(f"{MetricSpec(IDLE).base}/{_fitting_unit(profile, IDLE)}")
+        shown = _as_time(profile, recorded[primary])
+    found = [shown, f"{primary_name}/%", *(["count"] if "count" in recorded else [])]
+    if _is_number(profile, IDLE):
+        found.append(_as_time(profile, IDLE))
     if ALL_SAMPLES in recorded and primary != ALL_SAMPLES:  # lines of kernels have nothing else
         found.append(f"{ALL_SAMPLES}/%")
     if INSTANCES not in recorded:
@@ -152,11 +151,24 @@ def default_metrics(profile: Profile) -> tuple[str, ...]:
 
 def _host_metrics(profile: Profile, recorded: Mapping[str, str]) -> tuple[str, ...]:
     """Return the metrics of a run without a device: its time, whose shares add up to the run."""
-    host = MetricSpec(HOST_WALL).base
-    found = [f"{host}/{_fitting_unit(profile, HOST_WALL)}", f"{host}/%"]
+    found = [_as_time(profile, HOST_WALL), f"{_name_of(profile, HOST_WALL)}/%"]
     if "time" in recorded and MetricSpec(recorded["time"]).unit in SECONDS:
-        found.append(f"time/{_fitting_unit(profile, recorded['time'])}")
+        found.append(_as_time(profile, recorded["time"]))
     return (*found, *(["count"] if "count" in recorded else []))
+
+
+def _is_number(profile: Profile, metric: str) -> bool:
+    return metric in profile.columns and profile.columns[metric].kind.is_number
+
+
+def _name_of(profile: Profile, metric: str) -> str:
+    """Return the short name of a recorded metric; the full one if a program's own has the short."""
+    short = MetricSpec(metric).base.lower()
+    return short if find_metric(short, profile.columns) == metric else metric
+
+
+def _as_time(profile: Profile, metric: str) -> str:
+    return f"{_name_of(profile, metric)}/{_fitting_unit(profile, metric)}"
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:

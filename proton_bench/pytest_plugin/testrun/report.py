@@ -128,13 +128,19 @@ class ProfileReport:
         if self._is_over:
             return
         self._is_over = True
-        self._notes = reported(self._gather)
+        self._notes = reported(self._settle) + reported(self._gather)
         self._paths = reported(self._summary)
         try:
             self._notes += self._write()
         except (ProtonError, ImportError) as error:
             self._notes.append(f"error: {error}")
             self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
+
+    def _settle(self) -> list[str]:
+        # Else the run would seem to spend its end with what the summary imports.
+        if self._run.formats is not None and self._run.session.is_live:
+            self._run.session.settle()
+        return []
 
     def _summary(self) -> list[str]:
         if not self._run.session.is_live:

@@ -23,6 +23,7 @@ __all__ = [
 HOST_SAMPLES = "PROTON_BENCH_HOST_SAMPLES"
 _OFF = ("off", "0", "false")
 _DEFAULT_RATE_HZ = 100.0
+_MIN_RATE_HZ = 0.001  # far smaller ones have no period in nanoseconds
 _MAX_RATE_HZ = 1000.0
 
 _sessions: set[int] = set()
@@ -47,10 +48,10 @@ def host_rate_hz(*, is_default: bool) -> float:
         rate_hz = float(text)
     except ValueError:
         rate_hz = math.nan
-    if not 0 < rate_hz <= _MAX_RATE_HZ:
+    if not _MIN_RATE_HZ <= rate_hz <= _MAX_RATE_HZ:
         raise UsageError(
-            f"{HOST_SAMPLES}={text!r} is not a number of samples per second: give one up to "
-            f"{_MAX_RATE_HZ:.0f}, or off"
+            f"{HOST_SAMPLES}={text!r} is not a number of samples per second: give one from "
+            f"{_MIN_RATE_HZ:g} to {_MAX_RATE_HZ:.0f}, or off"
         )
     return rate_hz
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import proton_bench as proton
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import ProtonError, SessionError, UsageError
 
 pytest.importorskip("torch")
 
@@ -35,6 +35,18 @@ def test_a_block_has_its_profile_and_prints_a_summary(
     assert list(tmp_path.iterdir()) == []
     _, *rows = [line.split() for line in capfd.readouterr().err.splitlines()]
     assert any("inside" in row for row in rows)
+
+
+def test_a_block_inside_of_itself_is_refused_and_recorded_once() -> None:
+    block = proton.profiled(shows=False, backend="cpu")
+
+    with block:
+        with pytest.raises(SessionError), block:
+            pass
+        work()
+
+    assert block.profile is not None
+    assert ("inside", "aten::matmul", "aten::mm") in paths(block.profile)
 
 
 def test_a_named_block_writes_files(

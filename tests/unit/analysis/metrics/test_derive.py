@@ -176,6 +176,21 @@ def test_default_metrics_fit_what_was_recorded(
     assert default_metrics(builder.build()) == expected
 
 
+@pytest.mark.parametrize("own", ["idle", "host_wall", "idle (mb)", "host_wall (mb)", "time"])
+@pytest.mark.parametrize("recorded", [(), ("idle (ns)",), ("host_wall (ns)",)])
+def test_metrics_of_the_program_with_names_of_ours_leave_the_default_readable(
+    own: str, recorded: tuple[str, ...]
+) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "a", metrics=dict.fromkeys((*recorded, "time (ns)", own), 2000.0))
+    profile = builder.build()
+
+    chosen = default_metrics(profile)
+
+    assert chosen[0].startswith("host_wall" if "host_wall (ns)" in recorded else "time")
+    assert all(0.0 < metric.values[1] <= 100.0 for metric in derive(profile, chosen))
+
+
 class PeaksAndMetrics:
     @hookimpl
     def proton_device_peaks(self) -> Any:
