@@ -356,3 +356,36 @@ def test_kernels_of_compiled_code_stand_below_their_layers(tmp_path: Path) -> No
         block = f"Model > h.{number} (Block) > "
         layer = f" > h.{number}.attn.c_attn (Linear) > aten::addmm"
         assert [path for path in blocks if path.startswith(block) and path.endswith(layer)]
+
+
+def test_a_model_of_a_thousand_levels_is_recorded(tmp_path: Path) -> None:
+    program = """
+import torch
+
+model = torch.nn.Linear(1, 1)
+for _ in range(3000):
+    model = torch.nn.Sequential(model)
+inner = model
+for _ in range(250):
+    inner = inner[0]
+import sys
+sys.setrecursionlimit(100_000)
+for part in (inner, model):
+    try:
+        part(torch.ones(1))
+    except RecursionError:
+        pass
+print("done")
+"""
+    (tmp_path / "deep.py").write_text(program)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "-b", "cpu", "-n", "x", "deep.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert done.stdout == "done\n", done.stderr
+    assert done.returncode == 0

@@ -115,9 +115,9 @@ ModuleNames::Module *ModuleNames::known(PyObject *module) {
 }
 
 void ModuleNames::walk(PyObject *module, const std::string &qualified, uint64_t root,
-                       std::unordered_set<PyObject *> &seen) {
-  if (!seen.insert(module).second)
-    return; // shared: it has the first of its names
+                       std::unordered_set<PyObject *> &seen, int levels) {
+  if (levels == 0 || !seen.insert(module).second)
+    return; // too deep for the stack, or shared: it has the first of its names
   Module *found = known(module);
   if (!found)
     return;
@@ -129,9 +129,9 @@ void ModuleNames::walk(PyObject *module, const std::string &qualified, uint64_t 
       continue;
     std::string name = text_of(key);
     if (is_wrapper_of(module, name))
-      walk(child, qualified, root, seen);
+      walk(child, qualified, root, seen, levels - 1);
     else
-      walk(child, qualified.empty() ? name : qualified + "." + name, root, seen);
+      walk(child, qualified.empty() ? name : qualified + "." + name, root, seen, levels - 1);
   }
 }
 
@@ -139,14 +139,14 @@ ModuleName &ModuleNames::learn(Module &found, PyObject *module, const ModulePlac
   std::unordered_set<PyObject *> seen;
   if (place.root == 0) {
     if (found.names.empty())
-      walk(module, "", ++newest_root_, seen);
+      walk(module, "", ++newest_root_, seen, kMostLevels);
     return found.names.back();
   }
   Module *around = place.module ? known(place.module) : nullptr;
   ModuleName *above = around ? around->find(place.root) : nullptr;
   if (above && around->walks < kMostWalks) { // it may be new there
     ++around->walks;
-    walk(place.module, above->shown.substr(0, above->qualified), place.root, seen);
+    walk(place.module, above->shown.substr(0, above->qualified), place.root, seen, kMostLevels);
     if (ModuleName *name = found.find(place.root))
       return *name;
   }

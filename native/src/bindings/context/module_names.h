@@ -44,6 +44,7 @@ public:
 private:
   static constexpr size_t kMostRoots = 4;   ///< of one module
   static constexpr uint32_t kMostWalks = 8; ///< to find what was added below one module
+  static constexpr int kMostLevels = 200;   ///< below one module; names of deeper ones begin anew
 
   struct Module {
     PyObject *reference = nullptr; ///< weak
@@ -57,7 +58,7 @@ private:
   Module *known(PyObject *module);
   ModuleName &learn(Module &known, PyObject *module, const ModulePlace &place);
   void walk(PyObject *module, const std::string &qualified, uint64_t root,
-            std::unordered_set<PyObject *> &seen);
+            std::unordered_set<PyObject *> &seen, int levels);
   static PyObject *forget(PyObject *address, PyObject *reference);
 
   std::unordered_map<PyObject *, Module> modules_;
