@@ -257,7 +257,9 @@ TEST(a_limit_of_the_file_size_is_an_error_that_leaves_what_was_whole) {
   int status = 0;
   waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
-  CHECK_EQ(folder.content("x.partial.trace"), std::string(900, 'a') + "TAIL");
+  std::string whole(900, 'a');
+  whole += "TAIL"; // GCC 12 warns of a sum (bug 105651)
+  CHECK_EQ(folder.content("x.partial.trace"), whole);
   CHECK_EQ(folder.entries(), 1);
 }
 
