@@ -97,7 +97,8 @@ VARIABLES = (
     Variable(
         "PROTON_BENCH_HOST_SAMPLES",
         Reader.OURS,
-        "samples per second of what the host does, up to 1000, or off; default 100 for commands",
+        "samples per second of what the host does, from 0.001 to 1000, or off; default 100 for "
+        "commands",
     ),
     Variable(
         "PROTON_BENCH_HSA_LIB", Reader.OURS, "libhsa-runtime64 or its folder; no other is tried"
