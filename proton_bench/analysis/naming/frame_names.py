@@ -89,6 +89,11 @@ class Places:
             return "" if is_own else inside.partition(_SEPARATOR)[0].removesuffix(".py")
         return _PYTHON if _STANDARD.search(file) else ""
 
+    def library_of(self, name: str) -> str:
+        """Return the library of a frame by its recorded name; "" for own frames and other names."""
+        frame = parse_frame(name)
+        return "" if frame is None else self.library(frame.file)
+
     def short(self, file: str) -> str:
         """Return a path that begins at a package or a folder of the run; "" if none does."""
         if self.library(file):

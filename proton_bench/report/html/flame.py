@@ -13,7 +13,7 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.naming.frame_names import Places, parse_frame
+from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
@@ -226,11 +226,6 @@ def _named(
     shown = tuple(visible(format_name(tree.strings[place], style)) for place in used.tolist())
     recorded = tree.recorded or tree.strings
     libraries = [
-        number for number, place in enumerate(used.tolist()) if _is_library(recorded[place])
+        number for number, place in enumerate(used.tolist()) if Places().library_of(recorded[place])
     ]
     return shown, libraries, places.reshape(-1).tolist()
-
-
-def _is_library(name: str) -> bool:
-    frame = parse_frame(name)
-    return frame is not None and bool(Places().library(frame.file))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.derive import default_metrics
-from proton_bench.analysis.naming.frame_names import Places, parse_frame
+from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
@@ -85,8 +85,7 @@ def _of_own_code(
 
     What a library does on behalf of one line is scattered over many frames of it.
     """
-    files = (parse_frame(name) for name in tree.recorded)
-    flags = [file is not None and bool(places.library(file.file)) for file in files]
+    flags = [bool(places.library_of(name)) for name in tree.recorded]
     is_library = np.array(flags, dtype=np.bool_)[tree.frames] & (tree.kinds == FrameKind.PYTHON)
     moved = own.copy()
     for row in np.flatnonzero(is_library)[::-1].tolist():  # rows below come first

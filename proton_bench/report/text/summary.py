@@ -50,7 +50,7 @@ def _idle_line(profile: Profile) -> str:
     places = Places.of(profile.provenance)
     spent: dict[str, int] = {}
     for found in host_paths(profile, by="idle"):
-        own = [name for name in found.path if _is_own(name, places)]
+        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
         if own and found.idle_ns:
             spent[own[-1]] = spent.get(own[-1], 0) + found.idle_ns
     texts = frame_texts(spent, places)
@@ -62,8 +62,3 @@ def _idle_line(profile: Profile) -> str:
     ]
     idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns:.0%} of the run"
     return f"{idle}: {', '.join(parts)}" if parts else ""
-
-
-def _is_own(name: str, places: Places) -> bool:
-    frame = parse_frame(name)
-    return frame is not None and not places.library(frame.file)
