@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
-from proton_bench.analysis.view.order import BY_SIZE
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
@@ -74,9 +73,6 @@ def show(request: ViewRequest) -> None:
     profile = read_profile(request.file)
     _warn_about(profile, request.file)
     metrics = request.metrics or default_metrics(profile)
-    if request.selection.sort == BY_SIZE:
-        sort = metrics[0] if metrics else None
-        request = replace(request, selection=replace(request.selection, sort=sort))
     join = None
     if request.counters is not None:
         join = _joined(profile, request.counters)

@@ -79,19 +79,12 @@ def outlined(tree: MetricTree, most_lines: int) -> Outline:
 def _weights(tree: MetricTree) -> npt.NDArray[np.float64]:
     """Return for each row the largest absolute value of the row and the rows below it."""
     first = tree.metrics[0]
-    weights = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
-    weights = np.where(np.isfinite(weights), weights, 0.0)
-    for rows in reversed(_levels(tree)):
-        np.maximum.at(weights, tree.parents[rows], weights[rows])
-    return weights
-
-
-def _levels(tree: MetricTree) -> list[npt.NDArray[np.intp]]:
-    """Return the rows of each depth, without the root."""
-    depths = tree.depths()
-    order = np.argsort(depths, kind="stable")
-    bounds = np.flatnonzero(np.diff(depths[order])) + 1
-    return np.split(order, bounds)[1:]
+    sizes = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
+    weights = np.where(np.isfinite(sizes), sizes, 0.0).tolist()
+    parents = tree.parents.tolist()
+    for row in range(len(weights) - 1, 0, -1):  # rows below come first
+        weights[parents[row]] = max(weights[parents[row]], weights[row])
+    return np.array(weights)
 
 
 def _total(first: MetricValues) -> float:

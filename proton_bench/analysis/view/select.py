@@ -15,7 +15,7 @@ from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
 from proton_bench.analysis.view.names import with_stable_names
-from proton_bench.analysis.view.order import BY_NAME, sorted_tree
+from proton_bench.analysis.view.order import BY_NAME, BY_SIZE, sorted_tree
 from proton_bench.analysis.view.tree import Mask, MetricTree, renumbered
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricColumn
@@ -55,7 +55,8 @@ class Selection:
         raw_names: Show the names of kernels with Inductor's running numbers.
         readable: What to make readable; None shows names and rows as they were recorded.
         flat: Show one row per kernel instead of call paths.
-        sort: Metric that orders siblings, largest first; "name" orders them by name.
+        sort: Metric that orders siblings, largest first; "name" orders them by name, "size" by the
+            first shown metric. None keeps their order, or is "size" for a table.
     """
 
     include: str | None = None
@@ -75,7 +76,7 @@ class Selection:
 
     @property
     def chooses_rows(self) -> bool:
-        """Whether somebody asked for certain rows."""
+        """Whether it is about certain rows, by name, value or depth."""
         is_filtered = bool(self.include or self.exclude) or self.threshold is not None
         return is_filtered or self.depth != DEFAULT_DEPTH
 
@@ -96,7 +97,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         MetricError: A metric is unknown or cannot be derived.
         UsageError: A regular expression is malformed, or no row is left.
     """
-    by_metric = selection.sort if selection.sort != BY_NAME else None
+    by_metric = None if selection.sort in {BY_NAME, BY_SIZE} else selection.sort
     wanted = [*metrics, by_metric] if by_metric else metrics
     shown = drop_metadata(prepare(profile, wanted))
     if not selection.trials:
@@ -121,7 +122,8 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         texts = texts_of(tree.strings, rows, selection.readable, provenance=profile.provenance)
         tree = replace(tree, strings=texts, recorded=tree.strings)
     tree = select(tree, selection)
-    if selection.sort is None and not (selection.flat and metrics):
+    is_by_size = selection.sort == BY_SIZE or (selection.sort is None and selection.flat)
+    if not (metrics if is_by_size else selection.sort):
         return tree
     by = None if selection.sort == BY_NAME else tree.metrics[-1 if by_metric else 0]
     tree = sorted_tree(tree, by)
