@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension
 from syrupy.location import PyTestLocation
@@ -96,26 +97,22 @@ def golden(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     return snapshot.use_extension(Screens)
 
 
+@pytest.mark.parametrize("colours", [False, True], ids=["plain", "colours"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PROFILES)
 def test_first_screen(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch, golden: SnapshotAssertion
+    name: str,
+    width: int,
+    colours: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: SnapshotAssertion,
 ) -> None:
-    found = screen(PROFILES[name], width, colours=False, monkeypatch=monkeypatch)
+    found = screen(PROFILES[name], width, colours=colours, monkeypatch=monkeypatch)
 
-    assert found == golden(name=f"{name}-{width}")
-    assert len(found.splitlines()) < LINES
-    assert max(map(len, found.splitlines())) <= width
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", PROFILES)
-def test_first_screen_in_colours(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch, golden: SnapshotAssertion
-) -> None:
-    found = screen(PROFILES[name], width, colours=True, monkeypatch=monkeypatch)
-
-    assert found == golden(name=f"{name}-{width}-colours")
+    assert found == golden(name=f"{name}-{width}{'-colours' if colours else ''}")
+    lines = Text.from_ansi(found).plain.splitlines()
+    assert len(lines) < LINES
+    assert max(map(len, lines)) <= width
 
 
 @pytest.mark.parametrize("width", WIDTHS)
