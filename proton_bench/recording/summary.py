@@ -16,7 +16,7 @@ __all__ = ["best_file", "print_summary", "summarize_file"]
 
 # Files that hold everything, the fastest to read first.
 _SUFFIXES = (".proton", ".pftrace", ".hatchet", ".hatchet_msgpack")
-# Larger files take longer to read than somebody waits for a prompt.
+# A larger file would keep the prompt waiting for a second and more.
 _MOST_BYTES = 16 << 20
 _PIPED_WIDTH = 200
 

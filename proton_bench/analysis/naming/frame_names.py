@@ -107,7 +107,7 @@ class Places:
 def frame_texts(names: Iterable[str], places: Places) -> dict[str, str]:
     """Return a text for each name of a frame; different names get different texts.
 
-    Names that are no frames are left out.
+    Other names than those of frames are left out.
     """
     frames = {name: frame for name in set(names) if (frame := parse_frame(name)) is not None}
     files = _short_files({frame.file for frame in frames.values()}, places)

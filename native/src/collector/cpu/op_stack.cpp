@@ -146,7 +146,7 @@ void begin_node(OpStack &stack, const NodeOfOp &node, NameOf name_of) noexcept {
   }
 }
 
-/// Opens the frame of an operator that nobody times.
+/// Opens the frame of an operator that is not timed.
 void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
                   const SessionState &now) noexcept {
   if (now.wants_ops)

@@ -27,7 +27,7 @@ using NameOf = const char *(*)(const void *token);
 /// True for autograd's own frame around a node of the backward graph.
 bool is_autograd_evaluation(std::string_view name) noexcept;
 
-/// Operators that stand in call paths where nobody times them: as deep as the collector's default.
+/// Operators that stand in call paths where they are not timed: as deep as the collector's default.
 inline constexpr uint32_t kDefaultOpDepth = 2;
 /// Settings of the one CPU collector. Depth 0 is unlimited. [any thread]
 void set_op_depth(uint32_t max_depth) noexcept;

@@ -52,7 +52,7 @@ int recorded() {
 
 } // namespace
 
-TEST(operators_that_nobody_times_are_frames_and_no_records) {
+TEST(operators_that_are_not_timed_are_frames_without_records) {
   Listening listening(true, false);
   Operator linear{"aten::linear"}, addmm{"aten::addmm"}, copy{"aten::copy_"};
   begin(linear);
