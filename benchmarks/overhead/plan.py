@@ -65,6 +65,7 @@ ARMS = {
         Arm("ours", "ours", WORKLOADS),
         Arm("upstream_python", "upstream", ("tiny",), context="python"),
         Arm("ours_python", "ours", ("tiny",), context="python"),
+        Arm("ours_layers", "ours", ("tiny", "eager"), context="auto"),
         Arm("ours_launch", "ours", ("graph", "small_graph"), mode="graph=launch"),
         Arm("upstream_trace", "upstream", _TRACED, data="trace"),
         Arm("ours_trace", "ours", _TRACED, data="trace"),

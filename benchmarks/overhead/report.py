@@ -77,6 +77,8 @@ ROWS = (
     Row(7, "tiny launches, PC sampling", "tiny", 1.15, "ours_pcs", "", "none"),
     Row(7, "eager training step, PC sampling", "eager", 1.3, "ours_pcs", "", "none"),
     Row(7, "4096^3 matmul, PC sampling", "matmul", 1.02, "ours_pcs", "", "none"),
+    Row(8, "tiny launches, layers over scopes alone", "tiny", 1.02, "ours_layers", "", "ours"),
+    Row(8, "eager training step, layers", "eager", 0.5, "ours_layers", "upstream", "none"),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import proton_bench as proton
 from proton_bench.model.frame import FrameKind
-from proton_bench.recording.session.session import known_session
+from proton_bench.recording.session.recording import known_session
 
 pytestmark = pytest.mark.gpu
 
@@ -71,7 +73,9 @@ def profile_of(work: Callable[[], None], path: Path, context: str = "layers+ops"
     for _ in range(STEPS):
         work()
     torch.cuda.synchronize()
-    return known_session(number or 0).profile()
+    profile = known_session(number or 0).profile()
+    proton.finalize()
+    return profile
 
 
 def share_below_layers(profile: Any) -> float:
@@ -98,15 +102,21 @@ def counted_by_us(profile: Any) -> int:
     return sum(int(counts[row]) for row in rows if profile.kind(row) == FrameKind.KERNEL)
 
 
-def counted_by_torch(work: Callable[[], None]) -> int:
-    """Return the launches of all kernels as torch.profiler sees them."""
+def counted_by_torch(name: str) -> int:
+    """Return the launches of all kernels as torch.profiler sees them, for a process of its own.
+
+    A process in which it has run keeps its subscription to CUPTI.
+    """
+    _, step = prepared(name)
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profiler:
         for _ in range(STEPS):
-            work()
+            step()
         torch.cuda.synchronize()
     return sum(
-        event.device_type == torch.autograd.DeviceType.CUDA and not event.name.startswith("Mem")
+        event.device_type == torch.autograd.DeviceType.CUDA
+        and not event.is_user_annotation
+        and not event.name.startswith("Mem")
         for event in profiler.events()
     )
 
@@ -143,7 +153,8 @@ def test_attention_has_both_passes(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_kernels_are_as_many_as_torch_counts(name: str, tmp_path: Path) -> None:
     _, step = prepared(name)
-    theirs = counted_by_torch(step)
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        theirs = processes.submit(counted_by_torch, name).result()
 
     assert counted_by_us(profile_of(step, tmp_path / "train")) == theirs
 

@@ -57,7 +57,7 @@ void DeviceTimes::close_gaps(Device &device) const {
   give();
 }
 
-DeviceUse DeviceTimes::Account::summary(NodeIndex node, int32_t device) const {
+DeviceUse DeviceTimes::Account::summary(NodeIndex node, int32_t device) {
   DeviceUse use;
   use.node = node;
   use.device = device;
@@ -88,7 +88,7 @@ DeviceTimes::Scope *DeviceTimes::scope(Device &device, const CallPathTree &tree,
   size_t number = device.scopes.size();
   if (number >= kMostScopes)
     return nullptr;
-  size_t fewest_open = number < kManyScopes ? kFewestOpen : kFewestOpenOfMany;
+  size_t fewest_open = number < kManyScopes ? kFewestOpenOfScope : kFewestOpenOfMany;
   device.scopes.push_back(
       std::make_unique<Scope>(above, static_cast<uint32_t>(number), fewest_open));
   return device.scope_of[above] = device.scopes.back().get();
@@ -136,8 +136,8 @@ void DeviceTimes::add(Leaf &leaf, int64_t start_ns, int64_t end_ns, int64_t call
   leaf.latency_ns += std::max<int64_t>(latency_ns, 0);
 }
 
-void DeviceTimes::publish_device(const Device &device, std::vector<DeviceUse> &uses) const {
-  const IntervalUnion &busy = device.account.busy;
+void DeviceTimes::publish_device(Device &device, std::vector<DeviceUse> &uses) const {
+  IntervalUnion &busy = device.account.busy;
   if (busy.empty())
     return;
   DeviceUse whole = device.account.summary(kRootNode, device.device);
@@ -162,7 +162,7 @@ void DeviceTimes::publish_device(const Device &device, std::vector<DeviceUse> &u
   std::move(scopes.begin(), scopes.end(), std::back_inserter(uses));
 }
 
-void DeviceTimes::publish(CallPathTree &tree) const {
+void DeviceTimes::publish(CallPathTree &tree) {
   std::vector<DeviceUse> uses;
   for (const auto &device : devices_)
     publish_device(*device, uses);

@@ -47,14 +47,17 @@ public:
   void add(Leaf &leaf, int64_t start_ns, int64_t end_ns, int64_t called_ns);
 
   /// Writes what is known so far into the tree.
-  void publish(CallPathTree &tree) const;
+  void publish(CallPathTree &tree);
 
 private:
   static constexpr uint32_t kNoScope = 0xffffffffu;
-  static constexpr size_t kFewestOpen = 512; ///< disjoint pieces of work, and at most twice as many
+  // Disjoint pieces of work; at most twice as many stay open. The threads of a program, such as
+  // autograd's, fill buffers of their own, and a full one holds some ten thousand launches.
+  static constexpr size_t kFewestOpen = 32768;
+  static constexpr size_t kFewestOpenOfScope = 8192;
   // Many scopes share a budget: memory stays bounded where every step has a name of its own.
   static constexpr size_t kFewestOpenOfMany = 32;
-  static constexpr size_t kManyScopes = 64;
+  static constexpr size_t kManyScopes = 16;
   static constexpr size_t kMostScopes = 4096; ///< of a device; later ones count as no scope
 
   struct Account {
@@ -67,7 +70,7 @@ private:
         note_waiting(start_ns, end_ns, is_waiting);
       return busy.add(start_ns, end_ns, owner);
     }
-    DeviceUse summary(NodeIndex node, int32_t device) const;
+    DeviceUse summary(NodeIndex node, int32_t device);
 
     IntervalUnion busy;
     std::unique_ptr<IntervalUnion> working; ///< without waiting kernels; null: there was none
@@ -97,7 +100,7 @@ private:
     return gap.end_ns - gap.start_ns - pauses_.within(gap.start_ns, gap.end_ns);
   }
   void close_gaps(Device &device) const;
-  void publish_device(const Device &device, std::vector<DeviceUse> &uses) const;
+  void publish_device(Device &device, std::vector<DeviceUse> &uses) const;
 
   const PauseList &pauses_;
   HostIdle *idle_ = nullptr;

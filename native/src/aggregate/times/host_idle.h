@@ -26,7 +26,7 @@ public:
   void publish(CallPathTree &tree);
 
 private:
-  static constexpr size_t kFewestOpen = 512;
+  static constexpr size_t kFewestOpen = 32768; ///< as many as a device's
   static constexpr size_t kMostWaiting = size_t{1} << 16;
 
   struct Span {

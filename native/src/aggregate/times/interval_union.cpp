@@ -4,26 +4,38 @@
 
 namespace proton {
 
-void IntervalUnion::insert(int64_t start_ns, int64_t end_ns, uint32_t owner) {
-  if (has_closed_ && start_ns < closed_until_ns_) {
-    late_ns_ += std::min(end_ns, closed_until_ns_) - start_ns;
-    if (end_ns <= closed_until_ns_)
-      return;
-    start_ns = closed_until_ns_;
+/// Removes from what stands aside the parts before the end of what is closed.
+void IntervalUnion::cut_late() {
+  for (Block &one : aside_) {
+    if (one.start_ns >= closed_until_ns_)
+      continue;
+    late_ns_ += std::min(one.end_ns, closed_until_ns_) - one.start_ns;
+    one.start_ns = closed_until_ns_;
   }
-  auto at =
-      std::upper_bound(blocks_.begin(), blocks_.end(), start_ns,
-                       [](int64_t start, const Block &block) { return start < block.start_ns; });
-  if (at != blocks_.begin() && std::prev(at)->end_ns >= start_ns) {
-    --at;
-    at->end_ns = std::max(at->end_ns, end_ns);
-  } else {
-    at = blocks_.insert(at, {start_ns, end_ns, owner});
+  std::erase_if(aside_, [](const Block &one) { return one.end_ns < one.start_ns; });
+}
+
+void IntervalUnion::merge() {
+  if (aside_.empty())
+    return;
+  if (has_closed_)
+    cut_late();
+  auto begins_before = [](const Block &one, const Block &other) {
+    return one.start_ns < other.start_ns;
+  };
+  std::stable_sort(aside_.begin(), aside_.end(), begins_before);
+  std::vector<Block> all;
+  all.reserve(blocks_.size() + aside_.size());
+  std::merge(blocks_.begin(), blocks_.end(), aside_.begin(), aside_.end(), std::back_inserter(all),
+             begins_before);
+  aside_.clear();
+  blocks_.clear();
+  for (const Block &one : all) {
+    if (!blocks_.empty() && one.start_ns <= blocks_.back().end_ns)
+      blocks_.back().end_ns = std::max(blocks_.back().end_ns, one.end_ns);
+    else
+      blocks_.push_back(one);
   }
-  auto after = std::next(at), last = after;
-  for (; last != blocks_.end() && last->start_ns <= at->end_ns; ++last)
-    at->end_ns = std::max(at->end_ns, last->end_ns);
-  blocks_.erase(after, last);
 }
 
 void IntervalUnion::forget_older(size_t count) {
@@ -38,7 +50,8 @@ void IntervalUnion::forget_older(size_t count) {
   blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-int64_t IntervalUnion::covered_ns() const {
+int64_t IntervalUnion::covered_ns() {
+  merge();
   int64_t covered_ns = closed_ns_;
   for (const Block &block : blocks_)
     covered_ns += block.end_ns - block.start_ns;

@@ -149,10 +149,11 @@ void begin_node(OpStack &stack, const NodeOfOp &node, NameOf name_of) noexcept {
 /// Opens the frame of an operator that is not timed.
 void open_untimed(OpenOp &op, std::string_view name, OpKind kind,
                   const SessionState &now) noexcept {
-  if (now.wants_ops)
+  // Torch names the steps of all optimizers so. They stand where layers stand.
+  if (kind == OpKind::kUser && now.wants_layers && name.starts_with("Optimizer."))
+    op.range = enter_range(name, FrameKind::kLayer);
+  else if (now.wants_ops)
     op.range = enter_range(name, FrameKind::kContextOp);
-  else if (kind == OpKind::kUser && name.starts_with("Optimizer."))
-    op.range = enter_range(name, FrameKind::kLayer); // torch names the steps of all optimizers so
 }
 
 /// Ends the operator at `index` and those above it, which should have ended before.
