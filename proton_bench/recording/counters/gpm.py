@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from proton_bench.recording.gpu.nvml_devices import NvmlDevices
 from proton_bench.recording.native import native
 
-__all__ = ["ALL", "PERIOD_S", "GpmReadings", "GpmTotals", "GpmWindow", "wants_gpm"]
+__all__ = ["ALL", "PERIOD_S", "GpmReadings", "GpmTotals", "GpmWindow", "gpm_obstacle", "wants_gpm"]
 
 PERIOD_S = 0.2
 ALL = -1  # instead of the number of a device
@@ -61,6 +61,27 @@ def wants_gpm(modes: Sequence[_Mode]) -> bool:
     return any(mode.name == _OPTION or _OPTION in mode.options for mode in modes)
 
 
+def gpm_obstacle() -> str:
+    """Return why no GPU of this machine has GPM, "" if one has."""
+    devices = NvmlDevices()
+    if not devices.open():
+        return devices.missing
+    nvml, obstacle = devices.nvml, "NVML finds no GPU"
+    try:
+        for index in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
+                return ""
+            obstacle = _OLD_GPU
+    except AttributeError:  # of the module pynvml
+        return _OLD_LIBRARY
+    except nvml.NVMLError as error:
+        return f"NVML: {error}"
+    finally:
+        devices.close()
+    return obstacle
+
+
 @dataclass(frozen=True, slots=True)
 class GpmWindow:
     """Means of one device over a window.
@@ -103,12 +124,16 @@ class _DeviceTotals:
 class GpmReadings:
     """Windows of the GPUs that the program has used. Only one thread may use it at a time.
 
+    Args:
+        ordinals: Returns the numbers in CUDA of the GPUs to read; None takes all that were used.
+
     Attributes:
         refusals: Why a device has no values, by its number in CUDA, or `ALL`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ordinals: Callable[[], Sequence[int]] | None = None) -> None:
         self.refusals: dict[int, str] = {}
+        self._ordinals = ordinals or native.cuda_ordinals
         self._devices = NvmlDevices()
         self._open: dict[int, _OpenWindow] = {}
         self._metrics: dict[str, int] = {}
@@ -118,7 +143,7 @@ class GpmReadings:
         if not self._devices.open():
             self.refusals[ALL] = self._devices.missing
             return
-        for ordinal in native.cuda_ordinals():
+        for ordinal in self._ordinals():
             if ordinal in self.refusals:
                 continue
             try:

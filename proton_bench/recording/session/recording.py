@@ -18,6 +18,7 @@ from proton_bench.recording.children.child_profiles import (
     add_counts,
     merge_added,
 )
+from proton_bench.recording.counters.ceilings import ceiling_facts
 from proton_bench.recording.counters.gpm import wants_gpm
 from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
@@ -258,9 +259,9 @@ class Session:
                 self.clock_drift_ns = drift_of(collectors)
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
-                gpm = take_gpm_facts(self.id)
-                if gpm:
-                    ended["gpm"] = gpm
+                if wants_gpm(self.plan.modes):
+                    ended["gpm"] = take_gpm_facts(self.id)
+                    ended |= ceiling_facts(ended.get("gpus_at_start", ()))
                 facts = encode_facts({**ended, "collectors": collectors})
                 self.core.set_provenance(facts)
                 paths = write_session(self, formats)
