@@ -11,7 +11,6 @@ constexpr const char *kAdvice = "name a libcupti of CUDA 12.6 or later by PROTON
                                 "or record without counters";
 constexpr uint32_t kVersionWithSets = 130100; // 13.1: CUpti_Profiler_Host_Initialize_Params grew
 
-/// Null if the file cannot be loaded: libcupti then looks for it in its own ways.
 void load_beside(const std::string &library_path, const char *name) {
   size_t slash = library_path.rfind('/');
   if (slash == std::string::npos)
@@ -89,19 +88,24 @@ void CuptiProfilerHost::initialize() {
   host_ = parameters.host;
 }
 
+cupti::Result CuptiProfilerHost::add(const char **names, size_t count) noexcept {
+  cupti::HostAddMetricsParameters parameters;
+  parameters.host = host_;
+  parameters.metrics = names;
+  parameters.metric_count = count;
+  return functions_.add_metrics(&parameters);
+}
+
+// All metrics are added by one call: each call begins passes of its own.
 void CuptiProfilerHost::schedule() {
-  for (const char *&name : names_) { // one by one, so that the message can name the one
-    cupti::HostAddMetricsParameters add;
-    add.host = host_;
-    add.metrics = &name;
-    add.metric_count = 1;
-    cupti::Result result = functions_.add_metrics(&add);
-    if (result == cupti::kErrorInvalidMetricName)
+  cupti::Result result = add(names_.data(), names_.size());
+  for (size_t i = 0; result != cupti::kSuccess && i < names_.size(); ++i)
+    if (add(&names_[i], 1) != cupti::kSuccess)
       throw Error(ErrorCode::kUnavailable,
-                  "the GPU (" + chip_ + ") has no metric '" + name + "' in " + library_.path() +
+                  "the GPU (" + chip_ + ") has no metric '" + metrics_[i] + "' in " +
+                      library_.path() +
                       "; choose others by metrics=, as `ncu --query-metrics` lists them");
-    library_.check(result, "cuptiProfilerHostConfigAddMetrics");
-  }
+  library_.check(result, "cuptiProfilerHostConfigAddMetrics");
   cupti::HostImageSizeParameters size;
   size.host = host_;
   library_.check(functions_.image_size(&size), "cuptiProfilerHostGetConfigImageSize");

@@ -49,6 +49,7 @@ private:
 
   void resolve();
   void initialize();
+  cupti::Result add(const char **names, size_t count) noexcept;
   void schedule();
   void release() noexcept;
 
