@@ -40,12 +40,8 @@ _SAMPLED = "counter_sampled (ns)"
 _COVERAGE = "counter_coverage"
 _SHARE, _ERROR = "_pct", "_err"
 _95_PERCENT = 1.959964  # standard errors of a normal distribution
-_ROW = "of the kernels of the row and all rows below it"
-_MEANINGS = {
-    _SHARE: f"percent of the peak {_ROW}",
-    _ERROR: f"half of the 95 % interval in points, {_ROW}",
-    _COVERAGE: f"percent of the time {_ROW} that was sampled",
-}
+_HALF = "half of the 95 % interval, in points"
+_SAMPLED_PART = "percent of the time of kernels that was sampled"
 
 
 def is_unit_use(name: str) -> bool:
@@ -81,15 +77,15 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
     sampled = profile.covered(_TIME) & (time > 0)
     if text == _COVERAGE:
         values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), time, sampled)
-        return MetricValues(text, Aggregation.PROPERTY, values, valid, _MEANINGS[_COVERAGE])
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
     unit = _unit_of(text)
     halves, valid = quotient(_half_ns(profile, unit, recorded), time, sampled)
     halves *= 100.0
     if text.endswith(_ERROR):
-        return MetricValues(text, Aggregation.PROPERTY, halves, valid, _MEANINGS[_ERROR])
+        return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
     values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
     valid = valid & (halves <= WIDEST)
-    meaning = f"{UNITS[unit]}, {_MEANINGS[_SHARE]}; with less certainty than {WIDEST:g} points: -"
+    meaning = f"{UNITS[unit]}, percent of the peak; - where not known within {WIDEST:g} points"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 

@@ -121,7 +121,9 @@ def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
         if basis is not None:
             amounts[meaning.quantity] = np.maximum(column[name] * meaning.scale * basis, 0.0)
             in_cycles.append(not timed)
-    stacked = np.column_stack(list(amounts.values())) if amounts else np.empty((len(burst.start_ns), 0))
+    stacked = (
+        np.column_stack(list(amounts.values())) if amounts else np.empty((len(burst.start_ns), 0))
+    )
     return Readings(tuple(amounts), stacked, np.array(in_cycles, dtype=np.bool_), cycles)
 
 
