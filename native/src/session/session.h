@@ -78,6 +78,14 @@ public:
   void set_provenance(std::string encoded);
   std::map<std::string, uint64_t> losses();
   RecordCounts counts();
+  /// Takes the bursts of hardware counters that kernels of the phase overlapped, with these.
+  std::vector<JoinedBurst> take_bursts(uint32_t phase);
+  /// What each sample of a burst counts, by the vendor's names; empty without bursts.
+  std::vector<std::string> counter_metrics();
+  /// Adds a value to a metric at each of the nodes of a phase, to be summed over the rows below.
+  /// Throws Error(kUsage) where there is no such node.
+  void set_metric_of_nodes(const std::string &name, const std::vector<NodeIndex> &nodes,
+                           const std::vector<double> &values, uint32_t phase);
   /// Adds what was read to the timeline of the session, if it is active and keeps one; nothing once
   /// it is removed.
   void add_counters(const std::vector<EventCounter> &counters);
