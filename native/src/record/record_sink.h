@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "record/record.h"
@@ -15,6 +16,7 @@ struct PendingLaunches {
 };
 
 class GraphSink;
+struct CounterBurst;
 struct CycleRecord;
 struct PcSampleRecord;
 struct TimelineRecord;
@@ -61,6 +63,12 @@ public:
   /// From here on that time is counted; `end_samples`: no more. [any thread] locks
   virtual void begin_samples() noexcept {}
   virtual void end_samples() noexcept {}
+  /// Hardware counters of a device are sampled from now on: its kernels that end later are kept
+  /// beside the samples. One burst of a device is open at a time. [any thread] locks
+  virtual void begin_burst(const char *, int32_t, int64_t) noexcept {}
+  /// The samples; none: the burst came to nothing. True: a session had as many bursts as it keeps,
+  /// and dropped every second one. [any thread] locks
+  virtual bool complete(const std::shared_ptr<const CounterBurst> &) noexcept { return false; }
   /// Where threads of the program were seen. [any thread] locks
   virtual void complete(std::span<const HostSample>) noexcept {}
   /// Launches of these ids without a record so far. [any thread] locks

@@ -42,6 +42,11 @@ from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.metrics.peak import least_seconds
 from proton_bench.analysis.metrics.roofline import is_roofline, roofline_names, roofline_values
 from proton_bench.analysis.metrics.samples import is_sample_statistic, sample_names, sample_values
+from proton_bench.analysis.metrics.unit_use import (
+    is_unit_use,
+    unit_use_names,
+    unit_use_values,
+)
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
@@ -111,6 +116,7 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names += sample_names(profile.distributions)
     names += stall_names(profile)
     names += scope_metric_names(numbers)
+    names += unit_use_names(numbers)
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)
     has_launches = any(variant.registers for variant in profile.variants)
@@ -251,6 +257,8 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
         return scope_metric_values(profile, name)
     if is_stall_ratio(name):
         return stall_values(profile, name)
+    if is_unit_use(name):
+        return unit_use_values(profile, name)
     return sample_values(profile, name) if is_sample_statistic(name) else None
 
 

@@ -12,6 +12,7 @@
 #include "context/thread/expired_scopes.h"
 #include "context/thread/thread_state.h"
 #include "correlation/device_values.h"
+#include "record/counter_burst.h"
 #include "record/pc_sample_record.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -625,6 +626,31 @@ void Aggregator::complete(std::span<const HostSample> samples) noexcept {
   } catch (...) { // out of memory, or a user's metric has the name of ours
     dropped({"samples of the host not stored", samples.size()});
   }
+}
+
+// Hardware counters.
+
+void Aggregator::begin_burst(const char *device_kind, int32_t device_index,
+                             int64_t at_ns) noexcept {
+  try {
+    std::lock_guard lock(mutex_);
+    if (Epoch *epoch = epochs_.current())
+      for (const EpochMember &member : epoch->members)
+        member.tree->begin_burst(device_kind, device_index, at_ns);
+  } catch (...) { // out of memory: a session goes without this burst
+  }
+}
+
+bool Aggregator::complete(const std::shared_ptr<const CounterBurst> &burst) noexcept {
+  bool is_thinned = false;
+  try {
+    std::lock_guard lock(mutex_);
+    for (const EpochMember &member : epochs_.sessions())
+      is_thinned |= member.tree->end_burst(burst);
+  } catch (...) { // out of memory
+    dropped({"burst of counters not stored", 1, true});
+  }
+  return is_thinned;
 }
 
 // Samples of program counters.

@@ -44,6 +44,8 @@ public:
   void complete(std::span<const HostSample> samples) noexcept override;
   void begin_samples() noexcept override;
   void end_samples() noexcept override;
+  void begin_burst(const char *device_kind, int32_t device_index, int64_t at_ns) noexcept override;
+  bool complete(const std::shared_ptr<const CounterBurst> &burst) noexcept override;
   bool has_timeline_room(const Capture &at) noexcept override;
   PendingLaunches pending(uint64_t first_id, uint64_t last_id) noexcept override;
   void settled(const SettledRecord &record) noexcept override;

@@ -137,6 +137,14 @@ void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
   add_time(node, times(node), duration_ns);
 }
 
+int64_t SessionTree::time_of(uint32_t number, NodeIndex node) {
+  Phase &target = phase(number);
+  if (target.time_column == kUnknownColumn)
+    return 0;
+  const MetricColumn &times = target.tree.metrics().columns()[target.time_column];
+  return times.holds(node) == MetricColumn::Held::kInt ? times.ints[node] : 0;
+}
+
 CallPathTree &SessionTree::tree(uint32_t number) {
   Phase &found = phase(number);
   found.devices.publish(found.tree);
@@ -363,7 +371,30 @@ SessionTree::FoundLeaf &SessionTree::slot_for(Phase &target, const FoundLeaf &wa
 
 NodeIndex SessionTree::add_kernel(uint32_t number, const LaunchRecord &launch,
                                   const KernelRecord &record) {
-  return add_found(number, launch, record, nullptr);
+  return add_counted(number, launch, record, nullptr);
+}
+
+NodeIndex SessionTree::add_counted(uint32_t number, const LaunchRecord &launch,
+                                   const KernelRecord &record, const GraphPlace *place) {
+  NodeIndex node = add_found(number, launch, record, place);
+  if (counters_) [[unlikely]] {
+    int32_t device = phase(number).tree.nodes()[node].device;
+    if (device == kNone)
+      device = DeviceTable::instance().find_or_add(record.device_kind, record.device_index);
+    counters_->add(number, node, device, record.start_ns, record.end_ns);
+  }
+  return node;
+}
+
+void SessionTree::begin_burst(const char *device_kind, int32_t device_index, int64_t at_ns) {
+  if (!counters_)
+    counters_ = std::make_unique<CounterLog>();
+  counters_->begin(DeviceTable::instance().find_or_add(device_kind, device_index), at_ns);
+}
+
+bool SessionTree::end_burst(const std::shared_ptr<const CounterBurst> &burst) {
+  int32_t device = DeviceTable::instance().find_or_add(burst->device_kind, burst->device_index);
+  return counters_ && counters_->end(device, burst);
 }
 
 NodeIndex SessionTree::add_found(uint32_t number, const LaunchRecord &launch,
@@ -485,7 +516,7 @@ NodeIndex SessionTree::graph_node(uint32_t number, const LaunchRecord &launch) {
 
 NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,
                                 const GraphPlace &place, const KernelRecord &record) {
-  return add_found(number, launch, record, &place);
+  return add_counted(number, launch, record, &place);
 }
 
 NodeIndex SessionTree::add_node(uint32_t number, const LaunchRecord &launch,

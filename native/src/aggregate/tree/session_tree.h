@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aggregate/events/session_events.h"
+#include "aggregate/kernels/counter_log.h"
 #include "aggregate/times/device_times.h"
 #include "aggregate/times/host_idle.h"
 #include "aggregate/times/pause_list.h"
@@ -78,6 +79,13 @@ public:
   /// Adds a user metric to the node of `at`. Throws Error(kMetric) when it does not fit.
   void add_metric(uint32_t phase, const Capture &at, const UserMetric &metric);
 
+  /// Hardware counters of the device are sampled from now on, until `end_burst`.
+  void begin_burst(const char *device_kind, int32_t device_index, int64_t at_ns);
+  /// True: the session had as many bursts as it keeps, and dropped every second one.
+  bool end_burst(const std::shared_ptr<const CounterBurst> &burst);
+  /// Null where no counters were sampled.
+  CounterLog *counters() { return counters_.get(); }
+
   /// Samples of the host are part of it from now on. Before the session is active.
   void sample_host() { samples_host_ = true; }
   /// A thread was seen at a place: inside recorded work it is that work's time, else it goes below
@@ -113,11 +121,17 @@ public:
   const ScopeTimeline &timeline(uint32_t number) { return phase(number).timeline; }
   /// Grows with everything that is added to the phase; 0 for an empty one.
   uint64_t revision(uint32_t phase) const;
+  /// The time of all kernels, copies and operators of a node itself.
+  int64_t time_of(uint32_t phase, NodeIndex node);
+  /// Something was added to the tree of the phase from outside.
+  void note_change(uint32_t number) { ++phase(number).revision; }
   void drop_phase(uint32_t phase) {
     newest_ = nullptr;
     phases_.erase(phase);
     if (events_)
       events_->forget_phase(phase);
+    if (counters_)
+      counters_->forget_phase(phase);
   }
 
   ContextSource source() const { return source_; }
@@ -181,6 +195,9 @@ private:
   };
 
   Phase &phase(uint32_t number);
+  /// Adds a kernel, also to what runs beside counters. `place`: see `add_found`.
+  NodeIndex add_counted(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
+                        const GraphPlace *place);
   NodeIndex add_found(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
                       const GraphPlace *place);
   /// The entry for the leaf, or the one to take its place.
@@ -218,6 +235,7 @@ private:
   bool upstream_shape_;
   bool samples_host_ = false;
   std::unique_ptr<SessionEvents> events_;
+  std::unique_ptr<CounterLog> counters_; ///< made by the first burst
   PauseList pauses_;
   std::map<std::string, uint64_t> losses_;
   std::map<uint32_t, std::unique_ptr<Phase>> phases_;

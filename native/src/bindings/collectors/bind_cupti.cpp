@@ -1,6 +1,7 @@
 // The collector of NVIDIA GPUs.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "aggregate/consumer/aggregator.h"
@@ -26,8 +27,8 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate
                                                size_t buffer_bytes, uint32_t flush_period_ms,
                                                bool copies, bool whole_graphs, bool nvtx,
                                                bool vendor_clock, bool hardware_trace,
-                                               bool finalizes,
-                                               const PcSamplingOptions *pc_sampling) {
+                                               bool finalizes, const PcSamplingOptions *pc_sampling,
+                                               const CounterOptions *counters) {
   CuptiOptions options;
   options.candidates = make_candidates(candidates);
   options.buffer_bytes = buffer_bytes;
@@ -40,6 +41,8 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate
   options.finalizes = finalizes;
   if (pc_sampling)
     options.pc_sampling = *pc_sampling;
+  if (counters)
+    options.counters = *counters;
   return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
 }
 
@@ -93,6 +96,40 @@ py::dict list_sampling(const PcSamplingFacts &facts) {
   return listed;
 }
 
+CounterOptions make_counters(std::vector<std::vector<std::string>> sets, uint32_t interval_ns,
+                             uint32_t burst_ms, uint32_t pause_ms, size_t hardware_bytes) {
+  CounterOptions options{std::move(sets), interval_ns, burst_ms, pause_ms, hardware_bytes};
+  bool has_empty = std::any_of(options.sets.begin(), options.sets.end(),
+                               [](const auto &metrics) { return metrics.empty(); });
+  if (options.sets.empty() || has_empty)
+    throw Error(ErrorCode::kUsage, "counters need the name of a metric at least");
+  if (interval_ns == 0 || burst_ms == 0 || pause_ms == 0 || hardware_bytes == 0)
+    throw Error(ErrorCode::kUsage,
+                "interval_ns, burst_ms, pause_ms and hardware_bytes of counters are above 0");
+  return options;
+}
+
+py::dict list_counters(const CounterFacts &facts) {
+  py::dict listed;
+  listed["metrics"] = facts.metrics;
+  listed["interval_ns"] = facts.interval_ns;
+  listed["burst_ms"] = facts.burst_ms;
+  listed["pause_ns"] = facts.pause_ns;
+  listed["devices"] = facts.devices;
+  listed["refused_devices"] = facts.refused_devices;
+  listed["error"] = facts.error;
+  listed["bursts"] = facts.bursts;
+  listed["samples"] = facts.samples;
+  listed["covered_ns"] = facts.covered_ns;
+  listed["lost_bursts"] = facts.lost_bursts;
+  listed["lost_samples"] = facts.lost_samples;
+  listed["full_images"] = facts.full_images;
+  listed["full_buffers"] = facts.full_buffers;
+  listed["open_ns"] = facts.open_ns;
+  listed["thread_ns"] = facts.thread_ns;
+  return listed;
+}
+
 py::dict list_facts(const CuptiCollector &collector) {
   CuptiFacts facts;
   {
@@ -111,6 +148,8 @@ py::dict list_facts(const CuptiCollector &collector) {
   listed["devices"] = list_devices(facts.devices);
   if (facts.pc_sampling)
     listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
+  if (facts.counters)
+    listed["counters"] = list_counters(*facts.counters);
   return listed;
 }
 
@@ -155,9 +194,7 @@ void set_kernel_hash(const py::object &kernel, const py::object &hash, const std
     codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
 }
 
-} // namespace
-
-void bind_cupti(py::module_ &module) {
+void bind_options(py::module_ &module) {
   const CuptiOptions defaults;
   py::class_<PcSamplingOptions>(module, "PcSamplingOptions")
       .def(py::init(&make_sampling), py::arg("mode") = "continuous", py::kw_only(),
@@ -174,13 +211,31 @@ void bind_cupti(py::module_ &module) {
       .def_readonly("period_log2", &PcSamplingOptions::period_log2)
       .def_readonly("drain_ms", &PcSamplingOptions::drain_ms)
       .def_readonly("hardware_bytes", &PcSamplingOptions::hardware_bytes);
+  py::class_<CounterOptions>(module, "CounterOptions")
+      .def(py::init(&make_counters), py::arg("sets"), py::kw_only(),
+           py::arg("interval_ns") = defaults.counters.interval_ns,
+           py::arg("burst_ms") = defaults.counters.burst_ms,
+           py::arg("pause_ms") = defaults.counters.pause_ms,
+           py::arg("hardware_bytes") = defaults.counters.hardware_bytes)
+      .def_readonly("sets", &CounterOptions::sets)
+      .def_readonly("interval_ns", &CounterOptions::interval_ns)
+      .def_readonly("burst_ms", &CounterOptions::burst_ms)
+      .def_readonly("pause_ms", &CounterOptions::pause_ms);
+}
+
+} // namespace
+
+void bind_cupti(py::module_ &module) {
+  const CuptiOptions defaults;
+  bind_options(module);
   py::class_<CuptiCollector>(module, "CuptiCollector")
       .def(py::init(&make_collector), py::arg("candidates"), py::kw_only(),
            py::arg("buffer_bytes") = defaults.buffer_bytes,
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
-           py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none())
+           py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
+           py::arg("counters").none(true) = py::none())
       .def(
           "start",
           [](CuptiCollector &self, uintptr_t stream) {

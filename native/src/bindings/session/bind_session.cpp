@@ -1,9 +1,11 @@
 // Sessions: phases, timelines in files, and what is written when Python cannot.
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "bindings/module/bindings.h"
 #include "calltree/context_tree.h"
@@ -142,6 +144,66 @@ void close_phases(Session &session, const py::bytes &path, const std::string &fo
   session.close_phases(std::move(plan));
 }
 
+// Hardware counters. NumPy is imported by the first call that needs it.
+
+template <typename T> py::array_t<T> array_of(const std::vector<T> &values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+/// An array, or a list of numbers.
+template <typename T> using Numbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <typename T> std::vector<T> vector_of(const Numbers<T> &numbers) {
+  return {numbers.data(), numbers.data() + numbers.size()};
+}
+
+uint32_t phase_or_current(Session &session, std::optional<uint32_t> phase) {
+  return phase ? *phase : session.current_phase();
+}
+
+py::list take_bursts(Session &session, std::optional<uint32_t> phase) {
+  std::vector<JoinedBurst> bursts;
+  {
+    py::gil_scoped_release release;
+    bursts = session.take_bursts(phase_or_current(session, phase));
+  }
+  py::list taken;
+  for (const JoinedBurst &joined : bursts) {
+    const CounterBurst &burst = *joined.burst;
+    auto rows = static_cast<py::ssize_t>(burst.start_ns.size());
+    auto columns = static_cast<py::ssize_t>(burst.metrics->size());
+    py::dict each;
+    each["device"] = joined.device;
+    each["start_ns"] = array_of(burst.start_ns);
+    each["end_ns"] = array_of(burst.end_ns);
+    each["counts"] = py::array_t<double>({rows, columns}, burst.counts.data());
+    each["nodes"] = array_of(joined.nodes);
+    each["kernel_start_ns"] = array_of(joined.kernel_start_ns);
+    each["kernel_end_ns"] = array_of(joined.kernel_end_ns);
+    taken.append(std::move(each));
+  }
+  return taken;
+}
+
+void set_metric_of_nodes(Session &session, const std::string &name, const Numbers<NodeIndex> &nodes,
+                         const Numbers<double> &values, std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> given = vector_of(values);
+  py::gil_scoped_release release;
+  session.set_metric_of_nodes(name, its, given, phase_or_current(session, phase));
+}
+
+py::array_t<double> times_of_nodes(Session &session, const Numbers<NodeIndex> &nodes,
+                                   std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> times_ns;
+  {
+    py::gil_scoped_release release;
+    times_ns = session.times_of_nodes(its, phase_or_current(session, phase));
+  }
+  return array_of(times_ns);
+}
+
 // Timelines.
 
 int64_t unix_offset_ns() {
@@ -258,6 +320,12 @@ void bind_session(py::module_ &module) {
       .def("clear_phase", &Session::clear_phase, Unlocked())
       .def("encode", &encode)
       .def("write", &write)
+      .def("take_bursts", &take_bursts, py::arg("phase") = py::none())
+      .def_property_readonly("counter_metrics",
+                             py::cpp_function(&Session::counter_metrics, Unlocked()))
+      .def("times_of_nodes", &times_of_nodes, py::arg("nodes"), py::arg("phase") = py::none())
+      .def("set_metric_of_nodes", &set_metric_of_nodes, py::arg("name"), py::arg("nodes"),
+           py::arg("values"), py::arg("phase") = py::none())
       .def("row_count", &Session::row_count, Unlocked())
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "driver/shared_library.h"
@@ -23,6 +24,17 @@ struct PcSamplingOptions {
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer, in its memory
 };
 
+/// How hardware counters are sampled: in bursts, from time to time.
+struct CounterOptions {
+  /// Sets of metrics by NVIDIA's names, the richest first: a GPU takes the first that it has and
+  /// that fits one pass. None: no counters.
+  std::vector<std::vector<std::string>> sets;
+  uint32_t interval_ns = 10'000; ///< between two samples of a burst
+  uint32_t burst_ms = 10;
+  uint32_t pause_ms = 250; ///< between bursts, over all devices; more where decoding takes long
+  size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer
+};
+
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
   /// Of one activity buffer. 64 MB buffers lengthen the measured kernels by 7 %, 1 to 8 MB ones do
@@ -36,6 +48,7 @@ struct CuptiOptions {
   bool hardware_trace = false;    ///< new GPUs take the times of kernels themselves
   bool finalizes = false;         ///< detach CUPTI from the process at the end
   PcSamplingOptions pc_sampling;
+  CounterOptions counters;
 };
 
 } // namespace proton

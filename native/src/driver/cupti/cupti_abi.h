@@ -24,6 +24,7 @@ enum ResultCode : int {
   kErrorNotReady = 13,
   kErrorNotCompatible = 14,
   kErrorNotInitialized = 15,
+  kErrorInvalidMetricName = 17,
   kErrorQueueEmpty = 18,
   kErrorInvalidKind = 21,
   kErrorInvalidModule = 24,
@@ -32,10 +33,12 @@ enum ResultCode : int {
   kErrorVirtualizedDevice = 33,
   kErrorInsufficientPrivileges = 35,
   kErrorMultipleSubscribers = 39,
+  kErrorVirtualizedPrivileges = 40,
   kErrorConfidentialComputing = 41,
   kErrorCmpDevice = 42,
   kErrorMigDevice = 43,
   kErrorWslDevice = 45,
+  kErrorInvalidChipName = 46,
   kErrorUnknown = 999,
 };
 

@@ -21,6 +21,7 @@ const char *advice_for(cupti::Result result) {
   case cupti::kErrorNotInitialized:
     return "the CUDA driver did not start: check nvidia-smi, and CUDA_VISIBLE_DEVICES";
   case cupti::kErrorVirtualizedDevice:
+  case cupti::kErrorVirtualizedPrivileges:
     return "this virtual GPU does not allow profiling: ask for a profile of the hypervisor that "
            "does";
   case cupti::kErrorConfidentialComputing:
@@ -30,6 +31,8 @@ const char *advice_for(cupti::Result result) {
            "instance";
   case cupti::kErrorWslDevice:
     return "this GPU cannot be profiled under WSL";
+  case cupti::kErrorInvalidChipName:
+    return "this libcupti does not know this GPU: name a newer one by PROTON_BENCH_CUPTI_LIB";
   case cupti::kErrorHardwareBusy:
     return "another process samples this GPU or has its counters (proton -m pcsampling, ncu, nsys "
            "with GPU metrics, dcgm), and it serves one at a time: end that one first";

@@ -12,6 +12,7 @@
 #include "collector/cupti/callbacks/module_source.h"
 #include "collector/cupti/callbacks/nvtx_source.h"
 #include "collector/cupti/control/subscription.h"
+#include "collector/cupti/counters/counter_sampler.h"
 #include "collector/cupti/cuda_devices.h"
 #include "collector/cupti/pc_sampling/pc_sources.h"
 #include "collector/gpu/launches/launch_thread.h"
@@ -38,7 +39,7 @@ struct Engine {
         stream(to, launches), kernel_reader(context()), copy_reader(context()),
         graph_reader(context()), sampler(to, launches.contexts()),
         sampled_resources(sampler, resource_source, module_source),
-        sampled_launches(sampler, launch_source, graph_calls) {}
+        sampled_launches(sampler, launch_source, graph_calls), counters(to, launches.contexts()) {}
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;
@@ -69,6 +70,7 @@ struct Engine {
   PcResourceSource sampled_resources;
   PcCallSource sampled_calls;
   PcLaunchSource sampled_launches;
+  CounterSampler counters;
 };
 
 Engine &engine(RecordSink &sink) {
@@ -116,7 +118,9 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   auto subscription = std::make_unique<Subscription>(library);
   forget_open_calls(); // they ended while no callbacks came
   subscription->subscribe(self.callbacks);
-  self.stream.timebase().start(library, options.vendor_clock);
+  // Samples of counters have the vendor's time, so records need it too.
+  bool counts = !options.counters.sets.empty();
+  self.stream.timebase().start(library, options.vendor_clock || counts);
   self.stream.pool().prepare(options.buffer_bytes);
   self.stream.make_current();
   library.check(library.functions().activity_register_callbacks(ActivityStream::requested,
@@ -242,6 +246,8 @@ void CuptiCollector::start(void *stream) {
     self.stream.timebase().stop(*self.library);
     throw;
   }
+  if (!options_.counters.sets.empty())
+    self.counters.start(*self.library, *self.driver, options_.counters);
   self.launches.arm();
   is_running_ = true;
 }
@@ -266,6 +272,7 @@ void CuptiCollector::stop() {
   if (g_is_forked.load())
     return; // CUPTI's threads and locks belong to the parent
   Engine &self = engine(sink_);
+  self.counters.stop(); // the kernels of its last burst follow
   std::lock_guard lock(self.mutex);
   deliver(self, cupti::kFlushForced);
   uint64_t failed = options_.pc_sampling.mode == PcSamplingMode::kOff ? 0 : self.sampler.stop();
@@ -312,6 +319,8 @@ CuptiFacts CuptiCollector::facts() const {
   facts.foreign_buffers = self.stream.foreign_buffers();
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     facts.pc_sampling = self.sampler.facts();
+  if (!options_.counters.sets.empty())
+    facts.counters = self.counters.facts();
   facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();
   return facts;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "collector/collector.h"
+#include "collector/cupti/counters/counter_facts.h"
 #include "collector/cupti/cupti_options.h"
 #include "collector/cupti/pc_sampling/pc_sampling_facts.h"
 #include "collector/gpu/devices/device_facts.h"
@@ -26,6 +27,7 @@ struct CuptiFacts {
   uint64_t foreign_buffers = 0; ///< another profiler's buffers that came here
   uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
   std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
+  std::optional<CounterFacts> counters;       ///< same
 };
 
 class CuptiCollector : public Collector {

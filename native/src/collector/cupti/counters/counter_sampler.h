@@ -1,0 +1,83 @@
+// Samples hardware counters of the devices that the program uses, in bursts, on one thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collector/cupti/counters/counter_facts.h"
+#include "collector/cupti/counters/pm_device.h"
+#include "collector/gpu/devices/clock_pairs.h"
+#include "collector/gpu/launches/context_list.h"
+#include "driver/cuda/cuda_driver.h"
+#include "record/counter_burst.h"
+#include "record/record_sink.h"
+
+namespace proton {
+
+/// Whatever fails: the program goes on without counters, and the facts say why. Decoding is what
+/// costs, so bursts are short and pauses long, and all of it is on a thread of lowest priority.
+class CounterSampler {
+public:
+  CounterSampler(RecordSink &sink, const ContextList &contexts)
+      : sink_(sink), contexts_(contexts) {}
+
+  /// The library and the driver outlive the sampling. Times of activity records have to be the
+  /// vendor's, as those of samples are.
+  void start(const CuptiLibrary &library, const CudaDriver &driver, CounterOptions options);
+  /// Ends a burst early, and switches counters off. Does nothing unless it was started.
+  void stop() noexcept;
+  CounterFacts facts() const; ///< [any thread]
+
+private:
+  // On the sampling thread.
+
+  void run() noexcept;
+  /// What does not change while it runs. False: this library does not sample.
+  bool prepare() noexcept;
+  /// Opens devices on which something was launched lately.
+  void find_devices();
+  void open(int32_t device);
+  /// One burst of the next device.
+  void take_burst();
+  std::optional<PmSamples> sample(PmDevice &device);
+  void deliver(const PmDevice &device, const PmSamples &samples);
+  void refuse(int32_t device, const char *why);
+  void lose_burst(const PmDevice &device, const char *call, cupti::Result result);
+  void note(const PmSamples &samples);
+  /// False once the sampling is to end.
+  bool wait(int64_t pause_ns);
+  int64_t next_pause_ns(int64_t work_ns) const;
+
+  RecordSink &sink_;
+  const ContextList &contexts_;
+  const CuptiLibrary *library_ = nullptr;
+  const CudaDriver *driver_ = nullptr;
+  CounterOptions options_;
+
+  std::optional<std::thread> thread_; ///< [starting thread]
+
+  // The sampling thread's own.
+  std::optional<CuptiPmSampling> cupti_;
+  std::shared_ptr<const std::vector<std::string>> metrics_; ///< of all devices; null: none yet
+  ClockPairs clock_;
+  std::vector<std::unique_ptr<PmDevice>> devices_;
+  std::map<int32_t, uint32_t> failures_; ///< in a row
+  std::set<int32_t> known_;              ///< opened or refused
+  std::set<void *> looked_at_;           ///< contexts
+  size_t turn_ = 0;
+
+  mutable std::mutex mutex_; ///< of what follows
+  std::condition_variable wake_;
+  bool is_ending_ = false;
+  CounterFacts facts_;
+};
+
+} // namespace proton
