@@ -7,10 +7,10 @@ in which its kernels ran). Rates are pooled over all bursts of a device and foun
 
 This is maximum likelihood for counts (Shepp and Vardi 1982, IEEE Transactions on Medical Imaging 1,
 113; Richardson 1972; Lucy 1974). Rates stay positive, and all amounts are given to somebody: least
-squares gives whole samples more weight than those at the edges of a kernel, and so 6 % too much to a
-product of 25 us. It begins at the solution of least squares, because its own steps are short where
-neighbours repeat in the same order. Time without a kernel of ours has a rate as well, so that other
-processes and writes that come late do not count for kernels.
+squares gives whole samples more weight than those at the edges of a kernel, and so 6 % too much to
+a product of 25 us. It begins at the solution of least squares, because its own steps are short
+where neighbours repeat in the same order. Time without a kernel of ours has a rate as well, so that
+other processes and writes that come late do not count for kernels.
 
 `uncertainty` says how well the rates are known.
 """

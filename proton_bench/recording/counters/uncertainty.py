@@ -3,9 +3,9 @@
 The variance of a rate is the larger of two, and a third that is added:
 
 - curvature: s^2 x diag((F'F + p)^-1) with s^2 from the residuals. It is wide where the data cannot
-  tell two nodes apart: p says that a share of the peak is 0.5 +- 0.5 where nothing is known, so that
-  nodes which always run in the same proportion keep that much (ridge regression as a prior: Hoerl
-  and Kennard 1970, Technometrics 12, 55);
+  tell two nodes apart: p says that a share has a standard error of 0.5 where nothing is known,
+  which nodes keep that always run in the same proportion (ridge regression as a prior: Hoerl and
+  Kennard 1970, Technometrics 12, 55);
 - clusters: (F'F + p)^-1 (sum over clusters of u u') (F'F + p)^-1 with u = F'e of a cluster, which
   stays honest when residuals near each other are alike (Liang and Zeger 1986, Biometrika 73, 13;
   MacKinnon and White 1985). It is widened by Student's quantile for the number of clusters that a
@@ -77,7 +77,7 @@ def standard_errors(
     spread = np.maximum((residuals**2).sum(axis=0) / freedom, fit.least)
     curvature = np.diag(fit.inverse)[columns, None] * spread
     (of_bursts, seen), (of_parts, _) = (
-        _cluster_variance(fit, residuals, columns, cluster) for cluster in fit.clusters
+        _cluster_variance(fit, residuals, columns, cluster=cluster) for cluster in fit.clusters
     )
     by_cluster = np.where((seen >= _LEAST_BURSTS)[:, None], of_bursts, of_parts)
     variance = np.maximum(curvature, by_cluster)
@@ -87,11 +87,12 @@ def standard_errors(
     bound += np.sqrt(spread / np.maximum(own, 1.0)[:, None])
     error = np.minimum(np.minimum(np.sqrt(variance), most), bound)
     edges = contrast * np.minimum(EDGE_NS / length_ns, 1.0)[:, None] / _NORMAL
-    return np.minimum(np.hypot(error, edges), most)
+    found: Values = np.minimum(np.hypot(error, edges), most)
+    return found
 
 
 def _cluster_variance(
-    fit: Fit, residuals: Values, columns: npt.NDArray[np.int64], cluster: npt.NDArray[np.int64]
+    fit: Fit, residuals: Values, columns: npt.NDArray[np.int64], *, cluster: npt.NDArray[np.int64]
 ) -> tuple[Values, Values]:
     """Return the variances [column, quantity], and the number of clusters that a column was in."""
     from scipy.sparse import csr_array

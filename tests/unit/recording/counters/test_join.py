@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from fakes.mixtures import DRAM, METRICS, burst_of, made_bursts
@@ -129,10 +131,7 @@ def test_kernels_of_two_streams_each_count_with_their_whole_time() -> None:
 def test_what_others_do_between_kernels_does_not_count_for_them() -> None:
     # 30 % of the bandwidth belong to another process, which is stopped while kernels of ours run.
     kernels = [(0, at, at + 25_000, 0.4) for at in range(3_000, 2_000_000, 61_000)]
-    gaps = [
-        (1, end, at, 0.3)
-        for (_, _, end, _), (_, at, _, _) in zip(kernels, kernels[1:], strict=False)
-    ]
+    gaps = [(1, end, at, 0.3) for (_, _, end, _), (_, at, _, _) in itertools.pairwise(kernels)]
     burst = burst_of([*kernels, *gaps])
     ours = burst["nodes"] == 0
     for name in ("nodes", "kernel_start_ns", "kernel_end_ns"):
