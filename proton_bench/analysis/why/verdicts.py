@@ -1,0 +1,209 @@
+"""One verdict for each row: of kernels by the rules, of rows above by most of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
+from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
+from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Evidence, Verdict
+from proton_bench.model import preorder
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+
+__all__ = ["WHY", "Verdicts", "with_launch_facts", "why_values"]
+
+WHY = "why"
+_MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
+_COUNTERS = "proton run -m counters"
+_EXACT = "proton run -m counters=exact"
+_SAMPLES = "proton run -m pcsampling"
+_SHORT = 40
+_ALMOST_ALL = 0.995
+
+Floats = npt.NDArray[np.float64]
+
+
+class Verdicts:
+    """The verdict of every row of a profile, made when it is asked for.
+
+    Args:
+        profile: Variants may have been folded if `with_launch_facts` was applied before.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = with_launch_facts(profile)
+        self.facts = Facts(self.profile)
+        self._run_ns = run_span_ns(profile, self.facts)
+        self._own: dict[int, Verdict] = {row: self._judge(row) for row in self.facts.rows()}
+        self.time_ns = preorder.sums(self.profile.parents, self.facts.own_ns)
+        self._by_kind = self._sums()
+
+    def own(self, row: int) -> Verdict | None:
+        """Return the verdict of the row alone, None without time of its own."""
+        return self._own.get(row)
+
+    def of(self, row: int) -> Verdict | None:
+        """Return the verdict of the row with all rows below it, None without time."""
+        total = float(self.time_ns[row])
+        if not total > 0:
+            return None
+        own = self._own.get(row)
+        if own is not None and self.facts.own_ns[row] >= _ALMOST_ALL * total:
+            return own
+        return self._above(row, total)
+
+    def _judge(self, row: int) -> Verdict:
+        facts = self.facts.of(row)
+        for rule in RULES:
+            match = rule.find(facts)
+            if match is None:
+                continue
+            device = facts.use_of_device
+            idle_ns = device.use.idle_ns if device is not None else 0
+            gain_ns = match.gain * facts.time_ns + match.idle * idle_ns
+            return Verdict(
+                kind=rule.kind,
+                short=_joined(rule.kind, match.short),
+                evidence=match.evidence,
+                helps=match.helps or rule.helps,
+                source=rule.source,
+                gain_ns=min(max(gain_ns, 0.0), self._run_ns),
+            )
+        return _unknown(facts)
+
+    def _sums(self) -> Mapping[str, tuple[Floats, Floats]]:
+        """Return time and possible gain of each kind of verdict, over all rows below."""
+        found: dict[str, tuple[Floats, Floats]] = {}
+        for row, verdict in self._own.items():
+            if verdict.kind not in found:
+                size = len(self.profile)
+                found[verdict.kind] = (np.zeros(size), np.zeros(size))
+            times, gains = found[verdict.kind]
+            times[row] = self.facts.own_ns[row]
+            gains[row] = verdict.gain_ns or 0.0
+        parents = self.profile.parents
+        return {
+            kind: (preorder.sums(parents, times), preorder.sums(parents, gains))
+            for kind, (times, gains) in found.items()
+        }
+
+    def _above(self, row: int, total: float) -> Verdict:
+        shares = {kind: float(times[row]) / total for kind, (times, _) in self._by_kind.items()}
+        kind = max(shares, key=lambda each: (shares[each], -KINDS.index(each)))
+        rows = range(row, int(self.profile.subtree_end[row]))
+        largest = max(
+            (each for each in rows if each in self._own and self._own[each].kind == kind),
+            key=lambda each: float(self.facts.own_ns[each]),
+        )
+        example = self._own[largest]
+        if shares[kind] >= _ALMOST_ALL and len(self.profile) and kind == UNKNOWN:
+            return replace(example, gain_ns=None)
+        parts = sorted(shares.items(), key=lambda each: -each[1])
+        mix = ", ".join(f"{part * 100:.0f} % {name}" for name, part in parts if part >= _PART)
+        evidence = (
+            Evidence("row.mix", f"of its GPU time {mix}", shares[kind], "fraction"),
+            *(
+                replace(each, text=f"{self.facts.text(largest)}: {each.text}")
+                for each in example.evidence
+            ),
+        )
+        gain_ns = min(float(self._by_kind[kind][1][row]), self._run_ns)
+        part = f"{shares[kind] * 100:.0f} % of it" if shares[kind] < _ALMOST_ALL else ""
+        return replace(
+            example,
+            short=_joined(kind, part) if kind != UNKNOWN else example.short,
+            evidence=evidence,
+            gain_ns=None if kind == UNKNOWN else gain_ns,
+            share=shares[kind],
+        )
+
+
+_PART = 0.05
+
+
+def run_span_ns(profile: Profile, facts: Facts) -> float:
+    """Return how long the run took, or what is known of it: no gain is larger."""
+    wall_ns = run_ns(profile)
+    if wall_ns:
+        return float(wall_ns)
+    spans = [use.wall_ns for use in profile.device_use if use.scope is None]
+    return float(max(spans, default=0) or facts.own_ns.sum())
+
+
+def why_values(profile: Profile) -> MetricValues:
+    """Return the short text of each row's verdict, for a column of a tree."""
+    verdicts = Verdicts(profile)
+    found = [verdicts.of(row) for row in range(len(profile))]
+    texts = np.empty(len(profile), dtype=object)
+    texts[:] = ["" if each is None else each.short for each in found]
+    valid = np.array([each is not None for each in found], dtype=np.bool_)
+    return MetricValues(WHY, Aggregation.PROPERTY, texts, valid, _MEANING)
+
+
+def _joined(kind: str, detail: str) -> str:
+    if not detail:
+        return kind
+    return f"{kind}{':' if detail[0].isalpha() else ''} {detail}"[:_SHORT]
+
+
+# -- what cannot be told -------------------------------------------------------------------------
+def _unknown(facts: RowFacts) -> Verdict:
+    reason, measure, evidence = _reason(facts)
+    return Verdict(
+        UNKNOWN,
+        _joined(UNKNOWN, reason.partition(":")[0]),
+        tuple(evidence),
+        reason=reason,
+        measure=measure,
+    )
+
+
+def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
+    """Return why nothing can be said, what would tell, and what is known."""
+    stalls = _stall_facts(facts)
+    if facts.device_kind == "CPU":
+        return "no counters of processors are recorded", "perf stat -d", ()
+    if facts.device_kind == "HIP":
+        measure = "rocprof-compute, then proton view --counters" if stalls else _SAMPLES
+        return "no counters of AMD GPUs are recorded", measure, stalls
+    if not facts.has_counters:
+        return "no counters", _COUNTERS, stalls
+    known = [counter_evidence(name, use) for name, use in facts.uses.items()]
+    if not facts.uses and facts.withheld:
+        seen = ", ".join(
+            f"{QUANTITIES[name]} {use.fraction * 100:.0f} +- {use.half_width * 100:.0f} %"
+            for name, use in facts.withheld.items()
+        )
+        return f"estimate too wide: {seen}", _EXACT, stalls
+    if not facts.uses:
+        return f"not sampled: counters cover {facts.coverage:.0%} of its time", _EXACT, stalls
+    near = [each for each in facts.uses.values() if each.ceiling < 1]
+    largest = max((each.ratio for each in near), default=0.0)
+    active = facts.uses.get("sm_active")
+    missing = [name for name in ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
+               if name not in facts.uses]
+    if active is not None and active.fraction < BOUND:
+        return "multiprocessors idle: its grid is not known", _SAMPLES, (*known, *stalls)
+    if missing:
+        units = ", ".join(QUANTITIES[name] for name in missing)
+        reason = f"not all measured: no measured unit is at its ceiling; missing are {units}"
+        return reason, f"{_COUNTERS} with a set that has them, or {_SAMPLES}", (*known, *stalls)
+    reason = f"near no ceiling: the busiest unit does {largest:.0%} of what it can"
+    return reason, _SAMPLES, (*known, *stalls)
+
+
+def _stall_facts(facts: RowFacts) -> tuple[Evidence, ...]:
+    if facts.stalls is None:
+        return ()
+    reason, share = facts.stalls.shares[0]
+    place = f" at {facts.stalls.place}" if facts.stalls.place else ""
+    text = f"{share * 100:.0f} % of stalls {reason.replace('_', ' ')}{place}"
+    return (Evidence(f"samples.{reason}", text, share, "fraction of stalled samples"),)
