@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",
     "view": "Show where the time went, as a tree.",
+    "why": "Say why a run is slow, with evidence and the most that can be saved.",
     "diff": "Show what changed from one profile to another, and why.",
     "merge": "Merge the files of the processes, ranks or phases of a run.",
     "gate": (
@@ -43,7 +44,7 @@ COMMANDS = {
     ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
+_READERS = ("view", "why", "diff", "merge", "gate", "baseline", "query", "report", "export")
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list

@@ -17,6 +17,7 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
+from proton_bench.model import preorder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import MetricSpec
@@ -104,6 +105,7 @@ class RowFacts:
         launch: Facts of its launches.
         stalls: PC samples, None without.
         declared: What the program said of its work: the least time / time by "bytes" and "flops32".
+        moved_bytes: Bytes of a copy, or those that the program declares; 0 if unknown.
         use_of_device: How busy its device was, None if unknown.
     """
 
@@ -120,6 +122,7 @@ class RowFacts:
     launch: Launch = field(default_factory=Launch)
     stalls: Stalls | None = None
     declared: Mapping[str, float] = field(default_factory=dict)
+    moved_bytes: float = 0.0
     use_of_device: DeviceVerdict | None = None
 
     @property
@@ -145,6 +148,9 @@ class Facts:
         self.ceilings = Ceilings.of(profile.provenance)
         self.own_ns = _own_times(profile)
         self._counts = _own(profile, "count")
+        self._all_counts = preorder.sums(
+            profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
+        )
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, _TIME)
         self._cycles = _inclusive(profile, _CYCLES)
@@ -176,6 +182,10 @@ class Facts:
         name = self.profile.name(row)
         return self._texts.get(name, name)
 
+    def launches(self, row: int) -> float:
+        """Return the launches of a row and all rows below it, 0 if unknown."""
+        return float(self._all_counts[row])
+
     def of(self, row: int) -> RowFacts:
         """Return the facts of a row with time of its own."""
         profile = self.profile
@@ -197,6 +207,7 @@ class Facts:
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
             stalls=self._of_stalls(row),
             declared=self._of_work(row, place),
+            moved_bytes=float(self._declared["bytes"][row]),
             use_of_device=self._verdicts.get(place),
         )
 

@@ -108,10 +108,9 @@ def _copies(facts: RowFacts) -> Match | None:
     count = count_text(int(facts.launches), "copy", "copies") if facts.launches > 0 else "copies"
     text = f"{count} of {duration_text(facts.time_ns)} in all"
     evidence = [Evidence("row.copy", text, facts.time_ns, "ns")]
-    if "bytes" in facts.declared:
-        share = facts.declared["bytes"]
-        text = f"{share * 100:.0f} % of the peak rate of device memory"
-        evidence.append(Evidence("declared.bytes", text, share, "fraction of peak"))
+    if facts.moved_bytes > 0:
+        rate = facts.moved_bytes / facts.time_ns
+        evidence.append(Evidence("row.rate", f"{rate:.1f} GB/s", rate, "GB/s"))
     direction = facts.name.strip("<>").partition(" ")[2]
     return Match(direction, tuple(evidence), 1.0)
 

@@ -41,7 +41,7 @@ class Verdicts:
     def __init__(self, profile: Profile) -> None:
         self.profile = with_launch_facts(profile)
         self.facts = Facts(self.profile)
-        self._run_ns = run_span_ns(profile, self.facts)
+        self.run_ns = run_span_ns(profile, self.facts)
         self._own: dict[int, Verdict] = {row: self._judge(row) for row in self.facts.rows()}
         self.time_ns = preorder.sums(self.profile.parents, self.facts.own_ns)
         self._by_kind = self._sums()
@@ -75,7 +75,7 @@ class Verdicts:
                 evidence=match.evidence,
                 helps=match.helps or rule.helps,
                 source=rule.source,
-                gain_ns=min(max(gain_ns, 0.0), self._run_ns),
+                gain_ns=min(max(gain_ns, 0.0), self.run_ns),
             )
         return _unknown(facts)
 
@@ -115,7 +115,7 @@ class Verdicts:
                 for each in example.evidence
             ),
         )
-        gain_ns = min(float(self._by_kind[kind][1][row]), self._run_ns)
+        gain_ns = min(float(self._by_kind[kind][1][row]), self.run_ns)
         part = f"{shares[kind] * 100:.0f} % of it" if shares[kind] < _ALMOST_ALL else ""
         return replace(
             example,
@@ -170,12 +170,13 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     """Return why nothing can be said, what would tell, and what is known."""
     stalls = _stall_facts(facts)
     if facts.device_kind == "CPU":
-        return "no counters of processors are recorded", "perf stat -d", ()
+        reason = "no CPU counters: cache misses and instructions per cycle are not recorded"
+        return reason, "perf stat -d", ()
     if facts.device_kind == "HIP":
         measure = "rocprof-compute, then proton view --counters" if stalls else _SAMPLES
-        return "no counters of AMD GPUs are recorded", measure, stalls
+        return "no counters: those of AMD GPUs are not recorded", measure, stalls
     if not facts.has_counters:
-        return "no counters", _COUNTERS, stalls
+        return "no counters: this run recorded none", _COUNTERS, stalls
     known = [counter_evidence(name, use) for name, use in facts.uses.items()]
     if not facts.uses and facts.withheld:
         seen = ", ".join(
@@ -184,7 +185,8 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         )
         return f"estimate too wide: {seen}", _EXACT, stalls
     if not facts.uses:
-        return f"not sampled: counters cover {facts.coverage:.0%} of its time", _EXACT, stalls
+        reason = f"not sampled: counters stand for {facts.coverage * 100:.0f} % of its time"
+        return reason, _EXACT, stalls
     near = [each for each in facts.uses.values() if each.ceiling < 1]
     largest = max((each.ratio for each in near), default=0.0)
     active = facts.uses.get("sm_active")
@@ -196,7 +198,7 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         units = ", ".join(QUANTITIES[name] for name in missing)
         reason = f"not all measured: no measured unit is at its ceiling; missing are {units}"
         return reason, f"{_COUNTERS} with a set that has them, or {_SAMPLES}", (*known, *stalls)
-    reason = f"near no ceiling: the busiest unit does {largest:.0%} of what it can"
+    reason = f"near no ceiling: the busiest unit does {largest * 100:.0f} % of what it can"
     return reason, _SAMPLES, (*known, *stalls)
 
 
