@@ -5,20 +5,22 @@ A row is chosen by a part of its name or path; then everything is said about it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.why.findings import find
-from proton_bench.analysis.why.run import WholeRun
+from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Finding, Verdict
 from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
+from proton_bench.support.units import duration_text
 
-__all__ = ["Answer", "WhyRow", "why"]
+__all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 
-# Between the names of a path, besides that of a terminal.
+# Between the names of a path, besides the arrow of a terminal.
 _SEPARATOR = "/"
-_ARROW = " › "
+MOST_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class WhyRow:
 
     Attributes:
         path: Names as they are shown, from below the root down to the row.
+        place: The innermost layer, scope or frame above it, and the name of the row.
         kind: Number of its `FrameKind`.
         time_ns: Time of the row and all rows below it.
         launches: Launches of the row and below it, 0 if unknown.
@@ -34,6 +37,7 @@ class WhyRow:
     """
 
     path: tuple[str, ...]
+    place: tuple[str, ...]
     kind: int
     time_ns: float
     launches: float
@@ -52,6 +56,7 @@ class Answer:
         idle_ns: Time in which no device worked, 0 if unknown.
         findings: About the whole run, the one that can save most first.
         rows: Rows with time of their own, the most expensive first; or the chosen row.
+        smaller: Rows that are left out, because they are smaller than `MOST_ROWS` others.
         others: Further rows that were chosen, by their paths.
         missing: What was not measured, and how to measure it.
         below: The chosen row and the rows below it, as findings number them.
@@ -64,6 +69,7 @@ class Answer:
     idle_ns: float
     findings: tuple[Finding, ...]
     rows: tuple[WhyRow, ...]
+    smaller: int = 0
     others: tuple[tuple[str, ...], ...] = ()
     missing: tuple[str, ...] = ()
     below: frozenset[int] = frozenset()
@@ -95,11 +101,13 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     )
     own_ns = run.verdicts.facts.own_ns
     others: tuple[tuple[str, ...], ...] = ()
+    smaller = 0
     if path is None:
-        rows = sorted(run.verdicts.facts.rows(), key=lambda row: -float(own_ns[row]))
+        every = sorted(run.verdicts.facts.rows(), key=lambda row: -float(own_ns[row]))
+        rows, smaller = every[:MOST_ROWS], max(len(every) - MOST_ROWS, 0)
     else:
         found = _chosen(run, texts, path)
-        rows, others = found[:1], tuple(_path(run, texts, row) for row in found[1:])
+        rows, others = found[:1], tuple(_path(run, texts, row) for row in found[1:MOST_ROWS])
     return Answer(
         sentence=_sentence(run),
         gpu=_gpu(profile),
@@ -108,6 +116,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         idle_ns=run.idle_ns,
         findings=find(run),
         rows=tuple(_row(run, texts, row, is_own=path is None) for row in rows),
+        smaller=smaller,
         others=others,
         missing=_missing(run),
         below=frozenset(_below(run, rows[0])) if path is not None else frozenset(),
@@ -122,8 +131,12 @@ def _row(run: WholeRun, texts: tuple[str, ...], row: int, *, is_own: bool) -> Wh
     verdict = run.verdicts.own(row) if is_own else run.verdicts.of(row)
     assert verdict is not None
     times = run.verdicts.facts.own_ns if is_own else run.verdicts.time_ns
+    path = _path(run, texts, row)
+    owner, is_backward = run.owners[row]
+    place = [texts[int(run.profile.frames[owner])]] if owner > 0 else []
     return WhyRow(
-        path=_path(run, texts, row),
+        path=path,
+        place=(*place, *([BACKWARD] if is_backward else ()), path[-1]),
         kind=int(run.profile.kinds[row]),
         time_ns=float(times[row]),
         launches=run.verdicts.facts.launches(row),
@@ -140,34 +153,42 @@ def _path(run: WholeRun, texts: tuple[str, ...], row: int) -> tuple[str, ...]:
 
 
 def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
-    """Return the rows that have this in their path and no such row above, largest first."""
-    text = _plain(wanted)
+    """Return the rows that have this in their path and no such row above, largest first.
+
+    The last part of a path is in the name of the row, and the others in names above it, in order.
+    """
     profile = run.profile
-    names = [_plain(each) for each in texts]
-    recorded = [_plain(each) for each in profile.strings]
+    text = wanted.replace("›", _SEPARATOR).strip().lower()
+    parts = [part for each in text.split(_SEPARATOR) if (part := each.strip())]
+    names = [
+        (shown.lower(), recorded.lower())
+        for shown, recorded in zip(texts, profile.strings, strict=True)
+    ]
+
+    def has(row: int, part: str) -> bool:
+        return any(part in name for name in names[int(profile.frames[row])])
+
+    # How many of the parts the names from the root down to each row have.
+    matched = [0] * len(profile)
     found: list[int] = []
     row = 0
-    while text and row < len(profile):
-        place = int(profile.frames[row])
-        is_named = text in names[place] or text in recorded[place]
-        is_path = _SEPARATOR in text and _plain(_SEPARATOR.join(_path(run, texts, row))).endswith(
-            text
-        )
-        if (is_named or is_path) and run.verdicts.time_ns[row] > 0:
+    while parts and row < len(profile):
+        above = int(profile.parents[row])
+        matched[row] = matched[above] if above >= 0 else 0
+        is_last = matched[row] == len(parts) - 1
+        has_part = has(row, parts[matched[row]])
+        # Paths of files have the same separator.
+        if ((is_last and has_part) or has(row, text)) and run.verdicts.time_ns[row] > 0:
             found.append(row)
             row = int(profile.subtree_end[row])
-        else:
-            row += 1
+            continue
+        matched[row] += has_part and not is_last
+        row += 1
     if not found:
         raise UsageError(
             f"no row with time has {wanted!a} in its name or path: proton view shows the rows"
         )
     return sorted(found, key=lambda each: -float(run.verdicts.time_ns[each]))
-
-
-def _plain(text: str) -> str:
-    """Return a path with one separator, in lower case."""
-    return text.replace(_ARROW, _SEPARATOR).replace(_ARROW.strip(), _SEPARATOR).strip().lower()
 
 
 # -- the run -------------------------------------------------------------------------------------
@@ -179,14 +200,12 @@ def _sentence(run: WholeRun) -> str:
         text = f"GPU idle {_percent(idle)} of the run"
         if run.outside_ns > 0 and run.between_ns > 0:
             outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
-            text += (
-                f": {_percent(outside)} before its first work and after its last, "
-                f"{_percent(between)} in between"
-            )
+            text = f"{text}: {_percent(outside)} before or after its work, "
+            text = f"{text}{_percent(between)} between kernels"
         return text
-    kinds = {device.kind for device in run.profile.devices}
-    where = "processors" if kinds == {"CPU"} else "devices"
-    return f"work of {where} is recorded, not how long they were idle"
+    if {device.kind for device in run.profile.devices} <= {"CPU"}:
+        return "no GPU work was recorded: times are those of operators on the CPU"
+    return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
 
 
 def _percent(fraction: float) -> str:
@@ -196,7 +215,7 @@ def _percent(fraction: float) -> str:
 def _gpu(profile: Profile) -> str:
     gpus = profile.provenance.get("gpus_at_start")
     first = gpus[0] if isinstance(gpus, tuple) and gpus else None
-    name = first.get("name") if hasattr(first, "get") else None
+    name = first.get("name") if isinstance(first, Mapping) else None
     return name if isinstance(name, str) else ""
 
 
@@ -205,9 +224,9 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
     facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
     found: list[str] = []
     if "CUDA" in kinds and not facts.has_counters:
-        found.append("counters, which say what limits a kernel: proton run -m counters")
+        found.append("what limits kernels (proton run -m counters)")
     if "CUDA" in kinds and not facts.has_stalls:
-        found.append("stalls, which say what warps wait for: proton run -m pcsampling")
+        found.append("what warps wait for (proton run -m pcsampling)")
     if kinds and kinds != {"CPU"} and not run.times.is_sampled:
         found.append("what the host did while the GPU was idle")
     return tuple(found)

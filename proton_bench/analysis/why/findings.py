@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
-from proton_bench.analysis.accounting.host_time import HOST_WALL, host_paths, idle_lines
+from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
-from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import Unit, count_text, duration_text
 
 __all__ = ["FINDINGS", "Claim", "FindingRule", "find"]
@@ -27,8 +26,10 @@ _IDLE = 0.1
 _SMALL_NS = 10_000.0  # about what a launch from Python takes
 _SMALL_SHARE = 0.5  # of the launches
 _MOST_LINES = 3
+_TOP_LEVEL = " <module>"
 _LEAST_LINE = 0.01  # of the run
 _ZERO_TENSOR = 0.05
+_THREE_DIGITS = 99.5
 
 # Pools of time that findings claim parts of, besides rows.
 _BETWEEN, _OUTSIDE, _WAITING = "between", "outside", "waiting"
@@ -93,16 +94,18 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
     found = []
     for rule in FINDINGS:
         for claim in rule.find(run):
-            parts: dict[str | int, float] = {**claim.pools, **claim.rows}
             taken_ns = 0.0
-            for key, part_ns in parts.items():
+            for key, part_ns in chain(claim.pools.items(), claim.rows.items()):
                 own = min(max(part_ns, 0.0), left.get(key, 0.0))
                 left[key] = left.get(key, 0.0) - own
                 taken_ns += own
             taken_ns = min(taken_ns, free_ns)
             free_ns -= taken_ns
             gain_ns = min(claim.gain_ns, run.span_ns)
-            if gain_ns < min(_LEAST_RUN * run.span_ns, _LEAST_WORK * run.work_ns) or not gain_ns > 0:
+            if (
+                gain_ns < min(_LEAST_RUN * run.span_ns, _LEAST_WORK * run.work_ns)
+                or not gain_ns > 0
+            ):
                 continue
             rows = sorted(claim.rows, key=lambda row: -claim.rows[row])
             found.append(
@@ -124,6 +127,14 @@ def _percent(fraction: float) -> str:
     return f"{fraction * 100:.0f} %"
 
 
+def _rough(time_ns: float) -> str:
+    """Return a time with two digits or three, which are enough to compare it with another."""
+    unit = Unit.of_times([time_ns])
+    number = time_ns / unit.scale
+    digits = f"{number:.2g}" if number < _THREE_DIGITS else f"{number:.0f}"
+    return f"{digits} {unit.name}"
+
+
 # -- the GPU has nothing to do -------------------------------------------------------------------
 _SYNC_OPS = frozenset(
     {
@@ -139,9 +150,8 @@ _CUDA_FOLDER = "/torch/cuda/"
 
 def _syncs(run: WholeRun) -> Iterator[Claim]:
     """Find where the host waits for the device, so that the device then waits for the host."""
-    if not run.between_ns > 0 or run.between_ns < _IDLE * run.span_ns:
-        if not _has_idle_device(run):
-            return
+    if not run.between_ns > 0 or not _has_idle_device(run):
+        return
     calls = _sync_calls(run)
     waits_ns, lines = _sync_lines(run)
     evidence = [
@@ -224,7 +234,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
             Evidence("device.launches", f"{launches} on {device.device}", use.launches, "launches"),
             Evidence(
                 "device.pace",
-                f"one every {duration_text(pace_ns)}, and {duration_text(mean_ns)} of work each",
+                f"one every {_rough(pace_ns)}",
                 pace_ns,
                 "ns",
             ),
@@ -238,9 +248,9 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
         if device.latency_ns is not None:
             text = f"a kernel starts {duration_text(device.latency_ns)} after its launch (median)"
             evidence.append(Evidence("device.latency", text, device.latency_ns, "ns"))
-        what = "launch-bound" if device.reason == "launch-bound" else "many small kernels"
+        what = "launch-bound" if device.reason == "launch-bound" else "small kernels"
         yield Claim(
-            f"{what}: {launches}, {evidence[1].text}",
+            f"{what}: {launches} of {_rough(mean_ns)}, {evidence[1].text}",
             tuple(evidence),
             pools={_BETWEEN: min(float(use.idle_ns), run.between_ns)},
         )
@@ -262,7 +272,7 @@ def _no_work(run: WholeRun) -> Iterator[Claim]:
     if run.outside_ns < _IDLE * run.span_ns:
         return
     share = run.outside_ns / run.span_ns
-    text = "GPU has no work before its first kernel and after its last"
+    text = "no GPU work yet, or no more"
     lines = _lines(run) if run.outside_ns >= run.between_ns else ()
     shown = f": {', '.join(each.text for each in lines)}" if lines else ""
     yield Claim(
@@ -279,7 +289,7 @@ def _lines(run: WholeRun) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             "host.line",
-            f"{_percent(spent_ns / run.span_ns)} in {texts[name]}",
+            f"{_percent(spent_ns / run.span_ns)} in {texts[name].removesuffix(_TOP_LEVEL)}",
             float(spent_ns),
             "ns",
         )
@@ -303,8 +313,15 @@ def _waiting(run: WholeRun) -> Iterator[Claim]:
 # Rate of FP32 without tensor cores / rate of TF32 with them, by NVIDIA's data sheets: see
 # `peak_rates` for TF32; FP32 has 64 or 128 FMA per multiprocessor and clock.
 _FP32_OF_TF32 = {
-    **{"80": 1 / 8, "86": 1 / 2, "87": 1 / 4, "89": 1 / 2, "90": 1 / 8},
-    **{"100": 1 / 16, "103": 1 / 16, "120": 1 / 2, "121": 1 / 2},
+    "80": 1 / 8,
+    "86": 1 / 2,
+    "87": 1 / 4,
+    "89": 1 / 2,
+    "90": 1 / 8,
+    "100": 1 / 16,
+    "103": 1 / 16,
+    "120": 1 / 2,
+    "121": 1 / 2,
 }
 _PRODUCTS = ("gemm f32", "gemv f32", "conv f32", "conv implicit f32")
 _ON_TENSOR_CORES = ("tf32", "tensorop", "1688", "nvjet", "bf16", "f16")
@@ -338,14 +355,16 @@ def _products(run: WholeRun) -> Iterator[Claim]:
     if not gains:
         return
     share = time_ns / run.work_ns
-    text = f"products run in FP32 without tensor cores: {_percent(share)} of GPU time"
+    text = f"FP32 products without tensor cores: {_percent(share)} of GPU time"
     evidence = [Evidence("kernels.fp32", text, share, "fraction of GPU time")]
     largest = max(gains, key=lambda row: gains[row])
     name = run.verdicts.facts.text(largest)
     evidence.append(Evidence("kernels.largest", f"most of it in {name}", gains[largest], "ns"))
     if tensor:
         mean = sum(tensor) / len(tensor)
-        evidence.append(Evidence("counter.tensor", "tensor cores idle by counters", mean, "fraction"))
+        evidence.append(
+            Evidence("counter.tensor", "tensor cores idle by counters", mean, "fraction")
+        )
     yield Claim(text, tuple(evidence), rows=gains)
 
 
@@ -357,11 +376,7 @@ def _part_of_tf32(device: Device | None) -> float | None:
 
 _CHAINED = ("elementwise ", "reduce ")
 _OPTIMIZER = "foreach "
-_BACKWARD = "<backward>"
 _USUAL = 0.05  # of the time of a chain
-_OWNERS = frozenset(
-    {FrameKind.LAYER, FrameKind.SCOPE, FrameKind.PYTHON, FrameKind.TEST, FrameKind.ROOT}
-)
 
 
 def _optimizer(run: WholeRun) -> Iterator[Claim]:
@@ -371,12 +386,12 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
         for row in run.verdicts.facts.rows()
         if run.verdicts.facts.text(row).startswith(_OPTIMIZER)
     ]
-    chain = _Chain.of(run, rows)
-    if chain is None:
+    found = _Chain.of(run, rows)
+    if found is None:
         return
-    kernels, share = count_text(chain.kernels, "kernel"), chain.time_ns / run.work_ns
+    kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
     text = f"unfused optimizer: {kernels} per step, {_percent(share)} of GPU time"
-    yield Claim(text, chain.evidence(run, text), rows=chain.gains)
+    yield Claim(text, found.evidence(run, text), rows=found.gains)
 
 
 def _chains(run: WholeRun) -> Iterator[Claim]:
@@ -384,15 +399,15 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
     groups: dict[tuple[int, bool], list[int]] = {}
     for row in run.verdicts.facts.rows():
         if run.verdicts.facts.text(row).startswith(_CHAINED):
-            groups.setdefault(_owner(run, row), []).append(row)
+            groups.setdefault(run.owners[row], []).append(row)
     chains = {
-        owner: chain
+        owner: found
         for owner, rows in groups.items()
-        if (chain := _Chain.of(run, rows)) is not None
+        if (found := _Chain.of(run, rows)) is not None
     }
     if not chains:
         return
-    time_ns = sum(chain.time_ns for chain in chains.values())
+    time_ns = sum(each.time_ns for each in chains.values())
     largest = max(chains, key=lambda owner: chains[owner].time_ns)
     name = run.profile.name(largest[0]) + (" backward" if largest[1] else "")
     share = time_ns / run.work_ns
@@ -400,7 +415,7 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
         f"unfused elementwise kernels: {_percent(share)} of GPU time, "
         f"such as {chains[largest].kernels} per call of {name}"
     )
-    gains = {row: gain for chain in chains.values() for row, gain in chain.gains.items()}
+    gains = {row: gain for each in chains.values() for row, gain in each.gains.items()}
     yield Claim(text, chains[largest].evidence(run, text), rows=gains)
 
 
@@ -432,7 +447,7 @@ class _Chain:
         calls = min(each.launches for each in usual)
         kernels = round(sum(each.launches for each in known) / calls)
         rest_ns = calls * min(each.mean_ns for each in known)
-        if kernels < 2 or not time_ns > 0:  # noqa: PLR2004 - one kernel is fused
+        if kernels < 2 or not time_ns > 0:
             return None
         part = max(1.0 - rest_ns / time_ns, 0.0)
         gains = {row: each.time_ns * part for row, each in zip(rows, facts, strict=True)}
@@ -463,19 +478,6 @@ def _moved_bytes(run: WholeRun, rows: Mapping[int, float]) -> float | None:
     return total
 
 
-def _owner(run: WholeRun, row: int) -> tuple[int, bool]:
-    """Return the layer, scope or frame that a kernel belongs to, and whether it runs backward."""
-    is_backward = False
-    above = int(run.profile.parents[row])
-    while above > 0:
-        if run.profile.name(above) == _BACKWARD:
-            is_backward = True
-        elif run.profile.kind(above) in _OWNERS:
-            break
-        above = int(run.profile.parents[above])
-    return max(above, 0), is_backward
-
-
 _LARGE_BYTES = 1 << 20
 _PAGEABLE_GB_S = 12.0
 
@@ -496,9 +498,7 @@ def _copies(run: WholeRun) -> Iterator[Claim]:
         return
     time_ns = sum(gains.values())
     size = Unit.of_sizes([moved]).text(moved)
-    text = (
-        f"copies of {size} at {moved / time_ns:.1f} GB/s, as slow as those of pageable memory"
-    )
+    text = f"copies of {size} at {moved / time_ns:.1f} GB/s, as slow as those of pageable memory"
     evidence = Evidence("row.rate", text, moved / time_ns, "GB/s")
     yield Claim(text, (evidence,), rows=gains)
 
@@ -532,7 +532,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         f"the device is idle {_IDLE:.0%} of its time or more, and {_SMALL_SHARE:.0%} of the "
         f"launches take less than {_SMALL_NS / 1e3:.0f} us",
         _launches,
-        "CUDA graphs (torch.compile with mode='reduce-overhead'), larger batches",
+        "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches",
         "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
     ),
     FindingRule(
@@ -560,7 +560,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         "fp32-products",
         "products of FP32 by name, on a device with TF32, without tensor cores by name and counter",
         _products,
-        "torch.set_float32_matmul_precision('high') for TF32, or autocast to BF16",
+        "torch.set_float32_matmul_precision('high'), or autocast to BF16",
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices",
     ),
     FindingRule(

@@ -132,7 +132,7 @@ class RowFacts:
 
     @property
     def device_kind(self) -> str:
-        """ "CUDA", "HIP", "CPU" or "" if unknown."""
+        """The kind of its device, such as "CUDA"; "" if unknown."""
         return self.device.kind if self.device is not None else ""
 
 
@@ -244,10 +244,9 @@ class Facts:
 
     def _place(self, row: int, reason: str) -> str:
         values = self._stalls[reason]
-        end = int(self.profile.subtree_end[row])
         lines = [
             each
-            for each in range(row + 1, end)
+            for each in self.profile.children(row)
             if self.profile.kind(each) is FrameKind.LINE and values[each] > 0
         ]
         best = max(lines, key=lambda each: float(values[each]), default=None)

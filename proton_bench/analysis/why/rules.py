@@ -19,6 +19,7 @@ from proton_bench.support.units import count_text, duration_text
 __all__ = ["BOUND", "RULES", "Match", "Rule", "counter_evidence"]
 
 BOUND = 0.7  # of a ceiling
+_HALF_POINT = 0.005
 _ZERO_TENSOR = 0.05  # FP32 work reads as 3 % tensor
 _ACTIVE = 0.7  # of the multiprocessors
 _CAPPED = 0.92  # of the highest clock
@@ -31,10 +32,7 @@ _LATENCY = 0.3  # of the stalled samples
 _COMPLETE = ("tensor", "issue", "dram", "l2", "l1")
 
 _GUIDE = "Nsight Compute's Kernel Profiling Guide, " + NVIDIA_SOURCE
-_ROOFLINE = (
-    "Williams, Waterman and Patterson, Roofline (CACM 52, 2009): a kernel is bound by the unit whose "
-    "roof it is near"
-)
+_ROOFLINE = "Williams, Waterman and Patterson, Roofline, CACM 52, 2009: the roof that is near"
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
 # Which unit a verdict is about, and which work of the program speaks of it.
@@ -91,7 +89,7 @@ class Rule:
 def counter_evidence(quantity: str, use: Use) -> Evidence:
     """Return a use of a unit as evidence."""
     words = QUANTITIES[quantity]
-    sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= 0.005 else ""  # noqa: PLR2004 - half a point
+    sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= _HALF_POINT else ""
     if quantity in {"sm_active", "warps"}:
         text = f"{use.fraction * 100:.0f}{sure} % {words}"
     elif quantity == "tensor" and use.fraction < _ZERO_TENSOR:
@@ -153,15 +151,13 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
             if limit[0] != kind:
                 return None
             ratio = limit[1].ratio
-            return Match(
-                f"{ratio * 100:.0f} %", _beside(facts, quantity), max(0.0, 1.0 - ratio)
-            )
+            return Match(f"{ratio * 100:.0f} %", _beside(facts, quantity), max(0.0, 1.0 - ratio))
         if quantity in facts.uses:  # what was measured beats what was declared
             return None
         declared = max((facts.declared.get(each, 0.0) for each in work), default=0.0)
         if not BOUND <= declared < math.inf:
             return None
-        text = f"the work that the program declares takes {declared * 100:.0f} % of the time at peak"
+        text = f"the declared work takes {declared * 100:.0f} % of the time at peak"
         evidence = Evidence("declared.work", text, declared, "fraction of peak")
         return Match(f"{declared * 100:.0f} %", (evidence,), max(0.0, 1.0 - declared))
 
@@ -185,22 +181,18 @@ def _is_launch_bound(facts: RowFacts) -> Match | None:
         return None
     launches = count_text(int(facts.launches), "launch", "launches")
     idle = device.use.idle_ns / device.use.wall_ns
+    mean = f"{facts.mean_ns / 1e3:.1f} us"
     evidence = (
-        Evidence(
-            "row.mean_time",
-            f"{launches} of {duration_text(facts.mean_ns)} each",
-            facts.mean_ns,
-            "ns",
-        ),
+        Evidence("row.mean_time", f"{launches} of {mean}", facts.mean_ns, "ns"),
         Evidence(
             "device.idle",
-            f"{device.device} is idle {idle * 100:.0f} % of the time between its first and last work",
+            f"{device.device} idle {idle * 100:.0f} % between kernels",
             idle,
             "fraction",
         ),
     )
     part = min(facts.launches / device.use.launches, 1.0) if device.use.launches else 0.0
-    return Match(f"{facts.mean_ns / 1e3:.1f} us", evidence, 0.0, idle=part)
+    return Match(mean, evidence, 0.0, idle=part)
 
 
 def _grid_text(facts: RowFacts) -> str:
@@ -361,7 +353,7 @@ RULES: tuple[Rule, ...] = (
         "the device waits for the host between kernels, and this one takes less than "
         f"{_SHORT_NS / 1e3:.0f} us",
         _is_launch_bound,
-        "CUDA graphs (torch.compile with mode='reduce-overhead'), larger batches, fused kernels",
+        "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches, fused kernels",
         "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
     ),
     Rule(

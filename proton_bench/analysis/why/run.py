@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
@@ -11,9 +14,15 @@ from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["WholeRun"]
+__all__ = ["BACKWARD", "WholeRun"]
+
+BACKWARD = "<backward>"
+_OWNERS = frozenset(
+    {FrameKind.LAYER, FrameKind.SCOPE, FrameKind.PYTHON, FrameKind.TEST, FrameKind.ROOT}
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +35,7 @@ class WholeRun:
         verdicts: The verdicts of its rows.
         times: Where the time of the run went.
         devices: The use of each device.
+        owners: For each row the layer, scope or frame above it, and whether it runs backward.
     """
 
     recorded: Profile
@@ -33,6 +43,7 @@ class WholeRun:
     verdicts: Verdicts
     times: RunTime
     devices: tuple[DeviceVerdict, ...]
+    owners: Sequence[tuple[int, bool]]
 
     @classmethod
     def of(cls, profile: Profile) -> WholeRun:
@@ -40,7 +51,8 @@ class WholeRun:
         shown = drop_trials(drop_metadata(with_launch_facts(profile)))
         shown = folded(with_stable_names(shown), Readable()).fold_variants()
         verdicts = Verdicts(shown)
-        return cls(profile, shown, verdicts, run_time_of(profile), device_verdicts(profile))
+        times, devices = run_time_of(profile), device_verdicts(profile)
+        return cls(profile, shown, verdicts, times, devices, _owners(shown))
 
     @property
     def span_ns(self) -> float:
@@ -72,3 +84,22 @@ class WholeRun:
     def work_ns(self) -> float:
         """Time of all work, summed over devices and streams."""
         return float(self.verdicts.time_ns[0])
+
+
+def _owners(profile: Profile) -> list[tuple[int, bool]]:
+    """Return for each row the layer, scope or frame above it, and whether it runs backward.
+
+    It is row 0 if there is none.
+    """
+    found = [(0, False)] * len(profile)
+    is_owner = np.isin(profile.kinds, [int(kind) for kind in _OWNERS]).tolist()
+    is_backward = [text == BACKWARD for text in profile.strings]
+    frames: list[int] = profile.frames.tolist()
+    for row, above in enumerate(profile.parents.tolist()):
+        if above < 0:
+            continue
+        if is_backward[frames[above]]:
+            found[row] = (found[above][0], True)
+        else:
+            found[row] = (above, False) if is_owner[above] else found[above]
+    return found

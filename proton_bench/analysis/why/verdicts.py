@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from proton_bench.model import preorder
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = ["WHY", "Verdicts", "with_launch_facts", "why_values"]
+__all__ = ["WHY", "Verdicts", "why_values"]
 
 WHY = "why"
 _MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
@@ -27,6 +27,7 @@ _EXACT = "proton run -m counters=exact"
 _SAMPLES = "proton run -m pcsampling"
 _SHORT = 40
 _ALMOST_ALL = 0.995
+_PART = 0.05  # of a row's time
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Verdicts:
     def __init__(self, profile: Profile) -> None:
         self.profile = with_launch_facts(profile)
         self.facts = Facts(self.profile)
-        self.run_ns = run_span_ns(profile, self.facts)
+        self.run_ns = _span_ns(profile, self.facts)
         self._own: dict[int, Verdict] = {row: self._judge(row) for row in self.facts.rows()}
         self.time_ns = preorder.sums(self.profile.parents, self.facts.own_ns)
         self._by_kind = self._sums()
@@ -79,44 +80,43 @@ class Verdicts:
             )
         return _unknown(facts)
 
-    def _sums(self) -> Mapping[str, tuple[Floats, Floats]]:
-        """Return time and possible gain of each kind of verdict, over all rows below."""
-        found: dict[str, tuple[Floats, Floats]] = {}
+    def _sums(self) -> Mapping[str, _Sums]:
+        """Return what each row and the rows below it have of each kind of verdict."""
+        own_ns = self.facts.own_ns
+        parts: dict[str, list[int]] = {}
         for row, verdict in self._own.items():
-            if verdict.kind not in found:
-                size = len(self.profile)
-                found[verdict.kind] = (np.zeros(size), np.zeros(size))
-            times, gains = found[verdict.kind]
-            times[row] = self.facts.own_ns[row]
-            gains[row] = verdict.gain_ns or 0.0
-        parents = self.profile.parents
-        return {
-            kind: (preorder.sums(parents, times), preorder.sums(parents, gains))
-            for kind, (times, gains) in found.items()
-        }
+            parts.setdefault(verdict.kind, []).append(row)
+        found: dict[str, _Sums] = {}
+        for kind, rows in parts.items():
+            times, gains = np.zeros(len(self.profile)), np.zeros(len(self.profile))
+            times[rows] = own_ns[rows]
+            gains[rows] = [self._own[row].gain_ns or 0.0 for row in rows]
+            parents = self.profile.parents
+            found[kind] = _Sums(
+                preorder.sums(parents, times),
+                preorder.sums(parents, gains),
+                _largest(parents, times),
+            )
+        return found
 
     def _above(self, row: int, total: float) -> Verdict:
-        shares = {kind: float(times[row]) / total for kind, (times, _) in self._by_kind.items()}
+        """Return the verdict of most of the time below a row."""
+        shares = {kind: float(sums.times[row]) / total for kind, sums in self._by_kind.items()}
         kind = max(shares, key=lambda each: (shares[each], -KINDS.index(each)))
-        rows = range(row, int(self.profile.subtree_end[row]))
-        largest = max(
-            (each for each in rows if each in self._own and self._own[each].kind == kind),
-            key=lambda each: float(self.facts.own_ns[each]),
-        )
+        largest = self._by_kind[kind].largest[row]
         example = self._own[largest]
-        if shares[kind] >= _ALMOST_ALL and len(self.profile) and kind == UNKNOWN:
-            return replace(example, gain_ns=None)
+        is_one = float(self.facts.own_ns[largest]) >= _ALMOST_ALL * total
+        if is_one or (shares[kind] >= _ALMOST_ALL and kind == UNKNOWN):
+            return example
         parts = sorted(shares.items(), key=lambda each: -each[1])
         mix = ", ".join(f"{part * 100:.0f} % {name}" for name, part in parts if part >= _PART)
+        text = self.facts.text(largest)
         evidence = (
-            Evidence("row.mix", f"of its GPU time {mix}", shares[kind], "fraction"),
-            *(
-                replace(each, text=f"{self.facts.text(largest)}: {each.text}")
-                for each in example.evidence
-            ),
+            Evidence("row.mix", f"of its time {mix}", shares[kind], "fraction"),
+            *(replace(each, text=f"{text}: {each.text}") for each in example.evidence),
         )
-        gain_ns = min(float(self._by_kind[kind][1][row]), self.run_ns)
         part = f"{shares[kind] * 100:.0f} % of it" if shares[kind] < _ALMOST_ALL else ""
+        gain_ns = min(float(self._by_kind[kind].gains[row]), self.run_ns)
         return replace(
             example,
             short=_joined(kind, part) if kind != UNKNOWN else example.short,
@@ -126,10 +126,34 @@ class Verdicts:
         )
 
 
-_PART = 0.05
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """One kind of verdict, over each row and all rows below it.
+
+    Attributes:
+        times: Time in ns.
+        gains: Time in ns that can be saved at most.
+        largest: The row with most time of its own, -1 for none.
+    """
+
+    times: Floats
+    gains: Floats
+    largest: list[int]
 
 
-def run_span_ns(profile: Profile, facts: Facts) -> float:
+def _largest(parents: npt.NDArray[np.int32], times: Floats) -> list[int]:
+    """Return for each row the row with most time among it and the rows below it, -1 for none."""
+    values: list[float] = times.tolist()
+    found = [row if value > 0 else -1 for row, value in enumerate(values)]
+    above: list[int] = parents.tolist()
+    for row in range(len(found) - 1, 0, -1):
+        best, parent = found[row], above[row]
+        if best >= 0 and (found[parent] < 0 or values[best] >= values[found[parent]]):
+            found[parent] = best
+    return found
+
+
+def _span_ns(profile: Profile, facts: Facts) -> float:
     """Return how long the run took, or what is known of it: no gain is larger."""
     wall_ns = run_ns(profile)
     if wall_ns:
@@ -190,8 +214,11 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     near = [each for each in facts.uses.values() if each.ceiling < 1]
     largest = max((each.ratio for each in near), default=0.0)
     active = facts.uses.get("sm_active")
-    missing = [name for name in ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
-               if name not in facts.uses]
+    missing = [
+        name
+        for name in ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
+        if name not in facts.uses
+    ]
     if active is not None and active.fraction < BOUND:
         return "multiprocessors idle: its grid is not known", _SAMPLES, (*known, *stalls)
     if missing:

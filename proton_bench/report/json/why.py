@@ -38,6 +38,7 @@ def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
         ],
         "together_ns": answer.together_ns,
         "rows": [_row(row) for row in answer.rows],
+        "smaller_rows": answer.smaller,
         "others": answer.others,
         "missing": answer.missing,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,16 @@ from proton_bench.analysis.why.verdict import UNKNOWN, Finding, Verdict
 from proton_bench.report.text.theme import DIM, HEADING
 from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text, duration_text
+from proton_bench.support.units import count_text, duration_text
 
 __all__ = ["WhyReport", "WhyRowReport", "why_line"]
 
-_MOST_FINDINGS = 4
-_MOST_ROWS = 4
+_MOST_FINDINGS = 3
+_MOST_ROWS = 3
+_FINDING_AT = 24
+_ROW_AT = 10
+_LEAST_PERCENT = 0.1
+_ARROW = " › "
 _LEAST_NAME = 24
 _MAX_TEXT = 400
 
@@ -48,37 +53,42 @@ class WhyReport:
             yield Segment("\nsaves at most   of run  finding\n", HEADING)
             yield from self._findings(edge)
         if answer.rows:
-            yield Segment("\nGPU time  verdict and row\n", HEADING)
             yield from self._rows(edge)
         yield Segment("\n")
-        for line in answer.missing:
-            yield from prose(console, f"not recorded: {line}", DIM, edge=edge)
-        more = f"more: proton why {_quoted(self.source)} NAME, for a row with NAME in its path"
+        if answer.missing:
+            missing = f"not recorded: {', '.join(answer.missing)}"
+            yield from prose(console, visible(missing), DIM, edge=edge)
+        more = f"more: proton why {shlex.quote(self.source)} NAME, for a row with NAME in its path"
         yield from prose(console, visible(more), DIM, edge=edge)
 
     def _findings(self, edge: int | None) -> Iterator[Segment]:
         shown = self.answer.findings if edge is None else self.answer.findings[:_MOST_FINDINGS]
-        unit = Unit.of_times([finding.gain_ns for finding in shown])
         for finding in shown:
-            gain = unit.text(finding.gain_ns).rjust(13)
+            gain = duration_text(finding.gain_ns).rjust(13)
             share = _percent(finding.gain_ns, self.answer.span_ns).rjust(8)
             yield Segment(f"{gain} {share}  ", DIM)
-            yield Segment(f"{_cut(finding.text, edge, 24)}\n")
-        yield from _left_out(len(self.answer.findings) - len(shown), "smaller finding")
+            yield Segment(f"{_cut(finding.text, edge, _FINDING_AT)}\n")
+            helps = f"-> {finding.helps}"
+            yield Segment(f"{' ' * _FINDING_AT}{_cut(helps, edge, _FINDING_AT)}\n", DIM)
+        yield from _left_out(len(self.answer.findings) - len(shown), "finding", _FINDING_AT)
 
     def _rows(self, edge: int | None) -> Iterator[Segment]:
         shown = self.answer.rows[:_MOST_ROWS]
+        wide = max(len(row.verdict.kind) for row in shown)
+        yield Segment(f"\n    time  {'verdict'.ljust(wide)}  row\n", HEADING)
         for row in shown:
             share = _percent(row.time_ns, self.answer.work_ns).rjust(8)
-            said = visible(row.verdict.short)
             yield Segment(f"{share}  ", DIM)
-            yield Segment(f"{said}  ", HEADING)
-            names = [visible(name) for name in row.path]
-            room = None if edge is None else max(edge - 12 - len(said), _LEAST_NAME)
-            yield Segment(f"{' › '.join(names) if room is None else fitting_path(names, room)}\n")
+            yield Segment(f"{row.verdict.kind.ljust(wide)}  ", HEADING)
+            names = [visible(name) for name in row.place]
+            room = None if edge is None else max(edge - _ROW_AT - wide - 2, _LEAST_NAME)
+            yield Segment(f"{_ARROW.join(names) if room is None else fitting_path(names, room)}\n")
             if row.verdict.evidence:
-                yield Segment(f"          {_cut(_evidence_text(row.verdict), edge, 10)}\n", DIM)
-        yield from _left_out(len(self.answer.rows) - len(shown), "row")
+                text = _cut(_evidence_text(row.verdict), edge, _ROW_AT)
+                yield Segment(f"{' ' * _ROW_AT}{text}\n", DIM)
+        yield from _left_out(
+            self.answer.smaller + len(self.answer.rows) - len(shown), "row", _ROW_AT
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,27 +105,28 @@ class WhyRowReport:
         """Yield the path, the time, the verdict, its evidence and what helps."""
         edge = edge_of(console, options)
         for row in self.answer.rows:
-            path = " › ".join(visible(name) for name in row.path)
+            path = _ARROW.join(visible(name) for name in row.path)
             yield from prose(console, path, HEADING, edge=edge)
             for line in _row_lines(row, self.answer):
                 yield from prose(console, visible(line, _MAX_TEXT), None, edge=edge)
         for finding in _about(self.answer):
             text = (
-                f"finding: {finding.text}; saves at most {duration_text(finding.gain_ns)}. "
-                f"Usually helps: {finding.helps}"
+                f"finding of the whole run: {finding.text}; saves at most "
+                f"{duration_text(finding.gain_ns)}: {finding.helps}"
             )
             yield from prose(console, visible(text, _MAX_TEXT), None, edge=edge)
-        for line in self.answer.missing:
-            yield from prose(console, visible(f"not recorded: {line}"), DIM, edge=edge)
+        if self.answer.missing:
+            missing = f"not recorded: {', '.join(self.answer.missing)}"
+            yield from prose(console, visible(missing), DIM, edge=edge)
         others = self.answer.others
         if others:
             yield Segment("\nother rows with that name:\n", DIM)
             for other in others[:_MOST_ROWS]:
                 names = [visible(name) for name in other]
                 room = None if edge is None else edge - 2
-                shown = " › ".join(names) if room is None else fitting_path(names, room)
+                shown = _ARROW.join(names) if room is None else fitting_path(names, room)
                 yield Segment(f"  {shown}\n", DIM)
-            yield from _left_out(len(others) - _MOST_ROWS, "row")
+            yield from _left_out(len(others) - _MOST_ROWS, "row", 2)
 
 
 def why_line(verdict: Verdict) -> str:
@@ -149,9 +160,7 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
 
 def _about(answer: Answer) -> Iterable[Finding]:
     """Yield the findings that are about the chosen row or rows below it."""
-    return (
-        finding for finding in answer.findings if finding.rows and not answer.below.isdisjoint(finding.rows)
-    )
+    return (each for each in answer.findings if not answer.below.isdisjoint(each.rows))
 
 
 def _evidence_text(verdict: Verdict) -> str:
@@ -162,7 +171,7 @@ def _percent(part: float, whole: float) -> str:
     if not whole > 0:
         return "-"
     share = part / whole * 100
-    return f"{share:.1f} %" if share >= 0.1 else "<0.1 %"  # noqa: PLR2004 - one decimal
+    return f"{share:.1f} %" if share >= _LEAST_PERCENT else "<0.1 %"
 
 
 def _cut(text: str, edge: int | None, used: int) -> str:
@@ -170,11 +179,6 @@ def _cut(text: str, edge: int | None, used: int) -> str:
     return shown if edge is None else fitting(shown, max(edge - used, _LEAST_NAME))
 
 
-def _left_out(count: int, what: str) -> Sequence[Segment]:
-    return [Segment(f"          {count_text(count, what)} more\n", DIM)] if count > 0 else []
-
-
-def _quoted(source: str) -> str:
-    import shlex
-
-    return shlex.quote(source)
+def _left_out(count: int, what: str, indent: int) -> Sequence[Segment]:
+    text = f"{' ' * indent}{count_text(count, f'more {what}')}\n"
+    return [Segment(text, DIM)] if count > 0 else []
