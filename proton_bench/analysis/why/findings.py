@@ -83,7 +83,7 @@ class FindingRule:
 
 def find(run: WholeRun) -> tuple[Finding, ...]:
     """Return the findings of a run, the one that can save most first."""
-    left: dict[str | int, float] = {
+    left: dict[object, float] = {
         _BETWEEN: run.between_ns,
         _OUTSIDE: run.outside_ns,
         _WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
