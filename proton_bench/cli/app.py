@@ -18,7 +18,7 @@ from proton_bench.support.text import visible
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
 # Name -> first sentence of its help. The module in `cli.commands`, or a room of it in `_ROOMS`, has
-# the same name, and in it a function `command` and, where needed, CONTEXT_SETTINGS, or with `group`,
+# the same name, and in it a function `command` and, where needed, CONTEXT_SETTINGS; or `group`,
 # an application of several commands. A new command is one line here.
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",

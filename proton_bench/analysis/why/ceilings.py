@@ -10,20 +10,21 @@ from proton_bench.model.provenance import Provenance
 
 __all__ = ["DEFAULTS", "SOURCE", "Ceilings"]
 
-# Fractions that plain loops reach on a Hopper GPU: a copy of DRAM, a product of tensor cores, FMA
-# and issue. Others have no measurement; they get the same as the unit most like them.
+# What an H200 reached: a copy for DRAM, a product of FP16 matrices, chains of FMAs. The peak itself
+# stands for units that nothing was measured of.
 DEFAULTS: Mapping[str, float] = {
     "dram": 0.84,
-    "l2": 0.84,
-    "l1": 0.94,
-    "shared": 0.94,
     "tensor": 0.94,
+    "issue": 0.94,
     "fp32": 0.94,
     "fp64": 0.94,
-    "issue": 0.94,
+    "l2": 1.0,
+    "l1": 1.0,
+    "shared": 1.0,
 }
 SOURCE = "ceilings"
-_LEAST = 0.3  # a calibration below this measured something else
+_MEASURED = "ceilings_measured"
+_LEAST, _MOST = 0.1, 1.1  # a calibration outside of these measured something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ class Ceilings:
         for quantity, value in _pairs(provenance.get(SOURCE)):
             if quantity in DEFAULTS:
                 found[quantity] = min(value, found.get(quantity, value))
-        return cls({**DEFAULTS, **found}, frozenset(found))
+        said = provenance.get(_MEASURED)
+        measured = found if said is None else said if isinstance(said, tuple) else ()
+        return cls({**DEFAULTS, **found}, frozenset(each for each in measured if each in found))
 
 
 def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
@@ -61,6 +64,6 @@ def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
             pairs += _pairs(value, depth - 1)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             number = float(value)
-            if math.isfinite(number) and _LEAST <= number <= 1.0:
+            if math.isfinite(number) and _LEAST <= number <= _MOST:
                 pairs.append((str(name), number))
     return pairs

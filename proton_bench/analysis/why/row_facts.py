@@ -304,7 +304,9 @@ def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
         if f"{quantity}_busy (ns)" not in profile.columns:
             continue
         busy = _inclusive(profile, f"{quantity}_busy (ns)")
-        variance = np.maximum(_inclusive(profile, f"{quantity}_variance (ns^2)"), 0.0)
+        name = f"{quantity}_variance (ns^2)"
+        known = name in profile.columns and profile.columns[name].kind.is_number
+        variance = np.maximum(_inclusive(profile, name), 0.0) if known else np.inf
         with np.errstate(all="ignore"):
             fractions[quantity] = np.where(time_ns > 0, busy / time_ns, np.nan)
             halves[quantity] = np.where(time_ns > 0, _Z95 * np.sqrt(variance) / time_ns, np.nan)

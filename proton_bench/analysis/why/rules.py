@@ -278,6 +278,8 @@ def _is_latency(facts: RowFacts) -> Match | None:
             known = explain_stall(reason)
             helps = known.remedy if known is not None else ""
             evidence.insert(0, _stall_evidence(facts, reason, share))
+            # Without these stalls a warp takes less time by no more than their share.
+            gain = min(gain, share)
             return Match(reason.replace("_", " "), tuple(evidence), gain, helps=helps)
     active = facts.uses.get("sm_active")
     if active is None or active.fraction < _ACTIVE or any(each not in uses for each in _COMPLETE):

@@ -25,6 +25,8 @@ _MEANING = "what limits most of the time of the row and all rows below it: proto
 _COUNTERS = "proton run -m counters"
 _EXACT = "proton run -m counters=exact"
 _SAMPLES = "proton run -m pcsampling"
+_LIMITS = ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
+_MEMORIES = {"l2", "l1", "shared"}
 _SHORT = 40
 _ALMOST_ALL = 0.995
 _PART = 0.05  # of a row's time
@@ -211,20 +213,19 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     if not facts.uses:
         reason = f"not sampled: counters stand for {facts.coverage * 100:.0f} % of its time"
         return reason, _EXACT, stalls
-    near = [each for each in facts.uses.values() if each.ceiling < 1]
-    largest = max((each.ratio for each in near), default=0.0)
+    wide = [name for name in facts.withheld if name in _LIMITS]
+    missing = [name for name in _LIMITS if name not in facts.uses]
     active = facts.uses.get("sm_active")
-    missing = [
-        name
-        for name in ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
-        if name not in facts.uses
-    ]
     if active is not None and active.fraction < BOUND:
-        return "multiprocessors idle: its grid is not known", _SAMPLES, (*known, *stalls)
+        reason = f"multiprocessors idle: {active.fraction * 100:.0f} % active"
+        return f"{reason}, for no reason that its launches show", _SAMPLES, (*known, *stalls)
     if missing:
         units = ", ".join(QUANTITIES[name] for name in missing)
         reason = f"not all measured: no measured unit is at its ceiling; missing are {units}"
-        return reason, f"{_COUNTERS} with a set that has them, or {_SAMPLES}", (*known, *stalls)
+        memory = f"{_COUNTERS}:metrics=memory"
+        measure = _EXACT if wide else memory if {*missing} & _MEMORIES else _COUNTERS
+        return reason, f"{measure}, {_SAMPLES}", (*known, *stalls)
+    largest = max(facts.uses[name].ratio for name in _LIMITS)
     reason = f"near no ceiling: the busiest unit does {largest * 100:.0f} % of what it can"
     return reason, _SAMPLES, (*known, *stalls)
 
