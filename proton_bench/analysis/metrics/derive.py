@@ -49,6 +49,8 @@ from proton_bench.analysis.metrics.unit_use import (
 )
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
+from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.verdicts import WHY, why_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
@@ -122,6 +124,8 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     has_launches = any(variant.registers for variant in profile.variants)
     if has_launches and find_metric("time", numbers) is not None:
         names.append(OCCUPANCY)
+    if find_metric("time", numbers) is not None:
+        names.append(WHY)
     return tuple(dict.fromkeys([*names, *mean_names(profile)]))
 
 
@@ -211,6 +215,8 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
     known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
     if OCCUPANCY in asked and OCCUPANCY not in known:
         profile = with_occupancy(profile)
+    if WHY in asked and WHY not in known:
+        profile = with_launch_facts(profile)
     if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
         profile = replace(profile, distributions={})
     return profile
@@ -251,6 +257,8 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
         return mean_values(profile, mean, name.strip())
     if name.strip().lower() == LAUNCHES:
         return launch_values(profile)
+    if name.strip().lower() == WHY:
+        return why_values(profile)
     if is_roofline(name):
         return roofline_values(profile, name)
     if is_scope_metric(name):
