@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from proton_bench.diagnosis.calibration import ceiling_findings
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.diagnosis.gpu_survey import GpuState, GpuSurvey, survey_gpus
 
@@ -37,6 +38,9 @@ def gpu_section(survey: Callable[[], GpuSurvey] = survey_gpus, root: Path = Path
     found = [finding for gpu in asked.gpus for finding in _gpu(gpu)]
     if asked.gpus:
         found[:0] = [_driver(asked), _counters(asked)]
+        found += ceiling_findings(
+            [{"name": gpu.facts.get("name"), "driver": asked.driver} for gpu in asked.gpus]
+        )
     why = "; ".join(asked.unasked)
     if not asked.gpus and (root / _NVIDIA_VERSION).exists():
         advice = "is the device visible in this container?" + (f" ({why})" if why else "")

@@ -17,7 +17,8 @@ from proton_bench.model.ranks import rank_gaps
 
 __all__ = ["Member", "label_of", "merge_members"]
 
-_OF_ONE_RANK = ("rank", "local_rank")
+# The numbers of devices in "gpm" are those of one rank.
+_OF_ONE_RANK = ("rank", "local_rank", "gpm")
 _HOST_KINDS = ("CPU",)
 _COST = "estimated_cost_ns"
 

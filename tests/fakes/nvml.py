@@ -13,6 +13,16 @@ class Error(Exception):
     """NVMLError of the double."""
 
 
+class GpmRequest:
+    """What nvmlGpmMetricsGet fills."""
+
+    def __init__(self) -> None:
+        self.version = self.numMetrics = 0
+        self.sample1: object = None
+        self.sample2: object = None
+        self.metrics = [SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _ in range(16)]
+
+
 class FakeNvml:
     """Answers of one GPU; a value that is an exception is raised.
 
@@ -23,6 +33,12 @@ class FakeNvml:
     NVMLError = Error
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
     NVML_TEMPERATURE_GPU = 0
+    NVML_GPM_METRICS_GET_VERSION = 1
+    NVML_GPM_METRIC_SM_UTIL = 2
+    NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5
+    NVML_GPM_METRIC_DRAM_BW_UTIL = 10
+    NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20
+    c_nvmlGpmMetricsGet_t = GpmRequest  # noqa: N815 - the name of pynvml
 
     def __init__(self, **answers: Any) -> None:
         self.is_open = False
@@ -61,6 +77,8 @@ class FakeNvml:
         self.is_open = False
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("NVML_"):
+            raise AttributeError(name)  # of an older module
         answer = self._answers.get(name.removeprefix("nvml"), Error("Not Supported"))
 
         def call(*_arguments: object) -> Any:

@@ -15,12 +15,21 @@ from typing import Any
 
 from proton_bench.errors import BackendUnavailableError
 from proton_bench.plugin import Finding, Status
+from proton_bench.recording.counters.gpm import gpm_obstacle
+from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench_plugins.cupti import selftest, version_probe
 from proton_bench_plugins.cupti.availability import find_obstacle
 from proton_bench_plugins.cupti.library import Candidate, find_candidates
 from proton_bench_plugins.cupti.privileges import ADVICE, Permission, read_privileges
 
-__all__ = ["examine", "library_findings", "sampling_finding", "subscriber_finding", "trial_finding"]
+__all__ = [
+    "counter_finding",
+    "examine",
+    "library_findings",
+    "sampling_finding",
+    "subscriber_finding",
+    "trial_finding",
+]
 
 _TIMEOUT_S = 60.0
 _OLDEST = 22  # CUPTI's number of CUDA 12.4
@@ -28,6 +37,8 @@ _OLDEST = 22  # CUPTI's number of CUDA 12.4
 _INJECTION = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 _PRELOADED = ("injection", "nsight", "nsys", "cupti", "parcagpu")
 _NAME = "cupti"
+_WAYS = {"sampling": "kernels by sampling", "ranges": "kernels exactly (counters=exact)"}
+_WHOLE = ("off", None)
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -38,11 +49,13 @@ def examine() -> list[Finding]:
         candidates = find_candidates()
     except BackendUnavailableError as error:
         return [Finding("libcupti", Status.PROBLEM, str(error), provides=(_NAME,))]
+    obstacle = find_obstacle()
     return [
         *library_findings(candidates),
         subscriber_finding(os.environ),
         sampling_finding(),
-        trial_finding(candidates, find_obstacle()),
+        counter_finding(candidates, obstacle, gpm_obstacle=gpm_obstacle()),
+        trial_finding(candidates, obstacle),
     ]
 
 
@@ -61,7 +74,7 @@ def library_findings(candidates: Sequence[Candidate], run: Run | None = None) ->
             continue
         is_named = os.path.sep in path
         done = ask([sys.executable, "-I", "-S", version_probe.__file__, path])
-        version, _, file = done.stdout.strip().partition(" ")
+        version, _, file = done.stdout.partition("\n")[0].strip().partition(" ")
         if not version.isdecimal():
             if is_named:
                 found.append(_unloadable(f"libcupti {len(found) + 1}", path, done))
@@ -143,6 +156,61 @@ def sampling_finding(
         return Finding(name, Status.OK, found.text)
     advice = f"kernels are recorded anyway; for `-m pcsampling` {ADVICE}"
     return Finding(name, Status.NOTE, found.text, advice)
+
+
+def counter_finding(
+    candidates: Sequence[Candidate],
+    without: str | None,
+    *,
+    gpm_obstacle: str,
+    gpus: Sequence[Mapping[str, Any]] | None = None,
+    permission: Permission | None = None,
+    run: Run | None = None,
+) -> Finding:
+    """Return how `-m counters` can measure here: per kernel, over the whole run, or not at all.
+
+    Whether another profiler uses the counters shows only when a run opens them.
+
+    Args:
+        candidates: Candidates for libcupti.
+        without: Why the backend cannot run here, or None.
+        gpm_obstacle: Why no GPU has GPM, or "".
+        gpus: Facts of GPUs; None asks the driver.
+        permission: Permission of this process; None reads it.
+        run: Runs a command; ``subprocess`` by default.
+    """
+    obstacle, advice = "", ""
+    ways = _counter_ways(candidates, run or _run)
+    held = read_privileges().permission if permission is None else permission
+    known = gpu_facts() if gpus is None else gpus
+    sliced = [gpu for gpu in known if gpu.get("mig") not in _WHOLE]
+    if without:
+        obstacle = without
+    elif not ways:
+        obstacle, advice = "this libcupti has no counters", "they need CUDA 12.6 or newer"
+    elif held is Permission.REFUSED:
+        obstacle, advice = held.value, ADVICE
+    elif sliced:
+        obstacle, advice = "the GPU is divided (MIG)", "use a whole GPU: nvidia-smi -mig 0"
+    kernels = [text for way, text in _WAYS.items() if way in ways] if not obstacle else []
+    found = [*kernels, *([] if gpm_obstacle else ["the whole run (GPM)"])]
+    missing = dict.fromkeys(each for each in (obstacle, gpm_obstacle) if each)
+    value = ", ".join(found) or "none"
+    if missing:
+        value += f"; not more: {'; '.join(missing)}" if found else f": {'; '.join(missing)}"
+    status = Status.OK if kernels else Status.NOTE
+    return Finding("hardware counters", status, value, advice)
+
+
+def _counter_ways(candidates: Sequence[Candidate], run: Run) -> list[str]:
+    """Return the ways to read counters of the first libcupti that loads."""
+    for path, _, only_if_loaded in candidates:
+        if not only_if_loaded:
+            done = run([sys.executable, "-I", "-S", version_probe.__file__, path])
+            lines = done.stdout.splitlines()
+            if lines and lines[0].partition(" ")[0].isdecimal():
+                return lines[1].split() if len(lines) > 1 else []
+    return []
 
 
 def trial_finding(

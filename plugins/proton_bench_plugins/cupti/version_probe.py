@@ -1,4 +1,4 @@
-"""A program for ``proton doctor`` that opens one libcupti and prints its version and file.
+"""A program for ``proton doctor`` that opens one libcupti and prints what it is.
 
 Several of them in one process would be several profilers, so each is opened in a separate process.
 Reading the version starts nothing.
@@ -10,11 +10,14 @@ import ctypes
 import os
 import sys
 
-__all__ = ["main"]
+__all__ = ["COUNTER_CALLS", "main"]
+
+# A call of each way to read counters, by the way's name.
+COUNTER_CALLS = {"sampling": "cuptiPmSamplingEnable", "ranges": "cuptiRangeProfilerEnable"}
 
 
 def main(name: str) -> None:
-    """Print "<version> <file>" on one line.
+    """Print "<version> <file>", and on the next line the ways to read counters that it has.
 
     Args:
         name: File, or name for the system to search.
@@ -27,6 +30,8 @@ def main(name: str) -> None:
     stem = os.path.basename(name)
     file = next((each for each in files if os.path.basename(each).startswith(stem)), name)
     sys.stdout.write(f"{version.value} {file if os.path.sep not in name else name}\n")
+    ways = [way for way, call in COUNTER_CALLS.items() if hasattr(library, call)]
+    sys.stdout.write(f"{' '.join(ways)}\n")
     sys.stdout.flush()
     os._exit(0)  # not every libcupti can be unloaded without a driver
 

@@ -38,13 +38,23 @@ def command(
             "another package owns them.",
         ),
     ] = False,
+    calibrates: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="First measure what units of this GPU reach at best (DRAM, tensor, fp32, fp64), "
+            "in about ten seconds, and keep it for runs with counters.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
     """Check this installation (versions, scripts, backends, extras, settings) or profiles."""
-    if files and (require or fix):
-        raise UsageError("--require and --fix-scripts are about the installation, not about files")
+    if files and (require or fix or calibrates):
+        raise UsageError(
+            "--require, --fix-scripts and --calibrate are about the installation, not about files"
+        )
     from proton_bench.cli.work import doctor
 
     if fix:
@@ -52,4 +62,4 @@ def command(
     if files:
         doctor.examine_profiles(files, as_json=as_json)
     else:
-        doctor.examine_installation(require or [], as_json=as_json)
+        doctor.examine_installation(require or [], calibrates=calibrates, as_json=as_json)

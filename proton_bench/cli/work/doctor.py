@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 
 from proton_bench.cli.output_file import print_bytes
+from proton_bench.cli.work.progress_line import ProgressLine
+from proton_bench.diagnosis.calibration import calibrate
 from proton_bench.diagnosis.examination import examine
-from proton_bench.diagnosis.finding import Diagnosis, Finding, Status
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.diagnosis.profiles import examine_files
 from proton_bench.diagnosis.scripts import environment_place, fix_scripts
 from proton_bench.errors import BackendUnavailableError, ProfileFormatError
@@ -20,17 +22,21 @@ from proton_bench.support.text import visible
 __all__ = ["examine_installation", "examine_profiles", "write_scripts"]
 
 
-def examine_installation(required: Sequence[str], *, as_json: bool) -> None:
+def examine_installation(
+    required: Sequence[str], *, calibrates: bool = False, as_json: bool = False
+) -> None:
     """Print what works in this installation.
 
     Args:
         required: Names of requirements.
+        calibrates: First measure what units of the GPU reach at best.
         as_json: Print one JSON document instead of text.
 
     Raises:
         BackendUnavailableError: A requirement is missing.
     """
-    diagnosis = examine()
+    calibrated = _calibrated() if calibrates else ()
+    diagnosis = Diagnosis((*calibrated, *examine().sections))
     _print(diagnosis, required, as_json=as_json)
     missing = diagnosis.missing(required)
     if missing:
@@ -56,6 +62,12 @@ def write_scripts() -> None:
         sys.stderr.write(f"proton: wrote {visible(path)}\n")
     if not written:
         sys.stderr.write("proton: the scripts of this environment are ours already\n")
+
+
+def _calibrated() -> tuple[Section, ...]:
+    with ProgressLine() as progress:
+        progress.step("measuring what this GPU reaches")
+        return (calibrate(),)
 
 
 def _print(diagnosis: Diagnosis, required: Sequence[str], *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
-"""Samples counters such as clocks and memory for timelines.
+"""Samples counters such as clocks and memory for timelines, and how busy units were (GPM).
 
-One thread of the process does this while a session keeps a timeline. Native code adds the samples
-to all active sessions with a timeline.
+One thread of the process does this while a session keeps a timeline or asks for hardware counters.
+Native code adds the samples to all active sessions with a timeline.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import math
 import os
 import threading
 import time
+from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench.recording.counters.gpm import PERIOD_S, GpmReadings, GpmTotals
 from proton_bench.recording.gpu.gpu_readings import GpuReadings
 from proton_bench.recording.native import native
 
-__all__ = ["counter_rate_hz", "start_counters", "stop_counters"]
+__all__ = ["counter_rate_hz", "start_counters", "stop_counters", "take_gpm_facts"]
 
 _RATE = "PROTON_BENCH_COUNTERS"
 _OFF = ("off", "0", "false")
@@ -25,14 +27,18 @@ _MAX_RATE_HZ = 1000.0
 _STATM = "/proc/self/statm"
 _MAX_FORK_WAIT_S = 1.0
 _MAX_FIRST_S = 1.0
+_NEARLY = 0.9  # of a period, because a wait may end a little early
 
 _lock = threading.Lock()
 # Held while the management library is used, so that a forked child inherits none of its locks.
 _asking = threading.Lock()
-_sessions: set[int] = set()
+_sessions: set[int] = set()  # with a timeline
+_gpm_sessions: set[int] = set()
+_gpm_totals: dict[int, GpmTotals] = {}  # of these, until they are taken
 _sampler: _Sampler | None = None
 # Open until the process ends, because opening the library takes longer than reading.
 _gpus: GpuReadings | None = None
+_gpm: GpmReadings | None = None
 _forking_thread: int | None = None  # that holds `_asking`
 
 
@@ -57,23 +63,29 @@ def counter_rate_hz() -> float:
     return rate_hz
 
 
-def start_counters(session: int, rate_hz: float) -> None:
+def start_counters(session: int, rate_hz: float, *, gpm: bool = False) -> None:
     """Sample counters until the session is over; the first ones come before this returns.
 
     So the driver's library is opened before the program continues, not while it launches. This
     waits at most a second for the driver.
 
     Args:
-        session: Number of a session that keeps a timeline.
-        rate_hz: Samples per second; 0 takes none. A running sampler is not changed.
+        session: Number of the session.
+        rate_hz: Samples per second for its timeline; 0 takes none. A running sampler is not
+            changed.
+        gpm: Also take means of hardware counters, for `take_gpm_facts` and for timelines.
     """
     global _sampler
-    if not rate_hz:
+    if not rate_hz and not gpm:
         return
     with _lock:
-        _sessions.add(session)
+        if rate_hz:
+            _sessions.add(session)
+        if gpm:
+            _gpm_sessions.add(session)
+            _gpm_totals[session] = GpmTotals()
         if _sampler is None:
-            _sampler = _Sampler(1 / rate_hz)
+            _sampler = _Sampler(1 / rate_hz if rate_hz else PERIOD_S)
 
 
 def stop_counters(session: int) -> None:
@@ -83,9 +95,22 @@ def stop_counters(session: int) -> None:
         session: Number of the session, which may have no counters.
     """
     with _lock:
-        _sessions.discard(session)
-        if not _sessions:
+        if not (_sessions | _gpm_sessions) - {session}:
             _end_sampler()
+        _sessions.discard(session)
+        _gpm_sessions.discard(session)
+
+
+def take_gpm_facts(session: int) -> list[dict[str, Any]]:
+    """Return the means over a session that was stopped, an entry per device; [] if it had none.
+
+    `GpmTotals.facts` says what an entry holds.
+    """
+    with _lock:
+        totals = _gpm_totals.pop(session, None)
+        if totals is None:
+            return []
+        return totals.facts(_gpm.refusals if _gpm is not None else {})
 
 
 def _end_sampler() -> None:
@@ -96,11 +121,12 @@ def _end_sampler() -> None:
 
 
 def _end() -> None:
-    global _gpus
+    global _gpm, _gpus
     _end_sampler()
-    gpus, _gpus = _gpus, None
-    if gpus is not None:
-        gpus.close()
+    opened, _gpus, _gpm = (_gpus, _gpm), None, None
+    for each in opened:
+        if each is not None:
+            each.close()
 
 
 def _opened_gpus() -> GpuReadings:
@@ -110,12 +136,19 @@ def _opened_gpus() -> GpuReadings:
     return _gpus
 
 
+def _opened_gpm() -> GpmReadings:
+    global _gpm
+    if _gpm is None:
+        _gpm = GpmReadings()
+    return _gpm
+
+
 class _Sampler:
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._ended = threading.Event()
         self._has_first = threading.Event()
-        self._gpus = _opened_gpus()
+        self._gpm_due_s = 0.0
         self._thread = threading.Thread(target=self._run, name="proton_bench counters", daemon=True)
         self._thread.start()
         self._has_first.wait(_MAX_FIRST_S)
@@ -138,12 +171,28 @@ class _Sampler:
     def _sample(self) -> float:
         """Deliver one sample of everything; return the seconds until the next."""
         began = time.monotonic()
+        if _sessions:
+            self._sample_clocks()
+        if _gpm_sessions and (began >= self._gpm_due_s or self._ended.is_set()):
+            self._gpm_due_s = began + _NEARLY * PERIOD_S
+            self._sample_gpm()
+        return max(0.0, self._interval_s - (time.monotonic() - began))
+
+    def _sample_clocks(self) -> None:
         native.add_counters(time.monotonic_ns(), "", 0, [("resident memory (bytes)", _resident())])
         with _asking:
-            readings = list(self._gpus.read())
+            readings = list(_opened_gpus().read())
         for ordinal, at_ns, values in readings:
             native.add_counters(at_ns, "CUDA", ordinal, values)
-        return max(0.0, self._interval_s - (time.monotonic() - began))
+
+    def _sample_gpm(self) -> None:
+        with _asking:
+            windows = list(_opened_gpm().read())
+        for window in windows:
+            # A timeline shows a value from its time on.
+            native.add_counters(window.began_ns, "CUDA", window.ordinal, window.named())
+            for totals in list(_gpm_totals.values()):
+                totals.add(window)
 
 
 def _resident() -> float:
@@ -168,10 +217,12 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     """The thread belongs to the parent; sessions of the child get their own."""
-    global _asking, _forking_thread, _gpus, _lock, _sampler
+    global _asking, _forking_thread, _gpm, _gpus, _lock, _sampler
     _asking, _lock = threading.Lock(), threading.Lock()
-    _forking_thread = _sampler = _gpus = None
+    _forking_thread = _sampler = _gpus = _gpm = None
     _sessions.clear()
+    _gpm_sessions.clear()
+    _gpm_totals.clear()
 
 
 os.register_at_fork(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from proton_bench.recording.gpu.nvidia import has_driver
+from proton_bench.recording.gpu.nvml_devices import NvmlDevices
 from proton_bench.recording.native import native
 
 __all__ = ["GpuReadings"]
@@ -17,15 +17,10 @@ _Question = Callable[[], float]
 
 
 class GpuReadings:
-    """Readings of GPUs, matched by UUID because CUDA and the library number them differently.
-
-    This starts neither CUDA nor a GPU: a GPU is read once the program has used it. Only one thread
-    may use it at a time.
-    """
+    """Readings of the GPUs that the program has used. Only one thread may use it at a time."""
 
     def __init__(self) -> None:
-        self._nvml: Any = None
-        self._is_refused = not has_driver()
+        self._devices = NvmlDevices()
         self._questions: dict[int, Mapping[str, _Question]] = {}
 
     def read(self) -> Iterator[tuple[int, int, list[tuple[str, float]]]]:
@@ -38,54 +33,26 @@ class GpuReadings:
             questions = self._questions_of(ordinal)
             values = []
             for name, ask in questions.items():
-                with contextlib.suppress(self._nvml.NVMLError):
+                with contextlib.suppress(self._devices.nvml.NVMLError):
                     values.append((name, float(ask())))
             if values:
                 yield ordinal, time.monotonic_ns(), values
 
     def close(self) -> None:
         """Release the library."""
-        nvml, self._nvml = self._nvml, None
+        self._devices.close()
         self._questions.clear()
-        if nvml is not None:
-            with contextlib.suppress(nvml.NVMLError):
-                nvml.nvmlShutdown()
 
     def _questions_of(self, ordinal: int) -> Mapping[str, _Question]:
         known = self._questions.get(ordinal)
         if known is not None:
             return known
-        if not self._is_open():
+        device = self._devices.find(ordinal)
+        if device is None:
             return {}
-        uuid = native.cuda_uuid(ordinal)
-        if not uuid:
-            return {}  # a device of a recording, or CUDA is about to start
-        device = self._device(uuid)
-        found = {} if device is None else _answered(self._nvml, device)
+        found = {} if device.handle is None else _answered(self._devices.nvml, device.handle)
         self._questions[ordinal] = found
         return found
-
-    def _is_open(self) -> bool:
-        if self._nvml is not None or self._is_refused:
-            return self._nvml is not None
-        self._is_refused = True
-        try:
-            import pynvml
-        except ImportError:
-            return False
-        try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError:
-            return False
-        self._nvml, self._is_refused = pynvml, False
-        return True
-
-    def _device(self, uuid: str) -> Any:
-        # The driver calls a slice of a GPU "GPU-...", too.
-        for name in (uuid, uuid.replace("GPU-", "MIG-", 1)):
-            with contextlib.suppress(self._nvml.NVMLError):
-                return self._nvml.nvmlDeviceGetHandleByUUID(name)
-        return None
 
 
 def _answered(nvml: Any, device: Any) -> Mapping[str, _Question]:

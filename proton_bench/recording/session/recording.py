@@ -18,7 +18,9 @@ from proton_bench.recording.children.child_profiles import (
     add_counts,
     merge_added,
 )
-from proton_bench.recording.gpu.counters import start_counters, stop_counters
+from proton_bench.recording.counters.ceilings import ceiling_facts
+from proton_bench.recording.counters.gpm import wants_gpm
+from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
 from proton_bench.recording.messagepack import encode_facts
@@ -257,6 +259,9 @@ class Session:
                 self.clock_drift_ns = drift_of(collectors)
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
+                if wants_gpm(self.plan.modes):
+                    ended["gpm"] = take_gpm_facts(self.id)
+                    ended |= ceiling_facts(ended.get("gpus_at_start", ()))
                 facts = encode_facts({**ended, "collectors": collectors})
                 self.core.set_provenance(facts)
                 paths = write_session(self, formats)
@@ -359,7 +364,7 @@ def _start(plan: CapturePlan) -> Session:
         undo.callback(stop_host_samples, core.id)
         if plan.hook is not None:
             HookManager.register(plan.hook, core.id)
-        start_counters(core.id, plan.counter_rate_hz)
+        start_counters(core.id, plan.counter_rate_hz, gpm=wants_gpm(plan.modes))
         undo.pop_all()
     _live[core.id] = session
     flags.profiling_on = True

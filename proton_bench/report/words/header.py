@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.gpm_means import GpmMeans, gpm_means
 from proton_bench.analysis.accounting.host_time import NOT_RECORDED, RunTime, run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
@@ -27,6 +28,7 @@ __all__ = [
     "HeaderReport",
     "cost_line",
     "device_line",
+    "gpm_lines",
     "left_out_text",
     "losses",
     "recorded_line",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _MOST_REASONS = 20
+_GPM_QUANTITIES = {"sm_active_pct": "SM active", "tensor_pct": "tensor", "dram_pct": "DRAM"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +64,8 @@ class HeaderReport:
             yield from prose(console, f"  {facts}", DIM, edge=edge)
         for verdict in device_verdicts(self.profile):
             yield from prose(console, device_line(verdict), None, edge=edge)
+        for line in gpm_lines(self.profile):
+            yield from prose(console, line, None, edge=edge)
         recorded = recorded_line(self.profile)
         if recorded:
             yield from prose(console, recorded, None, edge=edge)
@@ -89,6 +94,26 @@ def device_line(verdict: DeviceVerdict) -> str:
         parts.append(f"up to {duration_text(use.uncertain_ns)} more was busy")
     reason = f": {verdict.reason}" if verdict.reason else ""
     return visible(f"{verdict.device} {', '.join(parts)}{reason}")
+
+
+def gpm_lines(profile: Profile) -> tuple[str, ...]:
+    """Return a line per device, such as ``GPU over the run: SM active 31 %, DRAM 12 %``."""
+    devices = gpm_means(profile)
+    return tuple(visible(_gpm_line(each, is_only=len(devices) == 1)) for each in devices)
+
+
+def _gpm_line(device: GpmMeans, *, is_only: bool) -> str:
+    name = "GPU" if is_only or device.device < 0 else f"CUDA:{device.device}"
+    shown = [
+        f"{quantity} {_share(device.means[key], 100.0)}"
+        for key, quantity in _GPM_QUANTITIES.items()
+        if key in device.means
+    ]
+    if device.missing:
+        shown.append(f"{'no more ' if shown else 'no '}counters: {device.missing}")
+    elif not shown:
+        shown.append("no counters, the run was too short")
+    return f"{name} over the run: {', '.join(shown)}"
 
 
 def recorded_line(profile: Profile) -> str:

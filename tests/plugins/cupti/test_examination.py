@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +20,13 @@ from fakes.fixtures import cupti_doubles
 
 from proton_bench.plugin import Finding, Status
 from proton_bench_plugins.cupti.examination import (
+    counter_finding,
     library_findings,
     sampling_finding,
     subscriber_finding,
     trial_finding,
 )
+from proton_bench_plugins.cupti.privileges import Permission
 
 __all__ = ["cupti_doubles"]
 
@@ -233,3 +236,33 @@ def test_the_doctor_fails_for_a_backend_that_cannot_record(cupti_doubles: Double
     assert fails.returncode == 69
     assert json.loads(fails.stdout)["required"] == {"cupti": False}
     assert fails.stderr.startswith("proton: error: --require: recording a kernel: cuptiSubscribe")
+
+
+BOTH = "130001 /a/both.so\nsampling ranges\n"
+
+
+@pytest.mark.parametrize(
+    ("stdout", "facts", "status", "has", "lacks"),
+    [
+        (BOTH, {}, Status.OK, ["sampling", "exact", "GPM"], ["not more"]),
+        (BOTH, {"gpm_obstacle": "old GPU"}, Status.OK, ["exact", "old GPU"], ["GPM"]),
+        (BOTH, {"permission": Permission.REFUSED}, Status.NOTE, ["GPM", "admin"], ["exact"]),
+        (BOTH, {"without": "no driver"}, Status.NOTE, ["no driver"], ["exact"]),
+        (BOTH, {"gpus": [{"mig": "1g.18gb"}]}, Status.NOTE, ["GPM", "MIG"], ["exact"]),
+        ("26 /a/both.so\nranges\n", {}, Status.OK, ["exact", "GPM"], ["by sampling"]),
+        ("22 /a/both.so\n\n", {}, Status.NOTE, ["libcupti", "GPM"], ["exact"]),
+        ("22 /a/both.so\n", {"gpm_obstacle": "old GPU"}, Status.NOTE, ["none", "old"], ["GPM"]),
+    ],
+)
+def test_the_ways_to_read_counters_are_told(
+    stdout: str, facts: dict[str, Any], status: Status, has: list[str], lacks: list[str]
+) -> None:
+    candidates = [("libcupti.so.13", "loaded", True), ("/a/both.so", "wheel", False)]
+    usual = {"gpm_obstacle": "", "gpus": [{"mig": "off"}, {}], "permission": Permission.EVERY_USER}
+    asked: dict[str, Any] = {"without": None, **usual, **facts}
+
+    finding = counter_finding(candidates, run=Answers(both=(0, stdout, "")), **asked)
+
+    assert finding.status is status
+    assert [word for word in has if word not in finding.value] == []
+    assert [word for word in lacks if word in finding.value] == []

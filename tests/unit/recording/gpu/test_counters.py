@@ -3,13 +3,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from proton_bench.errors import UsageError
+from proton_bench.recording.counters.gpm import GpmWindow
 from proton_bench.recording.gpu import counters
-from proton_bench.recording.gpu.counters import counter_rate_hz, start_counters, stop_counters
+from proton_bench.recording.gpu.counters import (
+    counter_rate_hz,
+    start_counters,
+    stop_counters,
+    take_gpm_facts,
+)
 
 
 class Timelines:
@@ -55,11 +62,27 @@ class Gpus:
         Gpus.is_open = False
 
 
+class Gpm:
+    """Windows of one GPU, one at each reading."""
+
+    def __init__(self) -> None:
+        self.refusals = {}
+
+    def read(self) -> Any:
+        now_ns = time.monotonic_ns()
+        yield GpmWindow(1, now_ns, now_ns + 100, {"dram_pct": 12.0})
+
+    def close(self) -> None:
+        pass
+
+
 def install(monkeypatch: pytest.MonkeyPatch, failure: Exception | None = None) -> Timelines:
     timelines = Timelines(failure)
     monkeypatch.setattr(counters, "native", timelines)
     monkeypatch.setattr(counters, "GpuReadings", Gpus)
+    monkeypatch.setattr(counters, "GpmReadings", Gpm)
     monkeypatch.setattr(counters, "_gpus", None)
+    monkeypatch.setattr(counters, "_gpm", None)
     monkeypatch.setattr(Gpus, "opened", 0)
     return timelines
 
@@ -196,6 +219,34 @@ def test_a_failure_is_counted_and_not_raised(
 
     assert timelines.losses == ["samples of counters after a failed one"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_means_of_a_session_without_a_timeline_are_taken_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timelines = install(monkeypatch)
+
+    start_counters(1, 0.0, gpm=True)
+    timelines.wait_for(2)
+    stop_counters(1)
+
+    assert threads() == []
+    assert set(map(str, timelines.samples)) == {str(("CUDA", 1, [("DRAM (%)", 12.0)]))}
+    (facts,) = take_gpm_facts(1)
+    assert (facts["device"], facts["means"]) == (1, {"dram_pct": 12.0})
+    assert facts["windows"] == len(timelines.samples)
+    assert take_gpm_facts(1) == []
+
+
+def test_only_sessions_that_ask_have_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    timelines = install(monkeypatch)
+
+    start_counters(1, 1000.0)
+    timelines.wait_for(4)
+    stop_counters(1)
+
+    assert take_gpm_facts(1) == []
+    assert "DRAM (%)" not in str(timelines.samples)
 
 
 FORKS = """

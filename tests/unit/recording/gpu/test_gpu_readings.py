@@ -43,7 +43,8 @@ class Devices:
 @pytest.fixture
 def devices(monkeypatch: pytest.MonkeyPatch) -> Devices:
     found = Devices(gpu3="GPU-0a")
-    monkeypatch.setattr("proton_bench.recording.gpu.gpu_readings.native", found)
+    for module in ("gpu_readings", "nvml_devices"):
+        monkeypatch.setattr(f"proton_bench.recording.gpu.{module}.native", found)
     monkeypatch.setattr("proton_bench.recording.gpu.nvidia._DRIVER", os.devnull)
     return found
 

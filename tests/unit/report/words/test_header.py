@@ -17,6 +17,7 @@ from proton_bench.model.provenance import Provenance
 from proton_bench.report.words.header import (
     HeaderReport,
     device_line,
+    gpm_lines,
     losses,
     recorded_line,
     root_note,
@@ -142,3 +143,39 @@ def test_a_merged_run_took_what_its_processes_took_together() -> None:
 )
 def test_times_that_cannot_be_leave_the_run_unknown(facts: dict[str, object]) -> None:
     assert recorded_of(replace(training_profile(), provenance=Provenance(facts))) is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "lines"),
+    [
+        (None, ()),
+        ("gpm", ()),
+        (
+            [{"device": 0, "means": {"dram_pct": 12.4, "tensor_pct": 0.2, "sm_active_pct": 31}}],
+            ("GPU over the run: SM active 31 %, tensor <1 %, DRAM 12 %",),
+        ),
+        (
+            [
+                {"device": 0, "means": {"dram_pct": 12.0}, "missing": "lost\x1b[0m"},
+                {"device": 1, "means": {"dram_pct": "12", "tensor_pct": float("nan")}},
+            ],
+            (
+                "CUDA:0 over the run: DRAM 12 %, no more counters: lost\\x1b[0m",
+                "CUDA:1 over the run: no counters, the run was too short",
+            ),
+        ),
+        (
+            [{"device": -1, "missing": "no driver"}],
+            ("GPU over the run: no counters: no driver",),
+        ),
+    ],
+)
+def test_header_says_how_busy_units_were_over_the_run(
+    entries: object, lines: tuple[str, ...]
+) -> None:
+    facts = {} if entries is None else {"gpm": entries}
+    profile = replace(training_profile(), provenance=Provenance(facts))
+
+    assert gpm_lines(profile) == lines
+    for line in lines:
+        assert line in printed(HeaderReport(profile, "x"))
