@@ -51,8 +51,8 @@ class Arm:
 
     @property
     def samples(self) -> bool:
-        """Whether it samples program counters."""
-        return self.mode.startswith("pcsampling")
+        """Whether it samples program counters, or hardware counters."""
+        return self.mode.startswith(("pcsampling", "counters"))
 
 
 SAMPLED = ("tiny", "eager", "matmul")
@@ -74,6 +74,7 @@ ARMS = {
         Arm("ours_pcs", "ours", SAMPLED, mode="pcsampling:interval=auto"),
         Arm("ours_pcs_10", "ours", SAMPLED, mode="pcsampling:interval=1024"),
         Arm("ours_pcs_12", "ours", SAMPLED, mode="pcsampling:interval=4096"),
+        Arm("ours_counters", "ours", SAMPLED, mode="counters"),
         Arm("upstream_pcs", "upstream", SAMPLED, mode="pcsampling", part=0.025),
     )
 }

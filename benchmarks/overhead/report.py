@@ -79,6 +79,9 @@ ROWS = (
     Row(7, "4096^3 matmul, PC sampling", "matmul", 1.02, "ours_pcs", "", "none"),
     Row(8, "tiny launches, layers over scopes alone", "tiny", 1.02, "ours_layers", "", "ours"),
     Row(8, "eager training step, layers", "eager", 0.5, "ours_layers", "upstream", "none"),
+    Row(9, "tiny launches, hardware counters", "tiny", 1.05, "ours_counters", "", "ours"),
+    Row(9, "eager training step, hardware counters", "eager", 1.03, "ours_counters", "", "ours"),
+    Row(9, "4096^3 matmul, hardware counters", "matmul", 1.01, "ours_counters", "", "ours"),
 )
 
 

@@ -17,12 +17,13 @@ from proton_bench.support.text import visible
 
 __all__ = ["COMMANDS", "add_plugin_commands", "build_app"]
 
-# Name -> first sentence of its help. The module in `cli.commands` has the same name, and in it a
-# function `command` and, where needed, CONTEXT_SETTINGS, or with `group`, an application of several
-# commands. A new command is one line here.
+# Name -> first sentence of its help. The module in `cli.commands`, or a room of it in `_ROOMS`, has
+# the same name, and in it a function `command` and, where needed, CONTEXT_SETTINGS; or `group`,
+# an application of several commands. A new command is one line here.
 COMMANDS = {
     "run": "Run a program and record where the time of its Python processes goes.",
     "view": "Show where the time went, as a tree.",
+    "why": "Say why a run is slow, with evidence and the most that can be saved.",
     "diff": "Show what changed from one profile to another, and why.",
     "merge": "Merge the files of the processes, ranks or phases of a run.",
     "gate": (
@@ -43,7 +44,9 @@ COMMANDS = {
     ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "diff", "merge", "gate", "baseline", "query", "report", "export")
+_READERS = ("view", "why", "diff", "merge", "gate", "baseline", "query", "report", "export")
+# Commands whose module is in a room of `cli.commands`.
+_ROOMS = {"ab": "experiments.", "noise": "experiments."}
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list
@@ -108,7 +111,8 @@ def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Ty
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    module: Any = importlib.import_module(f"proton_bench.cli.commands.{name.replace('-', '_')}")
+    place = f"{_ROOMS.get(name, '')}{name.replace('-', '_')}"
+    module: Any = importlib.import_module(f"proton_bench.cli.commands.{place}")
     settings = dict(getattr(module, "CONTEXT_SETTINGS", _HELP))
     if hasattr(module, "group"):
         for each in module.group.registered_commands:

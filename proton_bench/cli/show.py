@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.why.verdicts import WHY
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import read_profile
@@ -31,6 +32,7 @@ __all__ = ["ViewRequest", "list_metrics", "show"]
 # prompt of the shell.
 _OTHER_LINES = 6
 _LEAST_ROWS = 10
+_BEFORE_WHY = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class ViewRequest:
         minus: A second profile whose values are subtracted.
         counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
+        why: Also show what limits each row.
         fits_screen: Show no more rows on a terminal than it has lines, the largest ones, unless the
             selection chooses rows.
     """
@@ -60,6 +63,7 @@ class ViewRequest:
     minus: Path | None = None
     counters: Path | None = None
     bars: bool = False
+    why: bool = False
     fits_screen: bool = False
 
 
@@ -73,6 +77,9 @@ def show(request: ViewRequest) -> None:
     profile = read_profile(request.file)
     _warn_about(profile, request.file)
     metrics = request.metrics or default_metrics(profile)
+    if request.why and WHY not in metrics:
+        # After the time and its share: a narrow terminal leaves out what stands behind.
+        metrics = (*metrics[:_BEFORE_WHY], WHY, *metrics[_BEFORE_WHY:])
     join = None
     if request.counters is not None:
         join = _joined(profile, request.counters)

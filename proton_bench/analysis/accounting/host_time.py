@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "HostPath",
     "RunTime",
     "host_paths",
+    "idle_lines",
     "run_time_of",
 ]
 
@@ -127,6 +129,21 @@ def host_paths(
         )
         for row in chosen
     )
+
+
+def idle_lines(profile: Profile) -> dict[str, int]:
+    """Return the time in ns in which no device worked, by lines of own code, the largest first.
+
+    Time in a library counts for the innermost line of own code that called it. Names are those of
+    frames, ``file:line@function``.
+    """
+    places = Places.of(profile.provenance)
+    spent: dict[str, int] = {}
+    for found in host_paths(profile, by="idle"):
+        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
+        if own and found.idle_ns:
+            spent[own[-1]] = spent.get(own[-1], 0) + found.idle_ns
+    return dict(sorted(spent.items(), key=lambda each: -each[1]))
 
 
 def _row(profile: Profile) -> int | None:

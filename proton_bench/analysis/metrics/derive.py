@@ -42,8 +42,15 @@ from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.metrics.peak import least_seconds
 from proton_bench.analysis.metrics.roofline import is_roofline, roofline_names, roofline_values
 from proton_bench.analysis.metrics.samples import is_sample_statistic, sample_names, sample_values
+from proton_bench.analysis.metrics.unit_use import (
+    is_unit_use,
+    unit_use_names,
+    unit_use_values,
+)
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
+from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.verdicts import WHY, why_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
@@ -111,11 +118,14 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names += sample_names(profile.distributions)
     names += stall_names(profile)
     names += scope_metric_names(numbers)
+    names += unit_use_names(numbers)
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)
     has_launches = any(variant.registers for variant in profile.variants)
     if has_launches and find_metric("time", numbers) is not None:
         names.append(OCCUPANCY)
+    if find_metric("time", numbers) is not None:
+        names.append(WHY)
     return tuple(dict.fromkeys([*names, *mean_names(profile)]))
 
 
@@ -205,6 +215,8 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
     known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
     if OCCUPANCY in asked and OCCUPANCY not in known:
         profile = with_occupancy(profile)
+    if WHY in asked and WHY not in known:
+        profile = with_launch_facts(profile)
     if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
         profile = replace(profile, distributions={})
     return profile
@@ -245,12 +257,16 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
         return mean_values(profile, mean, name.strip())
     if name.strip().lower() == LAUNCHES:
         return launch_values(profile)
+    if name.strip().lower() == WHY:
+        return why_values(profile)
     if is_roofline(name):
         return roofline_values(profile, name)
     if is_scope_metric(name):
         return scope_metric_values(profile, name)
     if is_stall_ratio(name):
         return stall_values(profile, name)
+    if is_unit_use(name):
+        return unit_use_values(profile, name)
     return sample_values(profile, name) if is_sample_statistic(name) else None
 
 

@@ -23,6 +23,7 @@ class MetricValues:
         values: int64 or float64; objects for texts and vectors.
         valid: Whether the row has a value; else its entry in ``values`` is undefined.
         meaning: Meaning of a value, "" if the aggregation implies it.
+        halves: Half of the 95 % interval of each value, in its unit; None if there is none.
     """
 
     name: str
@@ -30,6 +31,7 @@ class MetricValues:
     values: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
     meaning: str = ""
+    halves: npt.NDArray[np.float64] | None = None
 
     @property
     def title(self) -> str:
@@ -43,7 +45,8 @@ class MetricValues:
 
     def take(self, rows: npt.NDArray[Any]) -> MetricValues:
         """Return the values of these rows (positions or mask)."""
-        return replace(self, values=self.values[rows], valid=self.valid[rows])
+        halves = None if self.halves is None else self.halves[rows]
+        return replace(self, values=self.values[rows], valid=self.valid[rows], halves=halves)
 
     def to_list(self) -> list[Any]:
         """Return plain Python values, None for missing ones."""

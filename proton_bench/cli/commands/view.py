@@ -72,6 +72,10 @@ def command(
     flat: Annotated[
         bool, typer.Option("--flat", help="Show one row per kernel, over all call paths.")
     ] = False,
+    why: Annotated[
+        bool,
+        typer.Option("--why", help="Also show what limits each row, as `proton why` says."),
+    ] = False,
     bars: Annotated[
         bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
     ] = False,
@@ -174,6 +178,7 @@ def command(
         as_json=as_json,
         counters=counters,
         bars=bars,
+        why=why,
         fits_screen=not every_row,
     )
     show_while_recorded(request) if watch else show(request)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
-from proton_bench.analysis.accounting.host_time import host_paths, run_time_of
-from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.accounting.host_time import idle_lines, run_time_of
+from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
 from proton_bench.report.words.header import device_line, losses, recorded_line
@@ -47,14 +47,9 @@ def _idle_line(profile: Profile) -> str:
     times = run_time_of(profile)
     if not times.wall_ns or not times.gpu_idle_ns:
         return ""
-    places = Places.of(profile.provenance)
-    spent: dict[str, int] = {}
-    for found in host_paths(profile, by="idle"):
-        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
-        if own and found.idle_ns:
-            spent[own[-1]] = spent.get(own[-1], 0) + found.idle_ns
-    texts = frame_texts(spent, places)
-    most = sorted(spent, key=lambda name: -spent[name])[:_MOST_LINES]
+    spent = idle_lines(profile)
+    texts = frame_texts(spent, Places.of(profile.provenance))
+    most = list(spent)[:_MOST_LINES]
     parts = [
         f"{spent[name] / times.wall_ns:.0%} in {visible(texts[name], _MAX_NAME)}"
         for name in most

@@ -100,9 +100,18 @@ def _texts(metric: MetricValues) -> list[str]:
     values = metric.to_list()
     if not metric.is_number:
         return ["-" if value is None else visible(_text(value), _MAX_TEXT) for value in values]
+    if metric.halves is not None:
+        pairs = zip(values, metric.halves.tolist(), strict=True)
+        return ["-" if value is None else _interval(value, half) for value, half in pairs]
     if metric.name.endswith("/%"):
         return ["-" if value is None else f"{value:.1f}" for value in values]
     return number_texts(values)
+
+
+def _interval(value: float, half: float) -> str:
+    """Return a value with half of its interval; ASCII, because any terminal may show it."""
+    digits = 1 if half < 1.0 else 0
+    return f"{value:.{digits}f} +-{half:.{digits}f}"
 
 
 def _text(value: object) -> str:

@@ -146,9 +146,11 @@ def _run_line(times: RunTime) -> str:
     def part(of_ns: float) -> str:
         return f"{unit.text(of_ns)} ({_share(of_ns, whole)})"
 
-    text = f"run of {unit.text(whole)}: host {part(recorded)} in recorded work, {part(other)} not"
+    text = f"run of {unit.text(whole)}: "
+    if recorded or times.gpu_busy_ns is None:
+        text += f"host {part(recorded)} in recorded work, {part(other)} not"
     if times.gpu_busy_ns is not None:
-        text += f"; GPU busy {part(times.gpu_busy_ns)}"
+        text += f"{'; ' if recorded else ''}GPU busy {part(times.gpu_busy_ns)}"
     if times.gpu_idle_ns is not None:
         text += f", idle {part(times.gpu_idle_ns)}"
     if times.before_ns:
@@ -160,8 +162,10 @@ def root_note(profile: Profile) -> str:
     """Return the text after the root's name: the share of the run that its total is."""
     times = run_time_of(profile)
     if times.is_sampled and times.wall_ns:
-        share = _share(times.host_not_recorded_ns or 0, times.wall_ns)
-        return f"run of {duration_text(times.wall_ns)}, {share} in {NOT_RECORDED}"
+        run = f"run of {duration_text(times.wall_ns)}"
+        if not times.host_recorded_ns and times.gpu_busy_ns is not None:
+            return f"{run}, GPU busy {_share(times.gpu_busy_ns, times.wall_ns)}"
+        return f"{run}, {_share(times.host_not_recorded_ns or 0, times.wall_ns)} in {NOT_RECORDED}"
     recorded = recorded_of(profile)
     if recorded is None or not 0 < recorded.share <= 1:
         return ""

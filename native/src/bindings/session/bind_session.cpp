@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "bindings/module/bindings.h"
 #include "calltree/context_tree.h"
@@ -150,6 +153,13 @@ template <typename T> py::array_t<T> array_of(const std::vector<T> &values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
+/// An array, or a list of numbers.
+template <typename T> using Numbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <typename T> std::vector<T> vector_of(const Numbers<T> &numbers) {
+  return {numbers.data(), numbers.data() + numbers.size()};
+}
+
 uint32_t phase_or_current(Session &session, std::optional<uint32_t> phase) {
   return phase ? *phase : session.current_phase();
 }
@@ -178,11 +188,40 @@ py::list take_bursts(Session &session, std::optional<uint32_t> phase) {
   return taken;
 }
 
-void set_metric_of_nodes(Session &session, const std::string &name,
-                         const std::vector<NodeIndex> &nodes, const std::vector<double> &values,
-                         std::optional<uint32_t> phase) {
+void set_metric_of_nodes(Session &session, const std::string &name, const Numbers<NodeIndex> &nodes,
+                         const Numbers<double> &values, std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> given = vector_of(values);
   py::gil_scoped_release release;
-  session.set_metric_of_nodes(name, nodes, values, phase_or_current(session, phase));
+  session.set_metric_of_nodes(name, its, given, phase_or_current(session, phase));
+}
+
+py::array_t<double> times_of_nodes(Session &session, const Numbers<NodeIndex> &nodes,
+                                   std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> times_ns;
+  {
+    py::gil_scoped_release release;
+    times_ns = session.times_of_nodes(its, phase_or_current(session, phase));
+  }
+  return array_of(times_ns);
+}
+
+/// Each name has a value for each time.
+void add_readings(Session &session, int32_t device,
+                  const std::map<std::string, std::vector<double>> &readings,
+                  const std::vector<int64_t> &at_ns, std::optional<uint32_t> phase) {
+  py::gil_scoped_release release;
+  std::vector<EventCounter> counters;
+  for (const auto &[name, values] : readings) {
+    if (values.size() != at_ns.size())
+      throw Error(ErrorCode::kUsage, std::to_string(values.size()) + " values were given for " +
+                                         std::to_string(at_ns.size()) + " times");
+    Name interned(name);
+    for (size_t i = 0; i < values.size(); ++i)
+      counters.push_back({at_ns[i], device, interned, values[i]});
+  }
+  session.add_readings(counters, phase_or_current(session, phase));
 }
 
 // Timelines.
@@ -304,8 +343,11 @@ void bind_session(py::module_ &module) {
       .def("take_bursts", &take_bursts, py::arg("phase") = py::none())
       .def_property_readonly("counter_metrics",
                              py::cpp_function(&Session::counter_metrics, Unlocked()))
+      .def("times_of_nodes", &times_of_nodes, py::arg("nodes"), py::arg("phase") = py::none())
       .def("set_metric_of_nodes", &set_metric_of_nodes, py::arg("name"), py::arg("nodes"),
            py::arg("values"), py::arg("phase") = py::none())
+      .def("add_readings", &add_readings, py::arg("device"), py::arg("readings"), py::arg("at_ns"),
+           py::arg("phase") = py::none())
       .def("row_count", &Session::row_count, Unlocked())
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())

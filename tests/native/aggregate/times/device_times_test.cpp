@@ -70,6 +70,28 @@ TEST(a_gap_belongs_to_the_scope_whose_work_ends_it) {
   CHECK_EQ(run.use("").idle_ns, 87);
 }
 
+TEST(buffers_of_threads_that_come_one_after_the_other_are_placed) {
+  // The launches of two threads alternate in runs of 100, and each thread fills its own buffers.
+  constexpr int64_t kRuns = 400, kLaunches = 100, kPeriodNs = 10, kBuffer = 50;
+  Recorded run;
+  auto buffer = [&](int64_t first_run, int64_t parity) {
+    for (int64_t one = first_run + parity; one < first_run + kBuffer; one += 2)
+      for (int64_t i = 0; i < kLaunches; ++i) {
+        int64_t start_ns = (one * kLaunches + i) * kPeriodNs;
+        run.kernel("step", "k", start_ns, start_ns + 4);
+      }
+  };
+  for (int64_t first = 0; first < kRuns; first += kBuffer) {
+    buffer(first, 0);
+    buffer(first, 1);
+  }
+  for (const char *scope : {"", "step"}) {
+    CHECK_EQ(run.use(scope).busy_ns, kRuns * kLaunches * 4);
+    CHECK_EQ(run.use(scope).uncertain_ns, 0);
+  }
+  CHECK_EQ(run.use("").idle_ns, (kRuns * kLaunches - 1) * 6);
+}
+
 TEST(the_first_launch_begins_the_window) {
   Recorded run;
   run.kernel("a", "k", 100, 200, 60);

@@ -7,6 +7,7 @@ import pytest
 from fakes.profiles import training_profile
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
+from proton_bench.analysis.accounting.host_time import NOT_RECORDED
 from proton_bench.analysis.accounting.recorded import Recorded, recorded_of
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -89,6 +90,19 @@ def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
     assert recorded_line(profile)[:60] in printed(HeaderReport(profile, "x"))
     assert "15 %" in recorded_line(profile)
     assert "15 %" in root_note(profile)
+
+
+def test_a_run_on_a_gpu_tells_no_time_of_the_host_where_none_was_recorded() -> None:
+    builder = ProfileBuilder()
+    builder.declare("host_wall (ns)", Aggregation.INCLUSIVE)
+    builder.add(0, NOT_RECORDED, metrics={"host_wall (ns)": 10**9})
+    profile = builder.build(provenance={"start_time_ns": 5, "end_time_ns": 5 + 10**9})
+    use = DeviceUse(*(None, 0, 30_000_000, 970_000_000, 0, 0, 0, 0, 0, 0, 0))
+
+    assert "host" in recorded_line(profile)
+    assert NOT_RECORDED in root_note(profile)
+    assert "host" not in recorded_line(replace(profile, device_use=(use,)))
+    assert "3 %" in root_note(replace(profile, device_use=(use,)))
 
 
 def test_a_run_of_which_nothing_was_recorded_says_so() -> None:

@@ -136,7 +136,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   forget_open_calls(); // they ended while no callbacks came
   subscription->subscribe(self.callbacks);
   // Samples of counters have the vendor's time, so records need it too.
-  bool counts = !options.counters.metrics.empty();
+  bool counts = !options.counters.sets.empty();
   self.stream.timebase().start(library, options.vendor_clock || counts);
   self.stream.pool().prepare(options.buffer_bytes);
   self.stream.make_current();
@@ -270,7 +270,7 @@ void CuptiCollector::start(void *stream) {
     self.stream.timebase().stop(*self.library);
     throw;
   }
-  if (!options_.counters.metrics.empty())
+  if (!options_.counters.sets.empty())
     self.counters.start(*self.library, *self.driver, options_.counters);
   self.launches.arm();
   is_running_ = true;
@@ -347,7 +347,7 @@ CuptiFacts CuptiCollector::facts() const {
   facts.foreign_buffers = self.stream.foreign_buffers();
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     facts.pc_sampling = self.sampler.facts();
-  if (!options_.counters.metrics.empty())
+  if (!options_.counters.sets.empty())
     facts.counters = self.counters.facts();
   if (options_.ranges.mode != RangeMode::kOff)
     facts.ranges = self.ranges.facts();

@@ -34,8 +34,10 @@ public:
   static bool captured() noexcept;
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_acquire); }
   /// Whether the launch of a record must have been noted. Calls that were open at `arm` were not;
-  /// they have ended a second later. [completing thread]
-  bool must_know(uint64_t id) const noexcept { return settled_from_ != 0 && id >= settled_from_; }
+  /// they have ended a second later. Those since `disarm` were not either. [completing thread]
+  bool must_know(uint64_t id) const noexcept {
+    return settled_from_ != 0 && id >= settled_from_ && is_armed();
+  }
   /// Checks whether that second has passed. [completing thread, one at a time]
   void observe(int64_t now_ns) noexcept;
   ContextList &contexts() { return contexts_; }

@@ -1,0 +1,107 @@
+"""How busy the units of a GPU were, from hardware counters: ``dram_pct``, ``dram_err`` and so on.
+
+A recording stores times and variances, which add up over rows, ranks and runs; they are divided
+here. The names are ``<unit>_pct``, the share of what the unit can do at most, and ``<unit>_err``,
+half of its 95 % interval in points. A share that is known less well than ``WIDEST`` is withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.errors import MetricError
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+
+__all__ = ["UNITS", "WIDEST", "is_unit_use", "unit_use_names", "unit_use_values"]
+
+# What a unit's share of its peak means, by the name in metrics.
+UNITS = {
+    "sm_active": "multiprocessors with a warp",
+    "tensor": "cycles of the tensor pipes",
+    "dram": "throughput of the device's memory",
+    "l2": "sectors of the second-level cache",
+    "issue": "instructions that the schedulers issued",
+    "fp32": "instructions of the FMA pipe",
+    "fp64": "cycles of the FP64 pipe",
+    "l1": "passes of the first-level cache and shared memory",
+    "shared": "passes of shared memory",
+    "warps": "warps that were resident",
+}
+WIDEST = 6.0  # points of half an interval
+
+_TIME = "counter_time (ns)"
+_SAMPLED = "counter_sampled (ns)"
+_COVERAGE = "counter_coverage"
+_SHARE, _ERROR = "_pct", "_err"
+_95_PERCENT = 1.959964  # standard errors of a normal distribution
+_HALF = "half of the 95 % interval, in points"
+_SAMPLED_PART = "percent of the time of kernels that was sampled"
+
+
+def is_unit_use(name: str) -> bool:
+    """Return whether a name is one of these metrics."""
+    text = name.strip().lower()
+    return text == _COVERAGE or _unit_of(text) in UNITS
+
+
+def unit_use_names(recorded: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that can be computed from these recorded metrics."""
+    known = set(recorded)
+    if _TIME not in known:
+        return ()
+    units = [unit for unit in UNITS if _busy(unit) in known]
+    names = [f"{unit}{ending}" for unit in units for ending in (_SHARE, _ERROR)]
+    return (*names, *((_COVERAGE,) if _SAMPLED in known else ()))
+
+
+def unit_use_values(profile: Profile, name: str) -> MetricValues:
+    """Return one of these metrics for each row, from 0 to 100.
+
+    Raises:
+        MetricError: No counters were recorded, or not of this unit.
+    """
+    text = name.strip().lower()
+    recorded = tuple(metric for metric, each in profile.columns.items() if each.kind.is_number)
+    known = unit_use_names(recorded)
+    if text not in known:
+        have = f"known are {', '.join(known)}" if known else "this file has none: proton run"
+        more = "" if known else " -m counters records them"
+        raise MetricError(f"metric {name!r} needs hardware counters: {have}{more}")
+    time = profile.inclusive(_TIME)
+    sampled = profile.covered(_TIME) & (time > 0)
+    if text == _COVERAGE:
+        values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), time, sampled)
+        return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
+    unit = _unit_of(text)
+    halves, valid = quotient(_half_ns(profile, unit, recorded), time, sampled)
+    halves *= 100.0
+    if text.endswith(_ERROR):
+        return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
+    values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
+    valid = valid & (halves <= WIDEST)
+    meaning = f"{UNITS[unit]}, percent of the peak; - where not known within {WIDEST:g} points"
+    return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
+
+
+def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
+    """Return half of the interval of the time in which the unit was busy; infinite if unknown."""
+    variance = find_metric(f"{unit}_variance (ns^2)", recorded)
+    if variance is None:
+        return np.full(len(profile), np.inf)
+    found = np.maximum(profile.inclusive(variance).astype(np.float64), 0.0)
+    half: npt.NDArray[np.float64] = _95_PERCENT * np.sqrt(found)
+    return half
+
+
+def _unit_of(text: str) -> str:
+    return next((text.removesuffix(end) for end in (_SHARE, _ERROR) if text.endswith(end)), "")
+
+
+def _busy(unit: str) -> str:
+    return f"{unit}_busy (ns)"

@@ -1,0 +1,232 @@
+"""The answer to "why is it slow": one sentence, findings, the rows that cost most, what is missing.
+
+A row is chosen by a part of its name or path; then everything is said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proton_bench.analysis.naming.readable import Readable, texts_of
+from proton_bench.analysis.why.findings import find
+from proton_bench.analysis.why.run import BACKWARD, WholeRun
+from proton_bench.analysis.why.verdict import Finding, Verdict
+from proton_bench.errors import UsageError
+from proton_bench.model.profile import Profile
+from proton_bench.support.units import duration_text
+
+__all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
+
+# Between the names of a path, besides the arrow of a terminal.
+_SEPARATOR = "/"
+MOST_ROWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class WhyRow:
+    """One row with its verdict.
+
+    Attributes:
+        path: Names as they are shown, from below the root down to the row.
+        place: The innermost layer, scope or frame above it, and the name of the row.
+        kind: Number of its `FrameKind`.
+        time_ns: Time of the row and all rows below it.
+        launches: Launches of the row and below it, 0 if unknown.
+        verdict: The verdict.
+    """
+
+    path: tuple[str, ...]
+    place: tuple[str, ...]
+    kind: int
+    time_ns: float
+    launches: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Everything that `proton why` says.
+
+    Attributes:
+        sentence: How much of the run the GPU worked.
+        gpu: Name of the GPU, "" if unknown.
+        span_ns: How long the run took, or what is known of it.
+        work_ns: Time of all work on devices.
+        idle_ns: Time in which no device worked, 0 if unknown.
+        findings: About the whole run, the one that can save most first.
+        rows: Rows with time of their own, the most expensive first; or the chosen row.
+        smaller: Rows that are left out, because they are smaller than `MOST_ROWS` others.
+        others: Further rows that were chosen, by their paths.
+        missing: What was not measured, and how to measure it.
+        below: The chosen row and the rows below it, as findings number them.
+    """
+
+    sentence: str
+    gpu: str
+    span_ns: float
+    work_ns: float
+    idle_ns: float
+    findings: tuple[Finding, ...]
+    rows: tuple[WhyRow, ...]
+    smaller: int = 0
+    others: tuple[tuple[str, ...], ...] = ()
+    missing: tuple[str, ...] = ()
+    below: frozenset[int] = frozenset()
+
+    @property
+    def together_ns(self) -> float:
+        """What all findings together can save at most."""
+        return sum(finding.own_ns for finding in self.findings)
+
+
+def why(profile: Profile, path: str | None = None) -> Answer:
+    """Return why a run, or one row of it, takes its time.
+
+    Args:
+        profile: The profile as it was recorded.
+        path: A part of a row's name or path, with ``/`` or ``›`` between names, in any case; the
+            most expensive row that has it is chosen. None is about the whole run.
+
+    Raises:
+        UsageError: No row with time has that path.
+    """
+    run = WholeRun.of(profile)
+    readable = Readable()
+    texts = texts_of(
+        run.profile.strings,
+        [(run.profile.frames, run.profile.kinds)],
+        readable,
+        provenance=run.profile.provenance,
+    )
+    own_ns = run.verdicts.facts.own_ns
+    others: tuple[tuple[str, ...], ...] = ()
+    smaller = 0
+    if path is None:
+        every = sorted(run.verdicts.facts.rows(), key=lambda row: -float(own_ns[row]))
+        rows, smaller = every[:MOST_ROWS], max(len(every) - MOST_ROWS, 0)
+    else:
+        found = _chosen(run, texts, path)
+        rows, others = found[:1], tuple(_path(run, texts, row) for row in found[1:MOST_ROWS])
+    return Answer(
+        sentence=_sentence(run),
+        gpu=_gpu(profile),
+        span_ns=run.span_ns,
+        work_ns=run.work_ns,
+        idle_ns=run.idle_ns,
+        findings=find(run),
+        rows=tuple(_row(run, texts, row, is_own=path is None) for row in rows),
+        smaller=smaller,
+        others=others,
+        missing=_missing(run),
+        below=frozenset(_below(run, rows[0])) if path is not None else frozenset(),
+    )
+
+
+def _below(run: WholeRun, row: int) -> range:
+    return range(row, int(run.profile.subtree_end[row]))
+
+
+def _row(run: WholeRun, texts: tuple[str, ...], row: int, *, is_own: bool) -> WhyRow:
+    verdict = run.verdicts.own(row) if is_own else run.verdicts.of(row)
+    assert verdict is not None
+    times = run.verdicts.facts.own_ns if is_own else run.verdicts.time_ns
+    path = _path(run, texts, row)
+    owner, is_backward = run.owners[row]
+    place = [texts[int(run.profile.frames[owner])]] if owner > 0 else []
+    return WhyRow(
+        path=path,
+        place=(*place, *([BACKWARD] if is_backward else ()), path[-1]),
+        kind=int(run.profile.kinds[row]),
+        time_ns=float(times[row]),
+        launches=run.verdicts.facts.launches(row),
+        verdict=verdict,
+    )
+
+
+def _path(run: WholeRun, texts: tuple[str, ...], row: int) -> tuple[str, ...]:
+    names: list[str] = []
+    while row > 0:
+        names.append(texts[int(run.profile.frames[row])])
+        row = int(run.profile.parents[row])
+    return tuple(reversed(names)) or (run.profile.name(0),)
+
+
+def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
+    """Return the rows that have this in their path and no such row above, largest first.
+
+    The last part of a path is in the name of the row, and the others in names above it, in order.
+    """
+    profile = run.profile
+    text = wanted.replace("›", _SEPARATOR).strip().lower()
+    parts = [part for each in text.split(_SEPARATOR) if (part := each.strip())]
+    names = [
+        (shown.lower(), recorded.lower())
+        for shown, recorded in zip(texts, profile.strings, strict=True)
+    ]
+
+    def has(row: int, part: str) -> bool:
+        return any(part in name for name in names[int(profile.frames[row])])
+
+    # How many of the parts the names from the root down to each row have.
+    matched = [0] * len(profile)
+    found: list[int] = []
+    row = 0
+    while parts and row < len(profile):
+        above = int(profile.parents[row])
+        matched[row] = matched[above] if above >= 0 else 0
+        is_last = matched[row] == len(parts) - 1
+        has_part = has(row, parts[matched[row]])
+        # Paths of files have the same separator.
+        if ((is_last and has_part) or has(row, text)) and run.verdicts.time_ns[row] > 0:
+            found.append(row)
+            row = int(profile.subtree_end[row])
+            continue
+        matched[row] += has_part and not is_last
+        row += 1
+    if not found:
+        raise UsageError(
+            f"no row with time has {wanted!a} in its name or path: proton view shows the rows"
+        )
+    return sorted(found, key=lambda each: -float(run.verdicts.time_ns[each]))
+
+
+# -- the run -------------------------------------------------------------------------------------
+def _sentence(run: WholeRun) -> str:
+    if not run.work_ns > 0:
+        return "no work of a device or an operator was recorded"
+    if run.idle_ns > 0 and run.span_ns > 0:
+        idle = run.idle_ns / run.span_ns
+        text = f"GPU idle {_percent(idle)} of the run"
+        if run.outside_ns > 0 and run.between_ns > 0:
+            outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
+            text = f"{text}: {_percent(outside)} before or after its work, "
+            text = f"{text}{_percent(between)} between kernels"
+        return text
+    if {device.kind for device in run.profile.devices} <= {"CPU"}:
+        return "no GPU work was recorded: times are those of operators on the CPU"
+    return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:.0f} %"
+
+
+def _gpu(profile: Profile) -> str:
+    gpus = profile.provenance.get("gpus_at_start")
+    first = gpus[0] if isinstance(gpus, tuple) and gpus else None
+    name = first.get("name") if isinstance(first, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _missing(run: WholeRun) -> tuple[str, ...]:
+    """Return what this run did not record, the most useful first."""
+    facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
+    found: list[str] = []
+    if "CUDA" in kinds and not facts.has_counters:
+        found.append("what limits kernels (proton run -m counters)")
+    if "CUDA" in kinds and not facts.has_stalls:
+        found.append("what warps wait for (proton run -m pcsampling)")
+    if kinds and kinds != {"CPU"} and not run.times.is_sampled:
+        found.append("what the host did while the GPU was idle")
+    return tuple(found)

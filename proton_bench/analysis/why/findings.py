@@ -1,0 +1,594 @@
+"""Findings about the whole run: one table of rules, the most specific evidence first.
+
+Each finding has an upper bound of what it can save. Bounds of two findings may be about the same
+time: then the rule that stands first in the table claims it, so that ``own_ns`` can be added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
+from proton_bench.analysis.metrics.peak import device_peaks
+from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.why.run import WholeRun
+from proton_bench.analysis.why.verdict import Evidence, Finding
+from proton_bench.model.device import Device
+from proton_bench.support.units import Unit, count_text, duration_text
+
+__all__ = ["FINDINGS", "Claim", "FindingRule", "find"]
+
+# Smaller findings are not worth a line: parts of the run, and of the time of all work.
+_LEAST_RUN, _LEAST_WORK = 0.001, 0.02
+_IDLE = 0.1
+_SMALL_NS = 10_000.0  # about what a launch from Python takes
+_SMALL_SHARE = 0.5  # of the launches
+_MOST_LINES = 3
+_TOP_LEVEL = " <module>"
+_LEAST_LINE = 0.01  # of the run
+_ZERO_TENSOR = 0.05
+_THREE_DIGITS = 99.5
+
+# Pools of time that findings claim parts of, besides rows.
+_BETWEEN, _OUTSIDE, _WAITING = "between", "outside", "waiting"
+
+_BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
+_TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one rule found.
+
+    Attributes:
+        text: The finding in one line.
+        evidence: What was recorded; never empty.
+        pools: Time that it can save by pool, in ns.
+        rows: Time that it can save by row of the folded profile, in ns.
+        helps: What helps in this case, if it is more than the rule knows.
+    """
+
+    text: str
+    evidence: tuple[Evidence, ...]
+    pools: Mapping[str, float] = field(default_factory=dict)
+    rows: Mapping[int, float] = field(default_factory=dict)
+    helps: str = ""
+
+    @property
+    def gain_ns(self) -> float:
+        """All of it."""
+        return sum(self.pools.values()) + sum(self.rows.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRule:
+    """One row of the table.
+
+    Attributes:
+        id: Name of the finding.
+        when: The condition in words.
+        find: Yields what it finds in a run.
+        helps: What usually helps.
+        source: Where the rule comes from.
+    """
+
+    id: str
+    when: str
+    find: Callable[[WholeRun], Iterator[Claim]]
+    helps: str
+    source: str
+
+
+def find(run: WholeRun) -> tuple[Finding, ...]:
+    """Return the findings of a run, the one that can save most first."""
+    left: dict[object, float] = {
+        _BETWEEN: run.between_ns,
+        _OUTSIDE: run.outside_ns,
+        _WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
+    }
+    own_ns = run.verdicts.facts.own_ns
+    left.update({row: float(own_ns[row]) for row in run.verdicts.facts.rows()})
+    free_ns = run.span_ns  # work of several devices is longer than the run
+    found = []
+    for rule in FINDINGS:
+        for claim in rule.find(run):
+            taken_ns = 0.0
+            for key, part_ns in chain(claim.pools.items(), claim.rows.items()):
+                own = min(max(part_ns, 0.0), left.get(key, 0.0))
+                left[key] = left.get(key, 0.0) - own
+                taken_ns += own
+            taken_ns = min(taken_ns, free_ns)
+            free_ns -= taken_ns
+            gain_ns = min(claim.gain_ns, run.span_ns)
+            if (
+                gain_ns < min(_LEAST_RUN * run.span_ns, _LEAST_WORK * run.work_ns)
+                or not gain_ns > 0
+            ):
+                continue
+            rows = sorted(claim.rows, key=lambda row: -claim.rows[row])
+            found.append(
+                Finding(
+                    id=rule.id,
+                    text=claim.text,
+                    evidence=claim.evidence,
+                    helps=claim.helps or rule.helps,
+                    source=rule.source,
+                    gain_ns=gain_ns,
+                    own_ns=min(taken_ns, gain_ns),
+                    rows=tuple(rows),
+                )
+            )
+    return tuple(sorted(found, key=lambda each: -each.gain_ns))
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:.0f} %"
+
+
+def _rough(time_ns: float) -> str:
+    """Return a time with two digits or three, which are enough to compare it with another."""
+    unit = Unit.of_times([time_ns])
+    number = time_ns / unit.scale
+    digits = f"{number:.2g}" if number < _THREE_DIGITS else f"{number:.0f}"
+    return f"{digits} {unit.name}"
+
+
+# -- the GPU has nothing to do -------------------------------------------------------------------
+_SYNC_OPS = frozenset(
+    {
+        *("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"),
+        *("aten::equal", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
+        *("cudaMalloc", "cudaFree", "cudaHostAlloc"),
+    }
+)
+# Functions of torch/cuda and of its allocator that wait for the device.
+_SYNC_FUNCTIONS = frozenset({"synchronize", "empty_cache", "_sleep"})
+_CUDA_FOLDER = "/torch/cuda/"
+
+
+def _syncs(run: WholeRun) -> Iterator[Claim]:
+    """Find where the host waits for the device, so that the device then waits for the host."""
+    if not run.between_ns > 0 or not _has_idle_device(run):
+        return
+    calls = _sync_calls(run)
+    waits_ns, lines = _sync_lines(run)
+    evidence = [
+        Evidence("ops.sync", f"{count_text(count, 'call')} of {name}", float(count), "calls")
+        for name, count in calls.items()
+    ]
+    evidence += [
+        Evidence("host.sync", f"{duration_text(spent_ns)} in {line}", float(spent_ns), "ns")
+        for line, spent_ns in islice(lines.items(), _MOST_LINES)
+    ]
+    if not evidence:
+        return
+    # Without samples of the host it is only known that the device cannot save more than it idles.
+    gain_ns = min(waits_ns, run.between_ns) if waits_ns > 0 and not calls else run.between_ns
+    text = f"the host waits for the GPU: {', '.join(each.text for each in evidence[:2])}"
+    yield Claim(text, tuple(evidence), pools={_BETWEEN: gain_ns})
+
+
+def _has_idle_device(run: WholeRun) -> bool:
+    return any(device.use.idle_ns >= _IDLE * device.use.wall_ns for device in run.devices)
+
+
+def _sync_calls(run: WholeRun) -> dict[str, int]:
+    """Return the calls of operators that wait, the outermost ones; 0 calls are left out."""
+    profile = run.profile
+    counts = profile.inclusive("count") if "count" in profile.columns else None
+    if counts is None:
+        return {}
+    found: dict[str, int] = {}
+    row, size = 1, len(profile)
+    while row < size:
+        name = profile.name(row)
+        if name in _SYNC_OPS:
+            if counts[row] > 0:
+                found[name] = found.get(name, 0) + int(counts[row])
+            row = int(profile.subtree_end[row])
+        else:
+            row += 1
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+
+def _sync_lines(run: WholeRun) -> tuple[float, dict[str, int]]:
+    """Return the host's time in functions that wait, and the lines of own code that call them."""
+    places = Places.of(run.recorded.provenance)
+    spent: dict[str, int] = {}
+    for path in host_paths(run.recorded):
+        frames = [(name, parse_frame(name)) for name in path.path]
+        is_wait = any(
+            frame is not None and frame.function in _SYNC_FUNCTIONS and _CUDA_FOLDER in frame.file
+            for _, frame in frames
+        )
+        own = [name for name, frame in frames if frame and not places.library_of(name)]
+        if is_wait and own:
+            spent[own[-1]] = spent.get(own[-1], 0) + path.wall_ns
+    texts = frame_texts(spent, places)
+    ordered = sorted(spent.items(), key=lambda each: -each[1])
+    return float(sum(spent.values())), {texts[name]: spent_ns for name, spent_ns in ordered}
+
+
+def _launches(run: WholeRun) -> Iterator[Claim]:
+    """Find streams of kernels that the host launches more slowly than the device runs them."""
+    for device in run.devices:
+        use = device.use
+        if use.idle_ns < _IDLE * use.wall_ns or use.launches <= 0:
+            continue
+        rows = [
+            row
+            for row in run.verdicts.facts.rows()
+            if int(run.profile.device_rows[row]) == use.device
+        ]
+        facts = [run.verdicts.facts.of(row) for row in rows]
+        small = sum(each.launches for each in facts if each.mean_ns < _SMALL_NS)
+        share = min(small / use.launches, 1.0)
+        if share < _SMALL_SHARE:
+            continue
+        mean_ns = use.busy_ns / use.launches
+        pace_ns = use.wall_ns / use.launches
+        launches = count_text(use.launches, "launch", "launches")
+        evidence = [
+            Evidence("device.launches", f"{launches} on {device.device}", use.launches, "launches"),
+            Evidence(
+                "device.pace",
+                f"one every {_rough(pace_ns)}",
+                pace_ns,
+                "ns",
+            ),
+            Evidence(
+                "device.small",
+                f"{_percent(share)} of them take less than {_SMALL_NS / 1e3:.0f} us",
+                share,
+                "fraction",
+            ),
+        ]
+        if device.latency_ns is not None:
+            text = f"a kernel starts {duration_text(device.latency_ns)} after its launch (median)"
+            evidence.append(Evidence("device.latency", text, device.latency_ns, "ns"))
+        what = "launch-bound" if device.reason == "launch-bound" else "small kernels"
+        yield Claim(
+            f"{what}: {launches} of {_rough(mean_ns)}, {evidence[1].text}",
+            tuple(evidence),
+            pools={_BETWEEN: min(float(use.idle_ns), run.between_ns)},
+        )
+
+
+def _gaps(run: WholeRun) -> Iterator[Claim]:
+    if not _has_idle_device(run) or any(_launches(run)) or not run.between_ns > 0:
+        return
+    share = run.between_ns / run.span_ns
+    text = f"GPU idle between kernels for {duration_text(run.between_ns)}"
+    lines = _lines(run) if run.between_ns > run.outside_ns else ()
+    evidence = (Evidence("device.idle", text, share, "fraction of the run"), *lines)
+    if lines:
+        text += f": {', '.join(each.text for each in lines)}"
+    yield Claim(text, evidence, pools={_BETWEEN: run.between_ns})
+
+
+def _no_work(run: WholeRun) -> Iterator[Claim]:
+    if run.outside_ns < _IDLE * run.span_ns:
+        return
+    share = run.outside_ns / run.span_ns
+    text = "no GPU work yet, or no more"
+    lines = _lines(run) if run.outside_ns >= run.between_ns else ()
+    shown = f": {', '.join(each.text for each in lines)}" if lines else ""
+    yield Claim(
+        text + shown,
+        (Evidence("device.outside", text, share, "fraction of the run"), *lines),
+        pools={_OUTSIDE: run.outside_ns},
+    )
+
+
+def _lines(run: WholeRun) -> tuple[Evidence, ...]:
+    """Return the lines of own code at which the host was while the GPU was idle."""
+    spent = idle_lines(run.recorded)
+    texts = frame_texts(spent, Places.of(run.recorded.provenance))
+    return tuple(
+        Evidence(
+            "host.line",
+            f"{_percent(spent_ns / run.span_ns)} in {texts[name].removesuffix(_TOP_LEVEL)}",
+            float(spent_ns),
+            "ns",
+        )
+        for name, spent_ns in islice(spent.items(), _MOST_LINES)
+        if spent_ns >= _LEAST_LINE * run.span_ns
+    )
+
+
+def _waiting(run: WholeRun) -> Iterator[Claim]:
+    waiting_ns = float(sum(device.use.waiting_ns for device in run.devices))
+    wall_ns = float(sum(device.use.wall_ns for device in run.devices))
+    if not waiting_ns > 0 or waiting_ns < _IDLE / 2 * wall_ns:
+        return
+    share = waiting_ns / wall_ns
+    text = f"only collectives run in {_percent(share)} of the devices' time"
+    evidence = Evidence("device.waiting", text, share, "fraction")
+    yield Claim(text, (evidence,), pools={_WAITING: waiting_ns / len(run.devices)})
+
+
+# -- work that could be cheaper ------------------------------------------------------------------
+# Rate of FP32 without tensor cores / rate of TF32 with them, by NVIDIA's data sheets: see
+# `peak_rates` for TF32; FP32 has 64 or 128 FMA per multiprocessor and clock.
+_FP32_OF_TF32 = {
+    "80": 1 / 8,
+    "86": 1 / 2,
+    "87": 1 / 4,
+    "89": 1 / 2,
+    "90": 1 / 8,
+    "100": 1 / 16,
+    "103": 1 / 16,
+    "120": 1 / 2,
+    "121": 1 / 2,
+}
+_PRODUCTS = ("gemm f32", "gemv f32", "conv f32", "conv implicit f32")
+_ON_TENSOR_CORES = ("tf32", "tensorop", "1688", "nvjet", "bf16", "f16")
+# Of the peak of FP32 that a product reaches at least where its counter is not recorded: the more
+# it reaches, the less there is to gain.
+_LEAST_FP32 = 0.5
+
+
+def _products(run: WholeRun) -> Iterator[Claim]:
+    """Find products in FP32 for which tensor cores stand idle."""
+    gains: dict[int, float] = {}
+    tensor: list[float] = []
+    time_ns = 0.0
+    for row in run.verdicts.facts.rows():
+        facts = run.verdicts.facts.of(row)
+        part = _part_of_tf32(facts.device)
+        raw = run.profile.name(row).lower()
+        if part is None or not facts.name.startswith(_PRODUCTS) or "splitk reduce" in facts.name:
+            continue
+        if any(each in raw for each in _ON_TENSOR_CORES):
+            continue
+        use = facts.uses.get("tensor")
+        if use is not None and use.fraction >= _ZERO_TENSOR:
+            continue
+        if use is not None:
+            tensor.append(use.fraction)
+        fp32 = facts.uses.get("fp32")
+        reached = fp32.fraction if fp32 is not None else _LEAST_FP32
+        gains[row] = facts.time_ns * (1.0 - min(reached, 1.0) * part)
+        time_ns += facts.time_ns
+    if not gains:
+        return
+    share = time_ns / run.work_ns
+    text = f"FP32 products without tensor cores: {_percent(share)} of GPU time"
+    evidence = [Evidence("kernels.fp32", text, share, "fraction of GPU time")]
+    largest = max(gains, key=lambda row: gains[row])
+    name = run.verdicts.facts.text(largest)
+    evidence.append(Evidence("kernels.largest", f"most of it in {name}", gains[largest], "ns"))
+    if tensor:
+        mean = sum(tensor) / len(tensor)
+        evidence.append(
+            Evidence("counter.tensor", "tensor cores idle by counters", mean, "fraction")
+        )
+    yield Claim(text, tuple(evidence), rows=gains)
+
+
+def _part_of_tf32(device: Device | None) -> float | None:
+    if device is None or device.kind != "CUDA" or not device.arch.isdecimal():
+        return None
+    return _FP32_OF_TF32.get(device.arch)
+
+
+_CHAINED = ("elementwise ", "reduce ")
+_OPTIMIZER = "foreach "
+_USUAL = 0.05  # of the time of a chain
+
+
+def _optimizer(run: WholeRun) -> Iterator[Claim]:
+    """Find an optimizer that passes over all parameters once per operation."""
+    rows = [
+        row
+        for row in run.verdicts.facts.rows()
+        if run.verdicts.facts.text(row).startswith(_OPTIMIZER)
+    ]
+    found = _Chain.of(run, rows)
+    if found is None:
+        return
+    kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
+    text = f"unfused optimizer: {kernels} per step, {_percent(share)} of GPU time"
+    yield Claim(text, found.evidence(run, text), rows=found.gains)
+
+
+def _chains(run: WholeRun) -> Iterator[Claim]:
+    """Find layers with several elementwise kernels, all of them in one finding."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for row in run.verdicts.facts.rows():
+        if run.verdicts.facts.text(row).startswith(_CHAINED):
+            groups.setdefault(run.owners[row], []).append(row)
+    chains = {
+        owner: found
+        for owner, rows in groups.items()
+        if (found := _Chain.of(run, rows)) is not None
+    }
+    if not chains:
+        return
+    time_ns = sum(each.time_ns for each in chains.values())
+    largest = max(chains, key=lambda owner: chains[owner].time_ns)
+    name = run.profile.name(largest[0]) + (" backward" if largest[1] else "")
+    share = time_ns / run.work_ns
+    text = (
+        f"unfused elementwise kernels: {_percent(share)} of GPU time, "
+        f"such as {chains[largest].kernels} per call of {name}"
+    )
+    gains = {row: gain for each in chains.values() for row, gain in each.gains.items()}
+    yield Claim(text, chains[largest].evidence(run, text), rows=gains)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Kernels that one kernel could replace.
+
+    Attributes:
+        gains: Time in ns that each row can save at most: one launch of the cheapest kernel remains
+            for each call.
+        kernels: Launches of one call.
+        time_ns: Time of all of them.
+    """
+
+    gains: Mapping[int, float]
+    kernels: int
+    time_ns: float
+
+    @classmethod
+    def of(cls, run: WholeRun, rows: Sequence[int]) -> _Chain | None:
+        """Return the chain of these rows, None if they are not two kernels per call."""
+        facts = [run.verdicts.facts.of(row) for row in rows]
+        known = [each for each in facts if each.launches > 0]
+        if not known or len(known) < len(facts):
+            return None
+        time_ns = sum(each.time_ns for each in known)
+        # Kernels of rare shapes say nothing of how often the layer is called.
+        usual = [each for each in known if each.time_ns >= _USUAL * time_ns] or known
+        calls = min(each.launches for each in usual)
+        kernels = round(sum(each.launches for each in known) / calls)
+        rest_ns = calls * min(each.mean_ns for each in known)
+        if kernels < 2 or not time_ns > 0:
+            return None
+        part = max(1.0 - rest_ns / time_ns, 0.0)
+        gains = {row: each.time_ns * part for row, each in zip(rows, facts, strict=True)}
+        return cls(gains, kernels, time_ns)
+
+    def evidence(self, run: WholeRun, text: str) -> tuple[Evidence, ...]:
+        """Return the chain as evidence, with its bytes where counters tell."""
+        found = [
+            Evidence("kernels.chain", text, float(self.kernels), "kernels per call"),
+        ]
+        moved = _moved_bytes(run, self.gains)
+        if moved is not None:
+            size = Unit.of_sizes([moved]).text(moved)
+            found.append(Evidence("counter.dram", f"they move {size} of DRAM", moved, "bytes"))
+        return tuple(found)
+
+
+def _moved_bytes(run: WholeRun, rows: Mapping[int, float]) -> float | None:
+    """Return the bytes of DRAM that rows moved, None if counters do not tell for one of them."""
+    total = 0.0
+    for row in rows:
+        facts = run.verdicts.facts.of(row)
+        use = facts.uses.get("dram")
+        peak = device_peaks(facts.device).get("bytes") if facts.device is not None else None
+        if use is None or not peak:
+            return None
+        total += use.fraction * peak * facts.time_ns / 1e9
+    return total
+
+
+_LARGE_BYTES = 1 << 20
+_PAGEABLE_GB_S = 12.0
+
+
+def _copies(run: WholeRun) -> Iterator[Claim]:
+    """Find large copies between host and device that are as slow as those of pageable memory."""
+    gains: dict[int, float] = {}
+    moved = 0.0
+    for row in run.verdicts.facts.rows():
+        facts = run.verdicts.facts.of(row)
+        if facts.name not in {"<memcpy H2D>", "<memcpy D2H>"} or not facts.launches > 0:
+            continue
+        is_large = facts.moved_bytes >= _LARGE_BYTES * facts.launches
+        if is_large and facts.moved_bytes / facts.time_ns < _PAGEABLE_GB_S:
+            gains[row] = facts.time_ns
+            moved += facts.moved_bytes
+    if not gains:
+        return
+    time_ns = sum(gains.values())
+    size = Unit.of_sizes([moved]).text(moved)
+    text = f"copies of {size} at {moved / time_ns:.1f} GB/s, as slow as those of pageable memory"
+    evidence = Evidence("row.rate", text, moved / time_ns, "GB/s")
+    yield Claim(text, (evidence,), rows=gains)
+
+
+def _capped(run: WholeRun) -> Iterator[Claim]:
+    """Find kernels that the power limit slows down."""
+    gains: dict[int, float] = {}
+    for row in run.verdicts.facts.rows():
+        verdict = run.verdicts.own(row)
+        if verdict is not None and verdict.kind == "power-capped" and verdict.gain_ns:
+            gains[row] = verdict.gain_ns
+    if not gains:
+        return
+    largest = max(gains, key=lambda row: gains[row])
+    verdict = run.verdicts.own(largest)
+    evidence = verdict.evidence if verdict is not None else ()
+    text = f"the power limit lowers the clock: {evidence[0].text}"
+    yield Claim(text, evidence, rows=gains)
+
+
+FINDINGS: tuple[FindingRule, ...] = (
+    FindingRule(
+        "sync",
+        "operators or functions that wait for the device, while it is idle between kernels",
+        _syncs,
+        "fetch results less often, keep conditions on the device, copy with non_blocking=True",
+        _TUNING,
+    ),
+    FindingRule(
+        "launches",
+        f"the device is idle {_IDLE:.0%} of its time or more, and {_SMALL_SHARE:.0%} of the "
+        f"launches take less than {_SMALL_NS / 1e3:.0f} us",
+        _launches,
+        "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches",
+        "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
+    ),
+    FindingRule(
+        "idle",
+        f"the device is idle {_IDLE:.0%} of its time or more for other reasons",
+        _gaps,
+        "look at what the host does meanwhile: proton view -m idle/ms FILE",
+        _TUNING,
+    ),
+    FindingRule(
+        "no-work",
+        f"{_IDLE:.0%} of the run or more before the first work and after the last",
+        _no_work,
+        "set up once and run longer, or load in the background; of no weight in a long run",
+        _TUNING,
+    ),
+    FindingRule(
+        "waiting",
+        f"only collectives run {_IDLE / 2:.0%} of the devices' time or more",
+        _waiting,
+        "balance the ranks (proton merge --stragglers), overlap with the computation",
+        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html",
+    ),
+    FindingRule(
+        "fp32-products",
+        "products of FP32 by name, on a device with TF32, without tensor cores by name and counter",
+        _products,
+        "torch.set_float32_matmul_precision('high'), or autocast to BF16",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices",
+    ),
+    FindingRule(
+        "unfused-optimizer",
+        "several foreach kernels per step",
+        _optimizer,
+        "fused=True of torch.optim, or torch.compile of the step",
+        "https://docs.pytorch.org/docs/stable/optim.html",
+    ),
+    FindingRule(
+        "unfused-elementwise",
+        "several elementwise kernels or reductions per call of one layer",
+        _chains,
+        "torch.compile, or one Triton kernel for the chain",
+        _TUNING,
+    ),
+    FindingRule(
+        "slow-copies",
+        f"copies of 1 MiB and more between host and device below {_PAGEABLE_GB_S:.0f} GB/s",
+        _copies,
+        "pin_memory=True of the loader, or tensor.pin_memory(), with non_blocking=True",
+        _BEST_PRACTICES,
+    ),
+    FindingRule(
+        "power-capped",
+        "kernels with that verdict",
+        _capped,
+        "a higher power limit or better cooling",
+        "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
+    ),
+)

@@ -1,0 +1,328 @@
+"""Everything that a profile says about the work of one row, gathered for the rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.kernels.stall_reasons import explain_stall
+from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
+from proton_bench.analysis.metrics.peak import device_peaks
+from proton_bench.analysis.naming.kernel_names import kernel_texts
+from proton_bench.analysis.why.ceilings import Ceilings
+from proton_bench.analysis.why.launch_facts import Launch, launch_means
+from proton_bench.model import preorder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.model.profile import Profile
+
+__all__ = ["QUANTITIES", "Facts", "RowFacts", "Stalls", "Use"]
+
+Floats = npt.NDArray[np.float64]
+
+# Quantities that a set of counters may have, with their words.
+QUANTITIES: Mapping[str, str] = {
+    "tensor": "tensor cores",
+    "fp32": "FP32 pipe",
+    "fp64": "FP64 pipe",
+    "issue": "instruction issue",
+    "dram": "DRAM",
+    "l2": "L2",
+    "l1": "L1",
+    "shared": "shared memory",
+    "sm_active": "active multiprocessors",
+    "warps": "resident warps",
+}
+_TIME = "counter_time (ns)"
+_SAMPLED = "counter_sampled (ns)"
+_CYCLES = "sm_cycles"
+# Half width of the 95 % interval above which an estimate is not used, as a fraction.
+WIDEST = 0.06
+_Z95 = 1.96
+_LEAST_COVERED = 0.5  # of a row's time
+_KHZ_PER_GHZ = 1e6
+# Counts over all multiprocessors are at least this many times those of one.
+_IS_SUMMED = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much of a unit's peak was used.
+
+    Attributes:
+        fraction: Of the peak, from 0 to 1.
+        half_width: Half the width of the 95 % interval, in the same unit; 0 if exact.
+        ceiling: The fraction that this GPU reaches in practice; 1 where that is no limit.
+    """
+
+    fraction: float
+    half_width: float = 0.0
+    ceiling: float = 1.0
+
+    @property
+    def ratio(self) -> float:
+        """What was used / what can be used."""
+        return self.fraction / self.ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """PC samples of a row.
+
+    Attributes:
+        shares: Parts of the stalled samples by reason, the largest first.
+        samples: Number of stalled samples.
+        place: The line with most samples of the first reason, "" if unknown.
+    """
+
+    shares: tuple[tuple[str, float], ...]
+    samples: float
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """What is known of the work of one row.
+
+    Attributes:
+        name: Name of the kernel in its short form.
+        kind: What the row is.
+        time_ns: Time of its own.
+        launches: Launches, 0 if unknown.
+        device: Where it ran, None if unknown.
+        uses: Use of units by quantity, if known well enough.
+        withheld: Uses that are not known well enough.
+        has_counters: Whether the profile has counters at all.
+        coverage: Part of the time that counters stand for, from 0 to 1.
+        clock: SM clock while it ran / highest clock; NaN if unknown.
+        launch: Facts of its launches.
+        stalls: PC samples, None without.
+        declared: What the program said of its work: the least time / time by "bytes" and "flops32".
+        moved_bytes: Bytes of a copy, or those that the program declares; 0 if unknown.
+        use_of_device: How busy its device was, None if unknown.
+    """
+
+    name: str
+    kind: FrameKind
+    time_ns: float
+    launches: float = 0.0
+    device: Device | None = None
+    uses: Mapping[str, Use] = field(default_factory=dict)
+    withheld: Mapping[str, Use] = field(default_factory=dict)
+    has_counters: bool = False
+    coverage: float = 0.0
+    clock: float = math.nan
+    launch: Launch = field(default_factory=Launch)
+    stalls: Stalls | None = None
+    declared: Mapping[str, float] = field(default_factory=dict)
+    moved_bytes: float = 0.0
+    use_of_device: DeviceVerdict | None = None
+
+    @property
+    def mean_ns(self) -> float:
+        """Time of one launch, NaN if unknown."""
+        return self.time_ns / self.launches if self.launches > 0 else math.nan
+
+    @property
+    def device_kind(self) -> str:
+        """The kind of its device, such as "CUDA"; "" if unknown."""
+        return self.device.kind if self.device is not None else ""
+
+
+class Facts:
+    """The facts of every row of a profile.
+
+    Args:
+        profile: Variants may have been folded if `with_launch_facts` was applied before.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.ceilings = Ceilings.of(profile.provenance)
+        self.own_ns = _own_times(profile)
+        self._counts = _own(profile, "count")
+        self._all_counts = preorder.sums(
+            profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
+        )
+        self._uses, self._halves = _counters(profile)
+        self._counter_time = _inclusive(profile, _TIME)
+        self._cycles = _inclusive(profile, _CYCLES)
+        self._launches = launch_means(profile)
+        self._stalls = _stall_columns(profile)
+        self._declared = {name: _own(profile, name) for name in _WORK}
+        self._peaks = [device_peaks(device) for device in profile.devices]
+        self._verdicts = {each.use.device: each for each in device_verdicts(profile)}
+        kernels = np.flatnonzero((profile.kinds == FrameKind.KERNEL) & (self.own_ns > 0))
+        self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether the profile has counters."""
+        return bool(self._uses)
+
+    @property
+    def has_stalls(self) -> bool:
+        """Whether the profile has PC samples with reasons."""
+        return bool(self._stalls)
+
+    def rows(self) -> list[int]:
+        """Return the rows with time of their own."""
+        found: list[int] = np.flatnonzero(self.own_ns > 0).tolist()
+        return found
+
+    def text(self, row: int) -> str:
+        """Return the short form of the name of a row with time of its own."""
+        name = self.profile.name(row)
+        return self._texts.get(name, name)
+
+    def launches(self, row: int) -> float:
+        """Return the launches of a row and all rows below it, 0 if unknown."""
+        return float(self._all_counts[row])
+
+    def of(self, row: int) -> RowFacts:
+        """Return the facts of a row with time of its own."""
+        profile = self.profile
+        place = int(profile.device_rows[row])
+        uses, withheld = self._of_counters(row)
+        time_ns = float(self.own_ns[row])
+        covered = float(self._counter_time[row]) / time_ns if self.has_counters else 0.0
+        return RowFacts(
+            name=self.text(row),
+            kind=profile.kind(row),
+            time_ns=time_ns,
+            launches=max(float(self._counts[row]), 0.0),
+            device=profile.device(row),
+            uses=uses if covered >= _LEAST_COVERED else {},
+            withheld=withheld,
+            has_counters=self.has_counters,
+            coverage=min(max(covered, 0.0), 1.0),
+            clock=self._clock(row),
+            launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
+            stalls=self._of_stalls(row),
+            declared=self._of_work(row, place),
+            moved_bytes=float(self._declared["bytes"][row]),
+            use_of_device=self._verdicts.get(place),
+        )
+
+    def _of_counters(self, row: int) -> tuple[dict[str, Use], dict[str, Use]]:
+        uses: dict[str, Use] = {}
+        withheld: dict[str, Use] = {}
+        for quantity, fractions in self._uses.items():
+            fraction, half = float(fractions[row]), float(self._halves[quantity][row])
+            if not (math.isfinite(fraction) and math.isfinite(half)):
+                continue
+            ceiling = self.ceilings.fractions.get(quantity, 1.0)
+            use = Use(max(fraction, 0.0), half, ceiling)
+            (uses if half <= WIDEST else withheld)[quantity] = use
+        return uses, withheld
+
+    def _clock(self, row: int) -> float:
+        device = self.profile.device(row)
+        cycles, time_ns = float(self._cycles[row]), float(self._counter_time[row])
+        if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
+            return math.nan
+        ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
+        if ratio > _IS_SUMMED and device.num_sms > 0:
+            ratio /= device.num_sms
+        return ratio
+
+    def _of_stalls(self, row: int) -> Stalls | None:
+        found = {name: float(values[row]) for name, values in self._stalls.items()}
+        total = sum(found.values())
+        if not (math.isfinite(total) and total > 0):
+            return None
+        order = sorted(found, key=lambda name: (-found[name], name))
+        shares = tuple((name, found[name] / total) for name in order if found[name] > 0)
+        return Stalls(shares, total, self._place(row, shares[0][0]))
+
+    def _place(self, row: int, reason: str) -> str:
+        values = self._stalls[reason]
+        lines = [
+            each
+            for each in self.profile.children(row)
+            if self.profile.kind(each) is FrameKind.LINE and values[each] > 0
+        ]
+        best = max(lines, key=lambda each: float(values[each]), default=None)
+        if best is None:
+            return ""
+        # `folder/attn.py:41@kernel` is `attn.py:41` here: rows below show it in full.
+        return self.profile.name(best).partition("@")[0].rpartition("/")[2]
+
+    def _of_work(self, row: int, place: int) -> dict[str, float]:
+        time_s = float(self.own_ns[row]) * SECONDS["ns"]
+        if place < 0:
+            return {}
+        found: dict[str, float] = {}
+        for name, values in self._declared.items():
+            amount, peak = float(values[row]), self._peaks[place].get(name, 0.0)
+            if amount > 0 and peak > 0 and math.isfinite(amount):
+                found[name] = amount / peak / time_s
+        return found
+
+
+_WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
+
+
+def _own_times(profile: Profile) -> Floats:
+    """Return the time of each row alone in ns, 0 without one."""
+    full = find_metric("time", profile.columns)
+    if full is None or MetricSpec(full).unit not in SECONDS:
+        return np.zeros(len(profile))
+    own = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
+    return np.where(own > 0, own, 0.0)
+
+
+def _own(profile: Profile, name: str) -> Floats:
+    full = find_metric(name, profile.columns)
+    if full is None or not profile.columns[full].kind.is_number:
+        return np.zeros(len(profile))
+    column = profile.columns[full]
+    return np.where(column.known, column.values, 0).astype(np.float64)
+
+
+def _inclusive(profile: Profile, name: str) -> Floats:
+    if name not in profile.columns or not profile.columns[name].kind.is_number:
+        return np.zeros(len(profile))
+    return profile.inclusive(name).astype(np.float64)
+
+
+def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the used fraction of each quantity per row, and half of its interval."""
+    time_ns = _inclusive(profile, _TIME)
+    fractions: dict[str, Floats] = {}
+    halves: dict[str, Floats] = {}
+    if not bool((time_ns > 0).any()):
+        return fractions, halves
+    for quantity in QUANTITIES:
+        if f"{quantity}_busy (ns)" not in profile.columns:
+            continue
+        busy = _inclusive(profile, f"{quantity}_busy (ns)")
+        name = f"{quantity}_variance (ns^2)"
+        known = name in profile.columns and profile.columns[name].kind.is_number
+        variance = np.maximum(_inclusive(profile, name), 0.0) if known else np.inf
+        with np.errstate(all="ignore"):
+            fractions[quantity] = np.where(time_ns > 0, busy / time_ns, np.nan)
+            halves[quantity] = np.where(time_ns > 0, _Z95 * np.sqrt(variance) / time_ns, np.nan)
+    return fractions, halves
+
+
+def _stall_columns(profile: Profile) -> dict[str, Floats]:
+    """Return the stalled samples of each row by reason, without those that issued or could have."""
+    if not has_samples(profile):
+        return {}
+    ready = {SELECTED, f"{REASON}not_selected"}
+    found: dict[str, Floats] = {}
+    for name, column in profile.columns.items():
+        base = MetricSpec(name).base.lower()
+        if base in ready or not base.startswith(REASON) or not column.kind.is_number:
+            continue
+        if explain_stall(base) is not None:
+            found[base.removeprefix(REASON)] = profile.inclusive(name).astype(np.float64)
+    return found

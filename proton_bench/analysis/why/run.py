@@ -1,0 +1,105 @@
+"""A run as the findings see it: its time, that of its devices, and its rows with verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
+from proton_bench.analysis.naming.readable import Readable, folded
+from proton_bench.analysis.view.names import with_stable_names
+from proton_bench.analysis.view.select import drop_metadata, drop_trials
+from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.verdicts import Verdicts
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+
+__all__ = ["BACKWARD", "WholeRun"]
+
+BACKWARD = "<backward>"
+_OWNERS = frozenset(
+    {FrameKind.LAYER, FrameKind.SCOPE, FrameKind.PYTHON, FrameKind.TEST, FrameKind.ROOT}
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeRun:
+    """A run with what its findings need.
+
+    Attributes:
+        recorded: The profile as it was recorded.
+        profile: The same with equal layers, library frames and variants folded, as views show it.
+        verdicts: The verdicts of its rows.
+        times: Where the time of the run went.
+        devices: The use of each device.
+        owners: For each row the layer, scope or frame above it, and whether it runs backward.
+    """
+
+    recorded: Profile
+    profile: Profile
+    verdicts: Verdicts
+    times: RunTime
+    devices: tuple[DeviceVerdict, ...]
+    owners: Sequence[tuple[int, bool]]
+
+    @classmethod
+    def of(cls, profile: Profile) -> WholeRun:
+        """Return the run of a profile."""
+        shown = drop_trials(drop_metadata(with_launch_facts(profile)))
+        shown = folded(with_stable_names(shown), Readable()).fold_variants()
+        verdicts = Verdicts(shown)
+        times, devices = run_time_of(profile), device_verdicts(profile)
+        return cls(profile, shown, verdicts, times, devices, _owners(shown))
+
+    @property
+    def span_ns(self) -> float:
+        """How long the run took, or what is known of it."""
+        return self.verdicts.run_ns
+
+    @property
+    def idle_ns(self) -> float:
+        """Time in which no device worked; 0 if unknown."""
+        if self.times.gpu_idle_ns is not None:
+            return float(self.times.gpu_idle_ns)
+        return float(min((device.use.idle_ns for device in self.devices), default=0))
+
+    @property
+    def between_ns(self) -> float:
+        """The part of it between the first and the last work of the devices.
+
+        Of several devices it is the shortest, because at most so long all of them were idle.
+        """
+        idle_ns = min((device.use.idle_ns for device in self.devices), default=0)
+        return min(float(idle_ns), self.idle_ns)
+
+    @property
+    def outside_ns(self) -> float:
+        """The part of it before the first work and after the last."""
+        return self.idle_ns - self.between_ns if len(self.devices) == 1 else 0.0
+
+    @property
+    def work_ns(self) -> float:
+        """Time of all work, summed over devices and streams."""
+        return float(self.verdicts.time_ns[0])
+
+
+def _owners(profile: Profile) -> list[tuple[int, bool]]:
+    """Return for each row the layer, scope or frame above it, and whether it runs backward.
+
+    It is row 0 if there is none.
+    """
+    found = [(0, False)] * len(profile)
+    is_owner = np.isin(profile.kinds, [int(kind) for kind in _OWNERS]).tolist()
+    is_backward = [text == BACKWARD for text in profile.strings]
+    frames: list[int] = profile.frames.tolist()
+    for row, above in enumerate(profile.parents.tolist()):
+        if above < 0:
+            continue
+        if is_backward[frames[above]]:
+            found[row] = (found[above][0], True)
+        else:
+            found[row] = (above, False) if is_owner[above] else found[above]
+    return found

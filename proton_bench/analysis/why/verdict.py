@@ -1,0 +1,105 @@
+"""What can be said of a row or of the whole run, with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["KINDS", "UNKNOWN", "Evidence", "Finding", "Verdict"]
+
+UNKNOWN = "unknown"
+
+# The closed set of verdicts.
+KINDS = (
+    "compute:tensor",
+    "compute:fp32",
+    "compute:fp64",
+    "compute:issue",
+    "memory:dram",
+    "memory:l2",
+    "memory:l1",
+    "memory:shared",
+    "latency",
+    "tail",
+    "small-grid",
+    "launch-bound",
+    "power-capped",
+    "copy-engine",
+    "waiting",
+    UNKNOWN,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One recorded fact.
+
+    Attributes:
+        id: Name of the kind of fact, such as ``counter.dram``; the same in every file.
+        text: The fact in words. It may hold names from the file.
+        value: Its number, None if it has none.
+        unit: Unit of the number: "fraction", "ns", "blocks"...
+    """
+
+    id: str
+    text: str
+    value: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a row takes its time.
+
+    Attributes:
+        kind: One of `KINDS`.
+        short: The verdict in at most 40 characters.
+        evidence: What was recorded; for ``unknown`` what is known nevertheless.
+        helps: What usually helps, "" for ``unknown``.
+        source: Where the rule comes from.
+        gain_ns: The most time in ns that the run can save if the cause goes away and the work stays
+            the same; None if unknown.
+        reason: Why nothing can be said, only for ``unknown``.
+        measure: The measurement that would tell, only for ``unknown``.
+        share: Part of the row's time that has this verdict, from 0 to 1.
+    """
+
+    kind: str
+    short: str
+    evidence: tuple[Evidence, ...] = ()
+    helps: str = ""
+    source: str = ""
+    gain_ns: float | None = None
+    reason: str = ""
+    measure: str = ""
+    share: float = 1.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether something can be said."""
+        return self.kind != UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the whole run that costs time.
+
+    Attributes:
+        id: Name of the rule.
+        text: The finding in one line. It may hold names from the file.
+        evidence: What was recorded.
+        helps: What usually helps.
+        source: Where the rule comes from.
+        gain_ns: The most time in ns that the run can save, never more than the run took.
+        own_ns: The part of it that no finding with more specific evidence claims, so that these
+            parts can be added up.
+        rows: Rows of the profile that it is about, the largest first; empty for the whole run.
+    """
+
+    id: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    helps: str
+    source: str
+    gain_ns: float
+    own_ns: float
+    rows: tuple[int, ...] = ()

@@ -1,0 +1,117 @@
+"""Estimates of counters as metrics of rows, which add up over rows, ranks and runs.
+
+A share of a peak cannot be added up, but the time in which the unit would have done the same work
+at its peak can: share x time of the row. Errors are stored as variances of that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+__all__ = ["CounterSession", "store_counters"]
+
+_TIME = "counter_time (ns)"
+_SAMPLED = "counter_sampled (ns)"
+_CYCLES = "sm_cycles"
+# Names of tracks. Other counters of a device are of the whole run, these only of bursts.
+_TRACKS = {
+    "sm_active": "SM active in bursts (%)",
+    "tensor": "tensor in bursts (%)",
+    "dram": "DRAM in bursts (%)",
+    "l2": "L2 in bursts (%)",
+    "issue": "issue in bursts (%)",
+    "fp32": "FP32 in bursts (%)",
+    "fp64": "FP64 in bursts (%)",
+    "l1": "L1 in bursts (%)",
+    "shared": "shared memory in bursts (%)",
+    "warps": "warps in bursts (%)",
+}
+
+
+class CounterSession(Protocol):
+    """What storing needs of a native session."""
+
+    @property
+    def counter_metrics(self) -> Sequence[str]:
+        """NVIDIA's names of what was sampled."""
+
+    def live_phases(self) -> Sequence[int]:
+        """Return the phases that are not written yet."""
+
+    def take_bursts(self, phase: int) -> Sequence[Mapping[str, Any]]:
+        """Return the bursts beside which kernels of a phase ran, with these kernels."""
+
+    def times_of_nodes(self, nodes: Any, phase: int) -> Any:
+        """Return the whole kernel time of each node in ns."""
+
+    def set_metric_of_nodes(self, name: str, nodes: Any, values: Any, *, phase: int) -> None:
+        """Add a value to a metric of each node."""
+
+    def add_readings(
+        self, device: int, readings: Mapping[str, Any], at_ns: Any, *, phase: int
+    ) -> None:
+        """Add readings of a device at these times to the timeline, a list for each name."""
+
+
+def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
+    """Add to each phase of a session what its samples of counters say of the rows of kernels.
+
+    Nothing heavy is loaded where nothing was sampled.
+
+    Args:
+        session: A session whose records were all consumed, before its files are written.
+        has_timeline: Also add the samples to the session's timeline.
+    """
+    for phase in session.live_phases():
+        bursts = session.take_bursts(phase)
+        if bursts:
+            if has_timeline:
+                _show(session, phase, bursts)
+            _store(session, phase, bursts)
+
+
+def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
+    import numpy as np
+
+    from proton_bench.recording.counters.join import join_bursts
+
+    found = join_bursts(bursts, session.counter_metrics)
+    if not found:
+        return
+    nodes, place = np.unique(np.concatenate([each.nodes for each in found]), return_inverse=True)
+    seen_ns = np.concatenate([each.time_ns for each in found])
+    whole_ns = np.asarray(session.times_of_nodes(nodes, phase), dtype=np.float64)
+    # A node may have run on several devices; its time is split as it was in the bursts.
+    seen_of_node = np.bincount(place, seen_ns)
+    times = np.split(
+        np.maximum(whole_ns, seen_of_node)[place] * seen_ns / seen_of_node[place],
+        np.cumsum([len(each.nodes) for each in found])[:-1],
+    )
+    columns: dict[str, list[Any]] = {}
+    for each, time_ns in zip(found, times, strict=True):
+        columns.setdefault(_TIME, []).append(time_ns)
+        columns.setdefault(_SAMPLED, []).append(each.sampled_ns)
+        if each.cycles_per_ns is not None:
+            columns.setdefault(_CYCLES, []).append(each.cycles_per_ns * time_ns)
+        for name, shares in each.shares.items():
+            columns.setdefault(f"{name}_busy (ns)", []).append(shares * time_ns)
+            variance = (each.errors[name] * time_ns) ** 2
+            columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
+    for name, parts in columns.items():
+        sums = np.bincount(place, np.concatenate(parts))
+        session.set_metric_of_nodes(name, nodes, sums, phase=phase)
+
+
+def _show(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
+    """Add the samples to the timeline, with zeros after each burst: nothing is known there."""
+    from proton_bench.recording.counters.bursts import bursts_by_device, shares_of
+
+    for device, of_device in bursts_by_device(bursts).items():
+        for burst in of_device:
+            at_ns = [*burst.start_ns.tolist(), int(burst.end_ns[-1])]
+            readings = {
+                _TRACKS[name]: [*(100.0 * shares).tolist(), 0.0]
+                for name, shares in shares_of(burst, session.counter_metrics).items()
+            }
+            session.add_readings(device, readings, at_ns, phase=phase)

@@ -1,0 +1,184 @@
+"""Why a run is slow, in one screen; or everything about one row."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from proton_bench.analysis.why.answer import Answer, WhyRow
+from proton_bench.analysis.why.verdict import UNKNOWN, Finding, Verdict
+from proton_bench.report.text.theme import DIM, HEADING
+from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text, duration_text
+
+__all__ = ["WhyReport", "WhyRowReport", "why_line"]
+
+_MOST_FINDINGS = 3
+_MOST_ROWS = 3
+_FINDING_AT = 24
+_ROW_AT = 10
+_LEAST_PERCENT = 0.1
+_ARROW = " › "
+_LEAST_NAME = 24
+_MAX_TEXT = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhyReport:
+    """A rich renderable of an answer about the whole run.
+
+    Attributes:
+        answer: What to show.
+        source: Name of the file.
+    """
+
+    answer: Answer
+    source: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the sentence, the findings and the rows; only a terminal cuts lines."""
+        edge = edge_of(console, options)
+        answer = self.answer
+        facts = f"run of {duration_text(answer.span_ns)}"
+        if answer.gpu:
+            facts += f" on {answer.gpu}"
+        yield from prose(console, f"{visible(self.source)}  {visible(facts)}", DIM, edge=edge)
+        yield from prose(console, visible(answer.sentence), HEADING, edge=edge)
+        if answer.findings:
+            yield Segment("\nsaves at most   of run  finding\n", HEADING)
+            yield from self._findings(edge)
+        if answer.rows:
+            yield from self._rows(edge)
+        yield Segment("\n")
+        if answer.missing:
+            missing = f"not recorded: {', '.join(answer.missing)}"
+            yield from prose(console, visible(missing), DIM, edge=edge)
+        more = f"more: proton why {shlex.quote(self.source)} NAME, for a row with NAME in its path"
+        yield from prose(console, visible(more), DIM, edge=edge)
+
+    def _findings(self, edge: int | None) -> Iterator[Segment]:
+        shown = self.answer.findings if edge is None else self.answer.findings[:_MOST_FINDINGS]
+        for finding in shown:
+            gain = duration_text(finding.gain_ns).rjust(13)
+            share = _percent(finding.gain_ns, self.answer.span_ns).rjust(8)
+            yield Segment(f"{gain} {share}  ", DIM)
+            yield Segment(f"{_cut(finding.text, edge, _FINDING_AT)}\n")
+            helps = f"-> {finding.helps}"
+            yield Segment(f"{' ' * _FINDING_AT}{_cut(helps, edge, _FINDING_AT)}\n", DIM)
+        yield from _left_out(len(self.answer.findings) - len(shown), "finding", _FINDING_AT)
+
+    def _rows(self, edge: int | None) -> Iterator[Segment]:
+        shown = self.answer.rows[:_MOST_ROWS]
+        wide = max(len(row.verdict.kind) for row in shown)
+        yield Segment(f"\n    time  {'verdict'.ljust(wide)}  row\n", HEADING)
+        for row in shown:
+            share = _percent(row.time_ns, self.answer.work_ns).rjust(8)
+            yield Segment(f"{share}  ", DIM)
+            yield Segment(f"{row.verdict.kind.ljust(wide)}  ", HEADING)
+            names = [visible(name) for name in row.place]
+            room = None if edge is None else max(edge - _ROW_AT - wide - 2, _LEAST_NAME)
+            yield Segment(f"{_ARROW.join(names) if room is None else fitting_path(names, room)}\n")
+            if row.verdict.evidence:
+                text = _cut(_evidence_text(row.verdict), edge, _ROW_AT)
+                yield Segment(f"{' ' * _ROW_AT}{text}\n", DIM)
+        yield from _left_out(
+            self.answer.smaller + len(self.answer.rows) - len(shown), "row", _ROW_AT
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhyRowReport:
+    """A rich renderable of everything about one row.
+
+    Attributes:
+        answer: An answer about a row.
+    """
+
+    answer: Answer
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the path, the time, the verdict, its evidence and what helps."""
+        edge = edge_of(console, options)
+        for row in self.answer.rows:
+            path = _ARROW.join(visible(name) for name in row.path)
+            yield from prose(console, path, HEADING, edge=edge)
+            for line in _row_lines(row, self.answer):
+                yield from prose(console, visible(line, _MAX_TEXT), None, edge=edge)
+        for finding in _about(self.answer):
+            text = (
+                f"finding of the whole run: {finding.text}; saves at most "
+                f"{duration_text(finding.gain_ns)}: {finding.helps}"
+            )
+            yield from prose(console, visible(text, _MAX_TEXT), None, edge=edge)
+        if self.answer.missing:
+            missing = f"not recorded: {', '.join(self.answer.missing)}"
+            yield from prose(console, visible(missing), DIM, edge=edge)
+        others = self.answer.others
+        if others:
+            yield Segment("\nother rows with that name:\n", DIM)
+            for other in others[:_MOST_ROWS]:
+                names = [visible(name) for name in other]
+                room = None if edge is None else edge - 2
+                shown = _ARROW.join(names) if room is None else fitting_path(names, room)
+                yield Segment(f"  {shown}\n", DIM)
+            yield from _left_out(len(others) - _MOST_ROWS, "row", 2)
+
+
+def why_line(verdict: Verdict) -> str:
+    """Return a verdict with its evidence in one line, safe to print."""
+    if not verdict.is_known:
+        return visible(f"{UNKNOWN}: {verdict.reason}; {verdict.measure} tells", _MAX_TEXT)
+    return visible(f"{verdict.kind}: {_evidence_text(verdict)}", _MAX_TEXT)
+
+
+def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
+    share = _percent(row.time_ns, answer.work_ns)
+    text = f"time: {duration_text(row.time_ns)}, {share} of GPU time"
+    if row.launches > 0:
+        mean = duration_text(row.time_ns / row.launches)
+        text += f", {count_text(int(row.launches), 'launch', 'launches')} of {mean}"
+    yield text
+    verdict = row.verdict
+    yield f"verdict: {verdict.kind}" + (f", {verdict.reason}" if verdict.reason else "")
+    for evidence in verdict.evidence:
+        yield f"evidence: {evidence.text} ({evidence.id})"
+    if verdict.measure:
+        yield f"what would tell: {verdict.measure}"
+    if verdict.helps:
+        yield f"usually helps: {verdict.helps}"
+    if verdict.gain_ns is not None:
+        part = _percent(verdict.gain_ns, answer.span_ns)
+        yield f"saves at most: {duration_text(verdict.gain_ns)}, {part} of the run"
+    if verdict.source:
+        yield f"rule: {verdict.source}"
+
+
+def _about(answer: Answer) -> Iterable[Finding]:
+    """Yield the findings that are about the chosen row or rows below it."""
+    return (each for each in answer.findings if not answer.below.isdisjoint(each.rows))
+
+
+def _evidence_text(verdict: Verdict) -> str:
+    return visible("; ".join(evidence.text for evidence in verdict.evidence), _MAX_TEXT)
+
+
+def _percent(part: float, whole: float) -> str:
+    if not whole > 0:
+        return "-"
+    share = part / whole * 100
+    return f"{share:.1f} %" if share >= _LEAST_PERCENT else "<0.1 %"
+
+
+def _cut(text: str, edge: int | None, used: int) -> str:
+    shown = visible(text, _MAX_TEXT)
+    return shown if edge is None else fitting(shown, max(edge - used, _LEAST_NAME))
+
+
+def _left_out(count: int, what: str, indent: int) -> Sequence[Segment]:
+    text = f"{' ' * indent}{count_text(count, f'more {what}')}\n"
+    return [Segment(text, DIM)] if count > 0 else []

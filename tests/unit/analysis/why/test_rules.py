@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton_bench.analysis.accounting.device_use import DeviceVerdict
+from proton_bench.analysis.why.launch_facts import Launch
+from proton_bench.analysis.why.row_facts import RowFacts, Stalls, Use
+from proton_bench.analysis.why.rules import RULES, Match
+from proton_bench.analysis.why.verdict import KINDS
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+
+H200 = Device("CUDA", 0, "90", 132, 1_980_000, 3_201_000, 6144)
+KERNEL = RowFacts("kernel", FrameKind.KERNEL, 1e6, launches=10, device=H200, has_counters=True)
+IDLE = DeviceVerdict(
+    "CUDA:0", DeviceUse(None, 0, busy_ns=100, idle_ns=900, launches=20), 8_000.0, "launch-bound"
+)
+
+
+def uses(**fractions: float) -> dict[str, Use]:
+    """Return exact uses of units, with a ceiling of 0.8."""
+    return {name: Use(fraction, 0.0, 0.8) for name, fraction in fractions.items()}
+
+
+ALL_LOW = uses(tensor=0.0, issue=0.2, dram=0.1, l2=0.1, l1=0.1, shared=0.1, sm_active=0.95)
+
+
+def decided(facts: RowFacts) -> tuple[str, Match] | None:
+    """Return the first rule that fits, as verdicts do."""
+    for rule in RULES:
+        match = rule.find(facts)
+        if match is not None:
+            return rule.kind, match
+    return None
+
+
+def kernel(**facts: Any) -> RowFacts:
+    return replace(KERNEL, **facts)
+
+
+def stalled(**shares: float) -> Stalls:
+    ordered = sorted(shares.items(), key=lambda each: -each[1])
+    return Stalls(tuple(ordered), 100.0, "attn.py:41")
+
+
+# Each row: what is known, the verdict, and ids of its evidence.
+POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
+    "copy": (kernel(kind=FrameKind.COPY, name="<memcpy H2D>"), "copy-engine", {"row.copy"}),
+    "copy by its name": (kernel(name="<memset>"), "copy-engine", {"row.copy"}),
+    "collective": (kernel(name="nccl AllReduce ring"), "waiting", {"row.collective"}),
+    "clock": (
+        kernel(uses=uses(tensor=0.7), clock=0.85),
+        "power-capped",
+        {"counter.clock", "counter.tensor"},
+    ),
+    "tensor": (kernel(uses=uses(tensor=0.7)), "compute:tensor", {"counter.tensor"}),
+    "fp32": (kernel(uses=uses(fp32=0.7, issue=0.75)), "compute:fp32", {"counter.fp32"}),
+    "fp64": (kernel(uses=uses(fp64=0.7)), "compute:fp64", {"counter.fp64"}),
+    "issue": (kernel(uses=uses(issue=0.7)), "compute:issue", {"counter.issue"}),
+    "dram": (kernel(uses=uses(dram=0.7, tensor=0.01)), "memory:dram", {"counter.dram"}),
+    "l2": (kernel(uses=uses(l2=0.7)), "memory:l2", {"counter.l2"}),
+    "l1": (kernel(uses=uses(l1=0.7)), "memory:l1", {"counter.l1"}),
+    "shared, which passes l1": (
+        kernel(uses=uses(shared=0.6, l1=0.7)),
+        "memory:shared",
+        {"counter.shared"},
+    ),
+    "the nearest of two": (kernel(uses=uses(dram=0.6, l2=0.7)), "memory:l2", {"counter.l2"}),
+    "declared bytes": (kernel(declared={"bytes": 0.8}), "memory:dram", {"declared.work"}),
+    "declared operations": (kernel(declared={"flops16": 0.8}), "compute:tensor", {"declared.work"}),
+    "short launches": (
+        kernel(time_ns=2e4, use_of_device=IDLE),
+        "launch-bound",
+        {"row.mean_time", "device.idle"},
+    ),
+    "grid": (
+        kernel(launch=Launch(blocks=48.0, units=132.0, fill=48 / 132)),
+        "small-grid",
+        {"launch.grid"},
+    ),
+    "waves": (
+        kernel(launch=Launch(waves=1.1, tail_loss=0.45, fill=1.0)),
+        "tail",
+        {"launch.waves"},
+    ),
+    "queue of shared memory": (
+        kernel(stalls=stalled(mio_throttle=0.6)),
+        "memory:shared",
+        {"samples.mio_throttle"},
+    ),
+    "queue of l1": (
+        kernel(stalls=stalled(lg_throttle=0.6)),
+        "memory:l1",
+        {"samples.lg_throttle"},
+    ),
+    "barrier": (kernel(stalls=stalled(barrier=0.5)), "latency", {"samples.barrier"}),
+    "memory latency": (
+        kernel(stalls=stalled(long_scoreboard=0.8), uses=ALL_LOW),
+        "latency",
+        {"samples.long_scoreboard", "counter.issue"},
+    ),
+    "all units idle": (kernel(uses=ALL_LOW), "latency", {"counter.issue", "counter.sm_active"}),
+}
+
+
+@pytest.mark.parametrize("case", POSITIVE)
+def test_rule_decides_by_its_evidence(case: str) -> None:
+    facts, kind, ids = POSITIVE[case]
+
+    found = decided(facts)
+
+    assert found is not None
+    assert found[0] == kind
+    assert ids <= {evidence.id for evidence in found[1].evidence}
+
+
+NEGATIVE: Mapping[str, RowFacts] = {
+    "nothing is known": KERNEL,
+    "no unit is at 70 % of its ceiling": kernel(uses=uses(dram=0.55, tensor=0.5)),
+    "a high clock limits nothing": kernel(uses=uses(dram=0.3), clock=0.5),
+    "long launches are not launch-bound": kernel(time_ns=1e6, use_of_device=IDLE),
+    "a busy device is not launch-bound": kernel(
+        time_ns=2e4, use_of_device=replace(IDLE, reason="")
+    ),
+    "a grid for all multiprocessors": kernel(launch=Launch(blocks=132.0, units=132.0, fill=1.0)),
+    "a small tail": kernel(launch=Launch(waves=2.9, tail_loss=0.03, fill=1.0)),
+    "a tail that other blocks fill": kernel(
+        launch=Launch(waves=1.1, tail_loss=0.45, fill=1.0), uses=uses(sm_active=0.95)
+    ),
+    "a small grid whose multiprocessors are active": kernel(
+        launch=Launch(blocks=48.0, units=132.0, fill=0.4), uses=uses(sm_active=0.95)
+    ),
+    "waiting for memory may be bandwidth": kernel(stalls=stalled(long_scoreboard=0.9)),
+    "waiting for memory that is not measured": kernel(
+        stalls=stalled(long_scoreboard=0.9), uses=uses(tensor=0.0, dram=0.1)
+    ),
+    "a busy pipe is no latency": kernel(stalls=stalled(math_pipe_throttle=0.9)),
+    "reasons without a majority": kernel(
+        stalls=stalled(barrier=0.2, wait=0.15, membar=0.1), uses=uses(dram=0.1)
+    ),
+    "declared work far from peak": kernel(declared={"bytes": 0.3}),
+    "declared work that cannot be": kernel(declared={"bytes": math.inf}),
+    "declared work that is measured otherwise": kernel(
+        declared={"bytes": 0.9}, uses=uses(dram=0.2)
+    ),
+    "not all units measured": kernel(uses=uses(dram=0.1, tensor=0.0, sm_active=1.0)),
+}
+
+
+@pytest.mark.parametrize("case", NEGATIVE)
+def test_no_rule_decides_without_evidence(case: str) -> None:
+    assert decided(NEGATIVE[case]) is None
+
+
+@pytest.mark.parametrize(
+    ("below", "at", "kind"),
+    [
+        (kernel(uses=uses(dram=0.559)), kernel(uses=uses(dram=0.56001)), "memory:dram"),
+        (
+            kernel(launch=Launch(blocks=93.0, units=132.0, fill=93 / 132)),
+            kernel(launch=Launch(blocks=92.0, units=132.0, fill=92 / 132)),
+            "small-grid",
+        ),
+        (
+            kernel(launch=Launch(waves=1.6, tail_loss=0.249, fill=1.0)),
+            kernel(launch=Launch(waves=1.5, tail_loss=0.25, fill=1.0)),
+            "tail",
+        ),
+        (
+            kernel(time_ns=100_000.0, use_of_device=IDLE),
+            kernel(time_ns=99_999.0, use_of_device=IDLE),
+            "launch-bound",
+        ),
+        (
+            kernel(uses=ALL_LOW | uses(sm_active=0.69)),
+            kernel(uses=ALL_LOW | uses(sm_active=0.7)),
+            "latency",
+        ),
+        (
+            kernel(stalls=stalled(barrier=0.299)),
+            kernel(stalls=stalled(barrier=0.3)),
+            "latency",
+        ),
+        (
+            kernel(stalls=stalled(mio_throttle=0.499)),
+            kernel(stalls=stalled(mio_throttle=0.5)),
+            "memory:shared",
+        ),
+    ],
+)
+def test_boundary(below: RowFacts, at: RowFacts, kind: str) -> None:
+    found = decided(at)
+
+    assert decided(below) is None
+    assert found is not None
+    assert found[0] == kind
+
+
+def test_clock_below_its_highest_rate_limits_arithmetic_only() -> None:
+    compute = decided(kernel(uses=uses(tensor=0.7), clock=0.92))
+    memory = decided(kernel(uses=uses(dram=0.7), clock=0.5))
+    fast = decided(kernel(uses=uses(tensor=0.7), clock=0.93))
+
+    assert [each[0] for each in (compute, memory, fast) if each] == [
+        "power-capped",
+        "memory:dram",
+        "compute:tensor",
+    ]
+
+
+def test_interval_that_reaches_the_ceiling_is_no_latency() -> None:
+    low = {**ALL_LOW, "dram": Use(0.53, 0.05, 0.8)}
+
+    assert decided(kernel(uses=low)) is None
+
+
+def test_gain_is_what_the_unit_does_not_explain() -> None:
+    found = decided(kernel(uses=uses(dram=0.6)))
+
+    assert found is not None
+    assert found[1].gain == pytest.approx(0.25)
+
+
+def test_every_rule_names_its_condition_what_helps_and_a_source() -> None:
+    for rule in RULES:
+        assert rule.kind in KINDS
+        assert rule.when
+        assert rule.helps
+        assert "http" in rule.source or "CACM" in rule.source
+
+
+FRACTIONS = st.one_of(st.floats(0, 2), st.just(math.nan))
+FACTS = st.builds(
+    kernel,
+    time_ns=st.floats(1, 1e18),
+    launches=st.floats(0, 1e9),
+    uses=st.dictionaries(
+        st.sampled_from(sorted(ALL_LOW)), st.builds(Use, st.floats(0, 2), st.floats(0, 0.06))
+    ),
+    clock=FRACTIONS,
+    launch=st.builds(
+        Launch,
+        blocks=st.floats(1, 1e9),
+        units=st.floats(1, 1e4),
+        fill=st.floats(0, 1),
+        waves=st.floats(0, 1e6),
+        tail_loss=st.one_of(st.floats(0, 1, exclude_max=True), st.just(math.nan)),
+        occupancy=FRACTIONS,
+    ),
+    stalls=st.one_of(
+        st.none(),
+        st.builds(
+            stalled,
+            **{
+                name: st.floats(0.01, 1.0)
+                for name in ("barrier", "long_scoreboard", "mio_throttle", "math_pipe_throttle")
+            },
+        ),
+    ),
+    declared=st.dictionaries(st.sampled_from(["bytes", "flops16", "flops64"]), FRACTIONS),
+    use_of_device=st.sampled_from([None, IDLE]),
+)
+
+
+@given(FACTS)
+@settings(max_examples=200, deadline=None)
+def test_no_verdict_without_evidence_and_no_gain_beyond_the_row(facts: RowFacts) -> None:
+    found = decided(facts)
+
+    if found is not None:
+        kind, match = found
+        assert kind in KINDS
+        assert match.evidence
+        assert all(evidence.id and evidence.text for evidence in match.evidence)
+        assert 0.0 <= match.gain <= 1.0
+        assert 0.0 <= match.idle <= 1.0
