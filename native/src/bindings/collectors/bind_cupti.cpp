@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "aggregate/consumer/aggregator.h"
 #include "bindings/module/bindings.h"
@@ -28,7 +31,8 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate
                                                bool copies, bool whole_graphs, bool nvtx,
                                                bool vendor_clock, bool hardware_trace,
                                                bool finalizes, const PcSamplingOptions *pc_sampling,
-                                               const CounterOptions *counters) {
+                                               const CounterOptions *counters,
+                                               const RangeOptions *ranges) {
   CuptiOptions options;
   options.candidates = make_candidates(candidates);
   options.buffer_bytes = buffer_bytes;
@@ -43,6 +47,8 @@ std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate
     options.pc_sampling = *pc_sampling;
   if (counters)
     options.counters = *counters;
+  if (ranges)
+    options.ranges = *ranges;
   return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
 }
 
@@ -130,6 +136,28 @@ py::dict list_counters(const CounterFacts &facts) {
   return listed;
 }
 
+RangeOptions make_ranges(const std::string &mode, std::vector<std::string> metrics) {
+  static const std::map<std::string, RangeMode> kModes = {{"scope", RangeMode::kScope},
+                                                          {"launch", RangeMode::kLaunch}};
+  auto found = kModes.find(mode);
+  if (found == kModes.end())
+    throw Error(ErrorCode::kUsage, "ranges are a scope or a launch each, not '" + mode + "'");
+  if (metrics.empty())
+    throw Error(ErrorCode::kUsage, "ranges need the name of a metric at least");
+  return {found->second, std::move(metrics)};
+}
+
+py::dict list_ranges(const RangeFacts &facts) {
+  py::dict listed;
+  listed["metrics"] = facts.metrics;
+  listed["counted"] = facts.counted;
+  listed["error"] = facts.error;
+  listed["ranges"] = facts.ranges;
+  listed["lost_ranges"] = facts.lost_ranges;
+  listed["not_counted"] = facts.not_counted;
+  return listed;
+}
+
 py::dict list_facts(const CuptiCollector &collector) {
   CuptiFacts facts;
   {
@@ -150,6 +178,8 @@ py::dict list_facts(const CuptiCollector &collector) {
     listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
   if (facts.counters)
     listed["counters"] = list_counters(*facts.counters);
+  if (facts.ranges)
+    listed["ranges"] = list_ranges(*facts.ranges);
   return listed;
 }
 
@@ -221,6 +251,9 @@ void bind_options(py::module_ &module) {
       .def_readonly("interval_ns", &CounterOptions::interval_ns)
       .def_readonly("burst_ms", &CounterOptions::burst_ms)
       .def_readonly("pause_ms", &CounterOptions::pause_ms);
+  py::class_<RangeOptions>(module, "RangeOptions")
+      .def(py::init(&make_ranges), py::arg("mode"), py::arg("metrics"))
+      .def_readonly("metrics", &RangeOptions::metrics);
 }
 
 } // namespace
@@ -235,7 +268,8 @@ void bind_cupti(py::module_ &module) {
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
            py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
-           py::arg("counters").none(true) = py::none())
+           py::arg("counters").none(true) = py::none(),
+           py::arg("ranges").none(true) = py::none())
       .def(
           "start",
           [](CuptiCollector &self, uintptr_t stream) {

@@ -35,6 +35,18 @@ struct CounterOptions {
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer
 };
 
+enum class RangeMode : uint8_t {
+  kOff,
+  kScope,  ///< outermost scopes: waits for the devices at their borders
+  kLaunch, ///< launch by launch: waits for the device before and behind each
+};
+
+/// How hardware counters are counted exactly.
+struct RangeOptions {
+  RangeMode mode = RangeMode::kOff;
+  std::vector<std::string> metrics; ///< by NVIDIA's names, of one pass
+};
+
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
   /// Of one activity buffer. 64 MB buffers lengthen the measured kernels by 7 %, 1 to 8 MB ones do
@@ -49,6 +61,7 @@ struct CuptiOptions {
   bool finalizes = false;         ///< detach CUPTI from the process at the end
   PcSamplingOptions pc_sampling;
   CounterOptions counters;
+  RangeOptions ranges;
 };
 
 } // namespace proton
