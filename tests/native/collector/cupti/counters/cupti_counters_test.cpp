@@ -61,6 +61,12 @@ CounterFacts facts_after(CuptiSession &session) {
   return facts_of(session);
 }
 
+/// The next call of the entry point fails, and no other.
+void fail_next(const char *function) {
+  uint64_t next = fake_cupti_calls(function) + 1;
+  fake_cupti_fail((std::string(function) + "@" + std::to_string(next) + "=999").c_str());
+}
+
 struct Fault {
   const char *fault;
   const char *advice;
@@ -158,7 +164,7 @@ TEST(a_device_whose_bursts_fail_is_given_up_after_some) {
 
 TEST(one_failed_burst_is_counted_and_the_next_ones_come) {
   CuptiSession session(counter_options());
-  fake_cupti_fail("cuptiPmSamplingStart@1=999");
+  fail_next("cuptiPmSamplingStart");
   CHECK(run_until([&] { return facts_of(session).bursts >= 2; }));
   session.stop();
   fake_cupti_fail(nullptr);
@@ -209,7 +215,7 @@ TEST(of_a_burst_that_is_longer_than_the_hardwares_buffer_the_newest_samples_stay
 
 TEST(samples_without_values_are_lost_and_counted) {
   CuptiSession session(counter_options());
-  fake_cupti_fail("cuptiProfilerHostEvaluateToGpuValues@3=999");
+  fail_next("cuptiProfilerHostEvaluateToGpuValues");
   CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
   session.stop();
   fake_cupti_fail(nullptr);
