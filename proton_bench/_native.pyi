@@ -130,6 +130,17 @@ class Session:
     def remove(self) -> None: ...
     def context_depth(self) -> int: ...
     def set_provenance(self, encoded: bytes, /) -> None: ...
+    # Hardware counters: one dict per burst that kernels of the phase (None: the current one)
+    # overlapped, with arrays of NumPy. Samples: "start_ns", "end_ns" (int64 [n]) and "counts"
+    # (float64 [n, m]) on "device"; their kernels: "nodes" (uint32), "kernel_start_ns",
+    # "kernel_end_ns" (int64). Each kernel is taken once.
+    def take_bursts(self, phase: int | None = None) -> list[dict[str, Any]]: ...
+    @property
+    def counter_metrics(self) -> list[str]: ...  # what the m columns count; empty without bursts
+    def times_of_nodes(self, nodes: Any, phase: int | None = None) -> Any: ...  # float64, in ns
+    def set_metric_of_nodes(  # summed over the rows below; nodes and values are arrays or lists
+        self, name: str, nodes: Any, values: Any, phase: int | None = None
+    ) -> None: ...
     def counts(self) -> dict[str, int]: ...
 
     # phases
@@ -277,6 +288,27 @@ class PcSamplingOptions:
     @property
     def hardware_bytes(self) -> int: ...
 
+class CounterOptions:
+    """How hardware counters are sampled: in bursts, from time to time."""
+
+    def __init__(
+        self,
+        sets: Sequence[Sequence[str]],  # of NVIDIA's metrics; a GPU takes the first that fits
+        *,
+        interval_ns: int = ...,
+        burst_ms: int = ...,
+        pause_ms: int = ...,
+        hardware_bytes: int = ...,
+    ) -> None: ...
+    @property
+    def sets(self) -> list[list[str]]: ...
+    @property
+    def interval_ns(self) -> int: ...
+    @property
+    def burst_ms(self) -> int: ...
+    @property
+    def pause_ms(self) -> int: ...
+
 class CuptiCollector:
     """Records kernels of NVIDIA GPUs, and copies if asked for, through CUPTI."""
 
@@ -293,12 +325,14 @@ class CuptiCollector:
         hardware_trace: bool = False,
         finalizes: bool = False,
         pc_sampling: PcSamplingOptions | None = None,
+        counters: CounterOptions | None = None,  # implies vendor_clock
     ) -> None: ...
     def start(self, stream: int = 0) -> None: ...  # a stream that may be captured
     def flush(self) -> None: ...
     def stop(self) -> None: ...
     def add_cubin(self, image: bytes, /) -> None: ...  # loaded before the start
     # "pc_sampling" where it was asked for: period_cycles, samples, dropped, doubled, drain_ns, ...
+    # "counters" likewise: metrics, bursts, samples, covered_ns, thread_ns, error, ...
     def facts(self) -> dict[str, Any]: ...
 
 class RocmLibraries:

@@ -164,6 +164,24 @@ std::vector<std::string> Session::counter_metrics() {
   return counters ? counters->metrics() : std::vector<std::string>();
 }
 
+CallPathTree &Session::tree_with(const std::vector<NodeIndex> &nodes, uint32_t phase) {
+  tree(phase); // throws where there is no such phase
+  CallPathTree &found = tree_->tree(phase);
+  for (NodeIndex node : nodes)
+    if (node >= found.nodes().size())
+      throw Error(ErrorCode::kUsage, "the session has no node " + std::to_string(node));
+  return found;
+}
+
+std::vector<double> Session::times_of_nodes(const std::vector<NodeIndex> &nodes, uint32_t phase) {
+  Held held = held_live();
+  tree_with(nodes, phase); // throws
+  std::vector<double> found_ns;
+  for (NodeIndex node : nodes)
+    found_ns.push_back(static_cast<double>(tree_->time_of(phase, node)));
+  return found_ns;
+}
+
 void Session::set_metric_of_nodes(const std::string &name, const std::vector<NodeIndex> &nodes,
                                   const std::vector<double> &values, uint32_t phase) {
   if (nodes.size() != values.size())
@@ -171,11 +189,7 @@ void Session::set_metric_of_nodes(const std::string &name, const std::vector<Nod
                                        std::to_string(nodes.size()) + " nodes");
   const MetricName &metric = MetricName::of(name, Aggregation::kInclusive);
   Held held = held_live();
-  tree(phase); // throws where there is no such phase
-  CallPathTree &target = tree_->tree(phase);
-  for (NodeIndex node : nodes)
-    if (node >= target.nodes().size())
-      throw Error(ErrorCode::kUsage, "the session has no node " + std::to_string(node));
+  CallPathTree &target = tree_with(nodes, phase);
   for (size_t i = 0; i < nodes.size(); ++i)
     target.metrics().add(nodes[i], metric, values[i]);
   tree_->note_change(phase);

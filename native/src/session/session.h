@@ -82,6 +82,8 @@ public:
   std::vector<JoinedBurst> take_bursts(uint32_t phase);
   /// What each sample of a burst counts, by the vendor's names; empty without bursts.
   std::vector<std::string> counter_metrics();
+  /// The time of all kernels of each of the nodes of a phase. Throws Error(kUsage) as the next.
+  std::vector<double> times_of_nodes(const std::vector<NodeIndex> &nodes, uint32_t phase);
   /// Adds a value to a metric at each of the nodes of a phase, to be summed over the rows below.
   /// Throws Error(kUsage) where there is no such node.
   void set_metric_of_nodes(const std::string &name, const std::vector<NodeIndex> &nodes,
@@ -159,6 +161,8 @@ private:
   EpochMember member() const { return {tree_.get(), phase_}; }
   /// The tree of a live phase. Throws Error(kSession), naming the live ones.
   const CallPathTree &tree(uint32_t phase);
+  /// The same with all of these nodes. Throws Error(kUsage).
+  CallPathTree &tree_with(const std::vector<NodeIndex> &nodes, uint32_t phase);
   PhaseCopy copy(uint32_t phase);
   FileFacts facts(const CallPathTree &tree) const;
   /// The end of a phase's timeline, with the tree as it is now.

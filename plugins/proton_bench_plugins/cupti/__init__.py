@@ -2,7 +2,8 @@
 
 ``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the default if an
 NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a kernel the time goes:
-``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/how-to/pc_sampling.md.
+``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/how-to/pc_sampling.md. Why it is
+slow: ``-m counters[:metrics=SET]``, and ``counters=gpm`` or ``counters=exact`` as an option.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from proton_bench.plugin import (
 )
 from proton_bench.plugin.canary import Canary
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
-from proton_bench_plugins.cupti import sampling
+from proton_bench_plugins.cupti import counting, sampling
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
@@ -65,6 +66,14 @@ BACKEND = Backend(
             sampling.MODE,
             options={**sampling.OPTIONS, **OPTIONS},
             summary="every kernel, and PC samples of where in it the time goes",
+        ),
+        ModeSpec(
+            counting.MODE,
+            options={
+                **counting.OPTIONS,
+                **{key: text for key, text in OPTIONS.items() if key not in counting.TIER_OPTION},
+            },
+            summary="every kernel, and hardware counters of how it uses the GPU",
         ),
     ),
     data=("tree", "trace"),

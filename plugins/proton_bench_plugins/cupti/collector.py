@@ -13,6 +13,7 @@ from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
+from proton_bench_plugins.cupti.counting import Counting, Tier
 from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
 from proton_bench_plugins.cupti.privileges import explain_refusal
@@ -56,6 +57,7 @@ class GpuCollector:
             hardware_trace=settings.hardware_trace,
             finalizes=settings.finalizes,
             pc_sampling=_sampling_options(settings.pc_sampling),
+            counters=_counter_options(settings.counting),
         )
         self._sampling = settings.pc_sampling
         self._nvtx = settings.nvtx
@@ -108,6 +110,9 @@ class GpuCollector:
         if sampled and self._sampling is not None:
             sampled["asked_cycles"] = self._sampling.asked_cycles
             sampled["error"] = explain_refusal(sampled["error"])
+        counted = facts.get("counters")
+        if counted:
+            counted["error"] = explain_refusal(counted["error"], doing="read hardware counters")
         return {
             **facts,
             "torch_profiler_pauses": self._pauses,
@@ -180,3 +185,11 @@ def _sampling_options(asked: PcSampling | None) -> _native.PcSamplingOptions | N
     if asked is None:
         return None
     return _native.PcSamplingOptions(asked.collection, period_log2=asked.period_exponent)
+
+
+def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
+    if asked is None or asked.tier is not Tier.SAMPLED:
+        return None
+    return _native.CounterOptions(
+        asked.sets, interval_ns=1000 * asked.interval_us, burst_ms=asked.burst_ms
+    )

@@ -69,12 +69,18 @@ def read_privileges(parameters: Path = _PARAMETERS, process: Path = _PROCESS) ->
     return _known(Permission.MONITOR if held >> _PERFMON & 1 else Permission.REFUSED)
 
 
-def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
+def explain_refusal(
+    message: str,
+    privileges: Privileges | None = None,
+    *,
+    doing: str = "sample program counters",
+) -> str:
     """Return an error's message, extended by the reason and what to do if privileges are missing.
 
     Args:
         message: Error of CUPTI's call; other errors are returned unchanged.
         privileges: Privileges of this process; None reads them.
+        doing: What was refused.
     """
     if _REFUSAL.search(message) is None or ADVICE in message:
         return message
@@ -86,7 +92,7 @@ def explain_refusal(message: str, privileges: Privileges | None = None) -> str:
         known = f"sampling is {found.text}" if found.permission is not Permission.UNKNOWN else ""
     detail = f" ({known})" if known else ""
     message = _SHORT_ADVICE.sub("", message)
-    return f"{message}: this user may not sample program counters{detail}; {ADVICE}"
+    return f"{message}: this user may not {doing}{detail}; {ADVICE}"
 
 
 def _known(permission: Permission) -> Privileges:

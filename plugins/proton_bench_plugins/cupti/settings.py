@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.plugin import Mode
+from proton_bench_plugins.cupti.counting import TIER_OPTION, Counting, read_counting
 from proton_bench_plugins.cupti.sampling import PcSampling, read_sampling
 from proton_bench_plugins.mode_values import AskedValues, Number
 
@@ -19,6 +20,7 @@ OPTIONS = {
     "flush_period_ms": (
         "full buffers are read at least this often; default 100, 0 leaves it to CUPTI"
     ),
+    **TIER_OPTION,
 }
 _CLOCKS = ("monotonic", "vendor")
 
@@ -47,6 +49,7 @@ class Settings:
         hardware_trace: Let new GPUs measure the times of kernels themselves.
         finalizes: Detach CUPTI from the process when the last session ends.
         pc_sampling: How to sample program counters; None for not at all.
+        counting: How to read hardware counters; None for not at all.
     """
 
     buffer_bytes: int = _BUFFER_BYTES.default
@@ -58,6 +61,7 @@ class Settings:
     hardware_trace: bool = False
     finalizes: bool = False
     pc_sampling: PcSampling | None = None
+    counting: Counting | None = None
 
 
 def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Settings:
@@ -70,7 +74,8 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
     Raises:
         UsageError: A value is malformed or out of its range.
     """
-    asked = AskedValues(mode, os.environ if environ is None else environ)
+    variables = os.environ if environ is None else environ
+    asked = AskedValues(mode, variables)
     return Settings(
         buffer_bytes=asked.number(_BUFFER_BYTES),
         flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
@@ -83,4 +88,5 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         ),
         finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
         pc_sampling=read_sampling(mode),
+        counting=read_counting(mode, variables),
     )

@@ -7,6 +7,7 @@
 //   FAKE_CUPTI_FAIL     "cuptiActivityEnable=15,cuptiSubscribe=39": entry points that return a
 //   code;
 //                       "cuptiEnableCallback@3=1" fails the third call only
+//   FAKE_CUPTI_CLOCK    "real": as fake_cupti_real_clock
 #pragma once
 
 #include <cstddef>
@@ -85,6 +86,16 @@ uint64_t fake_cupti_pc_waiting(); ///< PCs that were not taken
 /// Samples with a PC made so far: with a reason, or (1) the part of moments when nothing was
 /// issued.
 uint64_t fake_cupti_pc_made(int not_issued);
+
+// Hardware counters: a sample's values follow from the names of the kernels that ran in it. They
+// need a clock that runs.
+/// Times are those of the host's clock from now on, as FAKE_CUPTI_CLOCK=real asks for at the load:
+/// a kernel begins when it is launched, or when the one before it ends.
+void fake_cupti_real_clock();
+uint64_t fake_cupti_pm_bursts();                  ///< that were decoded
+uint64_t fake_cupti_pm_devices();                 ///< whose counters are on
+void fake_cupti_pm_buffer(uint64_t most_samples); ///< of the hardware's buffer; 0: enough
+void fake_cupti_pm_lag(uint64_t ns);              ///< bursts end so much after they are stopped
 
 // The device and the library.
 /// While a context is held its records are not complete: only cuCtxSynchronize of the double of

@@ -191,8 +191,7 @@ FAKE_EXPORT int cuptiActivityRegisterTimestampCallback(cupti::function::Timestam
 
 FAKE_EXPORT int cuptiGetTimestamp(uint64_t *ns) {
   FAULT(cuptiGetTimestamp);
-  cupti::function::TimestampSource source = library().timestamp;
-  *ns = source != nullptr ? source() : library().clock_ns.load();
+  library_time(*ns);
   return cupti::kSuccess;
 }
 

@@ -1,14 +1,52 @@
 #include "library.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 #include "fault_table.h"
 
 namespace fake {
 
 Library &make_library() {
-  static Library *instance = new Library; // the worker thread runs on
+  static Library *instance = [] {
+    auto *made = new Library; // the worker thread runs on
+    const char *clock = std::getenv("FAKE_CUPTI_CLOCK");
+    made->is_real_clock = clock != nullptr && std::string(clock) == "real";
+    return made;
+  }();
   return *instance;
+}
+
+namespace {
+
+uint64_t real_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+} // namespace
+
+void library_time(uint64_t &ns) {
+  cupti::function::TimestampSource source = library().timestamp;
+  if (source != nullptr)
+    ns = source();
+  else
+    ns = library().is_real_clock ? real_ns() : library().clock_ns.load();
+}
+
+uint64_t take_time(uint64_t duration_ns) {
+  std::atomic<uint64_t> &clock = library().clock_ns;
+  const uint64_t used_ns = duration_ns + 100;
+  if (!library().is_real_clock)
+    return clock.fetch_add(used_ns);
+  uint64_t free = clock.load();
+  for (;;) {
+    const uint64_t start = std::max(free, real_ns());
+    if (clock.compare_exchange_weak(free, start + used_ns))
+      return start;
+  }
 }
 
 uint32_t version() {

@@ -86,6 +86,7 @@ struct Library {
   std::array<std::atomic<uint32_t>, kKinds> record_bytes{};
   std::atomic<uint32_t> correlation{1};
   std::atomic<uint64_t> clock_ns{1'000'000};
+  std::atomic<bool> is_real_clock{false};
   std::atomic<cupti::function::TimestampSource> timestamp{nullptr};
   std::atomic<bool> is_any_held{false};
   std::atomic<uint32_t> calls{0}; ///< of the driver, past their entry
@@ -106,6 +107,11 @@ inline Library &library() {
 }
 
 uint32_t version();
+
+/// What cuptiGetTimestamp answers.
+void library_time(uint64_t &ns);
+/// Time of the device for work of this duration; its begin.
+uint64_t take_time(uint64_t duration_ns);
 
 /// One entry point: counts its calls and knows which of them fail.
 class EntryPoint {

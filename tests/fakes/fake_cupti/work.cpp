@@ -1,6 +1,7 @@
 // Work of the driver: launches, copies, NVTX ranges, contexts, modules.
 #include <chrono>
 
+#include "counters.h"
 #include "driver/cupti/cupti_nvtx_calls.h"
 #include "library.h"
 #include "pc_sampling.h"
@@ -18,7 +19,8 @@ void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec
       is_kind_on(cupti::kKindKernel) ? cupti::kKindKernel : cupti::kKindConcurrentKernel;
   if (!is_kind_on(kind))
     return;
-  const uint64_t start = library().clock_ns.fetch_add(kernel.duration_ns + 100);
+  const uint64_t start = take_time(kernel.duration_ns);
+  count_kernel(kernel, start, start + kernel.duration_ns);
   namespace at = cupti::kernel_offset;
   RecordBytes record(kind, kernel.context);
   record.set(at::kStart, start).set(at::kEnd, start + kernel.duration_ns);
@@ -84,7 +86,7 @@ uint32_t transfer(int kind, int copy_kind, uint64_t bytes, uint32_t stream) {
   DriverCall call(cbid, is_copy ? "cuMemcpyHtoDAsync_v2" : "cuMemsetD32Async", nullptr, 1);
   call.enter();
   const uint64_t duration = 500 + bytes / 16;
-  const uint64_t start = library().clock_ns.fetch_add(duration + 100);
+  const uint64_t start = take_time(duration);
   namespace at = cupti::memcpy_offset; // a set has these fields at the same offsets
   RecordBytes record(kind, 1);
   record.set(at::kBytes, bytes).set(at::kStart, start).set(at::kEnd, start + duration);
@@ -216,6 +218,8 @@ FAKE_EXPORT void fake_cupti_release(uint32_t context) {
 
 FAKE_EXPORT void fake_cupti_drop(uint64_t records) { library().delivery.drop(records); }
 FAKE_EXPORT void fake_cupti_set_correlation(uint32_t next) { library().correlation = next; }
+FAKE_EXPORT void fake_cupti_real_clock() { library().is_real_clock = true; }
+
 FAKE_EXPORT void fake_cupti_set_clock(uint64_t next_ns) { library().clock_ns = next_ns; }
 FAKE_EXPORT void fake_cupti_drain() { library().delivery.drain(); }
 FAKE_EXPORT void fake_cupti_period_elapsed() { library().delivery.complete_on_worker(); }

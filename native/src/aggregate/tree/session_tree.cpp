@@ -137,6 +137,14 @@ void SessionTree::Phase::add_time(NodeIndex node, int64_t duration_ns) {
   add_time(node, times(node), duration_ns);
 }
 
+int64_t SessionTree::time_of(uint32_t number, NodeIndex node) {
+  Phase &target = phase(number);
+  if (target.time_column == kUnknownColumn)
+    return 0;
+  const MetricColumn &times = target.tree.metrics().columns()[target.time_column];
+  return times.holds(node) == MetricColumn::Held::kInt ? times.ints[node] : 0;
+}
+
 CallPathTree &SessionTree::tree(uint32_t number) {
   Phase &found = phase(number);
   found.devices.publish(found.tree);

@@ -121,6 +121,8 @@ public:
   const ScopeTimeline &timeline(uint32_t number) { return phase(number).timeline; }
   /// Grows with everything that is added to the phase; 0 for an empty one.
   uint64_t revision(uint32_t phase) const;
+  /// The time of all kernels, copies and operators of a node itself.
+  int64_t time_of(uint32_t phase, NodeIndex node);
   /// Something was added to the tree of the phase from outside.
   void note_change(uint32_t number) { ++phase(number).revision; }
   void drop_phase(uint32_t phase) {

@@ -1,6 +1,7 @@
 // The collector of NVIDIA GPUs.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "aggregate/consumer/aggregator.h"
@@ -95,10 +96,12 @@ py::dict list_sampling(const PcSamplingFacts &facts) {
   return listed;
 }
 
-CounterOptions make_counters(std::vector<std::string> metrics, uint32_t interval_ns,
+CounterOptions make_counters(std::vector<std::vector<std::string>> sets, uint32_t interval_ns,
                              uint32_t burst_ms, uint32_t pause_ms, size_t hardware_bytes) {
-  CounterOptions options{std::move(metrics), interval_ns, burst_ms, pause_ms, hardware_bytes};
-  if (options.metrics.empty())
+  CounterOptions options{std::move(sets), interval_ns, burst_ms, pause_ms, hardware_bytes};
+  bool has_empty = std::any_of(options.sets.begin(), options.sets.end(),
+                               [](const auto &metrics) { return metrics.empty(); });
+  if (options.sets.empty() || has_empty)
     throw Error(ErrorCode::kUsage, "counters need the name of a metric at least");
   if (interval_ns == 0 || burst_ms == 0 || pause_ms == 0 || hardware_bytes == 0)
     throw Error(ErrorCode::kUsage,
@@ -112,7 +115,6 @@ py::dict list_counters(const CounterFacts &facts) {
   listed["interval_ns"] = facts.interval_ns;
   listed["burst_ms"] = facts.burst_ms;
   listed["pause_ns"] = facts.pause_ns;
-  listed["passes"] = facts.passes;
   listed["devices"] = facts.devices;
   listed["refused_devices"] = facts.refused_devices;
   listed["error"] = facts.error;
@@ -192,9 +194,7 @@ void set_kernel_hash(const py::object &kernel, const py::object &hash, const std
     codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
 }
 
-} // namespace
-
-void bind_cupti(py::module_ &module) {
+void bind_options(py::module_ &module) {
   const CuptiOptions defaults;
   py::class_<PcSamplingOptions>(module, "PcSamplingOptions")
       .def(py::init(&make_sampling), py::arg("mode") = "continuous", py::kw_only(),
@@ -212,15 +212,22 @@ void bind_cupti(py::module_ &module) {
       .def_readonly("drain_ms", &PcSamplingOptions::drain_ms)
       .def_readonly("hardware_bytes", &PcSamplingOptions::hardware_bytes);
   py::class_<CounterOptions>(module, "CounterOptions")
-      .def(py::init(&make_counters), py::arg("metrics"), py::kw_only(),
+      .def(py::init(&make_counters), py::arg("sets"), py::kw_only(),
            py::arg("interval_ns") = defaults.counters.interval_ns,
            py::arg("burst_ms") = defaults.counters.burst_ms,
            py::arg("pause_ms") = defaults.counters.pause_ms,
            py::arg("hardware_bytes") = defaults.counters.hardware_bytes)
-      .def_readonly("metrics", &CounterOptions::metrics)
+      .def_readonly("sets", &CounterOptions::sets)
       .def_readonly("interval_ns", &CounterOptions::interval_ns)
       .def_readonly("burst_ms", &CounterOptions::burst_ms)
       .def_readonly("pause_ms", &CounterOptions::pause_ms);
+}
+
+} // namespace
+
+void bind_cupti(py::module_ &module) {
+  const CuptiOptions defaults;
+  bind_options(module);
   py::class_<CuptiCollector>(module, "CuptiCollector")
       .def(py::init(&make_collector), py::arg("candidates"), py::kw_only(),
            py::arg("buffer_bytes") = defaults.buffer_bytes,

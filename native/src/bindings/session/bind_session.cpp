@@ -153,6 +153,13 @@ template <typename T> py::array_t<T> array_of(const std::vector<T> &values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
+/// An array, or a list of numbers.
+template <typename T> using Numbers = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <typename T> std::vector<T> vector_of(const Numbers<T> &numbers) {
+  return {numbers.data(), numbers.data() + numbers.size()};
+}
+
 uint32_t phase_or_current(Session &session, std::optional<uint32_t> phase) {
   return phase ? *phase : session.current_phase();
 }
@@ -181,11 +188,23 @@ py::list take_bursts(Session &session, std::optional<uint32_t> phase) {
   return taken;
 }
 
-void set_metric_of_nodes(Session &session, const std::string &name,
-                         const std::vector<NodeIndex> &nodes, const std::vector<double> &values,
-                         std::optional<uint32_t> phase) {
+void set_metric_of_nodes(Session &session, const std::string &name, const Numbers<NodeIndex> &nodes,
+                         const Numbers<double> &values, std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> given = vector_of(values);
   py::gil_scoped_release release;
-  session.set_metric_of_nodes(name, nodes, values, phase_or_current(session, phase));
+  session.set_metric_of_nodes(name, its, given, phase_or_current(session, phase));
+}
+
+py::array_t<double> times_of_nodes(Session &session, const Numbers<NodeIndex> &nodes,
+                                   std::optional<uint32_t> phase) {
+  std::vector<NodeIndex> its = vector_of(nodes);
+  std::vector<double> times_ns;
+  {
+    py::gil_scoped_release release;
+    times_ns = session.times_of_nodes(its, phase_or_current(session, phase));
+  }
+  return array_of(times_ns);
 }
 
 /// Each name has a value for each time.
@@ -324,6 +343,7 @@ void bind_session(py::module_ &module) {
       .def("take_bursts", &take_bursts, py::arg("phase") = py::none())
       .def_property_readonly("counter_metrics",
                              py::cpp_function(&Session::counter_metrics, Unlocked()))
+      .def("times_of_nodes", &times_of_nodes, py::arg("nodes"), py::arg("phase") = py::none())
       .def("set_metric_of_nodes", &set_metric_of_nodes, py::arg("name"), py::arg("nodes"),
            py::arg("values"), py::arg("phase") = py::none())
       .def("add_readings", &add_readings, py::arg("device"), py::arg("readings"), py::arg("at_ns"),

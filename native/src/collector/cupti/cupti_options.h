@@ -26,8 +26,10 @@ struct PcSamplingOptions {
 
 /// How hardware counters are sampled: in bursts, from time to time.
 struct CounterOptions {
-  std::vector<std::string> metrics; ///< by NVIDIA's names, of one pass; empty: no counters
-  uint32_t interval_ns = 10'000;    ///< between two samples of a burst
+  /// Sets of metrics by NVIDIA's names, the richest first: a GPU takes the first that it has and
+  /// that fits one pass. None: no counters.
+  std::vector<std::vector<std::string>> sets;
+  uint32_t interval_ns = 10'000; ///< between two samples of a burst
   uint32_t burst_ms = 10;
   uint32_t pause_ms = 250; ///< between bursts, over all devices; more where decoding takes long
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer

@@ -119,7 +119,7 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   forget_open_calls(); // they ended while no callbacks came
   subscription->subscribe(self.callbacks);
   // Samples of counters have the vendor's time, so records need it too.
-  bool counts = !options.counters.metrics.empty();
+  bool counts = !options.counters.sets.empty();
   self.stream.timebase().start(library, options.vendor_clock || counts);
   self.stream.pool().prepare(options.buffer_bytes);
   self.stream.make_current();
@@ -246,7 +246,7 @@ void CuptiCollector::start(void *stream) {
     self.stream.timebase().stop(*self.library);
     throw;
   }
-  if (!options_.counters.metrics.empty())
+  if (!options_.counters.sets.empty())
     self.counters.start(*self.library, *self.driver, options_.counters);
   self.launches.arm();
   is_running_ = true;
@@ -319,7 +319,7 @@ CuptiFacts CuptiCollector::facts() const {
   facts.foreign_buffers = self.stream.foreign_buffers();
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     facts.pc_sampling = self.sampler.facts();
-  if (!options_.counters.metrics.empty())
+  if (!options_.counters.sets.empty())
     facts.counters = self.counters.facts();
   facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();
   return facts;

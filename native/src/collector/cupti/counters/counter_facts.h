@@ -9,10 +9,9 @@ namespace proton {
 
 /// Since the last start.
 struct CounterFacts {
-  std::vector<std::string> metrics;
+  std::vector<std::string> metrics; ///< of the set that was taken; empty: none yet
   uint32_t interval_ns = 0;
   uint32_t burst_ms = 0;
-  uint64_t passes = 0;          ///< that the metrics take; 0: not known
   std::vector<int32_t> devices; ///< that are sampled
   uint64_t refused_devices = 0; ///< that cannot be
   std::string error;            ///< why the first of them cannot be; or why bursts were lost

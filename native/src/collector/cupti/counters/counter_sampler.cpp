@@ -46,7 +46,6 @@ void CounterSampler::start(const CuptiLibrary &library, const CudaDriver &driver
     std::lock_guard lock(mutex_);
     is_ending_ = false;
     facts_ = {};
-    facts_.metrics = options_.metrics;
     facts_.interval_ns = options_.interval_ns;
     facts_.burst_ms = options_.burst_ms;
     facts_.pause_ns = int64_t{options_.pause_ms} * 1'000'000;
@@ -105,6 +104,7 @@ void CounterSampler::run() noexcept {
   }
   devices_.clear();
   cupti_.reset();
+  metrics_.reset();
   known_.clear();
   looked_at_.clear();
   failures_.clear();
@@ -126,7 +126,6 @@ bool CounterSampler::prepare() noexcept {
   try {
     cupti_ = CuptiPmSampling::of(*library_);
     initialize_counters(*library_);
-    metrics_ = std::make_shared<const std::vector<std::string>>(options_.metrics);
     clock_.start(read_clock, library_);
     return true;
   } catch (const std::exception &error) {
@@ -155,9 +154,13 @@ void CounterSampler::open(int32_t device) {
     refuse(device, error.what());
     return;
   }
+  if (!metrics_) { // those of the others, so that a session has one list
+    metrics_ = std::make_shared<const std::vector<std::string>>(devices_.back()->metrics());
+    options_.sets = {*metrics_};
+  }
   std::lock_guard lock(mutex_);
   facts_.open_ns += monotonic_ns() - before_ns;
-  facts_.passes = devices_.back()->passes();
+  facts_.metrics = *metrics_;
   facts_.devices.push_back(device);
 }
 

@@ -66,7 +66,7 @@ private:
 
   // The sampling thread's own.
   std::optional<CuptiPmSampling> cupti_;
-  std::shared_ptr<const std::vector<std::string>> metrics_;
+  std::shared_ptr<const std::vector<std::string>> metrics_; ///< of all devices; null: none yet
   ClockPairs clock_;
   std::vector<std::unique_ptr<PmDevice>> devices_;
   std::map<int32_t, uint32_t> failures_; ///< in a row

@@ -21,13 +21,8 @@ uint32_t image_samples(const CounterOptions &options) {
 
 PmDevice::PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, int32_t device,
                    const CounterOptions &options)
-    : library_(library), cupti_(cupti), device_(device),
-      host_(library, cupti::kProfilerOfPmSamples, chip_name(library, device), options.metrics) {
-  if (host_.passes() != 1)
-    throw Error(ErrorCode::kUnavailable,
-                "the metrics take " + std::to_string(host_.passes()) +
-                    " passes on this GPU, and sampling has one: choose fewer by metrics=, or "
-                    "record with counters=exact");
+    : library_(library), cupti_(cupti), device_(device) {
+  schedule(options.sets);
   cupti::PmEnableParameters enable;
   enable.device = static_cast<size_t>(device);
   library.check(cupti.enable(&enable), "cuptiPmSamplingEnable");
@@ -39,6 +34,25 @@ PmDevice::PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, in
     disable();
     throw;
   }
+}
+
+void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
+  std::string chip = chip_name(library_, device_);
+  std::string why;
+  for (const std::vector<std::string> &metrics : sets) {
+    try {
+      host_ =
+          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip, metrics);
+      if (host_->passes() == 1)
+        return;
+      why = "the metrics take " + std::to_string(host_->passes()) +
+            " passes on this GPU, and sampling has one: choose fewer by metrics=, or record with "
+            "counters=exact";
+    } catch (const Error &error) {
+      why = error.what();
+    }
+  }
+  throw Error(ErrorCode::kUnavailable, why);
 }
 
 PmDevice::~PmDevice() { disable(); }
@@ -53,8 +67,8 @@ void PmDevice::disable() noexcept {
 void PmDevice::configure(const CounterOptions &options) {
   cupti::PmConfigParameters parameters;
   parameters.sampling = sampling_;
-  parameters.config_bytes = host_.config().size();
-  parameters.config = host_.config().data();
+  parameters.config_bytes = host_->config().size();
+  parameters.config = host_->config().data();
   parameters.hardware_bytes = options.hardware_bytes;
   parameters.interval = options.interval_ns; // some nanosecond per cycle of the system clock
   cupti::Result first = cupti::kSuccess;
@@ -76,8 +90,8 @@ void PmDevice::configure(const CounterOptions &options) {
 void PmDevice::prepare_image(const CounterOptions &options) {
   cupti::PmDataSizeParameters size;
   size.sampling = sampling_;
-  size.metrics = host_.metric_names();
-  size.metric_count = host_.metrics().size();
+  size.metrics = host_->metric_names();
+  size.metric_count = host_->metrics().size();
   size.most_samples = image_samples(options);
   library_.check(cupti_.get_data_size(&size), "cuptiPmSamplingGetCounterDataSize");
   image_.resize(size.data_bytes);
@@ -130,7 +144,7 @@ void PmDevice::read_image(PmSamples &samples, bool is_timed) {
     samples.lost += info.completed_samples;
     return;
   }
-  size_t metrics = host_.metrics().size();
+  size_t metrics = host_->metrics().size();
   for (size_t i = 1; i < info.completed_samples; ++i) { // the first began before the burst
     cupti::PmSampleInfoParameters sample;
     sample.sampling = sampling_;
@@ -144,7 +158,7 @@ void PmDevice::read_image(PmSamples &samples, bool is_timed) {
     samples.values.resize(row + metrics);
     double *values = &samples.values[row];
     is_known =
-        is_known && host_.evaluate(image_.data(), image_.size(), i, values) == cupti::kSuccess;
+        is_known && host_->evaluate(image_.data(), image_.size(), i, values) == cupti::kSuccess;
     if (!is_known || !std::all_of(values, values + metrics, [](double v) { return v >= 0; })) {
       samples.values.resize(row);
       ++samples.lost;

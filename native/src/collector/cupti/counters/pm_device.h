@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ public:
   PmDevice &operator=(const PmDevice &) = delete;
 
   int32_t device() const { return device_; }
-  size_t passes() const { return host_.passes(); }
+  const std::vector<std::string> &metrics() const { return host_->metrics(); }
   cupti::Result start() noexcept;
   cupti::Result stop() noexcept;
   /// Reads what came between the last start and stop; a millisecond of processor time for some 25
@@ -42,6 +43,7 @@ public:
   PmSamples decode();
 
 private:
+  void schedule(const std::vector<std::vector<std::string>> &sets);
   void configure(const CounterOptions &options);
   void prepare_image(const CounterOptions &options);
   void disable() noexcept;
@@ -53,7 +55,7 @@ private:
   const CuptiLibrary &library_;
   const CuptiPmSampling &cupti_;
   int32_t device_;
-  CuptiProfilerHost host_;
+  std::unique_ptr<CuptiProfilerHost> host_;
   void *sampling_ = nullptr;
   std::vector<uint8_t> image_;
 };
