@@ -195,6 +195,15 @@ void Session::set_metric_of_nodes(const std::string &name, const std::vector<Nod
   tree_->note_change(phase);
 }
 
+void Session::add_readings(const std::vector<EventCounter> &readings, uint32_t phase) {
+  Held held = held_live();
+  SessionEvents *events = tree_->events();
+  if (!events)
+    return;
+  events->add(phase, readings);
+  events->push();
+}
+
 void Session::add_counters(const std::vector<EventCounter> &counters) {
   Held held;
   if (SessionEvents *events = is_active_ ? tree_->events() : nullptr)

@@ -88,6 +88,8 @@ public:
   /// Throws Error(kUsage) where there is no such node.
   void set_metric_of_nodes(const std::string &name, const std::vector<NodeIndex> &nodes,
                            const std::vector<double> &values, uint32_t phase);
+  /// Adds readings to the timeline of a phase, if there is one, before the timeline ends.
+  void add_readings(const std::vector<EventCounter> &readings, uint32_t phase);
   /// Adds what was read to the timeline of the session, if it is active and keeps one; nothing once
   /// it is removed.
   void add_counters(const std::vector<EventCounter> &counters);

@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from proton_bench.recording.counters.metric_sets import ELAPSED_CYCLES, Basis, meaning_of
 
-__all__ = ["Burst", "Readings", "bursts_by_device", "clusters", "overlaps", "readings_of"]
+__all__ = [
+    "Burst",
+    "Readings",
+    "bursts_by_device",
+    "clusters",
+    "overlaps",
+    "readings_of",
+    "shares_of",
+]
 
 Times = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
@@ -121,10 +129,21 @@ def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
         if basis is not None:
             amounts[meaning.quantity] = np.maximum(column[name] * meaning.scale * basis, 0.0)
             in_cycles.append(not timed)
-    stacked = (
-        np.column_stack(list(amounts.values())) if amounts else np.empty((len(burst.start_ns), 0))
-    )
-    return Readings(tuple(amounts), stacked, np.array(in_cycles, dtype=np.bool_), cycles)
+    columns = list(amounts.values()) or [np.empty((len(burst.start_ns), 0))]
+    flags = np.array(in_cycles, dtype=np.bool_)
+    return Readings(tuple(amounts), np.column_stack(columns), flags, cycles)
+
+
+def shares_of(burst: Burst, metrics: Sequence[str]) -> dict[str, Values]:
+    """Return what part of its peak each unit reached in each sample, 0 to 1, by quantity."""
+    readings = readings_of(burst, metrics)
+    length_ns = (burst.end_ns - burst.start_ns).astype(np.float64)
+    cycles = length_ns if readings.cycles is None else np.maximum(readings.cycles, 1.0)
+    flags = zip(readings.quantities, readings.in_cycles.tolist(), strict=True)
+    return {
+        name: np.minimum(readings.amounts[:, i] / (cycles if in_cycles else length_ns), 1.0)
+        for i, (name, in_cycles) in enumerate(flags)
+    }
 
 
 def overlaps(burst: Burst, columns: npt.NDArray[np.int64], width: int) -> Any:

@@ -3,8 +3,8 @@
 NVIDIA's names say what is counted, the unit that counts, and how the counts of all units are put
 together. `.avg` is a mean over the units of a GPU, so that no number of units is needed here, and
 ``pct_of_peak_sustained_elapsed`` is 100 x count / (most that a unit counts in a cycle x cycles that
-passed), so that it gives a count again once it is multiplied by the cycles of its sample. Which sets
-fit into one pass was asked of libcupti's host library for GA100, AD102, GH100, GB100 and GB202.
+passed), so that it gives a count again once it is multiplied by the cycles of its sample. Which
+sets fit into one pass was asked of libcupti's host library for GA100, AD102, GH100, GB100, GB202.
 """
 
 from __future__ import annotations

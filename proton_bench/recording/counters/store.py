@@ -14,6 +14,19 @@ __all__ = ["CounterSession", "store_counters"]
 _TIME = "counter_time (ns)"
 _SAMPLED = "counter_sampled (ns)"
 _CYCLES = "sm_cycles"
+# Names of tracks. Other counters of a device are of the whole run, these only of bursts.
+_TRACKS = {
+    "sm_active": "SM active in bursts (%)",
+    "tensor": "tensor in bursts (%)",
+    "dram": "DRAM in bursts (%)",
+    "l2": "L2 in bursts (%)",
+    "issue": "issue in bursts (%)",
+    "fp32": "FP32 in bursts (%)",
+    "fp64": "FP64 in bursts (%)",
+    "l1": "L1 in bursts (%)",
+    "shared": "shared memory in bursts (%)",
+    "warps": "warps in bursts (%)",
+}
 
 
 class CounterSession(Protocol):
@@ -32,21 +45,29 @@ class CounterSession(Protocol):
     def times_of_nodes(self, nodes: Any, phase: int) -> Any:
         """Return the whole kernel time of each node in ns."""
 
-    def set_metric_of_nodes(self, name: str, nodes: Any, values: Any, phase: int) -> None:
+    def set_metric_of_nodes(self, name: str, nodes: Any, values: Any, *, phase: int) -> None:
         """Add a value to a metric of each node."""
 
+    def add_readings(
+        self, device: int, readings: Mapping[str, Any], at_ns: Any, *, phase: int
+    ) -> None:
+        """Add readings of a device at these times to the timeline, a list for each name."""
 
-def store_counters(session: CounterSession) -> None:
+
+def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
     """Add to each phase of a session what its samples of counters say of the rows of kernels.
 
     Nothing heavy is loaded where nothing was sampled.
 
     Args:
         session: A session whose records were all consumed, before its files are written.
+        has_timeline: Also add the samples to the session's timeline.
     """
     for phase in session.live_phases():
         bursts = session.take_bursts(phase)
         if bursts:
+            if has_timeline:
+                _show(session, phase, bursts)
             _store(session, phase, bursts)
 
 
@@ -79,4 +100,18 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
             columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
     for name, parts in columns.items():
         sums = np.bincount(place, np.concatenate(parts))
-        session.set_metric_of_nodes(name, nodes, sums, phase)
+        session.set_metric_of_nodes(name, nodes, sums, phase=phase)
+
+
+def _show(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
+    """Add the samples to the timeline, with zeros after each burst: nothing is known there."""
+    from proton_bench.recording.counters.bursts import bursts_by_device, shares_of
+
+    for device, of_device in bursts_by_device(bursts).items():
+        for burst in of_device:
+            at_ns = [*burst.start_ns.tolist(), int(burst.end_ns[-1])]
+            readings = {
+                _TRACKS[name]: [*(100.0 * shares).tolist(), 0.0]
+                for name, shares in shares_of(burst, session.counter_metrics).items()
+            }
+            session.add_readings(device, readings, at_ns, phase=phase)

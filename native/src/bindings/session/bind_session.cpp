@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "bindings/module/bindings.h"
 #include "calltree/context_tree.h"
@@ -204,6 +207,23 @@ py::array_t<double> times_of_nodes(Session &session, const Numbers<NodeIndex> &n
   return array_of(times_ns);
 }
 
+/// Each name has a value for each time.
+void add_readings(Session &session, int32_t device,
+                  const std::map<std::string, std::vector<double>> &readings,
+                  const std::vector<int64_t> &at_ns, std::optional<uint32_t> phase) {
+  py::gil_scoped_release release;
+  std::vector<EventCounter> counters;
+  for (const auto &[name, values] : readings) {
+    if (values.size() != at_ns.size())
+      throw Error(ErrorCode::kUsage, std::to_string(values.size()) + " values were given for " +
+                                         std::to_string(at_ns.size()) + " times");
+    Name interned(name);
+    for (size_t i = 0; i < values.size(); ++i)
+      counters.push_back({at_ns[i], device, interned, values[i]});
+  }
+  session.add_readings(counters, phase_or_current(session, phase));
+}
+
 // Timelines.
 
 int64_t unix_offset_ns() {
@@ -326,6 +346,8 @@ void bind_session(py::module_ &module) {
       .def("times_of_nodes", &times_of_nodes, py::arg("nodes"), py::arg("phase") = py::none())
       .def("set_metric_of_nodes", &set_metric_of_nodes, py::arg("name"), py::arg("nodes"),
            py::arg("values"), py::arg("phase") = py::none())
+      .def("add_readings", &add_readings, py::arg("device"), py::arg("readings"), py::arg("at_ns"),
+           py::arg("phase") = py::none())
       .def("row_count", &Session::row_count, Unlocked())
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
