@@ -80,6 +80,7 @@ struct Counters {
   std::map<uint32_t, Sampling *> devices; ///< that are enabled
   uint64_t most_samples = 0;              ///< of the hardware's buffer; 0: enough
   uint64_t bursts = 0;                    ///< that were decoded
+  std::atomic<uint64_t> lag_ns{0};        ///< from a stop to the end of sampling
 };
 
 Counters &counters() {
@@ -271,7 +272,7 @@ FAKE_EXPORT int cuptiPmSamplingStop(cupti::PmParameters *parameters) {
   if (!sampling->is_started)
     return cupti::kErrorInvalidOperation;
   sampling->is_started = false;
-  const uint64_t end_ns = now_ns();
+  const uint64_t end_ns = now_ns() + counters().lag_ns;
   for (uint64_t at = sampling->start_ns; at + sampling->interval_ns <= end_ns;) {
     const uint64_t next = at + sampling->interval_ns;
     const bool is_first = at == sampling->start_ns; // begins when sampling was enabled, or at 0
@@ -362,3 +363,5 @@ FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) {
   std::lock_guard lock(counters().mutex);
   counters().most_samples = most_samples;
 }
+
+FAKE_EXPORT void fake_cupti_pm_lag(uint64_t ns) { counters().lag_ns = ns; }
