@@ -26,9 +26,6 @@ def remark_on(
     sampling = _sampling_remark(facts)
     if sampling is not None and counts["records"] > 0:
         return sampling
-    counting = _counting_remark(facts)
-    if counting is not None and counts["records"] > 0:
-        return counting
     is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
     if counts["dropped"] > 0 and is_taken:
         return f"{_TAKEN}; {counts['dropped']} records are lost, so end that one first"
@@ -58,15 +55,6 @@ def _sampling_remark(facts: Mapping[str, Any]) -> str | None:
             "smaller interval"
         )
     return None
-
-
-def _counting_remark(facts: Mapping[str, Any]) -> str | None:
-    """Return why kernels ran but their counters were not read, or None."""
-    counted = facts.get("counters")
-    if not counted or not counted["error"]:
-        return None
-    word = "some hardware counters are" if counted["bursts"] else "all hardware counters are"
-    return f"{word} missing: {counted['error']}"
 
 
 def _nothing_seen(facts: Mapping[str, Any], loaded: Callable[[], Iterable[str]]) -> str:
