@@ -1,7 +1,9 @@
 """Estimates of counters as metrics of rows, which add up over rows, ranks and runs.
 
 A share of a peak cannot be added up, but the time in which the unit would have done the same work
-at its peak can: share x time of the row. Errors are stored as variances of that time.
+at its peak can: share x time of the row. Errors are stored as variances of that time, and their
+part that is the same in all rows and runs as times: variances of these would get too small in a
+sum.
 """
 
 from __future__ import annotations
@@ -98,6 +100,7 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
             columns.setdefault(f"{name}_busy (ns)", []).append(shares * time_ns)
             variance = (each.errors[name] * time_ns) ** 2
             columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
+            columns.setdefault(f"{name}_bias (ns)", []).append(each.biases[name] * time_ns)
     for name, parts in columns.items():
         sums = np.bincount(place, np.concatenate(parts))
         session.set_metric_of_nodes(name, nodes, sums, phase=phase)
