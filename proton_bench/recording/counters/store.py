@@ -16,6 +16,7 @@ __all__ = ["CounterSession", "store_counters"]
 _TIME = "counter_time (ns)"
 _SAMPLED = "counter_sampled (ns)"
 _CYCLES = "sm_cycles"
+_MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to ten tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
 _TRACKS = {
     "sm_active": "SM active in bursts (%)",
@@ -107,14 +108,24 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
 
 
 def _show(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
-    """Add the samples to the timeline, with zeros after each burst: nothing is known there."""
+    """Add the samples to the timeline, with zeros after each burst: nothing is known there.
+
+    Of very many samples neighbours are put together, so that a timeline stays readable.
+    """
+    import numpy as np
+
     from proton_bench.recording.counters.bursts import bursts_by_device, shares_of
 
-    for device, of_device in bursts_by_device(bursts).items():
+    by_device = bursts_by_device(bursts)
+    samples = sum(len(burst.start_ns) for each in by_device.values() for burst in each)
+    together = -(-samples // _MOST_SHOWN)
+    for device, of_device in by_device.items():
         for burst in of_device:
-            at_ns = [*burst.start_ns.tolist(), int(burst.end_ns[-1])]
+            first = np.arange(0, len(burst.start_ns), together)
+            sizes = np.diff(np.append(first, len(burst.start_ns)))
+            at_ns = [*burst.start_ns[first].tolist(), int(burst.end_ns[-1])]
             readings = {
-                _TRACKS[name]: [*(100.0 * shares).tolist(), 0.0]
+                _TRACKS[name]: [*(100.0 * np.add.reduceat(shares, first) / sizes).tolist(), 0.0]
                 for name, shares in shares_of(burst, session.counter_metrics).items()
             }
             session.add_readings(device, readings, at_ns, phase=phase)
