@@ -90,12 +90,20 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
 
 
 def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
-    """Return half of the interval of the time in which the unit was busy; infinite if unknown."""
-    variance = find_metric(f"{unit}_variance (ns^2)", recorded)
+    """Return half of the interval of the time in which the unit was busy; infinite if unknown.
+
+    The variance of a row holds all of its error. In a sum of rows it forgets that a part of these
+    errors is alike, which adds up as it is.
+    """
+    known = tuple(recorded)
+    variance = find_metric(f"{unit}_variance (ns^2)", known)
     if variance is None:
         return np.full(len(profile), np.inf)
-    found = np.maximum(profile.inclusive(variance).astype(np.float64), 0.0)
-    half: npt.NDArray[np.float64] = _95_PERCENT * np.sqrt(found)
+    found = np.sqrt(np.maximum(profile.inclusive(variance).astype(np.float64), 0.0))
+    bias = find_metric(f"{unit}_bias (ns)", known)
+    if bias is not None:
+        found = np.maximum(found, profile.inclusive(bias))
+    half: npt.NDArray[np.float64] = _95_PERCENT * found
     return half
 
 

@@ -49,6 +49,17 @@ def test_errors_of_several_rows_are_less_than_their_sum() -> None:
     assert values(profile, "dram_err") == pytest.approx([2.5, 2.5, 4.0, 3.0])
 
 
+def test_errors_that_come_back_do_not_get_smaller_in_a_sum() -> None:
+    kernel = counted(1000, 0.5, 0.05)
+    kernel["dram_bias (ns)"] = 0.05 / 1.959964 * 1000
+    profile = kernels(*[kernel] * 9, counted(1000, 0.5, 0.05))
+
+    error = values(profile, "dram_err")
+
+    assert error[2] == pytest.approx(5.0)
+    assert error[1] == pytest.approx(4.5)
+
+
 def test_what_is_not_known_well_is_withheld() -> None:
     profile = kernels(
         counted(1000, 0.5, 0.99 * WIDEST / 100), counted(10, 0.5, 1.01 * WIDEST / 100)
