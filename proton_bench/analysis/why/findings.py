@@ -269,7 +269,7 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
-    if run.outside_ns < _IDLE * run.span_ns:
+    if not run.outside_ns > 0 or run.outside_ns < _IDLE * run.span_ns:
         return
     share = run.outside_ns / run.span_ns
     text = "no GPU work yet, or no more"

@@ -94,7 +94,9 @@ def _launch(variant: Variant, device: Device) -> Launch:
     threads = _product(variant.block)
     if blocks <= 0 or threads <= 0:
         return Launch()
-    units = float(device.num_sms) if device.num_sms > 0 else math.nan
+    if device.num_sms <= 0:
+        return Launch(blocks=float(blocks))
+    units = float(device.num_sms)
     warps = -(-threads // _WARP)
     held = None
     if device.kind == "CUDA" and device.arch in LIMITS and variant.registers > 0:
