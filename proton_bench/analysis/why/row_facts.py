@@ -37,8 +37,8 @@ QUANTITIES: Mapping[str, str] = {
     "l2": "L2",
     "l1": "L1",
     "shared": "shared memory",
-    "sm_active": "active multiprocessors",
-    "warps": "resident warps",
+    "sm_active": "multiprocessors active",
+    "warps": "warps resident",
 }
 _TIME = "counter_time (ns)"
 _SAMPLED = "counter_sampled (ns)"

@@ -86,14 +86,20 @@ class Rule:
     source: str
 
 
-def counter_evidence(quantity: str, use: Use) -> Evidence:
-    """Return a use of a unit as evidence."""
+def counter_evidence(quantity: str, use: Use, *, brief: bool = False) -> Evidence:
+    """Return a use of a unit as evidence.
+
+    Args:
+        quantity: The unit.
+        use: How much of it was used.
+        brief: Whether it stands beside the evidence that decides.
+    """
     words = QUANTITIES[quantity]
     sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= _HALF_POINT else ""
-    if quantity in {"sm_active", "warps"}:
-        text = f"{use.fraction * 100:.0f}{sure} % {words}"
-    elif quantity == "tensor" and use.fraction < _ZERO_TENSOR:
+    if quantity == "tensor" and use.fraction < _ZERO_TENSOR:
         text = f"{words} idle"
+    elif brief or quantity in {"sm_active", "warps"}:
+        text = f"{words} {use.ratio * 100:.0f}{sure} %"
     else:
         text = f"{use.ratio * 100:.0f}{sure} % of what this GPU's {words} can do"
     return Evidence(f"counter.{quantity}", text, use.fraction, "fraction of peak")
@@ -138,8 +144,11 @@ def _limit(facts: RowFacts) -> tuple[str, Use] | None:
 def _beside(facts: RowFacts, quantity: str) -> tuple[Evidence, ...]:
     """Return the use of one unit, and of the two others that say most."""
     others = [each for each in ("tensor", "dram", "sm_active") if each != quantity]
-    names = [quantity, *others]
-    return tuple(counter_evidence(each, facts.uses[each]) for each in names if each in facts.uses)
+    return tuple(
+        counter_evidence(each, facts.uses[each], brief=each != quantity)
+        for each in (quantity, *others)
+        if each in facts.uses
+    )
 
 
 def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
@@ -274,7 +283,8 @@ def _is_latency(facts: RowFacts) -> Match | None:
         reason, share = facts.stalls.shares[0]
         needed = _AMBIGUOUS.get(reason, ())
         is_told = all(each in uses for each in needed) and reason not in _NO_LATENCY
-        if share >= _LATENCY and is_told:
+        # Without counters other waits may hide that a unit is busy.
+        if share >= (_LATENCY if uses else _STALLED) and is_told:
             known = explain_stall(reason)
             helps = known.remedy if known is not None else ""
             evidence.insert(0, _stall_evidence(facts, reason, share))
@@ -375,8 +385,8 @@ RULES: tuple[Rule, ...] = (
     *_QUEUE_RULES,
     Rule(
         "latency",
-        f"no unit is at {BOUND:.0%} of its ceiling; {_LATENCY:.0%} of stalled samples have one "
-        "reason, or all units were measured",
+        f"no unit is at {BOUND:.0%} of its ceiling; {_LATENCY:.0%} of stalled samples (without "
+        f"counters {_STALLED:.0%}) have one reason, or all units were measured",
         _is_latency,
         "more warps or more independent work per warp; `-m pcsampling` names what they wait for",
         f"{_GUIDE}; {AMD_SOURCE}",

@@ -185,8 +185,13 @@ def test_no_rule_decides_without_evidence(case: str) -> None:
             "latency",
         ),
         (
-            kernel(stalls=stalled(barrier=0.299)),
-            kernel(stalls=stalled(barrier=0.3)),
+            kernel(stalls=stalled(barrier=0.299), uses=uses(dram=0.1)),
+            kernel(stalls=stalled(barrier=0.3), uses=uses(dram=0.1)),
+            "latency",
+        ),
+        (
+            kernel(stalls=stalled(barrier=0.499)),
+            kernel(stalls=stalled(barrier=0.5)),
             "latency",
         ),
         (
