@@ -45,3 +45,8 @@ def test_lowest_of_several_gpus_counts() -> None:
 )
 def test_what_cannot_be_a_ceiling_is_ignored(said: object) -> None:
     assert ceilings(ceilings=said).fractions == DEFAULTS
+
+
+@pytest.mark.parametrize("said", ["dram", [{"a": 1}], {"dram": 1}, 7, [None]])
+def test_what_cannot_be_a_name_is_ignored(said: object) -> None:
+    assert ceilings(ceilings={"dram": 0.9}, ceilings_measured=said).measured == frozenset()
