@@ -26,6 +26,7 @@ _CAPPED = 0.92  # of the highest clock
 _FILLED = 0.7  # of the multiprocessors that get a block
 _TAIL = 0.25  # of the time
 _SHORT_NS = 10_000.0  # launches are not faster than this from Python
+_LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 # With these measured, no other unit of the GPU can be what limits a kernel.
@@ -210,13 +211,24 @@ def _grid_text(facts: RowFacts) -> str:
 
 
 def _is_small(facts: RowFacts) -> Match | None:
-    fill = facts.launch.fill
+    fill, waves = facts.launch.fill, facts.launch.waves
     active = facts.uses.get("sm_active")
-    if not fill < _FILLED or (active is not None and active.fraction > _ACTIVE):
-        return None
     grid = Evidence("launch.grid", _grid_text(facts), facts.launch.blocks, "blocks")
     short = f"{facts.launch.blocks:.0f} of {facts.launch.units:.0f}"
-    return Match(short, (grid, *_beside(facts, "sm_active")), 1.0 - fill)
+    if fill < _FILLED:
+        if active is not None and active.fraction > _ACTIVE:
+            return None
+        return Match(short, (grid, *_beside(facts, "sm_active")), 1.0 - fill)
+    # Blocks for all, but so little work that starting and ending is a large part of it.
+    if active is None or not (waves <= 1 and facts.mean_ns < _LITTLE_NS):
+        return None
+    if active.fraction >= _ACTIVE:
+        return None
+    text = f"{facts.mean_ns / 1e3:.1f} us in less than one wave of blocks"
+    little = Evidence("launch.waves", text, waves, "waves")
+    return Match(
+        f"{waves:.1f} waves", (little, *_beside(facts, "sm_active")), 1.0 - active.fraction
+    )
 
 
 def _has_tail(facts: RowFacts) -> Match | None:
@@ -370,7 +382,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "small-grid",
-        f"blocks for less than {_FILLED:.0%} of the multiprocessors",
+        f"blocks for less than {_FILLED:.0%} of the multiprocessors; or a launch below "
+        f"{_LITTLE_NS / 1e3:.0f} us in less than one wave, with less than {_ACTIVE:.0%} of them "
+        "active",
         _is_small,
         "more blocks: smaller tiles, split along K, larger batches, or other work beside it",
         _BEST_PRACTICES,
