@@ -154,6 +154,7 @@ class Facts:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self._known: dict[int, RowFacts] = {}  # rules and findings ask several times
         self.ceilings = Ceilings.of(profile.provenance)
         self.own_ns = _own_times(profile)
         self._counts = _own(profile, "count")
@@ -197,6 +198,12 @@ class Facts:
 
     def of(self, row: int) -> RowFacts:
         """Return the facts of a row with time of its own."""
+        found = self._known.get(row)
+        if found is None:
+            found = self._known[row] = self._gathered(row)
+        return found
+
+    def _gathered(self, row: int) -> RowFacts:
         profile = self.profile
         place = int(profile.device_rows[row])
         uses, withheld = self._of_counters(row)
