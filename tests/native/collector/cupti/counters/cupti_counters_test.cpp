@@ -82,7 +82,7 @@ TEST(samples_say_when_the_kernels_beside_them_ran) {
   CHECK(session.core->counter_metrics() == kMetrics);
   CHECK_EQ(session.collector.facts().clock, "vendor");
   std::vector<JoinedBurst> bursts = session.core->take_bursts(0);
-  CHECK(bursts.size() >= 3);
+  CHECK(!bursts.empty());
   double sampled_ns = 0;
   double active_ns = 0;
   double kernels_ns = 0;
