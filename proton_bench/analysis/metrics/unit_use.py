@@ -73,19 +73,25 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
         have = f"known are {', '.join(known)}" if known else "this file has none: proton run"
         more = "" if known else " -m counters records them"
         raise MetricError(f"metric {name!r} needs hardware counters: {have}{more}")
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any number
+        return _values(profile, text, recorded)
+
+
+def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricValues:
     time = profile.inclusive(_TIME)
     sampled = profile.covered(_TIME) & (time > 0)
     if text == _COVERAGE:
         values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), time, sampled)
+        valid &= np.isfinite(values)
         return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
     unit = _unit_of(text)
-    halves, valid = quotient(_half_ns(profile, unit, recorded), time, sampled)
-    halves *= 100.0
+    halves, valid = quotient(100.0 * _half_ns(profile, unit, recorded), time, sampled)
+    valid &= np.isfinite(halves)
     if text.endswith(_ERROR):
         return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
     values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
-    valid = valid & (halves <= WIDEST)
-    meaning = f"{UNITS[unit]}, percent of the peak; - where not known within {WIDEST:g} points"
+    valid &= np.isfinite(values) & (halves <= WIDEST)
+    meaning = f"{UNITS[unit]}, % of the peak; - if not known within {WIDEST:g} points"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 

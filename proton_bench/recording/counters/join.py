@@ -18,7 +18,7 @@ other processes and writes that come late do not count for kernels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ _MOST_NODES = 2000
 _MOST_CLUSTERS = 256
 _LEAST_CUTS, _LEAST_PARTS = 4, 40  # of a burst, and of all
 _ROUNDS = 30
+_SETTLED = 1e-4  # a round that changes no rate by more is the last
 _LEAST_RATE = 1e-3  # from which a rate can still grow
 # A rate that nothing is known of is a share of the peak, give or take half of it.
 _PRIOR = 0.5
@@ -70,7 +71,8 @@ class DeviceEstimates:
         cycles_per_ns: float64[k], the clock of the multiprocessors meanwhile; None if not sampled.
         shares: Of each quantity float64[k], the part of the unit's peak, 0 to 1.
         errors: Of each quantity float64[k], its standard error: 95 % intervals are 1.96 of it.
-        biases: The part of it that does not get smaller in a mean over rows or runs.
+        biases: The part of it that does not get smaller in a mean over rows or runs; none of
+            exact values.
     """
 
     device: int
@@ -80,7 +82,7 @@ class DeviceEstimates:
     cycles_per_ns: Values | None
     shares: Mapping[str, Values]
     errors: Mapping[str, Values]
-    biases: Mapping[str, Values]
+    biases: Mapping[str, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +220,10 @@ def _rates(times: Any, amounts: Values, rates: Values) -> Values:
     totals = np.where(totals > 0, totals, 1.0)
     back = times.T.tocsr()
     for _ in range(_ROUNDS):
+        before = rates
         rates = rates * (back @ (amounts / np.maximum(times @ rates, 1e-12))) / totals
+        if float(np.abs(rates - before).max()) < _SETTLED:
+            break
     return rates
 
 

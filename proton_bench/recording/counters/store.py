@@ -101,7 +101,8 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
             columns.setdefault(f"{name}_busy (ns)", []).append(shares * time_ns)
             variance = (each.errors[name] * time_ns) ** 2
             columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
-            columns.setdefault(f"{name}_bias (ns)", []).append(each.biases[name] * time_ns)
+        for name, biases in each.biases.items():
+            columns.setdefault(f"{name}_bias (ns)", []).append(biases * time_ns)
     for name, parts in columns.items():
         sums = np.bincount(place, np.concatenate(parts))
         session.set_metric_of_nodes(name, nodes, sums, phase=phase)
