@@ -52,6 +52,7 @@ class Answer:
     Attributes:
         sentence: How much of the run the GPU worked.
         gpu: Name of the GPU, "" if unknown.
+        device: "GPU", or "CPU" if no other device worked; "" if unknown.
         span_ns: How long the run took, or what is known of it.
         work_ns: Time of all work on devices.
         idle_ns: Time in which no device worked, 0 if unknown.
@@ -66,6 +67,7 @@ class Answer:
 
     sentence: str
     gpu: str
+    device: str
     span_ns: float
     work_ns: float
     idle_ns: float
@@ -114,6 +116,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     return Answer(
         sentence=_sentence(run),
         gpu=_gpu(profile),
+        device=_device(run),
         span_ns=run.span_ns,
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
@@ -207,9 +210,16 @@ def _sentence(run: WholeRun) -> str:
             text = f"{text}: {_percent(outside)} before or after its work, "
             text = f"{text}{_percent(between)} between kernels"
         return text
-    if {device.kind for device in run.profile.devices} <= {"CPU"}:
+    if not _device(run):
+        return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
+    if _device(run) == "CPU":
         return "no GPU work was recorded: times are those of operators on the CPU"
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
+
+
+def _device(run: WholeRun) -> str:
+    kinds = {device.kind for device in run.profile.devices}
+    return "CPU" if kinds == {"CPU"} else "GPU" if kinds else ""
 
 
 def _percent(fraction: float) -> str:

@@ -272,7 +272,7 @@ def _no_work(run: WholeRun) -> Iterator[Claim]:
     if not run.outside_ns > 0 or run.outside_ns < _IDLE * run.span_ns:
         return
     share = run.outside_ns / run.span_ns
-    text = "no GPU work yet, or no more"
+    text = "before or after GPU work"
     lines = _lines(run) if run.outside_ns >= run.between_ns else ()
     shown = f": {', '.join(each.text for each in lines)}" if lines else ""
     yield Claim(
