@@ -22,6 +22,7 @@ __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 # Between the names of a path, besides the arrow of a terminal.
 _SEPARATOR = "/"
 MOST_ROWS = 100
+_LEAST_PART = 0.01  # of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +206,8 @@ def _sentence(run: WholeRun) -> str:
     if run.idle_ns > 0 and run.span_ns > 0:
         idle = run.idle_ns / run.span_ns
         text = f"GPU idle {_percent(idle)} of the run"
-        if run.outside_ns > 0 and run.between_ns > 0:
-            outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
+        outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
+        if min(outside, between) >= _LEAST_PART:
             text = f"{text}: {_percent(outside)} before or after its work, "
             text = f"{text}{_percent(between)} between kernels"
         return text

@@ -377,7 +377,7 @@ RULES: tuple[Rule, ...] = (
         f"an arithmetic unit is at its ceiling, the SM clock at {_CAPPED:.0%} of its highest rate "
         "or less, and this costs more than the unit leaves unused",
         _is_capped,
-        "a higher power limit or better cooling; less switching: smaller types, fewer zeros moved",
+        "a higher power limit, better cooling, no locked clocks; smaller types take less power",
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
     ),
     *_ROOF_RULES,
