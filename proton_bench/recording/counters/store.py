@@ -74,9 +74,12 @@ def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
 def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
     import numpy as np
 
+    from proton_bench.recording.counters.exact import join_ranges
     from proton_bench.recording.counters.join import join_bursts
+    from proton_bench.recording.counters.metric_sets import RANGE_TIME
 
-    found = join_bursts(bursts, session.counter_metrics)
+    metrics = session.counter_metrics
+    found = (join_ranges if RANGE_TIME in metrics else join_bursts)(bursts, metrics)
     if not found:
         return
     nodes, place = np.unique(np.concatenate([each.nodes for each in found]), return_inverse=True)

@@ -58,14 +58,12 @@ void RangeCounter::start(const CuptiLibrary &library, const CudaDriver &driver,
     driver_ = &driver;
     options_ = std::move(options);
     deliver_ = std::move(deliver);
-    metrics_ = std::make_shared<const std::vector<std::string>>(options_.metrics);
     refused_.clear();
     open_scopes_ = 0;
     ++serial_;
     is_running_ = true;
     std::lock_guard lock(facts_mutex_);
     facts_ = {};
-    facts_.metrics = options_.metrics;
     facts_.counted = options_.mode == RangeMode::kScope ? "scope" : "launch";
   }
   if (options_.mode == RangeMode::kScope)
@@ -110,7 +108,7 @@ RangeContext *RangeCounter::opened(void *context) {
   try {
     int device = driver_->device_of(context);
     auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device,
-                                               options_.metrics);
+                                               options_.sets);
     return contexts_.emplace(context, std::move(made)).first->second.get();
   } catch (const Error &error) {
     refuse(context, error.what());
@@ -148,10 +146,11 @@ void RangeCounter::finish(RangeContext &counted) {
   auto burst = std::make_shared<CounterBurst>();
   burst->device_kind = kDevice;
   burst->device_index = counted.device();
-  burst->metrics = metrics_;
+  burst->metrics = std::make_shared<const std::vector<std::string>>(counted.metrics());
   CountedRanges ranges = counted.finish();
   {
     std::lock_guard lock(facts_mutex_);
+    facts_.metrics = counted.metrics();
     facts_.ranges += ranges.start_ns.size();
     facts_.lost_ranges += ranges.lost;
     if (ranges.error != cupti::kSuccess && facts_.error.empty())
