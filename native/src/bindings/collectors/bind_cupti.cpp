@@ -268,8 +268,7 @@ void bind_cupti(py::module_ &module) {
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
            py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
-           py::arg("counters").none(true) = py::none(),
-           py::arg("ranges").none(true) = py::none())
+           py::arg("counters").none(true) = py::none(), py::arg("ranges").none(true) = py::none())
       .def(
           "start",
           [](CuptiCollector &self, uintptr_t stream) {

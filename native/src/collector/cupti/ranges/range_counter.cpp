@@ -107,8 +107,7 @@ RangeContext *RangeCounter::opened(void *context) {
     return nullptr;
   try {
     int device = driver_->device_of(context);
-    auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device,
-                                               options_.sets);
+    auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device, options_.sets);
     return contexts_.emplace(context, std::move(made)).first->second.get();
   } catch (const Error &error) {
     refuse(context, error.what());
