@@ -22,13 +22,11 @@ enum RangeReplay : int { // CUpti_ProfilerReplayMode
   kUserReplay = 3,       ///< the program runs once, or repeats by itself
 };
 
-struct RangeEnableParameters { // CUpti_RangeProfiler_Enable_Params
-  /// Without `cache_control`, which libraries before 13.4 do not know.
-  size_t struct_bytes = offsetof(RangeEnableParameters, cache_control);
+struct RangeEnableParameters { // CUpti_RangeProfiler_Enable_Params; 13.4 knows more fields
+  size_t struct_bytes = sizeof(RangeEnableParameters);
   void *reserved = nullptr;
   void *context = nullptr;
   void *profiler = nullptr; ///< answer
-  int cache_control = 0;    ///< from 13.4
 };
 
 /// Parameters of cuptiRangeProfilerDisable, Start and PopRange.

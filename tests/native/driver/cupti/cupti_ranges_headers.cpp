@@ -33,8 +33,8 @@ SAME(sizeof(RangeDataParameters),
 SAME(sizeof(RangeDataInfoParameters), CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE);
 SAME(sizeof(RangeInfoParameters), CUpti_RangeProfiler_CounterData_GetRangeInfo_Params_STRUCT_SIZE);
 
-FIELD(RangeEnableParameters, context, CUpti_RangeProfiler_Enable_Params, ctx);
-FIELD(RangeEnableParameters, profiler, CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
+START(RangeEnableParameters, context, CUpti_RangeProfiler_Enable_Params, ctx);
+START(RangeEnableParameters, profiler, CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
 FIELD(RangeParameters, profiler, CUpti_RangeProfiler_Start_Params, pRangeProfilerObject);
 FIELD(RangePushParameters, name, CUpti_RangeProfiler_PushRange_Params, pRangeName);
 FIELD(RangeStopParameters, has_all_passes, CUpti_RangeProfiler_Stop_Params, isAllPassSubmitted);
