@@ -31,7 +31,12 @@ from proton_bench.recording.counters.bursts import (
     overlaps,
     readings_of,
 )
-from proton_bench.recording.counters.uncertainty import Fit, standard_errors
+from proton_bench.recording.counters.uncertainty import (
+    EDGE_NS,
+    FOLLOWED_NS,
+    Fit,
+    standard_errors,
+)
 
 __all__ = ["DeviceEstimates", "join_bursts"]
 
@@ -46,6 +51,7 @@ _PRIOR = 0.5
 _IDLE_PRIOR = 0.01
 # Least spread of a sample's amounts around what the rates say, as a part of its time.
 _LEAST_SPREAD = 0.002
+_NEAR_NS = 20_000  # kernels further apart are no neighbours
 _CLOCK_PRIOR = 0.1  # clocks differ from the mean of the run by this part of it
 _CLOCK_LIMITS = (0.25, 2.0)
 
@@ -134,9 +140,9 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
     own = np.flatnonzero(places < min(width, _MOST_NODES))
     columns = places[own]
     sampled_ns = np.asarray(pool.times.sum(axis=0)).ravel()[columns]
-    shares, errors, clocks = _estimates(
-        pool, in_cycles, _Columns(columns, time_ns[own] / launches[own])
-    )
+    edge_ns = EDGE_NS + FOLLOWED_NS * _repetition(bursts, index)[own]
+    edges = np.minimum(edge_ns * launches[own] / time_ns[own], 1.0)
+    shares, errors, clocks = _estimates(pool, in_cycles, columns, edges=edges)
     seen = sampled_ns > 0
     return DeviceEstimates(
         device,
@@ -149,14 +155,6 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
-    """Nodes with a column of their own, and the mean length of their kernels."""
-
-    places: npt.NDArray[np.int64]
-    length_ns: Values
-
-
 def _places(time_ns: Values) -> npt.NDArray[np.int64]:
     """Return the column of each node: those of least time share the last one."""
     order = np.argsort(-time_ns, kind="stable")
@@ -165,8 +163,30 @@ def _places(time_ns: Values) -> npt.NDArray[np.int64]:
     return places
 
 
+def _repetition(bursts: Sequence[Burst], index: npt.NDArray[np.int64]) -> Values:
+    """Return of each node how much the same other nodes run before and after it, 0 to 1.
+
+    Args:
+        bursts: Kernels in the order of time.
+        index: The node of each.
+    """
+    start = np.concatenate([burst.kernel_start_ns for burst in bursts])
+    end = np.concatenate([burst.kernel_end_ns for burst in bursts])
+    near = start[1:] - end[:-1] < _NEAR_NS
+    near[np.cumsum([len(burst.nodes) for burst in bursts])[:-1] - 1] = False
+    before, after = index[:-1][near], index[1:][near]
+    launches = np.bincount(index)
+    found = np.zeros(len(launches))
+    for node, other in ((before, after), (after, before)):
+        pairs, counts = np.unique(node * len(launches) + other, return_counts=True)
+        own, its = np.divmod(pairs, len(launches))
+        parts = np.where(own == its, 0.0, counts / launches[own])
+        found += np.bincount(own, parts**2, minlength=len(launches)) / 2
+    return found
+
+
 def _estimates(
-    pool: _Pool, in_cycles: npt.NDArray[np.bool_], columns: _Columns
+    pool: _Pool, in_cycles: npt.NDArray[np.bool_], columns: npt.NDArray[np.int64], *, edges: Values
 ) -> tuple[Values, Values, Values | None]:
     """Return shares and errors [node, quantity], and the clock of each node in cycles per ns."""
     times = pool.times
@@ -181,11 +201,11 @@ def _estimates(
     inverse = np.linalg.inv(square)
     rates = _rates(times, amounts, np.clip(inverse @ (times.T @ amounts), _LEAST_RATE, 1.0))
     fit = Fit(times, amounts, pool.lengths_ns, rates, inverse, pool.clusters, least)
-    errors = standard_errors(fit, columns.places, columns.length_ns, most=_PRIOR)
-    shares = rates[columns.places]
+    errors = standard_errors(fit, columns, edges, most=_PRIOR)
+    shares = rates[columns]
     if clocks is None:
         return np.minimum(shares, 1.0), errors, None
-    clocks = clocks[columns.places]
+    clocks = clocks[columns]
     scale = np.where(in_cycles, (mean_clock / clocks)[:, None], 1.0)
     return np.minimum(shares * scale, 1.0), errors * scale, clocks
 

@@ -20,6 +20,7 @@ from proton_bench.recording.children.child_profiles import (
 )
 from proton_bench.recording.counters.ceilings import ceiling_facts
 from proton_bench.recording.counters.gpm import wants_gpm
+from proton_bench.recording.counters.store import store_counters
 from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
@@ -257,6 +258,8 @@ class Session:
                 ended = end_facts(self._started, counts)
                 collectors = self._lease.facts()
                 self.clock_drift_ns = drift_of(collectors)
+                if formats:
+                    self._store_counters()
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
                 if wants_gpm(self.plan.modes):
@@ -270,6 +273,13 @@ class Session:
         _last = (_last[0] + 1, paths)
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
+
+    def _store_counters(self) -> None:
+        try:
+            store_counters(self.core, has_timeline=self.plan.is_written_meanwhile)
+        except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
+            what = f"{type(error).__name__}: {error}"
+            self.remarks.append(f"hardware counters are left out, they could not be joined: {what}")
 
     def _forget(self) -> None:
         stop_host_samples(self.id)

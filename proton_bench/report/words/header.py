@@ -20,7 +20,7 @@ from proton_bench.report.words.edge import edge_of, prose
 from proton_bench.report.words.inside_kernels import inside_notes
 from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.report.words.record_costs import record_cost_notes
-from proton_bench.report.words.sampling import sampling_line, sampling_losses
+from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text
 
@@ -210,7 +210,7 @@ def losses(profile: Profile) -> tuple[str, ...]:
         more = count_text(sum(count for _, count in lost[_MOST_REASONS:]), "record")
         found.append(f"DROPPED: {more}: {len(lost) - _MOST_REASONS} more reasons")
     notes = (*inside_notes(profile), *record_cost_notes(profile), *sampling_losses(profile))
-    return (*found, *notes)
+    return (*found, *notes, *counter_losses(profile))
 
 
 def _facts(profile: Profile) -> Iterator[str]:

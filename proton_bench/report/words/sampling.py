@@ -1,15 +1,21 @@
-"""Describes the sampling of program counters in the lines above a report."""
+"""Describes samples of program counters, and of hardware counters, in the lines above a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["sampling_line", "sampling_losses"]
+__all__ = ["counter_losses", "sampling_line", "sampling_losses"]
+
+_TOO_SHORT = (
+    "nothing was launched, or the run was over before counters were switched on, which takes half "
+    "a second"
+)
 
 
 def sampling_line(profile: Profile) -> str:
@@ -55,4 +61,24 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
         yield (
             f"SLOWER: the period of PC samples was doubled {times}, to "
             f"{count_text(facts.period_cycles, 'cycle')}, because the hardware's buffer was full"
+        )
+
+
+def counter_losses(profile: Profile) -> tuple[str, ...]:
+    """Return sentences about counters that were asked for and are missing."""
+    facts = counter_facts(profile)
+    return () if facts is None else tuple(_counter_losses(facts))
+
+
+def _counter_losses(facts: CounterFacts) -> Iterator[str]:
+    if not facts.bursts:
+        yield f"NO COUNTERS: {visible(facts.error or _TOO_SHORT)}"
+        return
+    if facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    lost = facts.lost_samples
+    if lost > facts.samples:
+        yield (
+            f"FEWER COUNTERS: {count_text(lost, 'sample')} of {lost + facts.samples} were lost, "
+            "because bursts lasted longer than asked for: the sampling thread had no processor"
         )

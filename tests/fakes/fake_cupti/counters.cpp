@@ -97,6 +97,7 @@ struct Counters {
   uint64_t bursts = 0;                    ///< that were decoded
   std::map<void *, Ranging *> contexts;   ///< whose ranges are counted
   uint64_t dropped_ranges = 0;            ///< that the next decoding loses
+  std::atomic<uint64_t> lag_ns{0};        ///< from a stop to the end of sampling
 };
 
 Counters &counters() {
@@ -288,7 +289,7 @@ FAKE_EXPORT int cuptiPmSamplingStop(cupti::PmParameters *parameters) {
   if (!sampling->is_started)
     return cupti::kErrorInvalidOperation;
   sampling->is_started = false;
-  const uint64_t end_ns = now_ns();
+  const uint64_t end_ns = now_ns() + counters().lag_ns;
   for (uint64_t at = sampling->start_ns; at + sampling->interval_ns <= end_ns;) {
     const uint64_t next = at + sampling->interval_ns;
     const bool is_first = at == sampling->start_ns; // begins when sampling was enabled, or at 0
@@ -519,3 +520,5 @@ FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) {
   std::lock_guard lock(counters().mutex);
   counters().most_samples = most_samples;
 }
+
+FAKE_EXPORT void fake_cupti_pm_lag(uint64_t ns) { counters().lag_ns = ns; }

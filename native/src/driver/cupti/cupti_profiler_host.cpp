@@ -7,8 +7,9 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice = "name a libcupti of CUDA 12.6 or later by PROTON_BENCH_CUPTI_LIB, "
-                                "or record without counters";
+constexpr const char *kWithoutCounters =
+    "name a libcupti of CUDA 12.6 or later by PROTON_BENCH_CUPTI_LIB, "
+    "or record without counters";
 constexpr uint32_t kVersionWithSets = 130100; // 13.1: CUpti_Profiler_Host_Initialize_Params grew
 
 void load_beside(const std::string &library_path, const char *name) {
@@ -17,7 +18,7 @@ void load_beside(const std::string &library_path, const char *name) {
     return; // a bare name: the system knows where
   std::string path = library_path.substr(0, slash + 1) + name;
   try {
-    SharedLibrary::open(name, {{path, "beside libcupti", false, true}}, kAdvice);
+    SharedLibrary::open(name, {{path, "beside libcupti", false, true}}, kWithoutCounters);
   } catch (const Error &) { // as libcupti itself finds it
   }
 }
@@ -30,7 +31,7 @@ void initialize_counters(const CuptiLibrary &library) {
   cupti::function::ProfilerInitialize initialize = nullptr;
   RequiredSymbols required(library.shared());
   required.resolve("cuptiProfilerInitialize", initialize);
-  required.check(kAdvice);
+  required.check(kWithoutCounters);
   cupti::ProfilerParameters parameters;
   library.check(initialize(&parameters), "cuptiProfilerInitialize");
 }
@@ -39,7 +40,7 @@ std::string chip_name(const CuptiLibrary &library, int32_t device) {
   cupti::function::DeviceGetChipName get = nullptr;
   RequiredSymbols required(library.shared());
   required.resolve("cuptiDeviceGetChipName", get);
-  required.check(kAdvice);
+  required.check(kWithoutCounters);
   cupti::ChipNameParameters parameters;
   parameters.device = static_cast<size_t>(device);
   library.check(get(&parameters), "cuptiDeviceGetChipName");
@@ -74,7 +75,7 @@ void CuptiProfilerHost::resolve() {
   required.resolve("cuptiProfilerHostGetConfigImage", functions_.image);
   required.resolve("cuptiProfilerHostGetNumOfPasses", functions_.passes);
   required.resolve("cuptiProfilerHostEvaluateToGpuValues", functions_.evaluate);
-  required.check(kAdvice);
+  required.check(kWithoutCounters);
 }
 
 void CuptiProfilerHost::initialize() {

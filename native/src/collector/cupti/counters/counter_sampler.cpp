@@ -1,15 +1,15 @@
 #include "collector/cupti/counters/counter_sampler.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <ctime>
 #include <exception>
 #include <utility>
 
+#include "collector/gpu/launches/launch_hold.h"
+#include "context/thread/graph_capture.h"
 #include "driver/own_work.h"
 #include "support/clock.h"
 #include "support/error.h"
@@ -20,14 +20,11 @@ namespace {
 constexpr int kNiceness = 19;           // the target's threads come first
 constexpr int64_t kShareOfCore = 8;     // the thread takes one part in so many
 constexpr int64_t kLookNs = 20'000'000; // until something is launched
-constexpr uint32_t kMostFailures = 3;   // bursts of a device, one after the other
+constexpr uint32_t kHoldMs = 50;        // for launches that are open; then a later burst tries
+constexpr uint32_t kEndHoldMs = 1000;
+constexpr int kMostStops = 10;
+constexpr uint32_t kMostFailures = 3; // bursts of a device, one after the other
 constexpr int64_t kLongestPauseNs = int64_t{60} * 1'000'000'000;
-
-int64_t thread_time_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool read_clock(const void *library, uint64_t &time_ns) noexcept {
   const auto &cupti = static_cast<const CuptiLibrary *>(library)->functions();
@@ -85,46 +82,81 @@ bool CounterSampler::wait(int64_t pause_ns) {
 }
 
 void CounterSampler::run() noexcept {
-  setpriority(PRIO_PROCESS, 0, kNiceness); // on Linux that is the calling thread
   OwnWork own;
   try {
+    decoder_.emplace();
     int64_t pause_ns = prepare() ? kLookNs : kLongestPauseNs;
     while (wait(pause_ns)) {
-      int64_t before_ns = thread_time_ns();
+      int64_t before_ns = used_ns();
       if (cupti_)
         find_devices();
       if (!devices_.empty())
         take_burst();
-      pause_ns = next_pause_ns(thread_time_ns() - before_ns);
+      pause_ns = next_pause_ns(used_ns() - before_ns);
     }
-  } catch (const std::exception &) { // no memory
+  } catch (const std::exception &) { // no memory, or no thread
     std::lock_guard lock(mutex_);
     if (facts_.error.empty())
       facts_.error = "no memory for counters";
   }
-  devices_.clear();
+  disable_all();
+  {
+    std::lock_guard lock(mutex_);
+    facts_.thread_ns = used_ns();
+  }
+  decoder_.reset();
   cupti_.reset();
   metrics_.reset();
   known_.clear();
   looked_at_.clear();
   failures_.clear();
-  std::lock_guard lock(mutex_);
-  facts_.thread_ns = thread_time_ns();
+}
+
+int64_t CounterSampler::used_ns() const {
+  return thread_time_ns() + (decoder_ ? decoder_->used_ns() : 0);
+}
+
+template <typename Switch> bool CounterSampler::switch_counters(uint32_t limit_ms, Switch call) {
+  DeviceWait wait; // a driver that is asked for such things may end open captures
+  if (!wait.is_allowed())
+    return false;
+  LaunchHold hold(limit_ms);
+  if (!hold.is_complete())
+    return false;
+  call();
+  return true;
+}
+
+bool CounterSampler::stop(PmDevice &device, cupti::Result &result) {
+  for (int tries = 0; tries < kMostStops; ++tries)
+    if (switch_counters(kEndHoldMs, [&] { result = device.stop(); }))
+      return true;
+  return false;
+}
+
+void CounterSampler::disable_all() noexcept {
+  for (std::unique_ptr<PmDevice> &device : devices_)
+    if (!switch_counters(kEndHoldMs, [&] { device->disable(); })) {
+      std::lock_guard lock(mutex_);
+      ++facts_.lost_bursts;
+    }
+  devices_.clear();
 }
 
 int64_t CounterSampler::next_pause_ns(int64_t work_ns) const {
   if (!cupti_)
     return kLongestPauseNs;
   std::lock_guard lock(mutex_);
-  if (devices_.empty())
-    return known_.empty() ? kLookNs : facts_.pause_ns;
-  int64_t share_ns = facts_.pause_ns / static_cast<int64_t>(devices_.size());
+  int64_t share_ns = facts_.pause_ns / static_cast<int64_t>(std::max<size_t>(devices_.size(), 1));
+  if (devices_.empty() && known_.empty())
+    share_ns = kLookNs;
   return std::min(std::max(share_ns, work_ns * (kShareOfCore - 1)), kLongestPauseNs);
 }
 
 bool CounterSampler::prepare() noexcept {
   try {
     cupti_ = CuptiPmSampling::of(*library_);
+    LaunchHold hold(kEndHoldMs);
     initialize_counters(*library_);
     clock_.start(read_clock, library_);
     return true;
@@ -141,18 +173,27 @@ void CounterSampler::find_devices() {
     if (!looked_at_.insert(context).second)
       continue;
     int device = driver_->device_of(context);
-    if (device >= 0 && known_.insert(device).second)
-      open(device);
+    if (device >= 0 && !known_.contains(device)) {
+      if (open(device))
+        known_.insert(device);
+      else
+        looked_at_.erase(context);
+    }
   }
 }
 
-void CounterSampler::open(int32_t device) {
+bool CounterSampler::open(int32_t device) {
   int64_t before_ns = monotonic_ns();
   try {
-    devices_.push_back(std::make_unique<PmDevice>(*library_, *cupti_, device, options_));
+    std::unique_ptr<PmDevice> fresh;
+    decoder_->run(
+        [&] { fresh = std::make_unique<PmDevice>(*library_, *cupti_, device, options_); });
+    if (!switch_counters(kHoldMs, [&] { fresh->enable(options_); }))
+      return false;
+    devices_.push_back(std::move(fresh));
   } catch (const Error &error) {
-    refuse(device, error.what());
-    return;
+    refuse(error.what());
+    return true;
   }
   if (!metrics_) { // those of the others, so that a session has one list
     metrics_ = std::make_shared<const std::vector<std::string>>(devices_.back()->metrics());
@@ -162,16 +203,17 @@ void CounterSampler::open(int32_t device) {
   facts_.open_ns += monotonic_ns() - before_ns;
   facts_.metrics = *metrics_;
   facts_.devices.push_back(device);
+  return true;
 }
 
-void CounterSampler::refuse(int32_t, const char *why) {
+void CounterSampler::refuse(const char *why) {
   std::lock_guard lock(mutex_);
   ++facts_.refused_devices;
   if (facts_.error.empty())
     facts_.error = why;
 }
 
-void CounterSampler::lose_burst(const PmDevice &device, const char *call, cupti::Result result) {
+void CounterSampler::lose_burst(PmDevice &device, const char *call, cupti::Result result) {
   std::string why;
   try {
     library_->check(result, call);
@@ -189,8 +231,10 @@ void CounterSampler::lose_burst(const PmDevice &device, const char *call, cupti:
       ++facts_.refused_devices;
     }
   }
-  if (is_hopeless)
-    std::erase_if(devices_, [&](const auto &each) { return each.get() == &device; });
+  if (!is_hopeless)
+    return;
+  switch_counters(kEndHoldMs, [&] { device.disable(); });
+  std::erase_if(devices_, [&](const auto &each) { return each.get() == &device; });
 }
 
 void CounterSampler::take_burst() {
@@ -213,16 +257,22 @@ void CounterSampler::take_burst() {
 }
 
 std::optional<PmSamples> CounterSampler::sample(PmDevice &device) {
-  if (cupti::Result result = device.start(); result != cupti::kSuccess) {
+  cupti::Result result = cupti::kSuccess;
+  if (!switch_counters(kHoldMs, [&] { result = device.start(); }))
+    return std::nullopt; // the next one may
+  if (result != cupti::kSuccess) {
     lose_burst(device, "cuptiPmSamplingStart", result);
     return std::nullopt;
   }
   wait(int64_t{options_.burst_ms} * 1'000'000);
-  if (cupti::Result result = device.stop(); result != cupti::kSuccess) {
+  if (!stop(device, result))
+    result = cupti::kErrorNotReady;
+  if (result != cupti::kSuccess) {
     lose_burst(device, "cuptiPmSamplingStop", result);
     return std::nullopt;
   }
-  PmSamples samples = device.decode();
+  PmSamples samples;
+  decoder_->run([&] { samples = device.decode(); });
   if (samples.error != cupti::kSuccess && samples.start_ns.empty()) {
     lose_burst(device, "cuptiPmSamplingDecodeData", samples.error);
     return std::nullopt;
@@ -240,7 +290,7 @@ void CounterSampler::note(const PmSamples &samples) {
   facts_.lost_samples += samples.lost;
   facts_.full_images += samples.is_image_full ? 1 : 0;
   facts_.full_buffers += samples.is_buffer_full ? 1 : 0;
-  facts_.thread_ns = thread_time_ns();
+  facts_.thread_ns = used_ns();
 }
 
 void CounterSampler::deliver(const PmDevice &device, const PmSamples &samples) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collector/cupti/counters/counter_facts.h"
+#include "collector/cupti/counters/decode_thread.h"
 #include "collector/cupti/counters/pm_device.h"
 #include "collector/gpu/devices/clock_pairs.h"
 #include "collector/gpu/launches/context_list.h"
@@ -23,7 +24,10 @@
 namespace proton {
 
 /// Whatever fails: the program goes on without counters, and the facts say why. Decoding is what
-/// costs, so bursts are short and pauses long, and all of it is on a thread of lowest priority.
+/// costs, so bursts are short and pauses long, and a thread of lowest priority does it.
+///
+/// Launches are held while counters are switched, as for samples of program counters: see
+/// LaunchHold.
 class CounterSampler {
 public:
   CounterSampler(RecordSink &sink, const ContextList &contexts)
@@ -44,17 +48,24 @@ private:
   bool prepare() noexcept;
   /// Opens devices on which something was launched lately.
   void find_devices();
-  void open(int32_t device);
+  /// False: it may be tried again.
+  bool open(int32_t device);
   /// One burst of the next device.
   void take_burst();
+  /// Calls it while no launch is open. False: that did not come to be, or a graph is captured.
+  template <typename Switch> bool switch_counters(uint32_t limit_ms, Switch call);
+  /// False: it could not be stopped, and is given up.
+  bool stop(PmDevice &device, cupti::Result &result);
+  void disable_all() noexcept;
   std::optional<PmSamples> sample(PmDevice &device);
   void deliver(const PmDevice &device, const PmSamples &samples);
-  void refuse(int32_t device, const char *why);
-  void lose_burst(const PmDevice &device, const char *call, cupti::Result result);
+  void refuse(const char *why);
+  void lose_burst(PmDevice &device, const char *call, cupti::Result result);
   void note(const PmSamples &samples);
   /// False once the sampling is to end.
   bool wait(int64_t pause_ns);
   int64_t next_pause_ns(int64_t work_ns) const;
+  int64_t used_ns() const; ///< processor time of both threads
 
   RecordSink &sink_;
   const ContextList &contexts_;
@@ -69,6 +80,7 @@ private:
   std::shared_ptr<const std::vector<std::string>> metrics_; ///< of all devices; null: none yet
   ClockPairs clock_;
   std::vector<std::unique_ptr<PmDevice>> devices_;
+  std::optional<DecodeThread> decoder_;
   std::map<int32_t, uint32_t> failures_; ///< in a row
   std::set<int32_t> known_;              ///< opened or refused
   std::set<void *> looked_at_;           ///< contexts

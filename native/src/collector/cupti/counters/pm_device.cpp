@@ -23,9 +23,12 @@ PmDevice::PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, in
                    const CounterOptions &options)
     : library_(library), cupti_(cupti), device_(device) {
   schedule(options.sets);
+}
+
+void PmDevice::enable(const CounterOptions &options) {
   cupti::PmEnableParameters enable;
-  enable.device = static_cast<size_t>(device);
-  library.check(cupti.enable(&enable), "cuptiPmSamplingEnable");
+  enable.device = static_cast<size_t>(device_);
+  library_.check(cupti_.enable(&enable), "cuptiPmSamplingEnable");
   sampling_ = enable.sampling;
   try {
     configure(options);
@@ -54,8 +57,6 @@ void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
   }
   throw Error(ErrorCode::kUnavailable, why);
 }
-
-PmDevice::~PmDevice() { disable(); }
 
 void PmDevice::disable() noexcept {
   cupti::PmParameters parameters;

@@ -26,18 +26,26 @@ struct PmSamples {
 /// For one thread.
 class PmDevice {
 public:
-  /// Switches counters on, which takes some 0.3 s. Throws Error(kUnavailable) that says why they
-  /// cannot be, and what to do.
+  /// Schedules the first set that fits, which takes some 0.1 s. Throws Error(kUnavailable) that
+  /// says why none does, and what to do.
   PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, int32_t device,
            const CounterOptions &options);
-  ~PmDevice();
+  ~PmDevice() = default; ///< what was not disabled stays on
+
   PmDevice(const PmDevice &) = delete;
   PmDevice &operator=(const PmDevice &) = delete;
 
   int32_t device() const { return device_; }
   const std::vector<std::string> &metrics() const { return host_->metrics(); }
+
+  // Launches are held meanwhile.
+
+  /// Switches counters on. Throws Error(kUnavailable) as above.
+  void enable(const CounterOptions &options);
+  void disable() noexcept;
   cupti::Result start() noexcept;
   cupti::Result stop() noexcept;
+
   /// Reads what came between the last start and stop; a millisecond of processor time for some 25
   /// samples.
   PmSamples decode();
@@ -46,7 +54,6 @@ private:
   void schedule(const std::vector<std::vector<std::string>> &sets);
   void configure(const CounterOptions &options);
   void prepare_image(const CounterOptions &options);
-  void disable() noexcept;
   cupti::Result clear_image() noexcept;
   /// Decodes once into the image; whether more is left.
   bool decode_image(PmSamples &samples) noexcept;

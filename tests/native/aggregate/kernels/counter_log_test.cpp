@@ -1,0 +1,131 @@
+// Which kernels a session keeps beside samples of hardware counters, and how its memory is bounded.
+#include "aggregate/kernels/counter_log.h"
+
+#include <memory>
+
+#include "check.h"
+
+using namespace proton;
+
+namespace {
+
+constexpr int32_t kDevice = 0;
+const auto kMetrics = std::make_shared<const std::vector<std::string>>(
+    std::vector<std::string>{"sm__cycles_elapsed.avg"});
+
+/// Samples of 10 ns, one after the other.
+std::shared_ptr<const CounterBurst> burst_of(int64_t start_ns, int64_t end_ns) {
+  auto burst = std::make_shared<CounterBurst>();
+  burst->metrics = kMetrics;
+  for (int64_t at_ns = start_ns; at_ns < end_ns; at_ns += 10) {
+    burst->start_ns.push_back(at_ns);
+    burst->end_ns.push_back(at_ns + 10);
+    burst->counts.push_back(1.0);
+  }
+  return burst;
+}
+
+void record(CounterLog &log, int64_t start_ns, int64_t end_ns, int32_t device = kDevice) {
+  log.begin(device, start_ns - 5);
+  log.end(device, burst_of(start_ns, end_ns));
+}
+
+} // namespace
+
+TEST(kernels_that_overlap_samples_are_kept_also_when_their_records_come_late) {
+  CounterLog log;
+  log.begin(kDevice, 90);
+  log.add(0, 1, kDevice, 10, 90);  // over before the burst
+  log.add(0, 2, kDevice, 50, 110); // runs into it
+  log.add(0, 3, kDevice, 92, 95);  // over before its first sample
+  log.add(0, 4, kDevice, 150, 160);
+  log.end(kDevice, burst_of(100, 200));
+  log.begin(kDevice, 290); // the next burst is open
+  log.add(0, 5, kDevice, 190, 310);
+  log.add(0, 6, kDevice, 200, 250); // between both
+  log.end(kDevice, burst_of(300, 400));
+
+  std::vector<JoinedBurst> taken = log.take(0);
+  CHECK_EQ(taken.size(), 2u);
+  CHECK(taken[0].nodes == (std::vector<NodeIndex>{2, 4, 5}));
+  CHECK(taken[0].kernel_start_ns == (std::vector<int64_t>{50, 150, 190}));
+  CHECK(taken[0].kernel_end_ns == (std::vector<int64_t>{110, 160, 310}));
+  CHECK(taken[1].nodes == (std::vector<NodeIndex>{5}));
+  CHECK(log.take(0).empty()); // each is taken once
+  CHECK(log.metrics() == *kMetrics);
+}
+
+TEST(bursts_of_two_devices_and_kernels_of_two_phases_are_kept_apart) {
+  CounterLog log;
+  log.begin(0, 95);
+  log.add(0, 1, 0, 100, 150);
+  log.add(0, 2, 1, 100, 150); // of the other device
+  log.add(1, 3, 0, 150, 160); // of the next phase
+  log.end(0, burst_of(100, 200));
+  record(log, 300, 400, 1);
+  log.add(1, 4, 1, 350, 360);
+
+  std::vector<JoinedBurst> first = log.take(0);
+  CHECK_EQ(first.size(), 1u);
+  CHECK(first[0].nodes == (std::vector<NodeIndex>{1}));
+  std::vector<JoinedBurst> second = log.take(1);
+  CHECK_EQ(second.size(), 2u);
+  CHECK_EQ(second[0].device, 0);
+  CHECK_EQ(second[1].device, 1);
+  log.forget_phase(1);
+  CHECK(log.take(1).empty());
+}
+
+TEST(a_burst_that_came_to_nothing_is_forgotten_with_its_kernels) {
+  CounterLog log;
+  log.begin(kDevice, 90);
+  log.add(0, 1, kDevice, 100, 150);
+  CHECK(!log.end(kDevice, std::make_shared<CounterBurst>()));
+  CHECK(!log.end(kDevice, burst_of(100, 200))); // none is open
+  CHECK(log.take(0).empty());
+  CHECK(log.metrics().empty());
+}
+
+TEST(samples_of_other_metrics_do_not_mix) {
+  CounterLog log;
+  record(log, 100, 200);
+  auto other = std::make_shared<CounterBurst>(*burst_of(300, 400));
+  other->metrics =
+      std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"other"});
+  log.begin(kDevice, 290);
+  log.add(0, 1, kDevice, 310, 320);
+  log.end(kDevice, other);
+  CHECK(log.take(0).empty());
+  CHECK(log.metrics() == *kMetrics);
+}
+
+TEST(every_second_burst_is_dropped_when_there_are_too_many_and_the_rest_stay_spread) {
+  CounterLog log(8);
+  uint64_t thinned = 0;
+  for (int64_t i = 0; i < 9; ++i) {
+    log.begin(kDevice, 1000 * i);
+    log.add(0, static_cast<NodeIndex>(i), kDevice, 1000 * i + 10, 1000 * i + 90);
+    thinned += log.end(kDevice, burst_of(1000 * i + 10, 1000 * i + 100)) ? 1 : 0;
+  }
+  CHECK_EQ(thinned, 1u);
+  CHECK_EQ(log.dropped_bursts(), 4u);
+  std::vector<JoinedBurst> taken = log.take(0);
+  CHECK_EQ(taken.size(), 5u);
+  for (size_t i = 0; i < taken.size(); ++i)
+    CHECK_EQ(taken[i].nodes.front(), 2 * i);
+}
+
+TEST(kernels_are_bounded_too) {
+  CounterLog log(512, 100);
+  for (int64_t i = 0; i < 50; ++i) {
+    log.begin(kDevice, 1000 * i);
+    for (int64_t kernel = 0; kernel < 30; ++kernel)
+      log.add(0, 1, kDevice, 1000 * i + 10, 1000 * i + 90);
+    log.end(kDevice, burst_of(1000 * i + 10, 1000 * i + 100));
+  }
+  size_t kernels = 0;
+  for (const JoinedBurst &burst : log.take(0))
+    kernels += burst.nodes.size();
+  CHECK(kernels > 0 && kernels <= 100);
+  CHECK(log.dropped_bursts() > 0);
+}

@@ -1,0 +1,248 @@
+// Bursts of hardware counters on the double of libcupti: what a session gets of them, and that a
+// run goes on without them whatever fails.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "check.h"
+#include "collector/cupti/control/cupti_session.h"
+#include "support/clock.h"
+
+using namespace proton;
+
+namespace {
+
+constexpr int64_t kPatienceNs = int64_t{20} * 1'000'000'000;
+constexpr uint64_t kKernelNs = 20'000;
+const std::vector<std::string> kMetrics = {"sm__cycles_elapsed.avg", "sm__cycles_active.avg",
+                                           "dram__throughput.avg.pct_of_peak_sustained_elapsed"};
+
+CuptiOptions counter_options(std::vector<std::vector<std::string>> sets = {kMetrics}) {
+  fake_cupti_real_clock();
+  CuptiOptions options = double_options();
+  options.counters.sets = std::move(sets);
+  options.counters.burst_ms = 2;
+  options.counters.pause_ms = 5;
+  return options;
+}
+
+void run_kernel(const char *name, uint32_t device) {
+  FakeLaunch launch;
+  launch.name = name;
+  launch.duration_ns = kKernelNs;
+  launch.device = device;
+  launch.context = device + 1;
+  fake_cupti_launch_as(&launch);
+}
+
+/// Launches one kernel after the other, as fast as the device runs them, until it holds.
+template <typename Condition> bool run_until(Condition holds, uint32_t devices = 1) {
+  int64_t end_ns = monotonic_ns() + kPatienceNs;
+  while (!holds() && monotonic_ns() < end_ns) {
+    int64_t next_ns = monotonic_ns() + static_cast<int64_t>(kKernelNs) * 2 * devices;
+    for (uint32_t device = 0; device < devices; ++device)
+      run_kernel("copy_kernel", device);
+    while (monotonic_ns() < next_ns) {
+    }
+  }
+  return holds();
+}
+
+CounterFacts facts_of(const CuptiSession &session) { return *session.collector.facts().counters; }
+
+/// Runs until the sampler has given up, or has had a burst.
+CounterFacts facts_after(CuptiSession &session) {
+  run_until([&] {
+    CounterFacts facts = facts_of(session);
+    return facts.bursts > 0 || facts.refused_devices > 0 || !facts.error.empty();
+  });
+  session.stop();
+  return facts_of(session);
+}
+
+/// The next call of the entry point fails, and no other.
+void fail_next(const char *function) {
+  uint64_t next = fake_cupti_calls(function) + 1;
+  fake_cupti_fail((std::string(function) + "@" + std::to_string(next) + "=999").c_str());
+}
+
+struct Fault {
+  const char *fault;
+  const char *advice;
+};
+
+} // namespace
+
+TEST(samples_say_when_the_kernels_beside_them_ran) {
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts >= 4; }));
+  session.stop();
+
+  CHECK(session.core->counter_metrics() == kMetrics);
+  CHECK_EQ(session.collector.facts().clock, "vendor");
+  std::vector<JoinedBurst> bursts = session.core->take_bursts(0);
+  CHECK(!bursts.empty());
+  double sampled_ns = 0;
+  double active_ns = 0;
+  double kernels_ns = 0;
+  double dram_ns = 0;
+  for (const JoinedBurst &joined : bursts) {
+    const CounterBurst &burst = *joined.burst;
+    CHECK_EQ(burst.counts.size(), burst.start_ns.size() * kMetrics.size());
+    CHECK(std::is_sorted(burst.start_ns.begin(), burst.start_ns.end()));
+    for (size_t i = 0; i < burst.start_ns.size(); ++i) {
+      sampled_ns += burst.counts[3 * i];
+      active_ns += burst.counts[3 * i + 1];
+      dram_ns += burst.counts[3 * i + 2] / 100 * burst.counts[3 * i];
+    }
+    for (size_t i = 0; i < joined.nodes.size(); ++i) {
+      int64_t inside_ns = std::min(joined.kernel_end_ns[i], burst.end_ns.back()) -
+                          std::max(joined.kernel_start_ns[i], burst.start_ns.front());
+      CHECK(inside_ns > 0);
+      kernels_ns += static_cast<double>(inside_ns);
+    }
+  }
+  CHECK(sampled_ns > 0 && active_ns > 0);
+  CHECK(std::abs(kernels_ns / active_ns - 1) < 0.02); // both are on one clock
+  CHECK(std::abs(dram_ns / active_ns - 0.8) < 0.001);
+  CHECK_EQ(fake_cupti_pm_devices(), 0u); // and nothing is left on
+}
+
+TEST(every_device_that_is_used_is_sampled) {
+  CuptiSession session(counter_options());
+  CHECK(run_until(
+      [&] { return facts_of(session).devices.size() == 2 && facts_of(session).bursts >= 6; }, 2));
+  session.stop();
+  std::vector<int32_t> devices;
+  for (const JoinedBurst &joined : session.core->take_bursts(0))
+    devices.push_back(joined.device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  CHECK_EQ(devices.size(), 2u);
+}
+
+TEST(a_refusal_is_explained_and_the_run_goes_on) {
+  for (Fault each : {Fault{"cuptiProfilerInitialize=15", "the CUDA driver did not start"},
+                     Fault{"cuptiDeviceGetChipName=999", "cuptiDeviceGetChipName"},
+                     Fault{"cuptiProfilerHostInitialize=46", "does not know this GPU"},
+                     Fault{"cuptiProfilerHostGetConfigImage=999", "GetConfigImage"},
+                     Fault{"cuptiPmSamplingEnable=26", "another process samples this GPU"},
+                     Fault{"cuptiPmSamplingEnable=35", "NVreg_RestrictProfilingToAdminUsers=0"},
+                     Fault{"cuptiPmSamplingEnable=33", "virtual GPU does not allow profiling"},
+                     Fault{"cuptiPmSamplingEnable=40", "virtual GPU does not allow profiling"},
+                     Fault{"cuptiPmSamplingSetConfig=43", "MIG slice cannot be profiled"},
+                     Fault{"cuptiPmSamplingSetConfig=1", "cuptiPmSamplingSetConfig"},
+                     Fault{"cuptiPmSamplingGetCounterDataSize=999", "GetCounterDataSize"},
+                     Fault{"cuptiPmSamplingCounterDataImageInitialize=999", "ImageInitialize"}}) {
+    CuptiSession session(counter_options());
+    fake_cupti_fail(each.fault);
+    CounterFacts facts = facts_after(session);
+    fake_cupti_fail(nullptr);
+    CHECK(holds(facts.error, each.advice));
+    CHECK_EQ(facts.bursts, 0u);
+    CHECK(session.counts().is_complete() && session.counts().records > 0);
+    CHECK_EQ(session.lost(), 0u);
+    CHECK(session.core->take_bursts(0).empty());
+    CHECK_EQ(fake_cupti_pm_devices(), 0u);
+  }
+}
+
+TEST(a_device_whose_bursts_fail_is_given_up_after_some) {
+  for (const char *function : {"cuptiPmSamplingStart", "cuptiPmSamplingStop",
+                               "cuptiPmSamplingDecodeData", "cuptiPmSamplingGetCounterDataInfo"}) {
+    CuptiSession session(counter_options());
+    fake_cupti_fail((std::string(function) + "=26").c_str());
+    CHECK(run_until([&] { return facts_of(session).refused_devices == 1; }));
+    CounterFacts facts = facts_after(session);
+    fake_cupti_fail(nullptr);
+    CHECK_EQ(facts.lost_bursts, 3u);
+    CHECK(holds(facts.error, "another process samples this GPU"));
+    CHECK(session.core->take_bursts(0).empty());
+  }
+}
+
+TEST(one_failed_burst_is_counted_and_the_next_ones_come) {
+  CuptiSession session(counter_options());
+  fail_next("cuptiPmSamplingStart");
+  CHECK(run_until([&] { return facts_of(session).bursts >= 2; }));
+  session.stop();
+  fake_cupti_fail(nullptr);
+  CounterFacts facts = facts_of(session);
+  CHECK_EQ(facts.lost_bursts, 1u);
+  CHECK_EQ(facts.refused_devices, 0u);
+  CHECK(!session.core->take_bursts(0).empty());
+}
+
+TEST(the_first_set_that_a_gpu_can_schedule_is_taken) {
+  std::vector<std::string> too_many;
+  for (int i = 0; i < 17; ++i)
+    too_many.push_back("sm__counter_" + std::to_string(i) + ".sum");
+  CuptiSession session(counter_options({{"unknown"}, too_many, kMetrics}));
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  session.stop();
+  CHECK(facts_of(session).metrics == kMetrics);
+
+  CuptiSession unknown(counter_options({{"sm__cycles_active.avg", "unknown"}}));
+  CHECK(holds(facts_after(unknown).error, "no metric 'unknown'"));
+  CuptiSession many(counter_options({too_many}));
+  CHECK(holds(facts_after(many).error, "2 passes"));
+}
+
+TEST(a_burst_that_is_longer_than_what_is_decoded_keeps_its_begin_and_counts_the_rest) {
+  fake_cupti_pm_lag(20'000'000); // of 2 ms; the image has room for 5
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts > 1; }));
+  session.stop();
+  fake_cupti_pm_lag(0);
+  CounterFacts facts = facts_of(session);
+  CHECK(facts.full_images > 0);
+  CHECK(facts.lost_samples > 100);
+  CHECK(!session.core->take_bursts(0).empty());
+}
+
+TEST(of_a_burst_that_is_longer_than_the_hardwares_buffer_the_newest_samples_stay) {
+  fake_cupti_pm_buffer(50);
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts > 1; }));
+  session.stop();
+  fake_cupti_pm_buffer(0);
+  CounterFacts facts = facts_of(session);
+  CHECK(facts.full_buffers > 0);
+  for (const JoinedBurst &joined : session.core->take_bursts(0))
+    CHECK(joined.burst->start_ns.size() <= 50);
+}
+
+TEST(samples_without_values_are_lost_and_counted) {
+  CuptiSession session(counter_options());
+  fail_next("cuptiProfilerHostEvaluateToGpuValues");
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  session.stop();
+  fake_cupti_fail(nullptr);
+  CHECK_EQ(facts_of(session).lost_samples, 1u);
+}
+
+TEST(sessions_without_counters_sample_nothing) {
+  uint64_t before = fake_cupti_calls("cuptiProfilerInitialize");
+  CuptiSession session;
+  run_kernel("copy_kernel", 0);
+  session.stop();
+  CHECK(!session.collector.facts().counters);
+  CHECK_EQ(session.collector.facts().clock, "monotonic");
+  CHECK(session.core->counter_metrics().empty());
+  CHECK_EQ(fake_cupti_calls("cuptiProfilerInitialize"), before);
+}
+
+TEST(a_forked_child_lets_go) {
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  pid_t child = fork();
+  if (child == 0) {
+    session.collector.stop(); // would wait for a thread that the child has not
+    _exit(0);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  session.stop();
+}

@@ -1,0 +1,222 @@
+"""The mode ``counters`` through ``proton`` on the doubles: what a file says, and refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("proton_bench._native")
+
+from fakes.doubles import Doubles
+from fakes.fixtures import cupti_doubles
+
+from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.profile import Profile
+from proton_bench.plugin.backend import assign_modes
+from proton_bench.recording.counters.metric_sets import METRIC_SETS
+from proton_bench_plugins.cupti import BACKEND
+from proton_bench_plugins.cupti.counting import Counting, Tier
+from proton_bench_plugins.cupti.settings import read_settings
+
+__all__ = ["cupti_doubles", "run"]
+
+TESTS = Path(__file__).parents[2]
+# Kernels one after the other, as fast as the device runs them, until `is_over`.
+HEAD = f"""
+import json, sys, time; sys.path.insert(0, {str(TESTS)!r})
+from fakes.doubles import Cupti
+import proton_bench as proton
+from proton_bench.recording.session.recording import live_sessions
+gpu = Cupti()
+gpu.context_created(1)
+
+def work(is_over):
+    end = time.monotonic() + 30
+    while not is_over() and time.monotonic() < end:
+        with proton.scope("copies"):
+            gpu.launch_with("copy_kernel", duration_ns=20_000)
+        with proton.scope("products"):
+            gpu.launch_with("gemm_kernel", duration_ns=10_000)
+        next_ns = time.monotonic_ns() + 40_000
+        while time.monotonic_ns() < next_ns:
+            pass
+"""
+BURSTS = "work(lambda: gpu.pm_bursts() >= 2)\n"
+# A refused device is never enabled, so that only the number of tries says when it was asked.
+REFUSED = "work(lambda: gpu.calls({call!r}) >= {calls})\n"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, cupti_doubles: Doubles) -> Run:
+    """Return ``run(program, mode, **variables)``: the program under ``proton run``."""
+
+    def run_program(
+        program: str, mode: str = "counters", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "program.py"
+        script.write_text(HEAD + program, encoding="utf-8")
+        command = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", mode, "-b", "cupti"]
+        return subprocess.run(
+            [*command, str(script)],
+            cwd=tmp_path,
+            env=cupti_doubles.environment(FAKE_CUPTI_CLOCK="real", **variables),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run_program
+
+
+def recorded(folder: Path) -> tuple[Profile, CounterFacts]:
+    profile = read_profile(folder / "out.proton")
+    facts = counter_facts(profile)
+    assert facts is not None
+    return profile, facts
+
+
+def counting(mode: str) -> Counting | None:
+    (assigned,) = assign_modes([BACKEND], mode)
+    return read_settings(assigned, {}).counting
+
+
+def test_a_profile_says_how_counters_were_sampled(run: Run, tmp_path: Path) -> None:
+    done = run(BURSTS)
+
+    assert (done.returncode, "counters" in done.stderr) == (0, False), done.stderr
+    profile, facts = recorded(tmp_path)
+    assert facts.bursts >= 2
+    assert facts.covered_ns == 10_000 * facts.samples
+    assert (facts.lost_bursts, facts.error) == (0, "")
+    said = profile.provenance["collectors"]["cupti"]
+    assert said["clock"] == "vendor"
+    assert tuple(said["counters"]["metrics"]) == METRIC_SETS["speed-of-light"][0]
+    assert list(said["counters"]["devices"]) == [0]
+
+
+def test_bursts_hold_the_nodes_that_ran_and_metrics_can_be_added_to_them(
+    run: Run, tmp_path: Path
+) -> None:
+    take = """
+(session,) = live_sessions()
+session.deactivate(flushing=True)
+core = session.core
+bursts = core.take_bursts()
+names = core.counter_metrics
+nodes = sorted({int(node) for burst in bursts for node in burst["nodes"]})
+times = core.times_of_nodes(nodes)
+core.set_metric_of_nodes("dram_busy (ns)", nodes, [1.5, 2.0])
+core.set_metric_of_nodes("dram_busy (ns)", nodes, [0.5, 0.0], phase=0)
+shapes = [(len(b["start_ns"]), len(b["end_ns"]), *b["counts"].shape) for b in bursts]
+print(json.dumps([len(names), shapes, nodes, times.tolist(), [b["device"] for b in bursts]]))
+try:
+    core.set_metric_of_nodes("x", [10_000], [1.0])
+except proton.errors.UsageError as error:
+    print("refused")
+"""
+    done = run(BURSTS + take, "counters:metrics=tensor:interval_us=20:burst_ms=4")
+
+    assert done.returncode == 0, done.stderr
+    listed, refused = done.stdout.splitlines()
+    metrics, shapes, nodes, times, devices = eval(listed)
+    assert metrics == len(METRIC_SETS["tensor"][0])
+    assert shapes
+    assert all(start == end == n and m == metrics for start, end, n, m in shapes)
+    profile, _ = recorded(tmp_path)
+    assert {profile.devices[at].index for at in devices} == {0}
+    by_name = {profile.name(row): row for row in range(len(profile))}
+    rows = [by_name["copy_kernel"], by_name["gemm_kernel"]]
+    assert len(nodes) == len(rows)
+    assert times == profile.column("time (ns)").values[rows].tolist()
+    assert profile.column("dram_busy (ns)").values[rows].tolist() == [2.0, 2.0]
+    assert profile.inclusive("dram_busy (ns)")[0] == 4.0
+    assert refused == "refused"
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        ("cuptiPmSamplingEnable=26", "another process samples this GPU"),
+        ("cuptiPmSamplingEnable=35", "this user may not read hardware counters"),
+        ("cuptiPmSamplingEnable=43", "MIG slice cannot be profiled"),
+    ],
+)
+def test_a_run_goes_on_without_counters_that_are_refused(
+    failure: str, words: str, run: Run, tmp_path: Path
+) -> None:
+    call = failure.partition("=")[0]
+    program = REFUSED.format(call=call, calls=1) + "sys.exit(7)\n"
+    done = run(program, FAKE_CUPTI_FAIL=failure)
+
+    assert done.returncode == 7
+    assert done.stderr.count(words) == 1
+    profile, facts = recorded(tmp_path)
+    assert (facts.bursts, words in facts.error) == (0, True)
+    assert profile.inclusive("count")[0] > 0
+    view = [sys.executable, "-m", "proton_bench", "view", "out.proton"]
+    shown = subprocess.run(view, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    refusals = [each for each in shown.stdout.splitlines() if each.startswith("NO COUNTERS: ")]
+    assert (shown.returncode, len(refusals)) == (0, 1)
+
+
+def test_bursts_that_fail_end_the_sampling_of_the_device(run: Run, tmp_path: Path) -> None:
+    program = REFUSED.format(call="cuptiPmSamplingStart", calls=3)
+    done = run(program, FAKE_CUPTI_FAIL="cuptiPmSamplingStart=26")
+
+    assert done.returncode == 0, done.stderr
+    _, facts = recorded(tmp_path)
+    assert (facts.bursts, facts.lost_bursts) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("mode", "tier"),
+    [
+        ("counters", Tier.SAMPLED),
+        ("counters=gpm", Tier.GPM),
+        ("counters=exact", Tier.EXACT),
+        ("copies=on:counters=exact", Tier.EXACT),
+        ("pcsampling:counters=gpm", Tier.GPM),
+    ],
+)
+def test_tiers_are_asked_for_by_a_mode_or_an_option(mode: str, tier: Tier) -> None:
+    asked = counting(mode)
+
+    assert asked is not None
+    assert asked.tier is tier
+
+
+def test_metrics_are_those_of_a_set_or_named() -> None:
+    named = "lts__t_sectors.sum+dram__bytes_read.sum"
+
+    memory = counting("counters:metrics=memory:interval_us=5:burst_ms=20")
+    chosen = counting(f"counters:metrics={named}:copies=on")
+    assert memory == Counting(sets=METRIC_SETS["memory"], interval_us=5, burst_ms=20)
+    assert chosen is not None
+    assert set(named.split("+")) < set(chosen.sets[0])
+    assert counting("") is None
+    assert counting("pcsampling") is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("counters:metrics=everything", "speed-of-light"),
+        ("counters:metrics=", "speed-of-light"),
+        ("counters:interval_us=0", "from 1 to 1000"),
+        ("counters:burst_ms=1000", "from 1 to 100"),
+        ("counters=all", "choose from: gpm, exact"),
+        ("counters:counters=gpm", "no option 'counters'"),
+        ("pcsampling:counters=exact", "exclude each other"),
+    ],
+)
+def test_wrong_options_are_refused(mode: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        counting(mode)
