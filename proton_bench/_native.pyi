@@ -141,6 +141,13 @@ class Session:
     def set_metric_of_nodes(  # summed over the rows below; nodes and values are arrays or lists
         self, name: str, nodes: Any, values: Any, phase: int | None = None
     ) -> None: ...
+    def add_readings(  # to the timeline; each name has a value for each time
+        self,
+        device: int,
+        readings: Mapping[str, Sequence[float]],
+        at_ns: Sequence[int],
+        phase: int | None = None,
+    ) -> None: ...
     def counts(self) -> dict[str, int]: ...
 
     # phases

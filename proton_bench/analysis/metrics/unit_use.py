@@ -73,29 +73,43 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
         have = f"known are {', '.join(known)}" if known else "this file has none: proton run"
         more = "" if known else " -m counters records them"
         raise MetricError(f"metric {name!r} needs hardware counters: {have}{more}")
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any number
+        return _values(profile, text, recorded)
+
+
+def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricValues:
     time = profile.inclusive(_TIME)
     sampled = profile.covered(_TIME) & (time > 0)
     if text == _COVERAGE:
         values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), time, sampled)
+        valid &= np.isfinite(values)
         return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
     unit = _unit_of(text)
-    halves, valid = quotient(_half_ns(profile, unit, recorded), time, sampled)
-    halves *= 100.0
+    halves, valid = quotient(100.0 * _half_ns(profile, unit, recorded), time, sampled)
+    valid &= np.isfinite(halves)
     if text.endswith(_ERROR):
         return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
     values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
-    valid = valid & (halves <= WIDEST)
+    valid &= np.isfinite(values) & (halves <= WIDEST)
     meaning = f"{UNITS[unit]}, percent of the peak; - where not known within {WIDEST:g} points"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 
 def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
-    """Return half of the interval of the time in which the unit was busy; infinite if unknown."""
-    variance = find_metric(f"{unit}_variance (ns^2)", recorded)
+    """Return half of the interval of the time in which the unit was busy; infinite if unknown.
+
+    The variance of a row holds all of its error. In a sum of rows it forgets that a part of these
+    errors is alike, which adds up as it is.
+    """
+    known = tuple(recorded)
+    variance = find_metric(f"{unit}_variance (ns^2)", known)
     if variance is None:
         return np.full(len(profile), np.inf)
-    found = np.maximum(profile.inclusive(variance).astype(np.float64), 0.0)
-    half: npt.NDArray[np.float64] = _95_PERCENT * np.sqrt(found)
+    found = np.sqrt(np.maximum(profile.inclusive(variance).astype(np.float64), 0.0))
+    bias = find_metric(f"{unit}_bias (ns)", known)
+    if bias is not None:
+        found = np.maximum(found, profile.inclusive(bias))
+    half: npt.NDArray[np.float64] = _95_PERCENT * found
     return half
 
 

@@ -18,7 +18,7 @@ other processes and writes that come late do not count for kernels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,8 @@ class DeviceEstimates:
         cycles_per_ns: float64[k], the clock of the multiprocessors meanwhile; None if not sampled.
         shares: Of each quantity float64[k], the part of the unit's peak, 0 to 1.
         errors: Of each quantity float64[k], its standard error: 95 % intervals are 1.96 of it.
+        biases: The part of it that does not get smaller in a mean over rows or runs; none of
+            exact values.
     """
 
     device: int
@@ -79,6 +81,7 @@ class DeviceEstimates:
     cycles_per_ns: Values | None
     shares: Mapping[str, Values]
     errors: Mapping[str, Values]
+    biases: Mapping[str, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +145,7 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
     sampled_ns = np.asarray(pool.times.sum(axis=0)).ravel()[columns]
     edge_ns = EDGE_NS + FOLLOWED_NS * _repetition(bursts, index)[own]
     edges = np.minimum(edge_ns * launches[own] / time_ns[own], 1.0)
-    shares, errors, clocks = _estimates(pool, in_cycles, columns, edges=edges)
+    shares, errors, biases, clocks = _estimates(pool, in_cycles, columns, edges=edges)
     seen = sampled_ns > 0
     return DeviceEstimates(
         device,
@@ -152,6 +155,7 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
         None if clocks is None else clocks[seen],
         {name: shares[seen, i] for i, name in enumerate(quantities)},
         {name: errors[seen, i] for i, name in enumerate(quantities)},
+        {name: biases[seen, i] for i, name in enumerate(quantities)},
     )
 
 
@@ -187,8 +191,8 @@ def _repetition(bursts: Sequence[Burst], index: npt.NDArray[np.int64]) -> Values
 
 def _estimates(
     pool: _Pool, in_cycles: npt.NDArray[np.bool_], columns: npt.NDArray[np.int64], *, edges: Values
-) -> tuple[Values, Values, Values | None]:
-    """Return shares and errors [node, quantity], and the clock of each node in cycles per ns."""
+) -> tuple[Values, Values, Values, Values | None]:
+    """Return shares, errors and biases [node, quantity], and each node's clock in cycles per ns."""
     times = pool.times
     square = (times.T @ times).toarray()
     clocks, mean_clock = _clocks(pool, square)
@@ -201,13 +205,13 @@ def _estimates(
     inverse = np.linalg.inv(square)
     rates = _rates(times, amounts, np.clip(inverse @ (times.T @ amounts), _LEAST_RATE, 1.0))
     fit = Fit(times, amounts, pool.lengths_ns, rates, inverse, pool.clusters, least)
-    errors = standard_errors(fit, columns, edges, most=_PRIOR)
+    errors, biases = standard_errors(fit, columns, edges, most=_PRIOR)
     shares = rates[columns]
     if clocks is None:
-        return np.minimum(shares, 1.0), errors, None
+        return np.minimum(shares, 1.0), errors, biases, None
     clocks = clocks[columns]
     scale = np.where(in_cycles, (mean_clock / clocks)[:, None], 1.0)
-    return np.minimum(shares * scale, 1.0), errors * scale, clocks
+    return np.minimum(shares * scale, 1.0), errors * scale, biases * scale, clocks
 
 
 def _rates(times: Any, amounts: Values, rates: Values) -> Values:

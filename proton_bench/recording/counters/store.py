@@ -1,7 +1,9 @@
 """Estimates of counters as metrics of rows, which add up over rows, ranks and runs.
 
 A share of a peak cannot be added up, but the time in which the unit would have done the same work
-at its peak can: share x time of the row. Errors are stored as variances of that time.
+at its peak can: share x time of the row. Errors are stored as variances of that time, and their
+part that is the same in all rows and runs as times: variances of these would get too small in a
+sum.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ __all__ = ["CounterSession", "store_counters"]
 _TIME = "counter_time (ns)"
 _SAMPLED = "counter_sampled (ns)"
 _CYCLES = "sm_cycles"
+_MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to ten tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
 _TRACKS = {
     "sm_active": "SM active in bursts (%)",
@@ -101,20 +104,32 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
             columns.setdefault(f"{name}_busy (ns)", []).append(shares * time_ns)
             variance = (each.errors[name] * time_ns) ** 2
             columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
+        for name, biases in each.biases.items():
+            columns.setdefault(f"{name}_bias (ns)", []).append(biases * time_ns)
     for name, parts in columns.items():
         sums = np.bincount(place, np.concatenate(parts))
         session.set_metric_of_nodes(name, nodes, sums, phase=phase)
 
 
 def _show(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
-    """Add the samples to the timeline, with zeros after each burst: nothing is known there."""
+    """Add the samples to the timeline, with zeros after each burst: nothing is known there.
+
+    Of very many samples neighbours are put together, so that a timeline stays readable.
+    """
+    import numpy as np
+
     from proton_bench.recording.counters.bursts import bursts_by_device, shares_of
 
-    for device, of_device in bursts_by_device(bursts).items():
+    by_device = bursts_by_device(bursts)
+    samples = sum(len(burst.start_ns) for each in by_device.values() for burst in each)
+    together = -(-samples // _MOST_SHOWN)
+    for device, of_device in by_device.items():
         for burst in of_device:
-            at_ns = [*burst.start_ns.tolist(), int(burst.end_ns[-1])]
+            first = np.arange(0, len(burst.start_ns), together)
+            sizes = np.diff(np.append(first, len(burst.start_ns)))
+            at_ns = [*burst.start_ns[first].tolist(), int(burst.end_ns[-1])]
             readings = {
-                _TRACKS[name]: [*(100.0 * shares).tolist(), 0.0]
+                _TRACKS[name]: [*(100.0 * np.add.reduceat(shares, first) / sizes).tolist(), 0.0]
                 for name, shares in shares_of(burst, session.counter_metrics).items()
             }
             session.add_readings(device, readings, at_ns, phase=phase)

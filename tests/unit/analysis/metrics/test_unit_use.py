@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -49,6 +50,17 @@ def test_errors_of_several_rows_are_less_than_their_sum() -> None:
     assert values(profile, "dram_err") == pytest.approx([2.5, 2.5, 4.0, 3.0])
 
 
+def test_errors_that_come_back_do_not_get_smaller_in_a_sum() -> None:
+    kernel = counted(1000, 0.5, 0.05)
+    kernel["dram_bias (ns)"] = 0.05 / 1.959964 * 1000
+    profile = kernels(*[kernel] * 9, counted(1000, 0.5, 0.05))
+
+    error = values(profile, "dram_err")
+
+    assert error[2] == pytest.approx(5.0)
+    assert error[1] == pytest.approx(4.5)
+
+
 def test_what_is_not_known_well_is_withheld() -> None:
     profile = kernels(
         counted(1000, 0.5, 0.99 * WIDEST / 100), counted(10, 0.5, 1.01 * WIDEST / 100)
@@ -77,6 +89,18 @@ def test_a_share_without_variance_is_withheld() -> None:
     without = counted(1000, 0.5, 0.0)
     del without["dram_variance (ns^2)"]
     assert values(kernels(without), "dram_pct") == [None] * 3
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1e308, 1e308, 1e-320])
+@pytest.mark.parametrize("place", range(5))
+def test_files_may_hold_any_number(number: float, place: int) -> None:
+    hostile = counted(1000, 0.5, 0.01) | {"dram_bias (ns)": 1.0}
+    hostile[list(hostile)[place + 1]] = number
+    profile = kernels(hostile, hostile, counted(1000, 0.5, 0.01))
+
+    for name in ("dram_pct", "dram_err", "counter_coverage"):
+        found = [value for value in values(profile, name) if value is not None]
+        assert all(map(math.isfinite, found))
 
 
 def test_only_units_that_were_sampled_are_offered() -> None:

@@ -40,6 +40,7 @@ def test_rates_of_random_mixes_are_found(seed: int, rates: list[float]) -> None:
     assert estimates.nodes.tolist() == [0, 1, 2, 3, 4]
     # Four standard errors of the made noise at the most.
     assert estimates.shares["dram"][2:] == pytest.approx(rates[2:], abs=0.02)
+    assert (estimates.biases["dram"] <= estimates.errors["dram"]).all()
     assert (estimates.errors["dram"][3:] < _WIDEST).all()
 
 
@@ -114,6 +115,7 @@ def test_nodes_that_always_share_their_samples_are_withheld(
         assert float(estimates.shares["dram"].sum()) == pytest.approx(first + second, abs=0.02)
     if max(first, second) > 0.3:
         assert (estimates.errors["dram"] > _WIDEST).all()
+        assert (estimates.biases["dram"] > _WIDEST).all()  # the same in the next run
 
 
 def test_a_unit_that_nobody_uses_is_known_even_beside_a_twin() -> None:

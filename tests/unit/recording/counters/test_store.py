@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fakes.mixtures import METRICS, burst_of, recorded_burst
 
+from proton_bench.recording.counters import store
 from proton_bench.recording.counters.store import store_counters
 
 
@@ -101,6 +102,19 @@ def test_samples_become_tracks_that_end_at_zero() -> None:
     dram = readings["DRAM in bursts (%)"]
     assert dram[:-1] == pytest.approx(burst["counts"][:, 3].tolist())
     assert [values[-1] for values in readings.values()] == [0.0] * 3
+
+
+def test_many_samples_are_shown_as_means_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_MOST_SHOWN", 60)  # of 200, so four are put together
+    burst = four(burst_of([(5, 0, 1_000_000, 0.6)]))
+    session = FakeSession({0: [burst]})
+
+    store_counters(session, has_timeline=True)
+
+    ((_, _, readings, at_ns),) = session.readings
+    assert len(at_ns) == 51
+    assert at_ns[:-1] == burst["start_ns"][::4].tolist()
+    assert readings["DRAM in bursts (%)"][24:26] == pytest.approx([60.0, 0.0])
 
 
 def test_bursts_without_samples_store_nothing() -> None:

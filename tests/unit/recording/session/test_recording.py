@@ -16,6 +16,7 @@ from proton_bench.errors import OutputError, SessionError, UsageError
 from proton_bench.flags import flags
 from proton_bench.recording.kernels.hooks import Hook, HookManager
 from proton_bench.recording.native import native
+from proton_bench.recording.session import recording
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.recording import (
     Session,
@@ -206,6 +207,23 @@ def test_failing_activate_leaves_the_session_paused(tmp_path: Path, fakes: FakeB
 
     assert not session.is_active
     assert fakes.calls.count("good.start") == fakes.calls.count("good.stop") == 2
+
+
+def test_counters_that_cannot_be_joined_are_left_out(
+    tmp_path: Path, fakes: FakeBackends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise ArithmeticError("no inverse")
+
+    monkeypatch.setattr(recording, "store_counters", fail)
+    session = _open(tmp_path / "x")
+    with proton.scope("a", {"n": 1}):
+        pass
+
+    paths = session.finalize(formats=("hatchet",))
+
+    assert names(read_tree(paths[0])) == ["a"]
+    assert [remark for remark in session.remarks if "no inverse" in remark]
 
 
 def test_collector_that_fails_to_flush_does_not_keep_the_session_alive(

@@ -20,6 +20,14 @@ def test_percentages_have_one_decimal() -> None:
     assert column.aligned() == ["       100.0", "        33.3", "           -"]
 
 
+def test_values_with_an_interval_show_half_of_it() -> None:
+    found = np.array([63.2, 2.04, 50.0])
+    shares = MetricValues("dram_pct", Aggregation.PROPERTY, found, found < 60.0, "", found / 20)
+
+    assert columns_of([shares])[0].texts == ["-", "2.0 +-0.1", "50 +-2"]
+    assert columns_of([shares.take(np.array([1]))])[0].texts == ["2.0 +-0.1"]
+
+
 @pytest.mark.parametrize(
     ("edge", "titles"),
     [
