@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.counted import Kernel, counted_profile
 from rich.console import Console
 from rich.text import Text
 from syrupy.assertion import SnapshotAssertion
@@ -19,9 +20,15 @@ from syrupy.location import PyTestLocation
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.order import BY_SIZE
 from proton_bench.analysis.view.select import Selection
+from proton_bench.analysis.why.answer import why
 from proton_bench.cli.show import ViewRequest, show
 from proton_bench.formats.registry import read_profile
+from proton_bench.model.device import Variant
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.profile import Profile
 from proton_bench.report.text.summary import summary_lines
+from proton_bench.report.text.why import WhyReport, WhyRowReport
+from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.names import FrameFormat
 
 ROOT = Path(__file__).parents[2]
@@ -123,3 +130,77 @@ def test_summary(name: str, width: int, golden: SnapshotAssertion) -> None:
     lines = summary_lines(read_profile(file), file.name, width)
 
     assert "\n".join(lines) == golden(name=f"{name}-{width}-summary")
+
+
+def counted_run() -> Profile:
+    """Return a run with counters: a layer each for products, copies, small and waiting kernels."""
+    small = Variant(grid=(48, 1, 1), block=(128, 1, 1), registers=64)
+    use = DeviceUse(None, 0, busy_ns=700_000_000, idle_ns=100_000_000, launches=900)
+    return counted_profile(
+        Kernel(
+            path="net (Net)/net.lm_head (Linear)/aten::mm/ampere_fp16_s16816gemm_fp16_256x128_nn",
+            time_ns=3e8,
+            units={"tensor": 0.82, "dram": 0.31, "sm_active": 0.97},
+            error=0.005,
+        ),
+        Kernel(
+            path="net (Net)/net.norm (LayerNorm)/aten::copy_/copy_kernel",
+            time_ns=2e8,
+            units={"tensor": 0.0, "dram": 0.76, "sm_active": 0.99},
+            error=0.01,
+        ),
+        Kernel(
+            path="net (Net)/net.proj (Linear)/aten::mm/ampere_sgemm_128x64_nn",
+            time_ns=1.5e8,
+            units={"tensor": 0.02, "dram": 0.1, "sm_active": 0.3},
+            variant=small,
+        ),
+        Kernel(
+            path="net (Net)/net.attn (Attention)/attention_kernel",
+            time_ns=5e7,
+            count=100,
+            units={"tensor": 0.1, "dram": 0.2, "sm_active": 0.9},
+        ),
+        use=use,
+        gpus_at_start=[{"name": "NVIDIA H200"}],
+    )
+
+
+def why_screen(profile: Profile, name: str, width: int, path: str | None) -> str:
+    console = Console(
+        file=Terminal(),
+        width=width,
+        color_system=None,
+        force_terminal=True,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    answer = why(profile, path)
+    report = WhyReport(answer, name) if path is None else WhyRowReport(answer)
+    print_report(console, report)
+    text = console.file
+    assert isinstance(text, Terminal)
+    return Text.from_ansi(text.getvalue()).plain
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["counted", "training", "eager", "samples", "graph"])
+def test_why(name: str, width: int, golden: SnapshotAssertion) -> None:
+    profile = read_profile(PROFILES[name]) if name in PROFILES else counted_run()
+
+    found = why_screen(profile, f"{name}.proton", width, None)
+
+    assert found == golden(name=f"{name}-{width}-why")
+    lines = found.splitlines()
+    assert len(lines) <= 23  # the prompt of the shell is below
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("path", ["lm_head", "proj/sgemm", "attn"])
+def test_why_of_a_row(path: str, golden: SnapshotAssertion) -> None:
+    found = why_screen(counted_run(), "counted.proton", 80, path)
+
+    assert found == golden(name=f"counted-80-why-{path.replace('/', '-')}")
+    assert max(map(len, found.splitlines())) <= 80

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.analysis.naming.readable import Readable, texts_of
+from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Finding, Verdict
@@ -58,6 +59,7 @@ class Answer:
         rows: Rows with time of their own, the most expensive first; or the chosen row.
         smaller: Rows that are left out, because they are smaller than `MOST_ROWS` others.
         others: Further rows that were chosen, by their paths.
+        ceilings: What units of this GPU reach, None without counters.
         missing: What was not measured, and how to measure it.
         below: The chosen row and the rows below it, as findings number them.
     """
@@ -71,6 +73,7 @@ class Answer:
     rows: tuple[WhyRow, ...]
     smaller: int = 0
     others: tuple[tuple[str, ...], ...] = ()
+    ceilings: Ceilings | None = None
     missing: tuple[str, ...] = ()
     below: frozenset[int] = frozenset()
 
@@ -118,6 +121,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         rows=tuple(_row(run, texts, row, is_own=path is None) for row in rows),
         smaller=smaller,
         others=others,
+        ceilings=run.verdicts.facts.ceilings if run.verdicts.facts.has_counters else None,
         missing=_missing(run),
         below=frozenset(_below(run, rows[0])) if path is not None else frozenset(),
     )

@@ -52,7 +52,7 @@ class Ceilings:
                 found[quantity] = min(value, found.get(quantity, value))
         said = provenance.get(_MEASURED)
         measured = found if said is None else said if isinstance(said, tuple) else ()
-        return cls({**DEFAULTS, **found}, frozenset(each for each in measured if each in found))
+        return cls({**DEFAULTS, **found}, frozenset(each for each in found if each in measured))
 
 
 def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:

@@ -269,7 +269,7 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
-    if run.outside_ns < _IDLE * run.span_ns:
+    if not run.outside_ns > 0 or run.outside_ns < _IDLE * run.span_ns:
         return
     share = run.outside_ns / run.span_ns
     text = "no GPU work yet, or no more"
@@ -403,7 +403,8 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
     chains = {
         owner: found
         for owner, rows in groups.items()
-        if (found := _Chain.of(run, rows)) is not None
+        # What has no layer or scope above it need not be neighbours.
+        if owner[0] > 0 and (found := _Chain.of(run, rows)) is not None
     }
     if not chains:
         return
@@ -539,7 +540,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         "idle",
         f"the device is idle {_IDLE:.0%} of its time or more for other reasons",
         _gaps,
-        "look at what the host does meanwhile: proton view -m idle/ms FILE",
+        "see what the host does: proton view -m idle/ms FILE",
         _TUNING,
     ),
     FindingRule(

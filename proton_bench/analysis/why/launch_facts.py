@@ -7,6 +7,7 @@ These columns are means weighted by time, which stay right when rows are summed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from proton_bench.analysis.metrics.weighted import mean_names, mean_values, with
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
-__all__ = ["FACTS", "Launch", "launch_means", "with_launch_facts"]
+__all__ = ["FACTS", "Launch", "launch_means", "mean_launch", "with_launch_facts"]
 
 _PREFIX = "why "
 _WARP = 32
@@ -89,12 +90,36 @@ def launch_means(profile: Profile) -> dict[str, npt.NDArray[np.float64]]:
     }
 
 
+def mean_launch(profile: Profile, rows: Sequence[int]) -> Launch:
+    """Return the facts of the launches of some rows, weighted by time; NaN where unknown."""
+    time = find_metric("time", profile.columns)
+    if time is None or not profile.columns[time].kind.is_number:
+        return Launch()
+    column = profile.columns[time]
+    totals = dict.fromkeys(FACTS, 0.0)
+    weights = dict.fromkeys(FACTS, 0.0)
+    for row in rows:
+        variant, device = profile.variant(row), profile.device(row)
+        weight = float(column.values[row]) if column.known[row] else 0.0
+        if variant is None or device is None or not weight > 0:
+            continue
+        launch = _launch(variant, device)
+        for name in FACTS:
+            value = getattr(launch, name)
+            if math.isfinite(value):
+                totals[name] += value * weight
+                weights[name] += weight
+    return Launch(**{name: totals[name] / weights[name] for name in FACTS if weights[name] > 0})
+
+
 def _launch(variant: Variant, device: Device) -> Launch:
     blocks = _product(variant.grid)
     threads = _product(variant.block)
     if blocks <= 0 or threads <= 0:
         return Launch()
-    units = float(device.num_sms) if device.num_sms > 0 else math.nan
+    if device.num_sms <= 0:
+        return Launch(blocks=float(blocks))
+    units = float(device.num_sms)
     warps = -(-threads // _WARP)
     held = None
     if device.kind == "CUDA" and device.arch in LIMITS and variant.registers > 0:

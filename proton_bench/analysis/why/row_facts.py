@@ -23,7 +23,17 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["QUANTITIES", "Facts", "RowFacts", "Stalls", "Use"]
+__all__ = [
+    "COUNTER_TIME",
+    "QUANTITIES",
+    "WIDEST",
+    "Facts",
+    "RowFacts",
+    "Stalls",
+    "Use",
+    "clock_ratio",
+    "interval_half",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,11 +47,10 @@ QUANTITIES: Mapping[str, str] = {
     "l2": "L2",
     "l1": "L1",
     "shared": "shared memory",
-    "sm_active": "active multiprocessors",
-    "warps": "resident warps",
+    "sm_active": "multiprocessors active",
+    "warps": "warps resident",
 }
-_TIME = "counter_time (ns)"
-_SAMPLED = "counter_sampled (ns)"
+COUNTER_TIME = "counter_time (ns)"
 _CYCLES = "sm_cycles"
 # Half width of the 95 % interval above which an estimate is not used, as a fraction.
 WIDEST = 0.06
@@ -145,6 +154,7 @@ class Facts:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self._known: dict[int, RowFacts] = {}  # rules and findings ask several times
         self.ceilings = Ceilings.of(profile.provenance)
         self.own_ns = _own_times(profile)
         self._counts = _own(profile, "count")
@@ -152,7 +162,7 @@ class Facts:
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
         )
         self._uses, self._halves = _counters(profile)
-        self._counter_time = _inclusive(profile, _TIME)
+        self._counter_time = _inclusive(profile, COUNTER_TIME)
         self._cycles = _inclusive(profile, _CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
@@ -188,6 +198,12 @@ class Facts:
 
     def of(self, row: int) -> RowFacts:
         """Return the facts of a row with time of its own."""
+        found = self._known.get(row)
+        if found is None:
+            found = self._known[row] = self._gathered(row)
+        return found
+
+    def _gathered(self, row: int) -> RowFacts:
         profile = self.profile
         place = int(profile.device_rows[row])
         uses, withheld = self._of_counters(row)
@@ -203,7 +219,9 @@ class Facts:
             withheld=withheld,
             has_counters=self.has_counters,
             coverage=min(max(covered, 0.0), 1.0),
-            clock=self._clock(row),
+            clock=clock_ratio(
+                profile.device(row), float(self._cycles[row]), float(self._counter_time[row])
+            ),
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
             stalls=self._of_stalls(row),
             declared=self._of_work(row, place),
@@ -222,16 +240,6 @@ class Facts:
             use = Use(max(fraction, 0.0), half, ceiling)
             (uses if half <= WIDEST else withheld)[quantity] = use
         return uses, withheld
-
-    def _clock(self, row: int) -> float:
-        device = self.profile.device(row)
-        cycles, time_ns = float(self._cycles[row]), float(self._counter_time[row])
-        if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
-            return math.nan
-        ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
-        if ratio > _IS_SUMMED and device.num_sms > 0:
-            ratio /= device.num_sms
-        return ratio
 
     def _of_stalls(self, row: int) -> Stalls | None:
         found = {name: float(values[row]) for name, values in self._stalls.items()}
@@ -270,6 +278,34 @@ class Facts:
 _WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
+def interval_half(variance: float, time_ns: float) -> float:
+    """Return half of the 95 % interval of a used fraction; infinite if unknown.
+
+    Args:
+        variance: Variance of the time in which the unit was busy, in ns^2.
+        time_ns: Time that counters stand for.
+    """
+    if not (variance >= 0 and time_ns > 0):
+        return math.inf
+    return _Z95 * math.sqrt(variance) / time_ns
+
+
+def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
+    """Return the SM clock / highest clock, NaN if unknown.
+
+    Args:
+        device: Where the kernels ran.
+        cycles: Elapsed cycles of one multiprocessor, or summed over all.
+        time_ns: Time of them.
+    """
+    if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
+        return math.nan
+    ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
+    if ratio > _IS_SUMMED and device.num_sms > 0:
+        ratio /= device.num_sms
+    return ratio
+
+
 def _own_times(profile: Profile) -> Floats:
     """Return the time of each row alone in ns, 0 without one."""
     full = find_metric("time", profile.columns)
@@ -295,7 +331,7 @@ def _inclusive(profile: Profile, name: str) -> Floats:
 
 def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the used fraction of each quantity per row, and half of its interval."""
-    time_ns = _inclusive(profile, _TIME)
+    time_ns = _inclusive(profile, COUNTER_TIME)
     fractions: dict[str, Floats] = {}
     halves: dict[str, Floats] = {}
     if not bool((time_ns > 0).any()):

@@ -26,6 +26,7 @@ _CAPPED = 0.92  # of the highest clock
 _FILLED = 0.7  # of the multiprocessors that get a block
 _TAIL = 0.25  # of the time
 _SHORT_NS = 10_000.0  # launches are not faster than this from Python
+_LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 # With these measured, no other unit of the GPU can be what limits a kernel.
@@ -86,14 +87,20 @@ class Rule:
     source: str
 
 
-def counter_evidence(quantity: str, use: Use) -> Evidence:
-    """Return a use of a unit as evidence."""
+def counter_evidence(quantity: str, use: Use, *, brief: bool = False) -> Evidence:
+    """Return a use of a unit as evidence.
+
+    Args:
+        quantity: The unit.
+        use: How much of it was used.
+        brief: Whether it stands beside the evidence that decides.
+    """
     words = QUANTITIES[quantity]
     sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= _HALF_POINT else ""
-    if quantity in {"sm_active", "warps"}:
-        text = f"{use.fraction * 100:.0f}{sure} % {words}"
-    elif quantity == "tensor" and use.fraction < _ZERO_TENSOR:
+    if quantity == "tensor" and use.fraction < _ZERO_TENSOR:
         text = f"{words} idle"
+    elif brief or quantity in {"sm_active", "warps"}:
+        text = f"{words} {use.ratio * 100:.0f}{sure} %"
     else:
         text = f"{use.ratio * 100:.0f}{sure} % of what this GPU's {words} can do"
     return Evidence(f"counter.{quantity}", text, use.fraction, "fraction of peak")
@@ -138,8 +145,11 @@ def _limit(facts: RowFacts) -> tuple[str, Use] | None:
 def _beside(facts: RowFacts, quantity: str) -> tuple[Evidence, ...]:
     """Return the use of one unit, and of the two others that say most."""
     others = [each for each in ("tensor", "dram", "sm_active") if each != quantity]
-    names = [quantity, *others]
-    return tuple(counter_evidence(each, facts.uses[each]) for each in names if each in facts.uses)
+    return tuple(
+        counter_evidence(each, facts.uses[each], brief=each != quantity)
+        for each in (quantity, *others)
+        if each in facts.uses
+    )
 
 
 def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
@@ -201,13 +211,24 @@ def _grid_text(facts: RowFacts) -> str:
 
 
 def _is_small(facts: RowFacts) -> Match | None:
-    fill = facts.launch.fill
+    fill, waves = facts.launch.fill, facts.launch.waves
     active = facts.uses.get("sm_active")
-    if not fill < _FILLED or (active is not None and active.fraction > _ACTIVE):
-        return None
     grid = Evidence("launch.grid", _grid_text(facts), facts.launch.blocks, "blocks")
     short = f"{facts.launch.blocks:.0f} of {facts.launch.units:.0f}"
-    return Match(short, (grid, *_beside(facts, "sm_active")), 1.0 - fill)
+    if fill < _FILLED:
+        if active is not None and active.fraction > _ACTIVE:
+            return None
+        return Match(short, (grid, *_beside(facts, "sm_active")), 1.0 - fill)
+    # Blocks for all, but so little work that starting and ending is a large part of it.
+    if active is None or not (waves <= 1 and facts.mean_ns < _LITTLE_NS):
+        return None
+    if active.fraction >= _ACTIVE:
+        return None
+    text = f"{facts.mean_ns / 1e3:.1f} us in less than one wave of blocks"
+    little = Evidence("launch.waves", text, waves, "waves")
+    return Match(
+        f"{waves:.1f} waves", (little, *_beside(facts, "sm_active")), 1.0 - active.fraction
+    )
 
 
 def _has_tail(facts: RowFacts) -> Match | None:
@@ -274,7 +295,8 @@ def _is_latency(facts: RowFacts) -> Match | None:
         reason, share = facts.stalls.shares[0]
         needed = _AMBIGUOUS.get(reason, ())
         is_told = all(each in uses for each in needed) and reason not in _NO_LATENCY
-        if share >= _LATENCY and is_told:
+        # Without counters other waits may hide that a unit is busy.
+        if share >= (_LATENCY if uses else _STALLED) and is_told:
             known = explain_stall(reason)
             helps = known.remedy if known is not None else ""
             evidence.insert(0, _stall_evidence(facts, reason, share))
@@ -360,7 +382,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "small-grid",
-        f"blocks for less than {_FILLED:.0%} of the multiprocessors",
+        f"blocks for less than {_FILLED:.0%} of the multiprocessors; or a launch below "
+        f"{_LITTLE_NS / 1e3:.0f} us in less than one wave, with less than {_ACTIVE:.0%} of them "
+        "active",
         _is_small,
         "more blocks: smaller tiles, split along K, larger batches, or other work beside it",
         _BEST_PRACTICES,
@@ -375,8 +399,8 @@ RULES: tuple[Rule, ...] = (
     *_QUEUE_RULES,
     Rule(
         "latency",
-        f"no unit is at {BOUND:.0%} of its ceiling; {_LATENCY:.0%} of stalled samples have one "
-        "reason, or all units were measured",
+        f"no unit is at {BOUND:.0%} of its ceiling; {_LATENCY:.0%} of stalled samples (without "
+        f"counters {_STALLED:.0%}) have one reason, or all units were measured",
         _is_latency,
         "more warps or more independent work per warp; `-m pcsampling` names what they wait for",
         f"{_GUIDE}; {AMD_SOURCE}",

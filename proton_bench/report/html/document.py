@@ -13,6 +13,7 @@ from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.analysis.why.verdicts import WHY, has_counters
 from proton_bench.errors import UsageError
 from proton_bench.report.html.facts import fact_lines
 from proton_bench.report.html.flame import (
@@ -101,6 +102,8 @@ def profile_page(
         facts = fact_lines([profile])
         page = Page(title, summary, None, None, facts, (run.source,), verdicts=verdicts)
         return render(page)
+    if has_counters(profile) and WHY not in metrics:
+        metrics = (*metrics, WHY)
     tree = build_tree(profile, metrics, selection)
     # A default metric may not be usable as a width; the table shows it anyway.
     has_flame = bool(options.metrics) or is_amount(tree.metrics[0])

@@ -40,6 +40,12 @@ def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
         "rows": [_row(row) for row in answer.rows],
         "smaller_rows": answer.smaller,
         "others": answer.others,
+        "ceilings": None
+        if answer.ceilings is None
+        else {
+            "fractions": dict(answer.ceilings.fractions),
+            "measured": sorted(answer.ceilings.measured),
+        },
         "missing": answer.missing,
     }
 

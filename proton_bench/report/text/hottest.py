@@ -11,6 +11,7 @@ from proton_bench.analysis.metrics.derive import default_metrics
 from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.why.verdicts import WHY, has_counters
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
@@ -36,15 +37,16 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
             any number.
 
     Returns:
-        A heading and one line per path: share of the whole, value, calls, path. A sentence if
-        nothing was recorded.
+        A heading and one line per path: share of the whole, value, calls, what limits it if
+        counters were recorded, path. A sentence if nothing was recorded.
     """
     metrics = default_metrics(profile)
     if not metrics:
         return [_NOTHING]
     selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
-    tree = build_tree(profile, (metrics[0], *counted), selection)
+    limits = (WHY,) if has_counters(profile) else ()
+    tree = build_tree(profile, (metrics[0], *counted, *limits), selection)
     own = _of_own_code(tree, _own_values(tree), Places.of(profile.provenance))
     total = float(own.sum())
     if not total > 0:
@@ -57,6 +59,9 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     if counted:
         calls = tree.metrics[1].take(np.array(hottest)).to_list()
         columns.append(["calls", *number_texts(calls)])
+    if limits:
+        said = tree.metrics[-1].take(np.array(hottest)).to_list()
+        columns.append(["limit", *(visible(text or "-") for text in said)])
     wides = [max(map(len, column)) for column in columns]
     starts = [
         "".join(f"{text:>{wide}}  " for text, wide in zip(texts, wides, strict=True))

@@ -7,6 +7,7 @@ import shlex
 from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.host_time import idle_lines, run_time_of
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
+from proton_bench.analysis.why.verdicts import has_counters
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
 from proton_bench.report.words.header import device_line, losses, recorded_line
@@ -38,7 +39,8 @@ def summary_lines(profile: Profile, file: str = "", width: int | None = None) ->
     lines += hottest_paths(profile, _MOST_PATHS, width)
     if file:
         shown = shlex.quote(file)
-        lines.append(f"more: proton view {shown}, or proton report {shown} for a page")
+        why = f", proton why {shown}" if has_counters(profile) else ""
+        lines.append(f"more: proton view {shown}{why}, or proton report {shown} for a page")
     return lines
 
 

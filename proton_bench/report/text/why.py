@@ -144,7 +144,9 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
         text += f", {count_text(int(row.launches), 'launch', 'launches')} of {mean}"
     yield text
     verdict = row.verdict
-    yield f"verdict: {verdict.kind}" + (f", {verdict.reason}" if verdict.reason else "")
+    yield f"verdict: {verdict.kind}"
+    if verdict.reason:
+        yield f"reason: {verdict.reason}"
     for evidence in verdict.evidence:
         yield f"evidence: {evidence.text} ({evidence.id})"
     if verdict.measure:

@@ -14,6 +14,7 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.report.words.header import losses
 from proton_bench.report.words.quantity import measured_unit, percent_text
 from proton_bench.support.text import visible
@@ -44,7 +45,7 @@ def headline(comparison: Comparison) -> str:
     """Return one line with the change and its largest cause.
 
     For example ``+12.3 % (+1.2 ms): 80 % of it is softmax under layer3, slower per launch by 40 %,
-    4 launches more``.
+    4 launches more, occupancy 50 -> 25 % (registers 96 -> 168)``.
     """
     explanation = explain(comparison)
     if explanation is None:
@@ -159,6 +160,8 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
         yield f"{count_text(abs(launches), 'launch', 'launches')} {word}"
     if cause.kind is Kind.ROW and comparison.tree.code_changed(cause.row):
         yield "with other code"
+    for found in kernel_changes(comparison, cause):
+        yield visible(found.text, _MAX_NAME)
 
 
 def _is_launched(comparison: Comparison, cause: Cause) -> bool:

@@ -86,6 +86,13 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         "small-grid",
         {"launch.grid"},
     ),
+    "little work": (
+        kernel(
+            time_ns=1.9e5, launch=Launch(waves=0.9, fill=1.0), uses=uses(sm_active=0.6, dram=0.3)
+        ),
+        "small-grid",
+        {"launch.waves", "counter.sm_active"},
+    ),
     "waves": (
         kernel(launch=Launch(waves=1.1, tail_loss=0.45, fill=1.0)),
         "tail",
@@ -131,6 +138,12 @@ NEGATIVE: Mapping[str, RowFacts] = {
         time_ns=2e4, use_of_device=replace(IDLE, reason="")
     ),
     "a grid for all multiprocessors": kernel(launch=Launch(blocks=132.0, units=132.0, fill=1.0)),
+    "little work that keeps multiprocessors active": kernel(
+        time_ns=1.9e5, launch=Launch(waves=0.9, fill=1.0), uses=uses(sm_active=0.7)
+    ),
+    "long work in one wave": kernel(
+        time_ns=2e5, launch=Launch(waves=0.9, fill=1.0), uses=uses(sm_active=0.6)
+    ),
     "a small tail": kernel(launch=Launch(waves=2.9, tail_loss=0.03, fill=1.0)),
     "a tail that other blocks fill": kernel(
         launch=Launch(waves=1.1, tail_loss=0.45, fill=1.0), uses=uses(sm_active=0.95)
@@ -185,8 +198,13 @@ def test_no_rule_decides_without_evidence(case: str) -> None:
             "latency",
         ),
         (
-            kernel(stalls=stalled(barrier=0.299)),
-            kernel(stalls=stalled(barrier=0.3)),
+            kernel(stalls=stalled(barrier=0.299), uses=uses(dram=0.1)),
+            kernel(stalls=stalled(barrier=0.3), uses=uses(dram=0.1)),
+            "latency",
+        ),
+        (
+            kernel(stalls=stalled(barrier=0.499)),
+            kernel(stalls=stalled(barrier=0.5)),
             "latency",
         ),
         (

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from fakes.counted import Kernel, counted_profile
 from fakes.profiles import training_profile
 from fakes.runs import profile_of, run_of
 
@@ -265,3 +266,17 @@ def test_roofline_of_one_run_stands_for_its_side() -> None:
     assert "<figcaption>base: CUDA:0 (90)</figcaption>" in html
     assert "<figcaption>new, first of 2 runs: CUDA:0 (90)</figcaption>" in html
     assert html.count('data-name="k"') == 2
+
+
+@pytest.mark.parametrize(("units", "is_shown"), [({"dram": 0.8}, True), ({}, False)])
+def test_limits_of_rows_are_shown_where_counters_were_recorded(
+    units: dict[str, float], *, is_shown: bool
+) -> None:
+    profile = counted_profile(Kernel(path="net/copy", units=units))
+
+    data = data_of(profile_page(Run(profile, "x.proton"), PageOptions()))
+
+    columns = {column["title"]: column["values"] for column in data["flame"]["columns"]}
+    assert ("why" in columns) == is_shown
+    if is_shown:
+        assert columns["why"] == ["memory:dram 95 %"] * 3

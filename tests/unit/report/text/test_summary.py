@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fakes.counted import Kernel, counted_profile
+
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -66,3 +68,19 @@ def test_lines_keep_their_width_where_paths_are_long() -> None:
 
     assert max(map(len, lines)) <= 60
     assert lines[-1].endswith("kernel")
+
+
+def test_limits_of_paths_are_named_where_counters_were_recorded() -> None:
+    counted = counted_profile(Kernel(path="net/copy", units={"dram": 0.8}))
+
+    heading, line = hottest_paths(counted)
+
+    assert "limit" in heading.split()
+    assert "memory:dram 95 %" in line
+    assert any("proton why x.proton" in each for each in summary_lines(counted, "x.proton"))
+
+
+def test_limits_are_not_named_without_counters() -> None:
+    heading, _ = hottest_paths(counted_profile(Kernel(path="net/copy")))
+
+    assert "limit" not in heading.split()

@@ -1,0 +1,163 @@
+"""What changed about a kernel besides its time: bytes, units, occupancy, registers, grid, clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.explanation import Cause, Kind
+from proton_bench.analysis.compare.pairing import Side
+from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.view.names import steady_name
+from proton_bench.analysis.why.launch_facts import Launch, mean_launch
+from proton_bench.analysis.why.row_facts import (
+    COUNTER_TIME,
+    QUANTITIES,
+    WIDEST,
+    clock_ratio,
+    interval_half,
+)
+from proton_bench.analysis.why.verdict import Evidence
+from proton_bench.model.profile import Profile
+from proton_bench.support.units import Unit
+
+__all__ = ["kernel_changes"]
+
+_MOST = 3
+# Smaller changes are not mentioned: relative ones, and those of fractions.
+_RELATIVE, _POINTS, _CLOCK = 0.05, 0.05, 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Facts of the rows of one kernel in one run.
+
+    Attributes:
+        launches: Launches.
+        units: Used fractions of peaks that are known well enough.
+        dram_ns: Time at the peak of DRAM, NaN if unknown.
+        clock: SM clock / highest clock, NaN if unknown.
+        launch: Mean facts of the launches.
+    """
+
+    launches: float
+    units: dict[str, float]
+    dram_ns: float
+    clock: float
+    launch: Launch
+
+
+def kernel_changes(comparison: Comparison, cause: Cause) -> tuple[Evidence, ...]:
+    """Return what changed about the kernel of a cause, the most telling first, at most three.
+
+    Values are those of the first run of each side. The result is empty for other rows than
+    kernels, for new and removed ones, and where neither launches nor counters are recorded.
+    """
+    if cause.kind is Kind.BELOW:
+        return ()
+    sides = []
+    tree = comparison.tree
+    for side, runs in ((tree.base, comparison.base), (tree.new, comparison.new)):
+        rows = _rows(comparison, cause, side, profile=runs[0].profile)
+        if not rows:
+            return ()
+        sides.append(_side(runs[0].profile, rows))
+    found = [*_of_counters(*sides), *_of_launches(*sides)]
+    return tuple(found[:_MOST])
+
+
+def _rows(comparison: Comparison, cause: Cause, side: Side, *, profile: Profile) -> list[int]:
+    """Return the rows of a kernel in a run: those of its path, else all of its name."""
+    tree = comparison.tree
+    names = tree.recorded or tree.strings
+    if int(side.frames[cause.row]) < 0:
+        return []
+    wanted = steady_name(names[int(side.frames[cause.row])])
+    is_named = np.array([steady_name(text) == wanted for text in profile.strings], dtype=np.bool_)
+    rows = np.flatnonzero(is_named[profile.frames] & (profile.device_rows >= 0)).tolist()
+    if cause.kind is not Kind.ROW:
+        return rows
+    path: list[str] = []
+    row = cause.row
+    while row > 0:
+        frame = int(side.frames[row])
+        path.append(steady_name(names[frame if frame >= 0 else int(tree.frames()[row])]))
+        row = int(tree.parents[row])
+    path.reverse()
+    same = [row for row in rows if [*map(steady_name, profile.path(row))] == path]
+    return same or rows
+
+
+def _side(profile: Profile, rows: list[int]) -> _Side:
+    def total(name: str) -> float:
+        full = find_metric(name, profile.columns)
+        if full is None or not profile.columns[full].kind.is_number:
+            return math.nan
+        column = profile.columns[full]
+        known = column.known[rows]
+        return float(column.values[rows][known].sum()) if bool(known.any()) else math.nan
+
+    time_ns = total(COUNTER_TIME)
+    units = {}
+    for quantity in QUANTITIES:
+        half = interval_half(total(f"{quantity}_variance (ns^2)"), time_ns)
+        fraction = total(f"{quantity}_busy (ns)") / time_ns if time_ns > 0 else math.nan
+        if half <= WIDEST and math.isfinite(fraction):
+            units[quantity] = fraction
+    return _Side(
+        launches=total("count"),
+        units=units,
+        dram_ns=total("dram_busy (ns)") if "dram" in units else math.nan,
+        clock=clock_ratio(profile.device(rows[0]), total("sm_cycles"), time_ns),
+        launch=mean_launch(profile, rows),
+    )
+
+
+def _of_counters(base: _Side, new: _Side) -> Iterator[Evidence]:
+    if base.launches > 0 and new.launches > 0 and base.dram_ns > 0:
+        growth = new.dram_ns / new.launches / (base.dram_ns / base.launches) - 1.0
+        if abs(growth) >= _RELATIVE:
+            text = f"DRAM bytes {growth * 100:+.0f} %"
+            yield Evidence("counter.dram_bytes", text, growth, "growth per launch")
+    growth = new.clock / base.clock - 1.0 if base.clock > 0 else math.nan
+    if abs(growth) >= _CLOCK:
+        yield Evidence("counter.clock", f"SM clock {growth * 100:+.0f} %", growth, "growth")
+    changed = {
+        name: new.units[name] - base.units[name]
+        for name in QUANTITIES
+        if name in base.units and name in new.units
+    }
+    for name in sorted(changed, key=lambda each: -abs(changed[each])):
+        if name != "dram" and abs(changed[name]) >= _POINTS:
+            before, after = base.units[name] * 100, new.units[name] * 100
+            text = f"{QUANTITIES[name]} {before:.0f} -> {after:.0f} %"
+            yield Evidence(f"counter.{name}", text, changed[name], "fraction of peak")
+
+
+def _of_launches(base: _Side, new: _Side) -> Iterator[Evidence]:
+    before, after = base.launch, new.launch
+    causes = []
+    if abs(after.registers - before.registers) >= 1:
+        causes.append(f"registers {before.registers:.0f} -> {after.registers:.0f}")
+    if _differs(before.shared_bytes, after.shared_bytes):
+        unit = Unit.of_sizes([before.shared_bytes, after.shared_bytes])
+        texts = unit.text(before.shared_bytes), unit.text(after.shared_bytes)
+        causes.append(f"shared memory {texts[0]} -> {texts[1]}")
+    why = ", ".join(causes)
+    growth = after.occupancy - before.occupancy
+    if abs(growth) >= _POINTS:
+        text = f"occupancy {before.occupancy * 100:.0f} -> {after.occupancy * 100:.0f} %"
+        yield Evidence("launch.occupancy", f"{text} ({why})" if why else text, growth, "fraction")
+    elif why:
+        yield Evidence("launch.resources", why, after.registers - before.registers, "registers")
+    if _differs(before.blocks, after.blocks):
+        text = f"{before.blocks:.0f} -> {after.blocks:.0f} blocks"
+        yield Evidence("launch.grid", text, after.blocks - before.blocks, "blocks")
+
+
+def _differs(before: float, after: float) -> bool:
+    return abs(after - before) > _RELATIVE * max(abs(before), abs(after))

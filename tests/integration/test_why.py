@@ -1,0 +1,107 @@
+"""``proton why`` and ``proton view --why`` through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fakes.counted import Kernel, counted_profile
+
+from proton_bench.analysis.why.verdict import KINDS
+from proton_bench.cli import main
+from proton_bench.formats.registry import write_profile
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    profile = counted_profile(
+        Kernel(path="net/mlp/gemm", time_ns=4e6, units={"tensor": 0.9, "dram": 0.1}),
+        Kernel(path="net/norm/copy", time_ns=2e6, units={"tensor": 0.0, "dram": 0.8}),
+        Kernel(path="net/other", time_ns=1e6),
+    )
+    path = tmp_path / "run.proton"
+    write_profile(profile, path)
+    return str(path)
+
+
+def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert main(words) == 0
+    found: dict[str, object] = json.loads(capfd.readouterr().out)
+    return found
+
+
+def test_document_has_verdicts_with_evidence(file: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "why", file, "--json")
+
+    assert found["schema"] == "proton_bench.why"
+    assert found["version"] == [1, 0]
+    rows = found["rows"]
+    assert isinstance(rows, list)
+    assert [(row["path"][-1], row["verdict"]["kind"]) for row in rows] == [
+        ("gemm", "compute:tensor"),
+        ("copy", "memory:dram"),
+        ("other", "unknown"),
+    ]
+    assert {row["kind"] for row in rows} == {"kernel"}
+    for row in rows:
+        verdict = row["verdict"]
+        assert verdict["kind"] in KINDS
+        assert verdict["evidence"] or verdict["measure"]
+        for evidence in verdict["evidence"]:
+            assert evidence.keys() == {"id", "text", "value", "unit"}
+
+
+def test_document_of_a_row(file: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "why", file, "norm", "--json")
+
+    (row,) = found["rows"]  # type: ignore[misc]
+    assert row["path"] == ["net", "norm"]
+
+
+def test_text_names_the_verdict_and_its_evidence(
+    file: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", file, "norm"]) == 0
+
+    said = capfd.readouterr().out
+    assert "memory:dram" in said
+    assert "counter.dram" in said
+
+
+@pytest.mark.parametrize("words", [["no such row"], ["x/y"]])
+def test_row_that_is_not_there_is_wrong_usage(
+    file: str, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", file, *words]) == 2
+
+    assert capfd.readouterr().out == ""
+
+
+def test_missing_and_damaged_files_are_wrong_usage(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged.proton"
+    damaged.write_bytes(b"no profile")
+
+    assert main(["why", str(tmp_path / "missing.proton")]) == 2
+    assert main(["why", str(damaged)]) == 2
+
+    assert len(capfd.readouterr().err.splitlines()) == 2
+
+
+def test_view_has_a_column(file: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "view", file, "--why", "--json")
+
+    names = [metric["name"] for metric in found["metrics"]]  # type: ignore[attr-defined]
+    place = names.index("why")
+    rows = {row["name"]: row["values"][place] for row in found["rows"]}  # type: ignore[attr-defined]
+    assert rows["gemm"].startswith("compute:tensor")
+    assert rows["norm"].startswith("memory:dram")
+    assert "why" in document(capfd, "view", file, "--list", "--json")["derived"]  # type: ignore[operator]
+
+
+def test_column_can_be_named_as_a_metric(file: str, capfd: pytest.CaptureFixture[str]) -> None:
+    found = document(capfd, "view", file, "-m", "why,time/ms", "--why", "--json")
+
+    assert [metric["name"] for metric in found["metrics"]] == ["why", "time/ms"]  # type: ignore[attr-defined]

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from fakes.counted import SECOND, Kernel, counted_profile
+
+from proton_bench.analysis.why.answer import MOST_ROWS, why
+from proton_bench.errors import UsageError
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.metrics.device_use import DeviceUse
+
+MODEL = counted_profile(
+    Kernel(path="net/mlp/aten::mm/gemm", time_ns=4e6, units={"tensor": 0.9}),
+    Kernel(path="net/mlp/aten::mul/mul", time_ns=1e6),
+    Kernel(path="net/attn/aten::mm/gemm", time_ns=2e6, units={"dram": 0.8}),
+    use=DeviceUse(None, 0, busy_ns=7_000_000, idle_ns=93_000_000, launches=30),
+    gpus_at_start=[{"name": "NVIDIA H200"}],
+)
+
+
+def test_whole_run_lists_the_most_expensive_rows_first() -> None:
+    found = why(MODEL)
+
+    assert [row.path[-1] for row in found.rows] == ["gemm", "gemm", "mul"]
+    assert found.rows[0].place == ("mlp", "gemm")
+    assert found.gpu == "NVIDIA H200"
+    assert found.span_ns == SECOND
+    assert found.work_ns == 7e6
+    assert found.idle_ns == SECOND - 7e6
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("mlp", ("net", "mlp")),
+        ("MLP", ("net", "mlp")),
+        ("gemm", ("net", "mlp", "aten::mm", "gemm")),
+        ("attn/gemm", ("net", "attn", "aten::mm", "gemm")),
+        ("net › attn › aten::mm", ("net", "attn", "aten::mm")),
+        ("net/attn/aten::mm/gemm", ("net", "attn", "aten::mm", "gemm")),
+    ],
+)
+def test_row_is_chosen_by_a_part_of_its_path(path: str, expected: tuple[str, ...]) -> None:
+    (row,) = why(MODEL, path).rows
+
+    assert row.path == expected
+
+
+@pytest.mark.parametrize("path", ["nothing", "", "/", "attn/mul", "gemm/attn"])
+def test_path_that_no_row_has_is_wrong_usage(path: str) -> None:
+    with pytest.raises(UsageError):
+        why(MODEL, path)
+
+
+def test_other_rows_with_the_name_are_named() -> None:
+    assert why(MODEL, "gemm").others == (("net", "attn", "aten::mm", "gemm"),)
+
+
+def test_row_above_counts_the_launches_below() -> None:
+    (row,) = why(MODEL, "mlp").rows
+
+    assert row.launches == 20
+    assert row.time_ns == 5e6
+    assert row.verdict.kind == "compute:tensor"
+
+
+def test_what_was_not_recorded_is_said() -> None:
+    without = counted_profile(Kernel(path="k"))
+    on_cpu = counted_profile(Kernel(path="k", device=Device("CPU", 0)))
+
+    assert len(why(without).missing) == 3
+    assert len(why(MODEL).missing) == 2  # counters are there
+    assert why(on_cpu).missing == ()
+
+
+def test_empty_profile_has_an_answer() -> None:
+    found = why(ProfileBuilder().build())
+
+    assert found.rows == ()
+    assert found.findings == ()
+    assert found.sentence
+
+
+def test_many_rows_are_counted_not_listed() -> None:
+    profile = counted_profile(*(Kernel(path=f"k{number}") for number in range(MOST_ROWS + 7)))
+
+    found = why(profile)
+
+    assert len(found.rows) == MOST_ROWS
+    assert found.smaller == 7
+
+
+def test_findings_can_be_added_up() -> None:
+    found = why(MODEL)
+
+    assert 0 < found.together_ns <= found.span_ns

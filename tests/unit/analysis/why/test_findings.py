@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes.counted import H200, SECOND, Kernel, counted_profile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton_bench.analysis.why.findings import FINDINGS, find
+from proton_bench.analysis.why.run import WholeRun
+from proton_bench.analysis.why.verdict import Finding
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.profile import Profile
+
+MS = 1_000_000
+SGEMM = "ampere_sgemm_128x64_nn"
+TF32 = "cutlass_80_tensorop_s1688gemm_128x128_nn_align4"
+MUL = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
+FOREACH = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel"
+    "<at::native::TensorListMetadata<1>, {}<float>>()"
+)
+
+
+def used(busy_ms: float, idle_ms: float, launches: int = 10, **more: Any) -> DeviceUse:
+    """Return a device whose kernels started 8 us after their launch."""
+    return DeviceUse(
+        None,
+        0,
+        busy_ns=int(busy_ms * MS),
+        idle_ns=int(idle_ms * MS),
+        launches=launches,
+        latency_sum_ns=launches * 8000,
+        latency_min_ns=8000,
+        latency_max_ns=8000,
+        latency_first_bucket=87,
+        latency_buckets=(launches,),
+        **more,
+    )
+
+
+def found_in(profile: Profile) -> dict[str, Finding]:
+    return {finding.id: finding for finding in find(WholeRun.of(profile))}
+
+
+def test_time_before_and_after_the_work_is_told_from_gaps() -> None:
+    profile = counted_profile(
+        Kernel(path="k", time_ns=100.0 * MS, count=10), use=used(100, 300), run_ns=SECOND
+    )
+
+    found = found_in(profile)
+
+    assert found.keys() == {"no-work", "idle"}
+    assert found["no-work"].gain_ns == 600 * MS
+    assert found["idle"].gain_ns == 300 * MS
+
+
+def test_busy_device_has_no_finding() -> None:
+    profile = counted_profile(
+        Kernel(path="k", time_ns=950.0 * MS, count=10), use=used(950, 40), run_ns=SECOND
+    )
+
+    assert found_in(profile) == {}
+
+
+@pytest.mark.parametrize(("count", "expected"), [(999, "idle"), (1001, "launches")])
+def test_small_kernels_are_those_below_ten_microseconds(count: int, expected: str) -> None:
+    profile = counted_profile(
+        Kernel(path="k", time_ns=10.0 * MS, count=count), use=used(10, 990, count), run_ns=SECOND
+    )
+
+    found = found_in(profile)
+
+    assert found.keys() == {expected}
+    assert found[expected].gain_ns == 990 * MS
+
+
+def test_calls_that_wait_claim_the_gaps_first() -> None:
+    profile = counted_profile(
+        Kernel(path="k", time_ns=10.0 * MS, count=2000),
+        Kernel(path="aten::item/<memcpy D2H>", time_ns=0.01 * MS, count=50, kind=FrameKind.COPY),
+        use=used(10, 990, 2000),
+    )
+
+    found = found_in(profile)
+
+    assert found["sync"].own_ns == 990 * MS
+    assert found["launches"].own_ns == 0
+    assert found["sync"].evidence[0].value == 50
+
+
+def test_calls_that_wait_do_not_matter_on_a_busy_device() -> None:
+    profile = counted_profile(
+        Kernel(path="aten::item/k", time_ns=980.0 * MS, count=50), use=used(980, 20, 50)
+    )
+
+    assert "sync" not in found_in(profile)
+
+
+def sampled(*frames: tuple[Sequence[str], int], use: DeviceUse, **facts: Any) -> Profile:
+    """Return a run of one kernel with samples of the host."""
+    builder = ProfileBuilder()
+    builder.add(
+        0, "k", FrameKind.KERNEL, metrics={"time (ns)": use.busy_ns, "count": 10}, device=H200
+    )
+    top = builder.add(0, "<not recorded>", FrameKind.SCOPE)
+    for names, spent_ns in frames:
+        above = top
+        for name in names:
+            above = builder.add(above, name, FrameKind.PYTHON)
+        builder.set(above, "host_wall (ns)", spent_ns)
+        builder.set(above, "idle (ns)", spent_ns)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + SECOND, "directory": "/home/me", **facts}
+    return replace(builder.build(provenance=facts), device_use=(use,))
+
+
+def test_lines_of_own_code_are_evidence_of_idle_time() -> None:
+    torch = "/usr/lib/python3/site-packages/torch/__init__.py:5@<module>"
+    profile = sampled(
+        (["/home/me/train.py:3@<module>", torch], 600 * MS),
+        (["/home/me/train.py:9@main"], 90 * MS),
+        use=used(100, 10),
+    )
+
+    found = found_in(profile)
+
+    assert [each.value for each in found["no-work"].evidence[1:]] == [600 * MS, 90 * MS]
+    assert "train.py:3" in found["no-work"].text
+
+
+def test_functions_that_wait_bound_the_gain_by_their_time() -> None:
+    wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
+    profile = sampled(
+        (["/home/me/train.py:12@step", wait], 150 * MS),
+        (["/home/me/train.py:13@step"], 750 * MS),
+        use=used(100, 500),
+    )
+
+    found = found_in(profile)
+
+    assert found["sync"].gain_ns == 150 * MS
+    assert found["idle"].own_ns == 350 * MS
+
+
+def test_functions_of_that_name_elsewhere_do_not_wait() -> None:
+    mine = "/home/me/files.py:9@synchronize"
+    profile = sampled((["/home/me/train.py:12@step", mine], 150 * MS), use=used(100, 500))
+
+    assert "sync" not in found_in(profile)
+
+
+def test_only_collectives_are_waiting() -> None:
+    use = used(900, 100, waiting_ns=300 * MS)
+
+    found = found_in(counted_profile(Kernel(path="k", time_ns=900.0 * MS), use=use))
+
+    assert found["waiting"].gain_ns == 300 * MS
+
+
+@pytest.mark.parametrize(
+    ("kernel", "is_found"),
+    [
+        (Kernel(path=SGEMM), True),
+        (Kernel(path=SGEMM, units={"tensor": 0.02, "fp32": 0.5}), True),
+        (Kernel(path=SGEMM, units={"tensor": 0.3}), False),
+        (Kernel(path=TF32), False),
+        (Kernel(path="ampere_fp16_s16816gemm_fp16_128x64_nn"), False),
+        (Kernel(path=SGEMM, device=Device("CUDA", 0, "75", 40)), False),
+        (Kernel(path=SGEMM, device=Device("HIP", 0, "gfx942", 304)), False),
+        (Kernel(path="my_kernel"), False),
+    ],
+)
+def test_products_in_fp32(kernel: Kernel, *, is_found: bool) -> None:
+    assert ("fp32-products" in found_in(counted_profile(kernel))) == is_found
+
+
+def test_less_is_gained_from_products_that_reach_more() -> None:
+    slow = found_in(counted_profile(Kernel(path=SGEMM, units={"tensor": 0.0, "fp32": 0.2})))
+    fast = found_in(counted_profile(Kernel(path=SGEMM, units={"tensor": 0.0, "fp32": 0.9})))
+
+    assert slow["fp32-products"].gain_ns == pytest.approx(1e6 * (1 - 0.2 / 8))
+    assert fast["fp32-products"].gain_ns == pytest.approx(1e6 * (1 - 0.9 / 8))
+
+
+def test_chain_of_elementwise_kernels_below_one_layer() -> None:
+    profile = counted_profile(
+        Kernel(path=f"gelu/{MUL}", time_ns=6.0 * MS, count=20, units={"dram": 0.5}),
+        Kernel(path=f"gelu/{ADD}", time_ns=2.0 * MS, count=10, units={"dram": 0.5}),
+    )
+
+    found = found_in(profile)["unfused-elementwise"]
+
+    # One launch of the cheapest kernel remains for each of ten calls.
+    assert found.gain_ns == pytest.approx(6.0 * MS)
+    assert found.evidence[0].value == 3
+    moved = next(each for each in found.evidence if each.id == "counter.dram")
+    assert moved.value == pytest.approx(0.5 * 4.9e12 * 0.008, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [Kernel(path=f"gelu/{MUL}")],
+        [Kernel(path=f"a/{MUL}"), Kernel(path=f"b/{ADD}")],
+        [Kernel(path="a/my_mul"), Kernel(path="a/my_add")],
+    ],
+    ids=["one kernel", "two layers", "other kernels"],
+)
+def test_no_chain(kernels: list[Kernel]) -> None:
+    assert "unfused-elementwise" not in found_in(counted_profile(*kernels))
+
+
+def test_forward_and_backward_are_two_chains() -> None:
+    profile = counted_profile(Kernel(path=f"a/{MUL}"), Kernel(path=f"a/<backward>/{ADD}"))
+
+    assert "unfused-elementwise" not in found_in(profile)
+
+
+def test_optimizer_of_several_kernels() -> None:
+    names = ("std::multiplies", "std::plus", "std::divides")
+    kernels = [Kernel(path=f"step/{FOREACH.format(name)}") for name in names]
+
+    assert "unfused-optimizer" in found_in(counted_profile(*kernels))
+    assert "unfused-optimizer" not in found_in(counted_profile(*kernels[:1]))
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "is_found"),
+    [(10e6, 1, True), (13e6, 1, False), (10e6, 10, False)],
+    ids=["slow", "as fast as pinned", "small"],
+)
+def test_copies_at_the_rate_of_pageable_memory(size: float, count: int, *, is_found: bool) -> None:
+    copy = Kernel(
+        path="<memcpy H2D>",
+        time_ns=1e6,
+        count=count,
+        kind=FrameKind.COPY,
+        metrics={"bytes": size},
+    )
+
+    assert ("slow-copies" in found_in(counted_profile(copy))) == is_found
+
+
+def test_capped_kernels_are_a_finding() -> None:
+    capped = Kernel(path="k", units={"tensor": 0.9}, metrics={"sm_cycles": 1e6 * 1.98 * 0.8})
+
+    assert found_in(counted_profile(capped))["power-capped"].gain_ns == pytest.approx(2e5)
+
+
+def test_small_findings_are_left_out() -> None:
+    profile = counted_profile(
+        Kernel(path=SGEMM, time_ns=0.015 * MS), Kernel(path="k", time_ns=985.0 * MS)
+    )
+
+    assert found_in(profile) == {}
+
+
+def test_every_rule_is_described() -> None:
+    assert len({rule.id for rule in FINDINGS}) == len(FINDINGS)
+    for rule in FINDINGS:
+        assert rule.when
+        assert rule.helps
+        assert rule.source.startswith("https://")
+
+
+NAMES = (SGEMM, TF32, MUL, ADD, FOREACH.format("std::plus"), "<memcpy H2D>", "nccl_k", "k")
+ROWS = st.lists(
+    st.builds(
+        Kernel,
+        path=st.builds(
+            "{}{}".format, st.sampled_from(["", "a/", "a/aten::item/"]), st.sampled_from(NAMES)
+        ),
+        time_ns=st.floats(0, 1e10),
+        count=st.integers(0, 10_000),
+        units=st.dictionaries(st.sampled_from(["dram", "tensor", "fp32"]), st.floats(0, 1)),
+    ),
+    max_size=8,
+)
+USES = st.builds(
+    used, st.floats(0, 2000), st.floats(0, 2000), st.integers(1, 10_000), waiting_ns=st.just(MS)
+)
+
+
+@given(ROWS, st.none() | USES)
+@settings(max_examples=150, deadline=None)
+def test_bounds_lie_within_the_run_and_can_be_added(
+    kernels: list[Kernel], use: DeviceUse | None
+) -> None:
+    run = WholeRun.of(counted_profile(*kernels, use=use))
+    found = find(run)
+
+    assert [each.gain_ns for each in found] == sorted((f.gain_ns for f in found), reverse=True)
+    assert sum(each.own_ns for each in found) <= run.span_ns * (1 + 1e-9)
+    for each in found:
+        assert each.evidence
+        assert 0.0 <= each.own_ns <= each.gain_ns * (1 + 1e-9)
+        assert each.gain_ns <= run.span_ns

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from fakes.counted import H200, SECOND, Kernel, counted_profile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Verdict
+from proton_bench.analysis.why.verdicts import Verdicts, why_values
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.profile import Profile
+
+
+def verdict(profile: Profile, row: int = 0) -> Verdict:
+    found = Verdicts(profile).of(row)
+    assert found is not None
+    return found
+
+
+def test_counters_are_divided_by_the_ceilings_of_the_run() -> None:
+    kernel = Kernel(path="copy", units={"dram": 0.6, "tensor": 0.02})
+
+    usual = verdict(counted_profile(kernel))
+    measured = verdict(counted_profile(kernel, ceilings={"dram": 0.95}))
+
+    assert usual.kind == "memory:dram"
+    assert usual.gain_ns == pytest.approx(1e6 * (1 - 0.6 / 0.84))
+    assert measured.kind == UNKNOWN
+
+
+def test_wide_estimate_is_not_used() -> None:
+    exact = verdict(counted_profile(Kernel(path="copy", units={"dram": 0.8}, error=0.03)))
+    wide = verdict(counted_profile(Kernel(path="copy", units={"dram": 0.8}, error=0.0307)))
+
+    assert exact.kind == "memory:dram"
+    assert wide.kind == UNKNOWN
+    assert wide.measure == "proton run -m counters=exact"
+
+
+def test_errors_shrink_when_rows_are_folded() -> None:
+    variants = [
+        Kernel(
+            path="layer/copy",
+            units={"dram": 0.8},
+            error=0.05,
+            variant=Variant(grid=(blocks, 1, 1)),
+        )
+        for blocks in (1000, 2000, 3000, 4000)
+    ]
+    profile = with_launch_facts(counted_profile(*variants))
+
+    assert verdict(profile, 2).kind == UNKNOWN
+    assert verdict(profile.fold_variants(), 2).kind == "memory:dram"
+
+
+def test_counters_of_a_small_part_of_the_time_are_not_used() -> None:
+    kernel = Kernel(path="copy", units={"dram": 0.8}, metrics={"time (ns)": 4e6})
+    values = kernel.values() | {"time (ns)": 2.1e6}
+
+    found = verdict(counted_profile(Kernel(path="copy", metrics=values)))
+
+    assert found.kind == UNKNOWN
+
+
+def test_files_without_variances_tell_nothing() -> None:
+    kernel = Kernel(path="copy", units={"dram": 0.8})
+    values = {name: value for name, value in kernel.values().items() if "variance" not in name}
+
+    assert verdict(counted_profile(Kernel(path="copy", metrics=values))).kind == UNKNOWN
+
+
+def test_row_above_has_the_verdict_of_most_of_its_time() -> None:
+    profile = counted_profile(
+        Kernel(path="layer/copy", time_ns=3e6, units={"dram": 0.8}),
+        Kernel(path="layer/product", time_ns=1e6, units={"tensor": 0.9}),
+    )
+
+    found = verdict(profile)
+
+    assert found.kind == "memory:dram"
+    assert found.share == pytest.approx(0.75)
+    assert found.evidence[0].id == "row.mix"
+    assert {"counter.dram"} <= {evidence.id for evidence in found.evidence}
+    assert found.gain_ns == pytest.approx(3e6 * (1 - 0.8 / 0.84))
+
+
+def test_row_with_one_kernel_has_its_verdict() -> None:
+    profile = counted_profile(Kernel(path="layer/copy", units={"dram": 0.8}))
+    verdicts = Verdicts(profile)
+
+    assert verdicts.of(0) == verdicts.of(2) == verdicts.own(2)
+
+
+def test_row_without_time_has_none() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "scope", FrameKind.SCOPE, metrics={"wall (ns)": 5.0})
+
+    assert Verdicts(builder.build()).of(1) is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "measure"),
+    [
+        (Kernel(path="k"), "proton run -m counters"),
+        (Kernel(path="k", device=Device("HIP", 0, "gfx942")), "proton run -m pcsampling"),
+        (Kernel(path="k", device=Device("CPU", 0)), "perf stat -d"),
+        (
+            Kernel(path="k", units={"dram": 0.1, "sm_active": 0.9}),
+            "proton run -m counters:metrics=memory, proton run -m pcsampling",
+        ),
+        (Kernel(path="k", units={"sm_active": 0.3}), "proton run -m pcsampling"),
+    ],
+)
+def test_unknown_names_the_measurement_that_tells(kernel: Kernel, measure: str) -> None:
+    found = verdict(counted_profile(kernel))
+
+    assert found.kind == UNKNOWN
+    assert found.reason
+    assert found.measure == measure
+    assert found.gain_ns is None
+
+
+def test_samples_of_an_amd_gpu_give_a_verdict() -> None:
+    samples = {"num_samples": 100, "num_stalled_samples": 90, "stalled_alu_dependency": 90}
+    kernel = Kernel(path="k", device=Device("HIP", 0, "gfx942"), metrics=samples)
+
+    assert verdict(counted_profile(kernel)).kind == "latency"
+
+
+def test_line_with_most_samples_is_named() -> None:
+    builder = ProfileBuilder()
+    row = builder.add(
+        0,
+        "attn",
+        FrameKind.KERNEL,
+        metrics={"time (ns)": 1e6, "count": 1},
+        device=H200,
+    )
+    for line, samples in ((40, 5), (41, 50)):
+        builder.add(
+            row,
+            f"src/attn.py:{line}@attn",
+            FrameKind.LINE,
+            metrics={
+                "num_samples": samples,
+                "num_stalled_samples": samples,
+                "stalled_barrier": samples,
+            },
+        )
+
+    found = verdict(builder.build(), 1)
+
+    assert found.kind == "latency"
+    assert "attn.py:41" in found.evidence[0].text
+    assert found.evidence[0].value == 1.0
+
+
+def test_launches_gain_a_part_of_the_idle_time_by_their_number() -> None:
+    use = DeviceUse(
+        None,
+        0,
+        busy_ns=100_000,
+        idle_ns=900_000,
+        launches=20,
+        latency_sum_ns=20 * 8000,
+        latency_min_ns=8000,
+        latency_max_ns=8000,
+        latency_first_bucket=87,
+        latency_buckets=(20,),
+    )
+    profile = counted_profile(Kernel(path="a", time_ns=2e4, count=5), use=use)
+
+    found = verdict(profile)
+
+    assert found.kind == "launch-bound"
+    assert found.gain_ns == pytest.approx(900_000 / 4)
+
+
+@pytest.mark.parametrize("factor", [1, 132])
+def test_clock_comes_from_cycles_of_one_or_of_all_multiprocessors(factor: int) -> None:
+    cycles = {"sm_cycles": factor * 1e6 * 1.98 * 0.8}
+    kernel = Kernel(path="gemm", units={"tensor": 0.9}, metrics=cycles)
+
+    found = verdict(counted_profile(kernel))
+
+    assert found.kind == "power-capped"
+    assert found.evidence[0].value == pytest.approx(0.8)
+
+
+def test_column_has_a_short_text_for_rows_with_time() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "scope", FrameKind.SCOPE, metrics={"wall (ns)": 5.0})
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 5.0}, device=H200)
+
+    found = why_values(builder.build())
+
+    assert found.valid.tolist() == [True, False, True]
+    assert max(map(len, found.values.tolist())) <= 40
+    assert not found.is_number
+
+
+def test_deep_chain_takes_linear_time() -> None:
+    # Every row has time of its own, so that every row has a mixture to find.
+    builder = ProfileBuilder()
+    above = 0
+    for depth in range(5000):
+        above = builder.add(
+            above, f"k{depth % 7}", FrameKind.KERNEL, metrics={"time (ns)": 1.0}, device=H200
+        )
+
+    assert len(why_values(builder.build()).values) == 5001
+
+
+UNITS = st.dictionaries(
+    st.sampled_from(["dram", "tensor", "issue", "l2", "l1", "sm_active"]), st.floats(0, 1.5)
+)
+KERNELS = st.lists(
+    st.builds(
+        Kernel,
+        path=st.sampled_from(["a/k", "a/b/k", "b/gemm", "copy", "nccl AllReduce"]),
+        time_ns=st.one_of(st.floats(1, 1e12), st.sampled_from([math.inf, math.nan, -1.0])),
+        count=st.integers(0, 1000),
+        units=UNITS,
+        error=st.floats(0, 0.1),
+        variant=st.builds(
+            Variant,
+            grid=st.tuples(st.integers(1, 1000), st.just(1), st.just(1)),
+            block=st.just((128, 1, 1)),
+            registers=st.integers(0, 255),
+        ),
+        device=st.sampled_from([H200, Device("HIP", 0, "gfx942"), Device("CPU", 0), None]),
+    ),
+    max_size=8,
+)
+
+
+@given(KERNELS)
+@settings(max_examples=100, deadline=None)
+def test_no_verdict_without_evidence_and_gains_within_the_run(kernels: list[Kernel]) -> None:
+    verdicts = Verdicts(counted_profile(*kernels))
+
+    for row in range(len(verdicts.profile)):
+        found = verdicts.of(row)
+        if found is None:
+            continue
+        assert found.kind in KINDS
+        assert bool(found.evidence) or found.kind == UNKNOWN
+        assert bool(found.reason and found.measure) == (found.kind == UNKNOWN)
+        assert found.gain_ns is None or 0.0 <= found.gain_ns <= SECOND
