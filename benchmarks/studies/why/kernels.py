@@ -1,5 +1,7 @@
 """The Triton kernels of the study. Each keeps one unit busy, or waits for one thing."""
 
+# ruff: noqa: N803, PLR0917 - constants of Triton are in capitals, and kernels have many arguments
+
 from __future__ import annotations
 
 import triton
@@ -26,14 +28,14 @@ __all__ = [
 
 
 @triton.jit
-def fill(out, size, WIDTH: tl.constexpr):  # noqa: N803 - Triton's constants are in capitals
+def fill(out, size, WIDTH: tl.constexpr):
     """Write each value once: DRAM."""
     places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     tl.store(out + places, places.to(tl.float32), mask=places < size)
 
 
 @triton.jit
-def total(values, out, size, WIDTH: tl.constexpr):  # noqa: N803
+def total(values, out, size, WIDTH: tl.constexpr):
     """Read each value once: DRAM."""
     places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     found = tl.load(values + places, mask=places < size, other=0.0)
@@ -41,7 +43,7 @@ def total(values, out, size, WIDTH: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def row_softmax(values, out, WIDTH: tl.constexpr):  # noqa: N803
+def row_softmax(values, out, WIDTH: tl.constexpr):
     """Softmax of one row per program: read once, written once."""
     places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     found = tl.load(values + places)
@@ -50,7 +52,7 @@ def row_softmax(values, out, WIDTH: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def strided(values, out, STRIDE: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
+def strided(values, out, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
     """Read one value of each line: most of what memory moves is not used."""
     numbers = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     found = tl.load(values + numbers * STRIDE)
@@ -58,7 +60,7 @@ def strided(values, out, STRIDE: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N8
 
 
 @triton.jit
-def gather(values, order, out, WIDTH: tl.constexpr):  # noqa: N803
+def gather(values, order, out, WIDTH: tl.constexpr):
     """Read values in a random order."""
     places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     found = tl.load(values + tl.load(order + places))
@@ -66,7 +68,7 @@ def gather(values, order, out, WIDTH: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def reread(values, out, size, rounds, CACHE: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
+def reread(values, out, size, rounds, CACHE: tl.constexpr, WIDTH: tl.constexpr):
     """Read the same values again and again, past the first cache (.cg) or from it (.ca).
 
     Args:
@@ -89,7 +91,7 @@ def reread(values, out, size, rounds, CACHE: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def shared_memory(out, rounds, STRIDE: tl.constexpr):  # noqa: N803
+def shared_memory(out, rounds, STRIDE: tl.constexpr):
     """Load shared memory: STRIDE 4 without conflicts, 128 with 32 lanes in one bank."""
     found = tl.arange(0, 256)
     for _ in range(rounds):
@@ -129,7 +131,7 @@ def shared_memory(out, rounds, STRIDE: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def product(left, right, out, SIZE: tl.constexpr, TILE: tl.constexpr, DEEP: tl.constexpr):  # noqa: N803
+def product(left, right, out, SIZE: tl.constexpr, TILE: tl.constexpr, DEEP: tl.constexpr):
     """Multiply square matrices of fp16 with the tensor units."""
     row = tl.program_id(0) // (SIZE // TILE) * TILE + tl.arange(0, TILE)
     column = tl.program_id(0) % (SIZE // TILE) * TILE + tl.arange(0, TILE)
@@ -143,7 +145,7 @@ def product(left, right, out, SIZE: tl.constexpr, TILE: tl.constexpr, DEEP: tl.c
 
 
 @triton.jit
-def fma(out, factor, rounds, WIDTH: tl.constexpr):  # noqa: N803
+def fma(out, factor, rounds, WIDTH: tl.constexpr):
     """Chains of FMAs in registers, of the type of `out`."""
     places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     values = tl.load(out + places)
@@ -155,7 +157,7 @@ def fma(out, factor, rounds, WIDTH: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def issue(out, rounds, WIDTH: tl.constexpr):  # noqa: N803
+def issue(out, rounds, WIDTH: tl.constexpr):
     """As many integer operations as FMAs, for two pipes: together they take all issue slots."""
     places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     number = tl.load(out + places)
@@ -230,7 +232,7 @@ def atomics(out, rounds):
 
 
 @triton.jit
-def uneven(out, factor, rounds, WIDTH: tl.constexpr):  # noqa: N803
+def uneven(out, factor, rounds, WIDTH: tl.constexpr):
     """The first program has twenty times as much to do as the others."""
     places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     values = tl.load(out + places)
@@ -242,7 +244,7 @@ def uneven(out, factor, rounds, WIDTH: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def spills(values, out, rounds, WIDTH: tl.constexpr):  # noqa: N803
+def spills(values, out, rounds, WIDTH: tl.constexpr):
     """One warp holds more values than it has registers for."""
     places = tl.arange(0, WIDTH)
     start = tl.program_id(0).to(tl.int64) * WIDTH

@@ -18,7 +18,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["cupti_doubles", "run"]
 
-# The double says: a copy keeps DRAM busy by 80 %, a product the tensor units by 90 % and DRAM by 20.
+# By the double a copy keeps DRAM busy by 80 %, a product the tensor units by 90 %, DRAM by 20 %.
 LAUNCHES = """
 gpu.real_clock()
 for _ in range(3):
