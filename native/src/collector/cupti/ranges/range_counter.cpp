@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "collector/gpu/launches/launch_hold.h"
 #include "context/python/python_lock.h"
 #include "context/thread/graph_capture.h"
 #include "context/thread/host_range.h"
@@ -15,6 +16,10 @@ namespace proton {
 namespace {
 
 constexpr const char *kDevice = "CUDA";
+// Counters are switched while no other thread launches: libcupti takes its lock and then the
+// driver's, and a launch takes them the other way round.
+constexpr uint32_t kHoldMs = 200;
+constexpr uint32_t kEndHoldMs = 1000; // then the range ends all the same
 
 /// The launch that the calling thread counts.
 struct CountedLaunch {
@@ -76,7 +81,10 @@ void RangeCounter::flush() noexcept {
   guarded([&] {
     std::lock_guard range(range_mutex_);
     DeviceWait wait; // libcupti waits for the device
-    if (is_running_ && open_scopes_ == 0 && wait.is_allowed())
+    if (!is_running_ || open_scopes_ != 0 || !wait.is_allowed())
+      return;
+    LaunchHold hold(kHoldMs);
+    if (hold.is_complete()) // else the end does it
       finish_all();
   });
 }
@@ -89,6 +97,7 @@ void RangeCounter::stop() noexcept {
     if (!is_running_)
       return;
     is_running_ = false;
+    LaunchHold hold(kEndHoldMs);
     finish_all();
     contexts_.clear();
   });
@@ -200,7 +209,8 @@ void RangeCounter::launch_begins(void *context) noexcept {
     }
     OwnWork own; // what libcupti launches
     driver_->synchronize(context);
-    if (!push(context)) {
+    LaunchHold hold(kHoldMs);
+    if (!hold.is_complete() || !push(context)) {
       skip();
       return;
     }
@@ -220,6 +230,7 @@ void RangeCounter::launch_ended(void *context, bool) noexcept {
     std::unique_lock range(range_mutex_, std::adopt_lock);
     OwnWork own;
     driver_->synchronize(context);
+    LaunchHold hold(kEndHoldMs);
     pop(context);
   });
   t_counted.wait.reset();
@@ -235,6 +246,7 @@ void RangeCounter::context_ending(void *context) noexcept {
     auto found = contexts_.find(context);
     if (found == contexts_.end())
       return;
+    LaunchHold hold(kEndHoldMs);
     finish(*found->second);
     contexts_.erase(found);
   });
@@ -267,6 +279,9 @@ void RangeCounter::scope_begins() {
     return skip();
   deliver_();
   OwnWork own;
+  LaunchHold hold(kHoldMs);
+  if (!hold.is_complete())
+    return skip();
   bool is_counted = false;
   for (void *context : launching_.list())
     is_counted |= push(context);
@@ -284,6 +299,7 @@ void RangeCounter::scope_ended() {
     return;
   deliver_(); // waits for the devices
   OwnWork own;
+  LaunchHold hold(kEndHoldMs);
   for (void *context : launching_.list())
     pop(context);
 }
