@@ -17,7 +17,6 @@
 namespace proton {
 namespace {
 
-constexpr int kNiceness = 19;           // the target's threads come first
 constexpr int64_t kShareOfCore = 8;     // the thread takes one part in so many
 constexpr int64_t kLookNs = 20'000'000; // until something is launched
 constexpr uint32_t kHoldMs = 50;        // for launches that are open; then a later burst tries

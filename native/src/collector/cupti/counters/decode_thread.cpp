@@ -10,7 +10,7 @@
 namespace proton {
 namespace {
 
-constexpr int kNiceness = 19;
+constexpr int kLowestPriority = 19;
 
 } // namespace
 
@@ -40,7 +40,7 @@ void DecodeThread::run(std::function<void()> task) {
 }
 
 void DecodeThread::work() noexcept {
-  setpriority(PRIO_PROCESS, 0, kNiceness); // on Linux that is the calling thread
+  setpriority(PRIO_PROCESS, 0, kLowestPriority); // on Linux that is the calling thread
   OwnWork own;
   std::unique_lock lock(mutex_);
   for (;;) {
