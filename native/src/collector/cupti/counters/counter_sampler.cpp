@@ -17,9 +17,10 @@
 namespace proton {
 namespace {
 
-constexpr int64_t kShareOfCore = 8;     // the thread takes one part in so many
-constexpr int64_t kLookNs = 20'000'000; // until something is launched
-constexpr uint32_t kHoldMs = 50;        // for launches that are open; then a later burst tries
+constexpr int64_t kShareOfCore = 8;          // the thread takes one part in so many
+constexpr int64_t kCreditNs = 1'000'000'000; // and so much at first, for runs of a few seconds
+constexpr int64_t kLookNs = 20'000'000;      // until something is launched
+constexpr uint32_t kHoldMs = 50;             // for launches that are open; then a later burst tries
 constexpr uint32_t kEndHoldMs = 1000;
 constexpr int kMostStops = 10;
 constexpr uint32_t kMostFailures = 3; // bursts of a device, one after the other
@@ -84,14 +85,16 @@ void CounterSampler::run() noexcept {
   OwnWork own;
   try {
     decoder_.emplace();
-    int64_t pause_ns = prepare() ? kLookNs : kLongestPauseNs;
+    int64_t pause_ns = prepare() ? kLookNs : kLongestPauseNs, began_ns = monotonic_ns();
+    int64_t spent_ns = 0; // without the opening of devices, which takes a quarter of a second
     while (wait(pause_ns)) {
-      int64_t before_ns = used_ns();
       if (cupti_)
         find_devices();
+      int64_t before_ns = used_ns();
       if (!devices_.empty())
         take_burst();
-      pause_ns = next_pause_ns(used_ns() - before_ns);
+      spent_ns += used_ns() - before_ns;
+      pause_ns = next_pause_ns(spent_ns, monotonic_ns() - began_ns);
     }
   } catch (const std::exception &) { // no memory, or no thread
     std::lock_guard lock(mutex_);
@@ -142,14 +145,15 @@ void CounterSampler::disable_all() noexcept {
   devices_.clear();
 }
 
-int64_t CounterSampler::next_pause_ns(int64_t work_ns) const {
+int64_t CounterSampler::next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) const {
   if (!cupti_)
     return kLongestPauseNs;
   std::lock_guard lock(mutex_);
   int64_t share_ns = facts_.pause_ns / static_cast<int64_t>(std::max<size_t>(devices_.size(), 1));
   if (devices_.empty() && known_.empty())
     share_ns = kLookNs;
-  return std::min(std::max(share_ns, work_ns * (kShareOfCore - 1)), kLongestPauseNs);
+  int64_t earned_ns = (spent_ns - kCreditNs) * kShareOfCore - elapsed_ns;
+  return std::min(std::max(share_ns, earned_ns), kLongestPauseNs);
 }
 
 bool CounterSampler::prepare() noexcept {

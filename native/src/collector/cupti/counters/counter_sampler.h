@@ -64,7 +64,8 @@ private:
   void note(const PmSamples &samples);
   /// False once the sampling is to end.
   bool wait(int64_t pause_ns);
-  int64_t next_pause_ns(int64_t work_ns) const;
+  /// `spent_ns`: the thread's processor time for bursts, `elapsed_ns`: time since the start.
+  int64_t next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) const;
   int64_t used_ns() const; ///< processor time of both threads
 
   RecordSink &sink_;
