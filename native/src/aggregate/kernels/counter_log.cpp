@@ -79,10 +79,14 @@ std::vector<JoinedBurst> CounterLog::take(uint32_t phase) {
       joined.kernel_start_ns.push_back(kernel.start_ns);
       joined.kernel_end_ns.push_back(kernel.end_ns);
     }
-    if (!joined.nodes.empty())
-      taken.push_back(std::move(joined));
+    if (joined.nodes.empty())
+      continue;
+    taken.push_back(std::move(joined));
+    std::erase_if(burst.kernels, [&](const Kernel &kernel) { return kernel.phase == phase; });
+    if (burst.kernels.empty()) // no other phase needs it
+      burst.device = kNone;
   }
-  forget_phase(phase);
+  std::erase_if(bursts_, [](const Burst &burst) { return burst.device == kNone; });
   return taken;
 }
 

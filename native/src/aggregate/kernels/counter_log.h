@@ -43,7 +43,8 @@ public:
   /// Forgets the kernels of a phase.
   void forget_phase(uint32_t phase);
 
-  /// The bursts that kernels of the phase overlapped, with these; each kernel is taken once.
+  /// The bursts that are over and that kernels of the phase overlapped, with these. Both are
+  /// forgotten, so call it when no more records come.
   std::vector<JoinedBurst> take(uint32_t phase);
   /// What the values of all bursts are, by the vendor's names; empty before the first burst.
   std::vector<std::string> metrics() const;

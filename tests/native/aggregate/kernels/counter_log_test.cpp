@@ -76,6 +76,19 @@ TEST(bursts_of_two_devices_and_kernels_of_two_phases_are_kept_apart) {
   CHECK(log.take(1).empty());
 }
 
+TEST(taking_leaves_a_burst_that_is_open_alone) {
+  CounterLog log;
+  record(log, 100, 200);
+  log.add(0, 1, kDevice, 110, 120);
+  log.begin(kDevice, 290);
+  log.add(0, 2, kDevice, 310, 320);
+  CHECK_EQ(log.take(0).size(), 1u);
+  log.end(kDevice, burst_of(300, 400));
+  std::vector<JoinedBurst> taken = log.take(0);
+  CHECK_EQ(taken.size(), 1u);
+  CHECK(taken[0].nodes == (std::vector<NodeIndex>{2}));
+}
+
 TEST(a_burst_that_came_to_nothing_is_forgotten_with_its_kernels) {
   CounterLog log;
   log.begin(kDevice, 90);
