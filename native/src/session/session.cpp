@@ -196,12 +196,18 @@ void Session::set_metric_of_nodes(const std::string &name, const std::vector<Nod
 }
 
 void Session::add_readings(const std::vector<EventCounter> &readings, uint32_t phase) {
-  Held held = held_live();
-  SessionEvents *events = tree_->events();
-  if (!events)
-    return;
-  events->add(phase, readings);
-  events->push();
+  std::shared_ptr<TraceStream> stream;
+  {
+    Held held = held_live();
+    SessionEvents *events = tree_->events();
+    if (!events)
+      return;
+    events->add(phase, readings);
+    events->push();
+    stream = stream_;
+  }
+  if (stream)
+    stream->wait_for_room();
 }
 
 void Session::add_counters(const std::vector<EventCounter> &counters) {

@@ -91,7 +91,7 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
         return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
     values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
     valid &= np.isfinite(values) & (halves <= WIDEST)
-    meaning = f"{UNITS[unit]}, percent of the peak; - where not known within {WIDEST:g} points"
+    meaning = f"{UNITS[unit]}, % of the peak; - if not known within {WIDEST:g} points"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 

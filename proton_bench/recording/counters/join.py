@@ -45,6 +45,7 @@ _MOST_NODES = 2000
 _MOST_CLUSTERS = 256
 _LEAST_CUTS, _LEAST_PARTS = 4, 40  # of a burst, and of all
 _ROUNDS = 30
+_SETTLED = 1e-4  # a round that changes no rate by more is the last
 _LEAST_RATE = 1e-3  # from which a rate can still grow
 # A rate that nothing is known of is a share of the peak, give or take half of it.
 _PRIOR = 0.5
@@ -219,7 +220,10 @@ def _rates(times: Any, amounts: Values, rates: Values) -> Values:
     totals = np.where(totals > 0, totals, 1.0)
     back = times.T.tocsr()
     for _ in range(_ROUNDS):
+        before = rates
         rates = rates * (back @ (amounts / np.maximum(times @ rates, 1e-12))) / totals
+        if float(np.abs(rates - before).max()) < _SETTLED:
+            break
     return rates
 
 

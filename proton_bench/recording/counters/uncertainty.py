@@ -31,8 +31,9 @@ import numpy.typing as npt
 
 __all__ = ["EDGE_NS", "FOLLOWED_NS", "Fit", "standard_errors"]
 
-# The first holds the differences from Nsight Compute in random mixes that were recorded on an H200;
-# the second those in a training step there: within 4 points from 14 us on, 13 to 28 below 11 us.
+# The first is fitted: it holds the differences from Nsight Compute in recorded random mixes of an
+# H200. The second is chosen by what was seen in a training step there, whose kernels repeat in the
+# same order: within 4 points from 14 us on, 13 to 28 below 11 us.
 EDGE_NS, FOLLOWED_NS = 650.0, 1200.0
 _NORMAL = 1.959964  # of 95 %
 # Fewer clusters say nothing of the differences between them.
