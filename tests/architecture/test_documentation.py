@@ -16,6 +16,8 @@ from rich.text import Text
 
 import proton_bench
 from docs.pictures import picture
+from proton_bench.analysis.why.findings import FINDINGS
+from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.cli.app import COMMANDS, build_app
 from proton_bench.cli.router import ROOT_OPTIONS
 from proton_bench.diagnosis.variables import VARIABLES
@@ -107,6 +109,13 @@ def test_command_and_its_options_stand_in_the_docs(command: str) -> None:
     ]
 
     assert [name for name in spelled if not re.search(rf"`{name}\b", section)] == []
+
+
+def test_verdicts_and_findings_stand_in_the_docs() -> None:
+    page = DOCS["how-to/why"]
+    named = [*KINDS, *(rule.id for rule in FINDINGS)]
+
+    assert [name for name in named if f"`{name}`" not in page] == []
 
 
 def test_root_options_and_exit_codes_stand_in_the_docs() -> None:

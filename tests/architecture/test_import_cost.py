@@ -100,11 +100,13 @@ def loaded_by(words: list[str]) -> tuple[str, set[str]]:
     return code, set(loaded)
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"], ["--list"]])
-def test_view_loads_what_reads_and_shows(tmp_path: Path, flags: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["view"], ["view", "--json"], ["view", "--list"], ["view", "--why"], ["why"]]
+)
+def test_view_loads_what_reads_and_shows(tmp_path: Path, words: list[str]) -> None:
     file = put(tmp_path, stored_run()) / "0.proton"
 
-    code, loaded = loaded_by(["view", str(file), *flags])
+    code, loaded = loaded_by([*words, str(file)])
 
     assert code == "0"
     assert not loaded & {"scipy", "pandas", "duckdb", "hatchet", "torch", "triton", "jinja2"}

@@ -22,6 +22,7 @@ __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 # Between the names of a path, besides the arrow of a terminal.
 _SEPARATOR = "/"
 MOST_ROWS = 100
+_LEAST_PART = 0.01  # of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Answer:
     Attributes:
         sentence: How much of the run the GPU worked.
         gpu: Name of the GPU, "" if unknown.
+        device: "GPU", or "CPU" if no other device worked; "" if unknown.
         span_ns: How long the run took, or what is known of it.
         work_ns: Time of all work on devices.
         idle_ns: Time in which no device worked, 0 if unknown.
@@ -66,6 +68,7 @@ class Answer:
 
     sentence: str
     gpu: str
+    device: str
     span_ns: float
     work_ns: float
     idle_ns: float
@@ -114,6 +117,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     return Answer(
         sentence=_sentence(run),
         gpu=_gpu(profile),
+        device=_device(run),
         span_ns=run.span_ns,
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
@@ -202,14 +206,21 @@ def _sentence(run: WholeRun) -> str:
     if run.idle_ns > 0 and run.span_ns > 0:
         idle = run.idle_ns / run.span_ns
         text = f"GPU idle {_percent(idle)} of the run"
-        if run.outside_ns > 0 and run.between_ns > 0:
-            outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
+        outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
+        if min(outside, between) >= _LEAST_PART:
             text = f"{text}: {_percent(outside)} before or after its work, "
             text = f"{text}{_percent(between)} between kernels"
         return text
-    if {device.kind for device in run.profile.devices} <= {"CPU"}:
+    if not _device(run):
+        return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
+    if _device(run) == "CPU":
         return "no GPU work was recorded: times are those of operators on the CPU"
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
+
+
+def _device(run: WholeRun) -> str:
+    kinds = {device.kind for device in run.profile.devices}
+    return "CPU" if kinds == {"CPU"} else "GPU" if kinds else ""
 
 
 def _percent(fraction: float) -> str:

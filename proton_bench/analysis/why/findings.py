@@ -260,7 +260,7 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
     if not _has_idle_device(run) or any(_launches(run)) or not run.between_ns > 0:
         return
     share = run.between_ns / run.span_ns
-    text = f"GPU idle between kernels for {duration_text(run.between_ns)}"
+    text = "GPU idle between kernels"
     lines = _lines(run) if run.between_ns > run.outside_ns else ()
     evidence = (Evidence("device.idle", text, share, "fraction of the run"), *lines)
     if lines:
@@ -272,7 +272,7 @@ def _no_work(run: WholeRun) -> Iterator[Claim]:
     if not run.outside_ns > 0 or run.outside_ns < _IDLE * run.span_ns:
         return
     share = run.outside_ns / run.span_ns
-    text = "no GPU work yet, or no more"
+    text = "before or after GPU work"
     lines = _lines(run) if run.outside_ns >= run.between_ns else ()
     shown = f": {', '.join(each.text for each in lines)}" if lines else ""
     yield Claim(
@@ -504,8 +504,18 @@ def _copies(run: WholeRun) -> Iterator[Claim]:
     yield Claim(text, (evidence,), rows=gains)
 
 
+# Bits of NVML's reasons for a lower clock; idle GPUs and clocks of applications are no limits.
+_THROTTLES = {
+    0x04: "the power limit",
+    0x08: "a slowdown by hardware",
+    0x20: "the temperature",
+    0x40: "the temperature, by hardware",
+    0x80: "an external power brake",
+}
+
+
 def _capped(run: WholeRun) -> Iterator[Claim]:
-    """Find kernels that the power limit slows down."""
+    """Find kernels that a low clock slows down."""
     gains: dict[int, float] = {}
     for row in run.verdicts.facts.rows():
         verdict = run.verdicts.own(row)
@@ -514,10 +524,28 @@ def _capped(run: WholeRun) -> Iterator[Claim]:
     if not gains:
         return
     largest = max(gains, key=lambda row: gains[row])
-    verdict = run.verdicts.own(largest)
-    evidence = verdict.evidence if verdict is not None else ()
-    text = f"the power limit lowers the clock: {evidence[0].text}"
-    yield Claim(text, evidence, rows=gains)
+    name = run.verdicts.facts.text(largest)
+    clock = run.verdicts.facts.of(largest).clock
+    said = _throttles(run)
+    cause = f" by {said[0].text}" if said else ""
+    text = f"SM clock lowered{cause} to {_percent(clock)} in {name}"
+    evidence = Evidence("counter.clock", text, clock, "fraction of highest clock")
+    yield Claim(text, (evidence, *said), rows=gains)
+
+
+def _throttles(run: WholeRun) -> tuple[Evidence, ...]:
+    """Return the reasons for a lower clock that NVML gave at the start or the end."""
+    bits = 0
+    for when in ("gpus_at_start", "gpus_at_end"):
+        gpus = run.recorded.provenance.get(when)
+        for gpu in gpus if isinstance(gpus, tuple) else ():
+            said = gpu.get("throttle_reasons") if isinstance(gpu, Mapping) else None
+            bits |= said if type(said) is int and said > 0 else 0
+    return tuple(
+        Evidence("nvml.throttle", reason, float(bit), "bit of NVML's clock event reasons")
+        for bit, reason in _THROTTLES.items()
+        if bits & bit
+    )
 
 
 FINDINGS: tuple[FindingRule, ...] = (
@@ -589,7 +617,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         "power-capped",
         "kernels with that verdict",
         _capped,
-        "a higher power limit or better cooling",
+        "find the reason by nvidia-smi -q -d PERFORMANCE; power limit, cooling, locked clocks",
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
     ),
 )

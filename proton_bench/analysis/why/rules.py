@@ -161,26 +161,35 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
             if limit[0] != kind:
                 return None
             ratio = limit[1].ratio
-            return Match(f"{ratio * 100:.0f} %", _beside(facts, quantity), max(0.0, 1.0 - ratio))
+            evidence = _beside(facts, quantity)
+            if kind.startswith("compute:") and facts.clock <= _CAPPED:
+                evidence = (*evidence, _clock_evidence(facts))
+            return Match(f"{ratio * 100:.0f} %", evidence, max(0.0, 1.0 - ratio))
         if quantity in facts.uses:  # what was measured beats what was declared
             return None
         declared = max((facts.declared.get(each, 0.0) for each in work), default=0.0)
         if not BOUND <= declared < math.inf:
             return None
         text = f"the declared work takes {declared * 100:.0f} % of the time at peak"
-        evidence = Evidence("declared.work", text, declared, "fraction of peak")
-        return Match(f"{declared * 100:.0f} %", (evidence,), max(0.0, 1.0 - declared))
+        work_done = Evidence("declared.work", text, declared, "fraction of peak")
+        return Match(f"{declared * 100:.0f} %", (work_done,), max(0.0, 1.0 - declared))
 
     return find
 
 
+def _clock_evidence(facts: RowFacts) -> Evidence:
+    text = f"the SM clock was at {facts.clock * 100:.0f} % of its highest rate"
+    return Evidence("counter.clock", text, facts.clock, "fraction of highest clock")
+
+
 def _is_capped(facts: RowFacts) -> Match | None:
+    """Return a match if the lower clock costs more than the unit leaves unused."""
     limit = _limit(facts)
     if limit is None or not limit[0].startswith("compute:") or not facts.clock <= _CAPPED:
         return None
-    text = f"the SM clock was at {facts.clock * 100:.0f} % of its highest rate"
-    clock = Evidence("counter.clock", text, facts.clock, "fraction of highest clock")
-    evidence = (clock, *_beside(facts, _UNITS[limit[0]][0]))
+    if facts.clock > limit[1].ratio:
+        return None
+    evidence = (_clock_evidence(facts), *_beside(facts, _UNITS[limit[0]][0]))
     return Match(f"{facts.clock * 100:.0f} % clock", evidence, 1.0 - max(facts.clock, 0.0))
 
 
@@ -365,10 +374,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "power-capped",
-        f"an arithmetic unit is at its ceiling, and the SM clock at {_CAPPED:.0%} of its highest "
-        "rate or less",
+        f"an arithmetic unit is at its ceiling, the SM clock at {_CAPPED:.0%} of its highest rate "
+        "or less, and this costs more than the unit leaves unused",
         _is_capped,
-        "a higher power limit or better cooling; less switching: smaller types, fewer zeros moved",
+        "a higher power limit, better cooling, no locked clocks; smaller types take less power",
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
     ),
     *_ROOF_RULES,

@@ -75,7 +75,8 @@ class WhyReport:
     def _rows(self, edge: int | None) -> Iterator[Segment]:
         shown = self.answer.rows[:_MOST_ROWS]
         wide = max(len(row.verdict.kind) for row in shown)
-        yield Segment(f"\n    time  {'verdict'.ljust(wide)}  row\n", HEADING)
+        heading = f"{self.answer.device:>3} time  {'verdict'.ljust(wide)}  row"
+        yield Segment(f"\n{heading}\n", HEADING)
         for row in shown:
             share = _percent(row.time_ns, self.answer.work_ns).rjust(8)
             yield Segment(f"{share}  ", DIM)
@@ -138,7 +139,7 @@ def why_line(verdict: Verdict) -> str:
 
 def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     share = _percent(row.time_ns, answer.work_ns)
-    text = f"time: {duration_text(row.time_ns)}, {share} of GPU time"
+    text = f"time: {duration_text(row.time_ns)}, {share} of {f'{answer.device} time'.strip()}"
     if row.launches > 0:
         mean = duration_text(row.time_ns / row.launches)
         text += f", {count_text(int(row.launches), 'launch', 'launches')} of {mean}"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.counted import SECOND, Kernel, counted_profile
+from fakes.counted import H200, SECOND, Kernel, counted_profile
 
 from proton_bench.analysis.why.answer import MOST_ROWS, why
 from proton_bench.errors import UsageError
@@ -94,3 +94,11 @@ def test_findings_can_be_added_up() -> None:
     found = why(MODEL)
 
     assert 0 < found.together_ns <= found.span_ns
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [(H200, "GPU"), (Device("HIP", 0, "gfx942"), "GPU"), (Device("CPU", 0), "CPU"), (None, "")],
+)
+def test_kind_of_device_is_told(device: Device | None, expected: str) -> None:
+    assert why(counted_profile(Kernel(path="k", device=device))).device == expected

@@ -248,10 +248,23 @@ def test_copies_at_the_rate_of_pageable_memory(size: float, count: int, *, is_fo
     assert ("slow-copies" in found_in(counted_profile(copy))) == is_found
 
 
-def test_capped_kernels_are_a_finding() -> None:
-    capped = Kernel(path="k", units={"tensor": 0.9}, metrics={"sm_cycles": 1e6 * 1.98 * 0.8})
+CAPPED = Kernel(path="k", units={"tensor": 0.9}, metrics={"sm_cycles": 1e6 * 1.98 * 0.8})
 
-    assert found_in(counted_profile(capped))["power-capped"].gain_ns == pytest.approx(2e5)
+
+@pytest.mark.parametrize(
+    ("said", "reasons"),
+    [(0x4, [4.0]), (0x24, [4.0, 32.0]), (0x1, []), (None, []), ("x", []), (-1, []), (True, [])],
+)
+def test_capped_kernels_are_a_finding_with_the_reasons_of_nvml(
+    said: object, reasons: list[float]
+) -> None:
+    gpus = [{"name": "NVIDIA H200", "throttle_reasons": said}, 7]
+
+    found = found_in(counted_profile(CAPPED, gpus_at_end=gpus))["power-capped"]
+
+    assert found.gain_ns == pytest.approx(2e5)
+    assert found.evidence[0].value == pytest.approx(0.8)
+    assert [each.value for each in found.evidence[1:]] == reasons
 
 
 def test_small_findings_are_left_out() -> None:

@@ -222,16 +222,29 @@ def test_boundary(below: RowFacts, at: RowFacts, kind: str) -> None:
     assert found[0] == kind
 
 
-def test_clock_below_its_highest_rate_limits_arithmetic_only() -> None:
-    compute = decided(kernel(uses=uses(tensor=0.7), clock=0.92))
-    memory = decided(kernel(uses=uses(dram=0.7), clock=0.5))
-    fast = decided(kernel(uses=uses(tensor=0.7), clock=0.93))
+@pytest.mark.parametrize(
+    ("unit", "clock", "kind"),
+    [
+        ("tensor", 0.92, "power-capped"),
+        ("tensor", 0.93, "compute:tensor"),
+        ("dram", 0.5, "memory:dram"),
+    ],
+)
+def test_clock_below_its_highest_rate_limits_arithmetic_only(
+    unit: str, clock: float, kind: str
+) -> None:
+    found = decided(kernel(uses=uses(**{unit: 0.76}), clock=clock))
 
-    assert [each[0] for each in (compute, memory, fast) if each] == [
-        "power-capped",
-        "memory:dram",
-        "compute:tensor",
-    ]
+    assert found is not None
+    assert found[0] == kind
+
+
+def test_clock_that_costs_less_than_the_unit_leaves_is_evidence_only() -> None:
+    found = decided(kernel(uses=uses(tensor=0.6), clock=0.8))
+
+    assert found is not None
+    assert found[0] == "compute:tensor"
+    assert "counter.clock" in {evidence.id for evidence in found[1].evidence}
 
 
 def test_interval_that_reaches_the_ceiling_is_no_latency() -> None:
