@@ -188,3 +188,23 @@ def test_a_context_that_ends_is_let_go(run: Run, tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert counted(tmp_path)[1]["ranges"] == 6
+
+
+def test_threads_that_launch_wait_for_each_other(run: Run, tmp_path: Path) -> None:
+    threads = """
+import threading
+def launch(stream):
+    for _ in range(50):
+        gpu.launch_with("copy_kernel", duration_ns=300, stream=stream)
+threads = [threading.Thread(target=launch, args=(7 + n,)) for n in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+    done = run(threads, "counters=exact")
+
+    assert done.returncode == 0, done.stderr
+    profile, facts = counted(tmp_path)
+    assert (facts["ranges"] + facts["not_counted"], facts["error"]) == (200, "")
+    assert facts["ranges"] > 0
+    assert profile.inclusive("count")[0] == 200
