@@ -57,7 +57,6 @@ void RangeCounter::start(const CuptiLibrary &library, const CudaDriver &driver,
                          RangeOptions options, std::function<void()> deliver) {
   {
     std::lock_guard range(range_mutex_);
-    initialize_counters(library);
     cupti_ = CuptiRangeProfiler::of(library);
     library_ = &library;
     driver_ = &driver;
@@ -115,6 +114,7 @@ RangeContext *RangeCounter::opened(void *context) {
   if (!context || refused_.contains(context))
     return nullptr;
   try {
+    initialize_counters(*library_); // not before the program started CUDA
     int device = driver_->device_of(context);
     auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device, options_.sets);
     return contexts_.emplace(context, std::move(made)).first->second.get();
