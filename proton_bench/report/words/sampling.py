@@ -86,8 +86,9 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
         yield f"FEWER COUNTERS: {visible(facts.error)}"
     lost = facts.lost_samples
     if lost > facts.samples:
+        share = 100.0 * lost / (lost + facts.samples)
         yield (
-            f"FEWER COUNTERS: {count_text(lost, 'sample')} of {lost + facts.samples} were lost, "
+            f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share:.2g} % of all) were lost, "
             "because bursts lasted longer than asked for: the sampling thread had no processor"
         )
 

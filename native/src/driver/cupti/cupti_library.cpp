@@ -34,8 +34,9 @@ const char *advice_for(cupti::Result result) {
   case cupti::kErrorInvalidChipName:
     return "this libcupti does not know this GPU: name a newer one by PROTON_BENCH_CUPTI_LIB";
   case cupti::kErrorHardwareBusy:
-    return "another process samples this GPU or has its counters (proton -m pcsampling, ncu, nsys "
-           "with GPU metrics, dcgm), and it serves one at a time: end that one first";
+    return "another process samples this GPU or has its counters (proton -m pcsampling or "
+           "counters, "
+           "ncu, nsys with GPU metrics, dcgm), and it serves one at a time: end that one first";
   case cupti::kErrorNotSupported:
   case cupti::kErrorNotCompatible:
     return "another active tool of this process is incompatible with it: end that tool first";

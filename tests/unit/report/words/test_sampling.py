@@ -9,6 +9,7 @@ import pytest
 from fakes.profiles import training_profile
 from fakes.samples import FACTS, sampled_profile
 
+from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
@@ -101,3 +102,37 @@ def test_missing_exact_counts_are_told(facts: dict[str, Any], words: list[str]) 
     provenance = Provenance({"collectors": {"cupti": {"ranges": facts}}})
 
     assert list(counter_losses(replace(training_profile(), provenance=provenance))) == words
+
+
+def counted(**facts: Any) -> Profile:
+    return sampled_profile(facts={"cupti": {"library": "x", "counters": facts}})
+
+
+def test_counters_that_were_read_are_no_loss() -> None:
+    profile = counted(bursts=3, samples=3000, lost_samples=20, error="")
+
+    assert counter_losses(profile) == ()
+    assert counter_losses(training_profile()) == ()
+
+
+def test_why_counters_are_missing_is_said() -> None:
+    (refused,) = counter_losses(counted(bursts=0, error="HARDWARE_BUSY\x1b[31m"))
+    (short,) = counter_losses(counted(bursts=0, error=""))
+    (fewer,) = counter_losses(counted(bursts=2, samples=9, error="a burst failed"))
+
+    assert refused == "NO COUNTERS: HARDWARE_BUSY\\x1b[31m"
+    assert short.startswith("NO COUNTERS: nothing was launched, or the run was over")
+    assert fewer == "FEWER COUNTERS: a burst failed"
+
+
+def test_bursts_that_lasted_too_long_are_said() -> None:
+    (loss,) = counter_losses(counted(bursts=2, samples=1000, lost_samples=4000, error=""))
+
+    assert loss.startswith("FEWER COUNTERS: 4 000 samples (80 % of all)")
+
+
+@pytest.mark.parametrize("said", ["text", 7, [], {}, None])
+def test_facts_of_counters_may_be_anything(said: Any) -> None:
+    assert counter_facts(sampled_profile(facts={"cupti": {"counters": said}})) is None
+    strange = counted(bursts="many", samples=-1, error=3)
+    assert counter_facts(strange) == CounterFacts()

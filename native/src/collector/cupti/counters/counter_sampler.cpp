@@ -17,6 +17,7 @@
 namespace proton {
 namespace {
 
+constexpr int kNiceness = 19;                // the target's threads come first
 constexpr int64_t kShareOfCore = 8;          // the thread takes one part in so many
 constexpr int64_t kCreditNs = 1'000'000'000; // and so much at first, for runs of a few seconds
 constexpr int64_t kLookNs = 20'000'000;      // until something is launched
@@ -107,6 +108,7 @@ void CounterSampler::run() noexcept {
     facts_.thread_ns = used_ns();
   }
   decoder_.reset();
+  scheduled_.reset();
   cupti_.reset();
   metrics_.reset();
   known_.clear();
@@ -188,13 +190,14 @@ void CounterSampler::find_devices() {
 bool CounterSampler::open(int32_t device) {
   int64_t before_ns = monotonic_ns();
   try {
-    std::unique_ptr<PmDevice> fresh;
-    decoder_->run(
-        [&] { fresh = std::make_unique<PmDevice>(*library_, *cupti_, device, options_); });
-    if (!switch_counters(kHoldMs, [&] { fresh->enable(options_); }))
+    if (!scheduled_ || scheduled_->device() != device)
+      decoder_->run(
+          [&] { scheduled_ = std::make_unique<PmDevice>(*library_, *cupti_, device, options_); });
+    if (!switch_counters(kHoldMs, [&] { scheduled_->enable(options_); }))
       return false;
-    devices_.push_back(std::move(fresh));
+    devices_.push_back(std::move(scheduled_));
   } catch (const Error &error) {
+    scheduled_.reset();
     refuse(error.what());
     return true;
   }

@@ -81,6 +81,7 @@ private:
   std::shared_ptr<const std::vector<std::string>> metrics_; ///< of all devices; null: none yet
   ClockPairs clock_;
   std::vector<std::unique_ptr<PmDevice>> devices_;
+  std::unique_ptr<PmDevice> scheduled_; ///< waits for a moment at which it can be switched on
   std::optional<DecodeThread> decoder_;
   std::map<int32_t, uint32_t> failures_; ///< in a row
   std::set<int32_t> known_;              ///< opened or refused

@@ -241,6 +241,21 @@ TEST(no_counters_are_switched_while_a_graph_is_captured) {
   CHECK_EQ(fake_cupti_pm_devices(), 0u);
 }
 
+TEST(a_device_that_is_first_used_while_a_graph_is_captured_is_switched_on_later) {
+  uint64_t scheduled = fake_cupti_calls("cuptiProfilerHostInitialize");
+  uint64_t enabled = fake_cupti_calls("cuptiPmSamplingEnable");
+  CuptiSession session(counter_options());
+  fake_cupti_capture_begin(8);
+  CHECK(run_until([&] { return fake_cupti_calls("cuptiProfilerHostInitialize") > scheduled; }));
+  int64_t end_ns = monotonic_ns() + 100'000'000; // it looks every 20 ms
+  run_until([&] { return monotonic_ns() > end_ns; });
+  CHECK_EQ(fake_cupti_calls("cuptiProfilerHostInitialize"), scheduled + 1);
+  CHECK_EQ(fake_cupti_calls("cuptiPmSamplingEnable"), enabled);
+  fake_cupti_capture_end(8);
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  CHECK_EQ(fake_cupti_calls("cuptiProfilerHostInitialize"), scheduled + 1);
+}
+
 TEST(sessions_without_counters_sample_nothing) {
   uint64_t before = fake_cupti_calls("cuptiProfilerInitialize");
   CuptiSession session;
