@@ -15,8 +15,12 @@ from fakes.fixtures import cupti_doubles
 from fakes.sampled_runs import Run
 from fakes.sampled_runs import run as run_sampled
 
+from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
+from proton_bench.plugin.backend import assign_modes
+from proton_bench_plugins.cupti import BACKEND
+from proton_bench_plugins.cupti.counting import Counting, Tier, read_counting
 
 __all__ = ["cupti_doubles", "run_sampled"]
 
@@ -203,3 +207,36 @@ for thread in threads: thread.join()
     assert (facts["ranges"] + facts["not_counted"], facts["error"]) == (200, "")
     assert facts["ranges"] > 0
     assert profile.inclusive("count")[0] == 200
+
+
+def counting(mode: str) -> Counting | None:
+    (assigned,) = assign_modes([BACKEND], mode)
+    return read_counting(assigned, {})
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [
+        ("counters=exact", "launch"),
+        ("counters:exact=launch", "launch"),
+        ("counters:exact=scope:copies=on", "scope"),
+    ],
+)
+def test_what_is_counted_exactly_is_an_option(mode: str, what: str) -> None:
+    asked = counting(mode)
+
+    assert asked is not None
+    assert (asked.tier, asked.counted) == (Tier.EXACT, what)
+
+
+def test_exact_counting_is_off_by_default() -> None:
+    for mode in ("counters", "counters:exact=off"):
+        asked = counting(mode)
+        assert asked is not None
+        assert asked.tier is Tier.SAMPLED
+
+
+@pytest.mark.parametrize("mode", ["counters:exact=kernel", "counters:exact=scope:metrics=all"])
+def test_wrong_options_are_refused(mode: str) -> None:
+    with pytest.raises(UsageError):
+        counting(mode)
