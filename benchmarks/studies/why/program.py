@@ -112,7 +112,7 @@ def _latency() -> dict[str, Work]:
         ),
         "latency-scoreboard": lambda: kernels.chase[(count,)](following, ends, 400, num_warps=1),
         "latency-barrier": lambda: kernels.barriers[(2 * count,)](numbers, 400, num_warps=32),
-        "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 20),
+        "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 60),
         "spills": lambda: kernels.spills[(8 * count,)](wide, held, 20, WIDTH=8192, num_warps=1),
     }
 
@@ -122,7 +122,7 @@ def _grids() -> dict[str, Work]:
     out = torch.zeros(blocks * 1024, device="cuda")
     return {
         "tail": lambda: kernels.uneven[(blocks,)](out, 1.0001, 64, WIDTH=1024),
-        "small-grid": lambda: kernels.fma[(8,)](out, 1.0001, 1000, WIDTH=1024),
+        "small-grid": lambda: kernels.fma[(8,)](out, 1.0001, 4000, WIDTH=1024),
     }
 
 
