@@ -58,6 +58,7 @@ class GpuCollector:
             finalizes=settings.finalizes,
             pc_sampling=_sampling_options(settings.pc_sampling),
             counters=_counter_options(settings.counting),
+            ranges=_range_options(settings.counting),
         )
         self._sampling = settings.pc_sampling
         self._nvtx = settings.nvtx
@@ -110,8 +111,7 @@ class GpuCollector:
         if sampled and self._sampling is not None:
             sampled["asked_cycles"] = self._sampling.asked_cycles
             sampled["error"] = explain_refusal(sampled["error"])
-        counted = facts.get("counters")
-        if counted:
+        for counted in filter(None, (facts.get("counters"), facts.get("ranges"))):
             counted["error"] = explain_refusal(counted["error"], doing="read hardware counters")
         return {
             **facts,
@@ -193,3 +193,9 @@ def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
     return _native.CounterOptions(
         asked.sets, interval_ns=1000 * asked.interval_us, burst_ms=asked.burst_ms
     )
+
+
+def _range_options(asked: Counting | None) -> _native.RangeOptions | None:
+    if asked is None or asked.tier is not Tier.EXACT:
+        return None
+    return _native.RangeOptions(asked.counted, asked.sets)

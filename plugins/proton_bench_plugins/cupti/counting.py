@@ -8,16 +8,25 @@ from enum import StrEnum
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
-from proton_bench.recording.counters.metric_sets import DEFAULT_SET, METRIC_SETS, metric_candidates
+from proton_bench.recording.counters.metric_sets import (
+    DEFAULT_SET,
+    METRIC_SETS,
+    metric_candidates,
+    range_candidates,
+)
 from proton_bench_plugins.mode_values import AskedValues, Number
 
 __all__ = ["MODE", "OPTIONS", "TIER_OPTION", "Counting", "Tier", "read_counting"]
 
 MODE = "counters"
 TIER_OPTION = {
-    "counters": "gpm: the whole run by GPM alone; exact: chosen scopes by ranges of launches",
+    "counters": "gpm: the whole run by GPM alone; exact: as mode counters with exact=launch",
 }
 OPTIONS = {
+    "exact": (
+        "off (default): bursts of samples; launch or scope: each is counted by itself, which waits "
+        "for the device around it"
+    ),
     "metrics": (
         f"what is counted: a set ({', '.join(METRIC_SETS)}; default {DEFAULT_SET}), or NVIDIA's "
         "names of metrics joined by +"
@@ -25,6 +34,7 @@ OPTIONS = {
     "interval_us": "time between two samples of a burst, 1 to 1000 us; default 10",
     "burst_ms": "length of a burst, 1 to 100 ms; default 10",
 }
+_COUNTED = ("launch", "scope")
 _INTERVAL_US = Number("interval_us", (), range(1, 1001), 10)
 _BURST_MS = Number("burst_ms", (), range(1, 101), 10)
 
@@ -46,12 +56,14 @@ class Counting:
         sets: NVIDIA's metrics, the richest set first: a GPU takes the first that fits one pass.
         interval_us: Time between two samples of a burst.
         burst_ms: Length of a burst.
+        counted: What is counted exactly, ``launch`` or ``scope``.
     """
 
     tier: Tier = Tier.SAMPLED
     sets: tuple[tuple[str, ...], ...] = METRIC_SETS[DEFAULT_SET]
     interval_us: int = _INTERVAL_US.default
     burst_ms: int = _BURST_MS.default
+    counted: str = ""
 
 
 def read_counting(mode: Mode, environ: Mapping[str, str]) -> Counting | None:
@@ -66,8 +78,12 @@ def read_counting(mode: Mode, environ: Mapping[str, str]) -> Counting | None:
     """
     asked = AskedValues(mode, environ)
     if mode.name == MODE:
+        metrics = mode.options.get("metrics", DEFAULT_SET).replace("+", ",")
+        exact = asked.choice("exact", "", ("off", *_COUNTED))
+        if exact in _COUNTED:
+            return Counting(tier=Tier.EXACT, sets=range_candidates(metrics), counted=exact)
         return Counting(
-            sets=metric_candidates(mode.options.get("metrics", DEFAULT_SET).replace("+", ",")),
+            sets=metric_candidates(metrics),
             interval_us=asked.number(_INTERVAL_US),
             burst_ms=asked.number(_BURST_MS),
         )
@@ -76,4 +92,6 @@ def read_counting(mode: Mode, environ: Mapping[str, str]) -> Counting | None:
     tier = asked.choice(MODE, "", (Tier.GPM.value, Tier.EXACT.value))
     if mode.name and tier != Tier.GPM:
         raise UsageError(f"mode {mode.name!r} and counters={tier} exclude each other: choose one")
+    if tier == Tier.EXACT:
+        return Counting(tier=Tier.EXACT, sets=range_candidates(), counted=_COUNTED[0])
     return Counting(tier=Tier(tier))

@@ -8,7 +8,7 @@ from typing import Any
 
 from proton_bench.model.profile import Profile
 
-__all__ = ["CounterFacts", "counter_facts"]
+__all__ = ["CounterFacts", "RangeFacts", "counter_facts", "range_facts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +34,70 @@ class CounterFacts:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RangeFacts:
+    """How launches, or scopes, were counted exactly.
+
+    Attributes:
+        counted: What was counted, "launch" or "scope".
+        ranges: Those with counts.
+        lost_ranges: Those whose counts were lost.
+        not_counted: Those that went on without.
+        error: Why nothing or not everything was counted, or "".
+    """
+
+    counted: str = "launch"
+    ranges: int = 0
+    lost_ranges: int = 0
+    not_counted: int = 0
+    error: str = ""
+
+
 def counter_facts(profile: Profile) -> CounterFacts | None:
-    """Return the facts of the sampling backend, None where counters were not asked for."""
+    """Return the facts of the sampling backend, None where counters were not sampled."""
+    said = _said(profile, "counters")
+    if said is None:
+        return None
+    return CounterFacts(
+        bursts=_number(said, "bursts"),
+        samples=_number(said, "samples"),
+        covered_ns=_number(said, "covered_ns"),
+        lost_bursts=_number(said, "lost_bursts"),
+        lost_samples=_number(said, "lost_samples"),
+        thread_ns=_number(said, "thread_ns"),
+        error=_text(said, "error"),
+    )
+
+
+def range_facts(profile: Profile) -> RangeFacts | None:
+    """Return the facts of exact counting, None where it was not asked for."""
+    said = _said(profile, "ranges")
+    if said is None:
+        return None
+    return RangeFacts(
+        counted=_text(said, "counted") or "launch",
+        ranges=_number(said, "ranges"),
+        lost_ranges=_number(said, "lost_ranges"),
+        not_counted=_number(said, "not_counted"),
+        error=_text(said, "error"),
+    )
+
+
+# A file may contain anything.
+def _said(profile: Profile, key: str) -> Mapping[str, Any] | None:
     collectors = profile.provenance.get("collectors")
     for facts in collectors.values() if isinstance(collectors, Mapping) else ():
-        said = facts.get("counters") if isinstance(facts, Mapping) else None
+        said = facts.get(key) if isinstance(facts, Mapping) else None
         if isinstance(said, Mapping) and said:
-            return _read(said)
+            return said
     return None
 
 
-def _read(said: Mapping[str, Any]) -> CounterFacts:
-    # A file may contain anything.
-    def number(key: str) -> int:
-        value = said.get(key)
-        return value if type(value) is int and value >= 0 else 0
+def _number(said: Mapping[str, Any], key: str) -> int:
+    value = said.get(key)
+    return value if type(value) is int and value >= 0 else 0
 
-    error = said.get("error")
-    return CounterFacts(
-        bursts=number("bursts"),
-        samples=number("samples"),
-        covered_ns=number("covered_ns"),
-        lost_bursts=number("lost_bursts"),
-        lost_samples=number("lost_samples"),
-        thread_ns=number("thread_ns"),
-        error=error if isinstance(error, str) else "",
-    )
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    value = said.get(key)
+    return value if isinstance(value, str) else ""

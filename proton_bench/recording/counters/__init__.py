@@ -1,6 +1,5 @@
-"""Hardware counters: how busy the units of a GPU were, for kernels and for the whole run.
+"""Hardware counters: which metrics are read, and what they say of each call path and of the run.
 
-In: bursts of samples with the kernels that ran meanwhile; readings of NVIDIA's management library.
-Out: estimates with their variances on the rows of kernels; means of each device for the provenance;
-counters for timelines.
+In: bursts of samples with the kernels that ran meanwhile, and readings of NVIDIA's library.
+Out: columns of rows with their variances, means of devices, ceilings, counters for timelines.
 """

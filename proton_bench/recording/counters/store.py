@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from proton_bench.recording.counters.metric_sets import RANGE_TIME
+
 __all__ = ["CounterSession", "store_counters"]
 
 _TIME = "counter_time (ns)"
@@ -69,7 +71,8 @@ def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
     for phase in session.live_phases():
         bursts = session.take_bursts(phase)
         if bursts:
-            if has_timeline:
+            # Ranges are longer than what they count, so a track of them would show too little.
+            if has_timeline and RANGE_TIME not in session.counter_metrics:
                 _show(session, phase, bursts)
             _store(session, phase, bursts)
 
@@ -77,9 +80,11 @@ def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
 def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
     import numpy as np
 
+    from proton_bench.recording.counters.exact import join_ranges
     from proton_bench.recording.counters.join import join_bursts
 
-    found = join_bursts(bursts, session.counter_metrics)
+    metrics = session.counter_metrics
+    found = (join_ranges if RANGE_TIME in metrics else join_bursts)(bursts, metrics)
     if not found:
         return
     nodes, place = np.unique(np.concatenate([each.nodes for each in found]), return_inverse=True)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
+from proton_bench.analysis.kernels.counter_facts import (
+    CounterFacts,
+    RangeFacts,
+    counter_facts,
+    range_facts,
+)
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
@@ -66,8 +71,11 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
 
 def counter_losses(profile: Profile) -> tuple[str, ...]:
     """Return sentences about counters that were asked for and are missing."""
-    facts = counter_facts(profile)
-    return () if facts is None else tuple(_counter_losses(facts))
+    sampled, counted = counter_facts(profile), range_facts(profile)
+    return (
+        *(() if sampled is None else _counter_losses(sampled)),
+        *(() if counted is None else _range_losses(counted)),
+    )
 
 
 def _counter_losses(facts: CounterFacts) -> Iterator[str]:
@@ -83,3 +91,15 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
             f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share:.2g} % of all) were lost, "
             "because bursts lasted longer than asked for: the sampling thread had no processor"
         )
+
+
+def _range_losses(facts: RangeFacts) -> Iterator[str]:
+    if not facts.ranges:
+        yield f"NO COUNTERS: {visible(facts.error or 'nothing was launched')}"
+    elif facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    missing = facts.lost_ranges + facts.not_counted
+    if facts.ranges and missing:
+        what = "scope" if facts.counted == "scope" else "launch"
+        plural = f"{what}s" if what == "scope" else "launches"
+        yield f"FEWER COUNTERS: no exact counts of {count_text(missing, what, plural)}"

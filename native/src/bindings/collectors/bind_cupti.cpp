@@ -136,15 +136,15 @@ py::dict list_counters(const CounterFacts &facts) {
   return listed;
 }
 
-RangeOptions make_ranges(const std::string &mode, std::vector<std::string> metrics) {
+RangeOptions make_ranges(const std::string &mode, std::vector<std::vector<std::string>> sets) {
   static const std::map<std::string, RangeMode> kModes = {{"scope", RangeMode::kScope},
                                                           {"launch", RangeMode::kLaunch}};
   auto found = kModes.find(mode);
   if (found == kModes.end())
     throw Error(ErrorCode::kUsage, "ranges are a scope or a launch each, not '" + mode + "'");
-  if (metrics.empty())
+  if (sets.empty() || std::any_of(sets.begin(), sets.end(), [](auto &set) { return set.empty(); }))
     throw Error(ErrorCode::kUsage, "ranges need the name of a metric at least");
-  return {found->second, std::move(metrics)};
+  return {found->second, std::move(sets)};
 }
 
 py::dict list_ranges(const RangeFacts &facts) {
@@ -252,8 +252,8 @@ void bind_options(py::module_ &module) {
       .def_readonly("burst_ms", &CounterOptions::burst_ms)
       .def_readonly("pause_ms", &CounterOptions::pause_ms);
   py::class_<RangeOptions>(module, "RangeOptions")
-      .def(py::init(&make_ranges), py::arg("mode"), py::arg("metrics"))
-      .def_readonly("metrics", &RangeOptions::metrics);
+      .def(py::init(&make_ranges), py::arg("mode"), py::arg("sets"))
+      .def_readonly("sets", &RangeOptions::sets);
 }
 
 } // namespace
@@ -268,8 +268,7 @@ void bind_cupti(py::module_ &module) {
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
            py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
-           py::arg("counters").none(true) = py::none(),
-           py::arg("ranges").none(true) = py::none())
+           py::arg("counters").none(true) = py::none(), py::arg("ranges").none(true) = py::none())
       .def(
           "start",
           [](CuptiCollector &self, uintptr_t stream) {

@@ -44,7 +44,8 @@ enum class RangeMode : uint8_t {
 /// How hardware counters are counted exactly.
 struct RangeOptions {
   RangeMode mode = RangeMode::kOff;
-  std::vector<std::string> metrics; ///< by NVIDIA's names, of one pass
+  /// NVIDIA's metrics, the richest first: a device takes the first that it counts in one pass.
+  std::vector<std::vector<std::string>> sets;
 };
 
 struct CuptiOptions {

@@ -1,6 +1,6 @@
 // Our own description of the part of libcupti's ABI that counts by hardware between two points of
-// the program: the Range Profiler. Held against NVIDIA's headers by a test (tests/native/driver), as
-// cupti_abi.h is. The host's side is in cupti_counters_abi.h.
+// the program: the Range Profiler. Held against NVIDIA's headers by a test (tests/native/driver),
+// as cupti_abi.h is. The host's side is in cupti_counters_abi.h.
 //
 // The library looks at `struct_bytes` to know which fields there are, and counts no padding.
 #pragma once
@@ -22,13 +22,11 @@ enum RangeReplay : int { // CUpti_ProfilerReplayMode
   kUserReplay = 3,       ///< the program runs once, or repeats by itself
 };
 
-struct RangeEnableParameters { // CUpti_RangeProfiler_Enable_Params
-  /// Without `cache_control`, which libraries before 13.4 do not know.
-  size_t struct_bytes = offsetof(RangeEnableParameters, cache_control);
+struct RangeEnableParameters { // CUpti_RangeProfiler_Enable_Params; 13.4 knows more fields
+  size_t struct_bytes = sizeof(RangeEnableParameters);
   void *reserved = nullptr;
   void *context = nullptr;
   void *profiler = nullptr; ///< answer
-  int cache_control = 0;    ///< from 13.4
 };
 
 /// Parameters of cuptiRangeProfilerDisable, Start and PopRange.
@@ -42,7 +40,7 @@ struct RangeStopParameters { // CUpti_RangeProfiler_Stop_Params
   size_t struct_bytes = offsetof(RangeStopParameters, has_all_passes) + sizeof(uint8_t);
   void *reserved = nullptr;
   void *profiler = nullptr;
-  size_t pass = 0;            ///< answer, and the two below
+  size_t pass = 0; ///< answer, and the two below
   size_t nesting_level = 0;
   uint8_t has_all_passes = 0;
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from fakes.samples import FACTS, sampled_profile
 from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
 from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
 
 
@@ -81,6 +83,25 @@ def test_a_file_may_say_anything() -> None:
 
     assert sampling_facts(hostile) == SamplingFacts()
     assert sampling_facts(sampled_profile(facts={"cupti": {"pc_sampling": [1]}})) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"ranges": 6}, []),
+        ({"ranges": 0, "error": "busy\x1b[0m"}, ["NO COUNTERS: busy\\x1b[0m"]),
+        ({"ranges": "many", "counted": 7}, ["NO COUNTERS: nothing was launched"]),
+        (
+            {"ranges": 4, "error": "lost", "lost_ranges": 1, "not_counted": 1, "counted": "scope"},
+            ["FEWER COUNTERS: lost", "FEWER COUNTERS: no exact counts of 2 scopes"],
+        ),
+        ({"ranges": 4, "not_counted": 1}, ["FEWER COUNTERS: no exact counts of 1 launch"]),
+    ],
+)
+def test_missing_exact_counts_are_told(facts: dict[str, Any], words: list[str]) -> None:
+    provenance = Provenance({"collectors": {"cupti": {"ranges": facts}}})
+
+    assert list(counter_losses(replace(training_profile(), provenance=provenance))) == words
 
 
 def counted(**facts: Any) -> Profile:

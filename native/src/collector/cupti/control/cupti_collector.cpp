@@ -120,8 +120,7 @@ void enable_sampling_callbacks(Engine &self, Subscription &subscription,
 }
 
 /// Same.
-void enable_range_callbacks(Engine &self, Subscription &subscription,
-                            const CuptiOptions &options) {
+void enable_range_callbacks(Engine &self, Subscription &subscription, const CuptiOptions &options) {
   if (options.ranges.mode == RangeMode::kOff)
     return;
   subscription.enable(self.callbacks, self.counted_resources);

@@ -23,13 +23,10 @@ bool number_of(const char *name, size_t &number) {
 } // namespace
 
 RangeContext::RangeContext(const CuptiLibrary &library, const CuptiRangeProfiler &cupti,
-                           void *context, int32_t device, const std::vector<std::string> &metrics)
-    : library_(library), cupti_(cupti), device_(device),
-      host_(library, cupti::kProfilerOfRanges, chip_name(library, device), metrics) {
-  if (host_.passes() != 1)
-    throw Error(ErrorCode::kUnavailable,
-                "these metrics take " + std::to_string(host_.passes()) +
-                    " passes, and the program runs once: choose fewer by metrics=, for one pass");
+                           void *context, int32_t device,
+                           const std::vector<std::vector<std::string>> &sets)
+    : library_(library), cupti_(cupti), device_(device) {
+  schedule(sets);
   start_ns_.reserve(kMostRanges);
   end_ns_.reserve(kMostRanges);
   cupti::RangeEnableParameters enable;
@@ -39,8 +36,8 @@ RangeContext::RangeContext(const CuptiLibrary &library, const CuptiRangeProfiler
   try {
     cupti::RangeDataSizeParameters size;
     size.profiler = profiler_;
-    size.metrics = host_.metric_names();
-    size.metric_count = metrics.size();
+    size.metrics = host_->metric_names();
+    size.metric_count = host_->metrics().size();
     size.most_ranges = kMostRanges;
     size.most_tree_nodes = kMostRanges;
     library.check(cupti.get_data_size(&size), "cuptiRangeProfilerGetCounterDataSize");
@@ -49,6 +46,24 @@ RangeContext::RangeContext(const CuptiLibrary &library, const CuptiRangeProfiler
     disable();
     throw;
   }
+}
+
+void RangeContext::schedule(const std::vector<std::vector<std::string>> &sets) {
+  std::string chip = chip_name(library_, device_);
+  std::string why;
+  for (const std::vector<std::string> &metrics : sets) {
+    try {
+      host_ =
+          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfRanges, chip, metrics);
+      if (host_->passes() == 1)
+        return;
+      why = "the metrics take " + std::to_string(host_->passes()) +
+            " passes on this GPU, and the program runs once: choose fewer by metrics=";
+    } catch (const Error &error) {
+      why = error.what();
+    }
+  }
+  throw Error(ErrorCode::kUnavailable, why);
 }
 
 RangeContext::~RangeContext() { disable(); }
@@ -80,8 +95,8 @@ cupti::Result RangeContext::start() noexcept {
     return result;
   cupti::RangeConfigParameters config;
   config.profiler = profiler_;
-  config.config_bytes = host_.config().size();
-  config.config = host_.config().data();
+  config.config_bytes = host_->config().size();
+  config.config = host_->config().data();
   config.data_bytes = image_.size();
   config.data = image_.data();
   config.most_ranges = kMostRanges;
@@ -165,9 +180,9 @@ void RangeContext::read(CountedRanges &ranges) {
       found.emplace_back(number, index);
   }
   std::sort(found.begin(), found.end());
-  std::vector<double> row(host_.metrics().size());
+  std::vector<double> row(host_->metrics().size());
   for (auto [number, index] : found) {
-    cupti::Result result = host_.evaluate(image_.data(), image_.size(), index, row.data());
+    cupti::Result result = host_->evaluate(image_.data(), image_.size(), index, row.data());
     if (result != cupti::kSuccess) {
       ranges.error = result;
       continue;

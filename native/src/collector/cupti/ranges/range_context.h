@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,16 @@ class RangeContext {
 public:
   static constexpr size_t kMostRanges = 512; ///< until `finish`
 
-  /// Switches counters on. Throws Error(kUnavailable) that says why they cannot be.
+  /// Switches counters on, for the first of the sets that the device counts in one pass. Throws
+  /// Error(kUnavailable) that says why they cannot be.
   RangeContext(const CuptiLibrary &library, const CuptiRangeProfiler &cupti, void *context,
-               int32_t device, const std::vector<std::string> &metrics);
+               int32_t device, const std::vector<std::vector<std::string>> &sets);
   ~RangeContext();
   RangeContext(const RangeContext &) = delete;
   RangeContext &operator=(const RangeContext &) = delete;
 
   int32_t device() const { return device_; }
+  const std::vector<std::string> &metrics() const { return host_->metrics(); }
   /// Whether the counters run; the first `push` starts them, which takes 20 ms.
   bool is_started() const { return is_started_; }
   bool is_open() const { return is_open_; }
@@ -46,6 +49,7 @@ public:
   CountedRanges finish();
 
 private:
+  void schedule(const std::vector<std::vector<std::string>> &sets);
   void disable() noexcept;
   cupti::Result start() noexcept;
   void read(CountedRanges &ranges);
@@ -54,7 +58,7 @@ private:
   const CuptiRangeProfiler &cupti_;
   void *profiler_ = nullptr;
   int32_t device_;
-  CuptiProfilerHost host_;
+  std::unique_ptr<CuptiProfilerHost> host_;
   std::vector<uint8_t> image_;
   std::vector<int64_t> start_ns_;
   std::vector<int64_t> end_ns_;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "collector/gpu/launches/launch_hold.h"
 #include "context/python/python_lock.h"
 #include "context/thread/graph_capture.h"
 #include "context/thread/host_range.h"
@@ -15,6 +16,10 @@ namespace proton {
 namespace {
 
 constexpr const char *kDevice = "CUDA";
+// Counters are switched while no other thread launches: libcupti takes its lock and then the
+// driver's, and a launch takes them the other way round.
+constexpr uint32_t kHoldMs = 200;
+constexpr uint32_t kEndHoldMs = 1000; // then the range ends all the same
 
 /// The launch that the calling thread counts.
 struct CountedLaunch {
@@ -52,20 +57,17 @@ void RangeCounter::start(const CuptiLibrary &library, const CudaDriver &driver,
                          RangeOptions options, std::function<void()> deliver) {
   {
     std::lock_guard range(range_mutex_);
-    initialize_counters(library);
     cupti_ = CuptiRangeProfiler::of(library);
     library_ = &library;
     driver_ = &driver;
     options_ = std::move(options);
     deliver_ = std::move(deliver);
-    metrics_ = std::make_shared<const std::vector<std::string>>(options_.metrics);
     refused_.clear();
     open_scopes_ = 0;
     ++serial_;
     is_running_ = true;
     std::lock_guard lock(facts_mutex_);
     facts_ = {};
-    facts_.metrics = options_.metrics;
     facts_.counted = options_.mode == RangeMode::kScope ? "scope" : "launch";
   }
   if (options_.mode == RangeMode::kScope)
@@ -78,7 +80,10 @@ void RangeCounter::flush() noexcept {
   guarded([&] {
     std::lock_guard range(range_mutex_);
     DeviceWait wait; // libcupti waits for the device
-    if (is_running_ && open_scopes_ == 0 && wait.is_allowed())
+    if (!is_running_ || open_scopes_ != 0 || !wait.is_allowed())
+      return;
+    LaunchHold hold(kHoldMs);
+    if (hold.is_complete()) // else the end does it
       finish_all();
   });
 }
@@ -91,6 +96,7 @@ void RangeCounter::stop() noexcept {
     if (!is_running_)
       return;
     is_running_ = false;
+    LaunchHold hold(kEndHoldMs);
     finish_all();
     contexts_.clear();
   });
@@ -108,9 +114,9 @@ RangeContext *RangeCounter::opened(void *context) {
   if (!context || refused_.contains(context))
     return nullptr;
   try {
+    initialize_counters(*library_); // not before the program started CUDA
     int device = driver_->device_of(context);
-    auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device,
-                                               options_.metrics);
+    auto made = std::make_unique<RangeContext>(*library_, *cupti_, context, device, options_.sets);
     return contexts_.emplace(context, std::move(made)).first->second.get();
   } catch (const Error &error) {
     refuse(context, error.what());
@@ -148,10 +154,11 @@ void RangeCounter::finish(RangeContext &counted) {
   auto burst = std::make_shared<CounterBurst>();
   burst->device_kind = kDevice;
   burst->device_index = counted.device();
-  burst->metrics = metrics_;
+  burst->metrics = std::make_shared<const std::vector<std::string>>(counted.metrics());
   CountedRanges ranges = counted.finish();
   {
     std::lock_guard lock(facts_mutex_);
+    facts_.metrics = counted.metrics();
     facts_.ranges += ranges.start_ns.size();
     facts_.lost_ranges += ranges.lost;
     if (ranges.error != cupti::kSuccess && facts_.error.empty())
@@ -202,7 +209,8 @@ void RangeCounter::launch_begins(void *context) noexcept {
     }
     OwnWork own; // what libcupti launches
     driver_->synchronize(context);
-    if (!push(context)) {
+    LaunchHold hold(kHoldMs);
+    if (!hold.is_complete() || !push(context)) {
       skip();
       return;
     }
@@ -222,6 +230,7 @@ void RangeCounter::launch_ended(void *context, bool) noexcept {
     std::unique_lock range(range_mutex_, std::adopt_lock);
     OwnWork own;
     driver_->synchronize(context);
+    LaunchHold hold(kEndHoldMs);
     pop(context);
   });
   t_counted.wait.reset();
@@ -237,6 +246,7 @@ void RangeCounter::context_ending(void *context) noexcept {
     auto found = contexts_.find(context);
     if (found == contexts_.end())
       return;
+    LaunchHold hold(kEndHoldMs);
     finish(*found->second);
     contexts_.erase(found);
   });
@@ -269,6 +279,9 @@ void RangeCounter::scope_begins() {
     return skip();
   deliver_();
   OwnWork own;
+  LaunchHold hold(kHoldMs);
+  if (!hold.is_complete())
+    return skip();
   bool is_counted = false;
   for (void *context : launching_.list())
     is_counted |= push(context);
@@ -286,6 +299,7 @@ void RangeCounter::scope_ended() {
     return;
   deliver_(); // waits for the devices
   OwnWork own;
+  LaunchHold hold(kEndHoldMs);
   for (void *context : launching_.list())
     pop(context);
 }

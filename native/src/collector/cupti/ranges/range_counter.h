@@ -82,7 +82,6 @@ private:
   RangeOptions options_;
   std::function<void()> deliver_;
   std::optional<CuptiRangeProfiler> cupti_;
-  std::shared_ptr<const std::vector<std::string>> metrics_;
   std::map<void *, std::unique_ptr<RangeContext>> contexts_;
   std::set<void *> refused_;
   uint64_t open_scopes_ = 0;

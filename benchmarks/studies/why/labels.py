@@ -1,0 +1,54 @@
+"""The labels of the study's kernels: what is right by construction, and what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LABELS", "Label"]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is known of a kernel.
+
+    Attributes:
+        name: Name of its scope in the program.
+        right: Kinds of verdicts that are right, the best first.
+        why: How it is made.
+    """
+
+    name: str
+    right: tuple[str, ...]
+    why: str
+
+
+LABELS = (
+    Label("dram-copy", ("memory:dram",), "copy of 1 GiB"),
+    Label("dram-read", ("memory:dram",), "sum of 1 GiB"),
+    Label("dram-write", ("memory:dram",), "1 GiB written"),
+    Label("dram-softmax", ("memory:dram",), "softmax of rows of 16 KiB, read and written once"),
+    Label("uncoalesced", ("memory:dram", "memory:l2"), "one value of each 128 bytes"),
+    Label("random-gather", ("memory:dram", "memory:l2", "latency"), "values in a random order"),
+    Label("l2-resident", ("memory:l2",), "16 MiB read again and again past L1"),
+    Label("l1-resident", ("memory:l1",), "16 KiB per program read again and again"),
+    Label("shared-bandwidth", ("memory:shared", "memory:l1"), "loads without conflicts"),
+    Label("shared-conflict", ("memory:shared", "memory:l1"), "loads of 32 lanes from one bank"),
+    Label("tensor-zeros", ("compute:tensor",), "product of zeros: little power"),
+    Label("power-capped", ("power-capped", "compute:tensor"), "product of random fp16 matrices"),
+    Label("tensor-triton", ("compute:tensor", "latency"), "Triton's product: below the ceiling"),
+    Label("fp32-fma", ("compute:fp32", "compute:issue"), "chains of fp32 FMAs in registers"),
+    Label("fp64-fma", ("compute:fp64",), "chains of fp64 FMAs in registers"),
+    Label("issue-bound", ("compute:issue", "compute:fp32"), "two pipes together"),
+    Label("latency-dependency", ("latency",), "one warp per program, one chain"),
+    Label("latency-scoreboard", ("latency",), "pointers through 512 MiB"),
+    Label("latency-barrier", ("latency",), "1024 threads wait for one warp"),
+    Label("atomics", ("latency", "memory:l2"), "all programs add to one value"),
+    Label("tail", ("tail",), "one program has twenty times the work"),
+    Label("small-grid", ("small-grid",), "8 programs"),
+    Label(
+        "spills",
+        ("memory:l1", "memory:l2", "memory:dram", "latency"),
+        "values of 1024 bytes a lane",
+    ),
+    Label("copy-engine", ("copy-engine",), "64 MiB from pinned memory of the host"),
+)

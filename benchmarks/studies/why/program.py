@@ -1,0 +1,173 @@
+"""Runs the study's kernels in turn, each in a scope; recorded by `study`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import proton_bench as proton
+from benchmarks.studies.why import kernels
+from benchmarks.studies.why.labels import LABELS
+
+__all__ = ["main", "make_work"]
+
+_GIB = 1 << 30
+_BLOCKS_PER_SM = 16
+_SEED = 24
+
+Work = Callable[[], Any]
+
+
+def make_work() -> dict[str, Work]:
+    """Return what launches one kernel of at least 100 us, by label."""
+    return {**_memory(), **_caches(), **_compute(), **_latency(), **_grids()}
+
+
+def _memory() -> dict[str, Work]:
+    size = _GIB // 4
+    values = torch.zeros(size, device="cuda")
+    out = torch.empty_like(values)
+    order = torch.randperm(1 << 26, device="cuda", dtype=torch.int32)
+    host = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True)
+    device = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
+    width = 4096
+    return {
+        "dram-copy": lambda: out.copy_(values),
+        "dram-read": lambda: kernels.total[(size // width,)](values, out, size, WIDTH=width),
+        "dram-write": lambda: kernels.fill[(size // 1024,)](out, size, WIDTH=1024),
+        "dram-softmax": lambda: kernels.row_softmax[(size // width,)](values, out, WIDTH=width),
+        "uncoalesced": lambda: kernels.strided[(size // 32 // 1024,)](
+            values, out, STRIDE=32, WIDTH=1024
+        ),
+        "random-gather": lambda: kernels.gather[(len(order) // 1024,)](
+            values, order, out, WIDTH=1024
+        ),
+        "copy-engine": lambda: device.copy_(host, non_blocking=True),
+    }
+
+
+def _caches() -> dict[str, Work]:
+    blocks = 8 * _multiprocessors()
+    values = torch.zeros(4 << 20, device="cuda")
+    out = torch.zeros(blocks * 256, device="cuda")
+    words = torch.zeros(blocks * 256, dtype=torch.int32, device="cuda")
+
+    def reread(rounds: int, cache: str) -> Work:
+        return lambda: kernels.reread[(blocks,)](
+            values, out, len(values), rounds, CACHE=cache, WIDTH=4096
+        )
+
+    def shared(rounds: int, stride: str) -> Work:
+        return lambda: kernels.shared_memory[(blocks,)](words, rounds, STRIDE=stride, num_warps=8)
+
+    return {
+        "l2-resident": reread(64, ".cg"),
+        "l1-resident": reread(256, ".ca"),
+        "shared-bandwidth": shared(4000, "4"),
+        "shared-conflict": shared(400, "128"),
+    }
+
+
+def _compute() -> dict[str, Work]:
+    blocks = _BLOCKS_PER_SM * _multiprocessors()
+    single = torch.zeros(blocks * 1024, device="cuda")
+    double = torch.zeros(blocks * 1024, device="cuda", dtype=torch.float64)
+    whole = torch.zeros(blocks * 1024, device="cuda", dtype=torch.int32)
+    zeros = torch.zeros(4096, 4096, device="cuda", dtype=torch.float16)
+    left = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+    right = torch.randn_like(left)
+    result, product = torch.empty_like(zeros), torch.empty_like(left)
+    tiles = (4096 // 128) ** 2
+    return {
+        "tensor-zeros": lambda: torch.mm(zeros, zeros, out=result),
+        "power-capped": lambda: torch.mm(left, right, out=product),
+        "tensor-triton": lambda: kernels.product[(tiles,)](
+            zeros, zeros, result, SIZE=4096, TILE=128, DEEP=64, num_warps=8, num_stages=4
+        ),
+        "fp32-fma": lambda: kernels.fma[(blocks,)](single, 1.0001, 256, WIDTH=1024),
+        "fp64-fma": lambda: kernels.fma[(blocks,)](double, 1.0001, 128, WIDTH=1024),
+        "issue-bound": lambda: kernels.issue[(blocks,)](whole, 256, WIDTH=1024),
+    }
+
+
+def _latency() -> dict[str, Work]:
+    count = _multiprocessors()
+    out = torch.zeros(count * 4096, device="cuda")
+    numbers = torch.zeros(count * 4096, dtype=torch.int32, device="cuda")
+    # One cycle through all places, so that no chase comes back early.
+    places = torch.randperm(64 << 20, device="cuda")
+    following = torch.empty_like(places)
+    following[places] = places.roll(-1)
+    ends = torch.zeros(count, dtype=torch.int64, device="cuda")
+    wide = torch.zeros(8 * count * 8192, device="cuda")
+    held = torch.empty_like(wide)
+    return {
+        "latency-dependency": lambda: kernels.dependent[(4 * count,)](
+            out, 1.0001, 4000, num_warps=1
+        ),
+        "latency-scoreboard": lambda: kernels.chase[(count,)](following, ends, 400, num_warps=1),
+        "latency-barrier": lambda: kernels.barriers[(2 * count,)](numbers, 400, num_warps=32),
+        "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 60),
+        "spills": lambda: kernels.spills[(8 * count,)](wide, held, 20, WIDTH=8192, num_warps=1),
+    }
+
+
+def _grids() -> dict[str, Work]:
+    blocks = _BLOCKS_PER_SM * _multiprocessors()
+    out = torch.zeros(blocks * 1024, device="cuda")
+    return {
+        "tail": lambda: kernels.uneven[(blocks,)](out, 1.0001, 64, WIDTH=1024),
+        "small-grid": lambda: kernels.fma[(8,)](out, 1.0001, 4000, WIDTH=1024),
+    }
+
+
+def _multiprocessors() -> int:
+    return int(torch.cuda.get_device_properties(0).multi_processor_count)
+
+
+def main() -> None:
+    """Run every kernel for a while, in a new order each round."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--slice-ms", type=float, default=20.0, help="time of a kernel per round")
+    options = parser.parse_args()
+    with proton.scope("warm-up"):
+        work = make_work()
+        lengths_s = {name: _length_s(launch) for name, launch in work.items()}
+    order = [label.name for label in LABELS]
+    chance = random.Random(_SEED)
+    for _ in range(options.rounds):
+        chance.shuffle(order)
+        for name in order:
+            launches = max(2, round(options.slice_ms / 1e3 / lengths_s[name]))
+            _run(name, work[name], launches)
+    for name, length_s in lengths_s.items():
+        print(f"{name}: {1e6 * length_s:.0f} us")
+
+
+def _run(name: str, launch: Work, launches: int) -> None:
+    with proton.scope(name):
+        for _ in range(launches):
+            launch()
+        torch.cuda.synchronize()
+
+
+def _length_s(launch: Work) -> float:
+    """Compile, warm up, and return how long a launch takes."""
+    for _ in range(3):
+        launch()
+    torch.cuda.synchronize()
+    began_s = time.perf_counter()
+    for _ in range(5):
+        launch()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began_s) / 5
+
+
+if __name__ == "__main__":
+    main()

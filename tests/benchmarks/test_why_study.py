@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fakes.profiles import training_profile
+
+from benchmarks.studies.why.labels import LABELS, Label
+from benchmarks.studies.why.study import Row, judge, table
+from proton_bench.analysis.why.verdict import KINDS
+
+LABEL = Label("dram-copy", ("memory:dram", "memory:l2"), "a copy")
+
+
+def test_labels_are_of_the_closed_set() -> None:
+    names = [label.name for label in LABELS]
+
+    assert len(set(names)) == len(names) >= 24
+    assert {kind for label in LABELS for kind in label.right} <= set(KINDS) - {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_wrong"), [("memory:l2", False), ("unknown", False), ("latency", True)]
+)
+def test_another_verdict_is_wrong_and_none_is_not(kind: str, is_wrong: bool) -> None:
+    row = Row(LABEL, kind, "", {("sampled", "dram"): 80.04, ("sampled", "tensor"): None})
+
+    assert row.is_wrong is is_wrong
+    assert ("WRONG" in table([row])) is is_wrong
+    assert table([row]).endswith("| 80.0 % | - |")
+
+
+def test_a_label_without_a_row_is_unknown() -> None:
+    rows = judge({"sampled": training_profile()})
+
+    assert {row.kind for row in rows} == {"unknown"}
+    assert len(rows) == len(LABELS)
+
+
+def test_shares_are_those_below_the_scope() -> None:
+    (row, *_) = judge({"sampled": replace(training_profile(), partial=True)})
+
+    assert row.shares == {("sampled", "dram"): None, ("sampled", "tensor"): None}
