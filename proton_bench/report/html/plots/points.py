@@ -101,36 +101,65 @@ def plotted_kernel(
     profile: Profile, work: KnownWork, row: int, *, peaks: Mapping[str, float]
 ) -> PlottedKernel | None:
     """Return a row as a point, None if its operations or bytes are not known."""
-    named, moved, done = work.named, work.moved, work.done
-    is_named = named is not None and bool(named.valid[row])
-    flops, time, at_most = 0.0, 0.0, ""
-    compute, memory = 0.0, 0.0
-    if named is not None and is_named:
-        flops, time = float(named.operations[row]), float(named.time_seconds[row])
-        compute = _least_compute(profile, row, peaks)
-    if flops <= 0 and done is not None and done.valid[row] and done.values[row] > done.halves[row]:
-        flops, time, at_most = float(done.values[row]), float(done.seconds[row]), "at most "
-        compute = float(work.pipe_seconds[row])
-    size, source, words = float(named.moved_bytes[row]) if named is not None else 0.0, "named", ""
-    if moved is not None and moved.valid[row]:
-        size, source = float(moved.values[row]), "measured"
-        time = time or float(moved.seconds[row])
-        words = _moved_words(work, row)
-        if size <= moved.halves[row]:  # as good as none, and a place further right says nothing
-            size += float(moved.halves[row])
-    memory = size / peaks["bytes"]
-    if flops <= 0 or size <= 0 or time <= 0:
+    done, moved = _operations(profile, work, row, peaks=peaks), _bytes(work, row)
+    if done is None or moved is None:
         return None
+    memory = moved.rate / peaks["bytes"]
     return PlottedKernel(
         name=visible(profile.name(row)),
-        intensity=flops / size,
-        rate=flops / time,
-        seconds=time,
-        distance=time / max(compute, memory),
-        bound="compute" if compute >= memory else "memory",
-        source=source,
-        words=f"{at_most}{scaled(flops / time)}FLOP/s at {flops / size:.3g} FLOP per byte{words}",
+        intensity=done.rate / moved.rate,
+        rate=done.rate,
+        seconds=done.seconds,
+        distance=1.0 / max(done.share, memory),
+        bound="compute" if done.share >= memory else "memory",
+        source=moved.source,
+        words=f"{done.words}{scaled(done.rate)}FLOP/s at {done.rate / moved.rate:.3g} FLOP per "
+        f"byte{moved.words}",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    rate: float
+    share: float  # of what the device can do
+    seconds: float
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    rate: float
+    source: str
+    words: str = ""
+
+
+def _operations(
+    profile: Profile, work: KnownWork, row: int, *, peaks: Mapping[str, float]
+) -> _Operations | None:
+    named, done = work.named, work.done
+    if named is not None and named.operations[row] > 0 and named.time_seconds[row] > 0:
+        time = float(named.time_seconds[row])
+        least = _least_compute(profile, row, peaks)
+        return _Operations(float(named.operations[row]) / time, least / time, time)
+    if done is None or not done.valid[row] or done.values[row] <= done.halves[row]:
+        return None
+    time = float(done.seconds[row])
+    share = float(work.pipe_seconds[row]) / time
+    return _Operations(float(done.values[row]) / time, share, time, "at most ")
+
+
+def _bytes(work: KnownWork, row: int) -> _Bytes | None:
+    moved, named = work.moved, work.named
+    if moved is not None and moved.valid[row]:
+        amount, half = float(moved.values[row]), float(moved.halves[row])
+        # Where it may be none, the far end of the interval is a place that is not too good.
+        least = amount + half if amount <= half else amount
+        if least > 0:
+            rate = least / float(moved.seconds[row])
+            return _Bytes(rate, "measured", _moved_words(work, row, amount=amount, half=half))
+    if named is not None and named.moved_bytes[row] > 0 and named.time_seconds[row] > 0:
+        return _Bytes(float(named.moved_bytes[row] / named.time_seconds[row]), "named")
+    return None
 
 
 def _least_compute(profile: Profile, row: int, peaks: Mapping[str, float]) -> float:
@@ -142,9 +171,9 @@ def _least_compute(profile: Profile, row: int, peaks: Mapping[str, float]) -> fl
     return seconds
 
 
-def _moved_words(work: KnownWork, row: int) -> str:
-    assert work.moved is not None
-    amount, half = float(work.moved.values[row]), float(work.moved.halves[row])
+def _moved_words(work: KnownWork, row: int, *, amount: float, half: float) -> str:
     if work.named_bytes is not None and work.named_bytes[1][row]:
         return f" ({traffic_text(float(work.named_bytes[0][row]), amount, half)})"
+    if amount <= half:
+        return f" (DRAM moved at most {size_text(amount + half)})"
     return f" (DRAM moved {size_text(amount)} +-{size_text(half)})"
