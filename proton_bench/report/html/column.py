@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
-from proton_bench.analysis.metrics.measured_work import is_measured_work
 from proton_bench.analysis.metrics.unit_use import WIDEST
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.errors import MetricError
@@ -99,8 +98,6 @@ def metric_form(name: str) -> tuple[str, Form, float]:
 
 
 def _is_rate(name: str) -> bool:
-    if is_measured_work(name):
-        return True
     try:
         formula = parse_formula(name)
     except MetricError:

@@ -186,7 +186,7 @@ def _roofs(
             least = min(ceilings.fractions[unit] for unit in units)
             slope = ceilings.fractions["dram"]
             reached = _line(axes, rate * least, bandwidth * slope)
-            far = f"{100 * least:.0f} % of {scaled(rate)}FLOP/s, {100 * slope:.0f} % of the memory's bandwidth"
+            far = f"{100 * least:.0f} % of {scaled(rate)}FLOP/s, {100 * slope:.0f} % of bandwidth"
         yield Roof(
             title=f"{title}: {scaled(rate)}FLOP/s",
             points=_line(axes, rate, bandwidth),
