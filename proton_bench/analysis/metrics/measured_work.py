@@ -2,8 +2,8 @@
 
 Bytes are the share of DRAM's throughput x bandwidth x time. Operations are the share of a pipe x
 its peak x the clock of that time: at most, because moves and integer products of the FMA pipe count
-as multiply-adds. What a tensor pipe did in a cycle depends on the width of its operands. That comes
-from the name of the kernel, or from the only width of operations that its launches name.
+as multiply-adds. What a tensor pipe did in a cycle depends on the width of its operands. That is
+the only width of operations that its launches name, else it comes from the name of the kernel.
 """
 
 from __future__ import annotations
@@ -282,8 +282,8 @@ def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
     for row in rows:
         said = [width for width, own in named.items() if own is not None and own[row] > 0]
         text = texts.get(profile.name(row), "")
-        found = [width for pattern, width in _WIDTHS if pattern.search(text)] or said
-        widths[row] = found[0] if len(found) == 1 else 0
+        found = [width for pattern, width in _WIDTHS if pattern.search(text)]
+        widths[row] = next((each[0] for each in (said, found) if len(each) == 1), 0)
     return widths
 
 

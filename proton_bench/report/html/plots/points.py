@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS
 from proton_bench.analysis.metrics.measured_work import (
     Amount,
     busiest_pipe_seconds,
@@ -69,6 +70,7 @@ class KnownWork:
         done: Operations by counters, None without them.
         pipe_seconds: Least time of these operations.
         named_bytes: Bytes that launches name, and where they are comparable with ``moved``.
+        named_flops: Operations that launches name, by ``flops8`` to ``flops64``.
     """
 
     named: Roofline | None
@@ -76,6 +78,7 @@ class KnownWork:
     done: Amount | None
     pipe_seconds: Floats
     named_bytes: tuple[Floats, Flags] | None
+    named_flops: Mapping[str, Floats]
 
 
 def known_work(profile: Profile) -> KnownWork | None:
@@ -94,14 +97,16 @@ def known_work(profile: Profile) -> KnownWork | None:
         named_bytes, amount = named_and_moved(profile)
         compared = named_bytes, amount.valid & (named_bytes > 0)
     least = np.zeros(len(profile)) if done is None else busiest_pipe_seconds(profile)
-    return KnownWork(named, moved, done, least, compared)
+    flops = {f"flops{width}": own_values(profile, f"flops{width}") for width in FLOPS_WIDTHS}
+    known_flops = {name: own for name, own in flops.items() if own is not None}
+    return KnownWork(named, moved, done, least, compared, known_flops)
 
 
 def plotted_kernel(
     profile: Profile, work: KnownWork, row: int, *, peaks: Mapping[str, float]
 ) -> PlottedKernel | None:
     """Return a row as a point, None if its operations or bytes are not known."""
-    done, moved = _operations(profile, work, row, peaks=peaks), _bytes(work, row)
+    done, moved = _operations(work, row, peaks), _bytes(work, row)
     if done is None or moved is None:
         return None
     memory = moved.rate / peaks["bytes"]
@@ -133,13 +138,13 @@ class _Bytes:
     words: str = ""
 
 
-def _operations(
-    profile: Profile, work: KnownWork, row: int, *, peaks: Mapping[str, float]
-) -> _Operations | None:
+def _operations(work: KnownWork, row: int, peaks: Mapping[str, float]) -> _Operations | None:
     named, done = work.named, work.done
     if named is not None and named.operations[row] > 0 and named.time_seconds[row] > 0:
         time = float(named.time_seconds[row])
-        least = _least_compute(profile, row, peaks)
+        least = sum(
+            float(own[row]) / peaks[name] for name, own in work.named_flops.items() if name in peaks
+        )
         return _Operations(float(named.operations[row]) / time, least / time, time)
     if done is None or not done.valid[row] or done.values[row] <= done.halves[row]:
         return None
@@ -160,15 +165,6 @@ def _bytes(work: KnownWork, row: int) -> _Bytes | None:
     if named is not None and named.moved_bytes[row] > 0 and named.time_seconds[row] > 0:
         return _Bytes(float(named.moved_bytes[row] / named.time_seconds[row]), "named")
     return None
-
-
-def _least_compute(profile: Profile, row: int, peaks: Mapping[str, float]) -> float:
-    """Return the least time of the operations that launches name."""
-    seconds = 0.0
-    for name, rate in peaks.items():
-        own = own_values(profile, name) if name != "bytes" else None
-        seconds += float(own[row]) / rate if own is not None else 0.0
-    return seconds
 
 
 def _moved_words(work: KnownWork, row: int, *, amount: float, half: float) -> str:
