@@ -217,7 +217,8 @@ def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]
         MetricError: A metric is unknown, or what it is derived from was not recorded.
     """
     complete = with_device_use(prepare(profile, metrics))
-    return tuple(_derive_one(complete, name) for name in metrics)
+    with np.errstate(all="ignore"):  # a file may hold numbers at the edge of what can be computed
+        return tuple(_derive_one(complete, name) for name in metrics)
 
 
 def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:

@@ -235,7 +235,8 @@ def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats,
     lacking = _below(profile, np.where((scale <= 0) & (busy > 0), _own(profile, _TIME), 0.0))
     if unit != "tensor":
         valid = valid & (lacking <= 0)
-    return _below(profile, busy * scale), halves, valid
+    values = _below(profile, busy * scale)
+    return values, halves, valid & np.isfinite(values) & np.isfinite(halves)
 
 
 def _has(profile: Profile, units: Iterable[str]) -> bool:

@@ -34,6 +34,9 @@ __all__ = ["KnownWork", "PlottedKernel", "known_work", "plotted_kernel"]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
+# What is beyond these is no rate of any device, and would squeeze all others into a corner.
+_LEAST, _MOST = 1e-20, 1e30
+
 
 @dataclass(frozen=True, slots=True)
 class PlottedKernel:
@@ -83,6 +86,11 @@ class KnownWork:
 
 def known_work(profile: Profile) -> KnownWork | None:
     """Return the work of the rows of a flat profile, None if nothing is known."""
+    with np.errstate(all="ignore"):  # as where metrics are derived
+        return _known_work(profile)
+
+
+def _known_work(profile: Profile) -> KnownWork | None:
     try:
         named = roofline(profile)
     except MetricError:
@@ -107,7 +115,9 @@ def plotted_kernel(
 ) -> PlottedKernel | None:
     """Return a row as a point, None if its operations or bytes are not known."""
     done, moved = _operations(work, row, peaks), _bytes(work, row)
-    if done is None or moved is None:
+    if done is None or moved is None or not _LEAST <= moved.rate <= _MOST:
+        return None
+    if not (_LEAST <= done.rate <= _MOST and _LEAST <= done.rate / moved.rate <= _MOST):
         return None
     memory = moved.rate / peaks["bytes"]
     return PlottedKernel(
@@ -149,6 +159,8 @@ def _operations(work: KnownWork, row: int, peaks: Mapping[str, float]) -> _Opera
     if done is None or not done.valid[row] or done.values[row] <= done.halves[row]:
         return None
     time = float(done.seconds[row])
+    if time <= 0:
+        return None
     share = float(work.pipe_seconds[row]) / time
     return _Operations(float(done.values[row]) / time, share, time, "at most ")
 
@@ -159,11 +171,11 @@ def _bytes(work: KnownWork, row: int) -> _Bytes | None:
         amount, half = float(moved.values[row]), float(moved.halves[row])
         # Where it may be none, the far end of the interval is a place that is not too good.
         least = amount + half if amount <= half else amount
-        if least > 0:
+        if least > 0 and moved.seconds[row] > 0:
             rate = least / float(moved.seconds[row])
             return _Bytes(rate, "measured", _moved_words(work, row, amount=amount, half=half))
     if named is not None and named.moved_bytes[row] > 0 and named.time_seconds[row] > 0:
-        return _Bytes(float(named.moved_bytes[row] / named.time_seconds[row]), "named")
+        return _Bytes(float(named.moved_bytes[row]) / float(named.time_seconds[row]), "named")
     return None
 
 

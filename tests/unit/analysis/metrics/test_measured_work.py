@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,15 @@ def test_only_what_can_be_computed_is_offered() -> None:
 def test_missing_counters_are_an_error(name: str) -> None:
     with pytest.raises(MetricError):
         values(kernels({"time (ns)": 1.0}), name)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -1.0, 0.0, 5e-324, 1e300, 1e308])
+@pytest.mark.parametrize(
+    "metric",
+    ["dram_busy (ns)", "dram_variance (ns^2)", "fp32_busy (ns)", "counter_time (ns)", "sm_cycles"],
+)
+def test_numbers_that_cannot_be_are_withheld(metric: str, value: float) -> None:
+    profile = kernels({**counted(dram=0.5, fp32=0.2), "bytes": 1e9, metric: value})
+
+    for name in ("dram_bytes", "dram_gbyte/s", "pipe_flops", "pipe_tflop/s"):
+        assert all(found is None or math.isfinite(found) for found in values(profile, name))

@@ -57,6 +57,29 @@ def test_everything_stands_inside_of_the_drawing() -> None:
     assert len(plot.x_ticks) <= 14
 
 
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("flops16", 5e-324),
+        ("bytes", 1e308),
+        ("counter_time (ns)", 1e308),
+        ("dram_busy (ns)", 1e308),
+    ],
+)
+def test_kernel_with_impossible_numbers_has_no_place(metric: str, value: float) -> None:
+    counters = {"counter_time (ns)": 1e6, "dram_busy (ns)": 5e5, "dram_variance (ns^2)": 1.0}
+    if not metric.startswith(("counter", "dram")):
+        counters = {}
+    builder = ProfileBuilder()
+    work = {"time (ns)": 1e6, "count": 1, "flops16": 1e9}
+    for name, more in (("possible", {"bytes": 1e6}), ("impossible", {**counters, metric: value})):
+        builder.add(0, name, FrameKind.KERNEL, metrics={**work, **more}, device=H100)
+
+    (plot,) = roofline_plots(builder.build(), Selection())
+
+    assert [point.name for point in plot.points] == ["possible"]
+
+
 def test_time_is_the_area_of_a_point() -> None:
     profile = working(("long", 4000, 1e9, 1e6), ("short", 1000, 1e9, 1e6))
 
