@@ -66,7 +66,8 @@ _ALIKE = 0.1
 _MEANINGS = {
     _BYTES: "what the device's memory moved, from counters",
     _FLOPS: "from counters of {}, at most: each instruction of the FMA pipe is a multiply-add",
-    _TRAFFIC: "what launches name, and what the device's memory moved; caches served the rest",
+    _TRAFFIC: "what launches name, and what the device's memory moved; if less, caches served the "
+    "rest",
 }
 # Types of operands in the short forms of names, by their width.
 _WIDTHS = (

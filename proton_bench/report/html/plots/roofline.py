@@ -7,7 +7,7 @@ operations per second upwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,12 +30,20 @@ from proton_bench.report.html.plots.points import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
-__all__ = ["Point", "Roof", "RooflinePlot", "roofline_plots"]
+__all__ = ["Point", "Reached", "Roof", "RooflinePlot", "roofline_plots"]
 
 # Further kernels take almost no time, and a plot of thousands is unreadable.
 MAX_POINTS = 200
 _MAX_NAME = 120
 _MIN_RADIUS, _MAX_RADIUS = 3.5, 13.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a GPU reaches of a roof: the line, and in words."""
+
+    points: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,14 @@ class Roof:
     Attributes:
         title: Width of the operands, with the peak.
         points: The line, as SVG points.
-        reached: The same line at what such a GPU reaches, "" where that is not known.
-        reached_title: How far below the roof that is.
+        reached: What the GPU reaches of it, a line for each unit; none where that is not known.
         label_x: Where its title ends.
         label_y: Baseline of its title.
     """
 
     title: str
     points: str
-    reached: str
-    reached_title: str
+    reached: tuple[Reached, ...]
     label_x: float
     label_y: float
 
@@ -176,24 +182,37 @@ def _roofs(
 ) -> Iterator[Roof]:
     for rate in sorted(set(rates.values())):
         names = [name for name, same in rates.items() if same == rate]
-        words = " and ".join(name.removesuffix(" bit") for name in names if name.endswith(" bit"))
-        titles = [f"{words} bit"] if words else []
-        title = " and ".join(titles + [name for name in names if name.endswith(" pipe")])
-        reached, far = "", ""
+        found: Iterable[Reached] = ()
         if ceilings is not None:
-            # Tensor cores do the work of each width where an architecture has them for it.
-            units = {"tensor" if "bit" in name else name.split()[0].lower() for name in names}
-            least = min(ceilings.fractions[unit] for unit in units)
-            slope = ceilings.fractions["dram"]
-            reached = _line(axes, rate * least, bandwidth * slope)
-            far = f"{100 * least:.0f} % of {scaled(rate)}FLOP/s, {100 * slope:.0f} % of bandwidth"
+            found = _reached(axes, names, rate, bandwidth=bandwidth, ceilings=ceilings)
         yield Roof(
-            title=f"{title}: {scaled(rate)}FLOP/s",
+            title=f"{_joined(names)}: {scaled(rate)}FLOP/s",
             points=_line(axes, rate, bandwidth),
-            reached=reached,
-            reached_title=far,
+            reached=tuple(found),
             label_x=axes.x(axes.right),
             label_y=axes.y(rate) - 5,
+        )
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names of rates as one: ``8 and 16 bit and FP32 pipe``."""
+    widths = " and ".join(name.removesuffix(" bit") for name in names if name.endswith(" bit"))
+    pipes = [name for name in names if not name.endswith(" bit")]
+    return " and ".join([*([f"{widths} bit"] if widths else []), *pipes])
+
+
+def _reached(
+    axes: Axes, names: Sequence[str], rate: float, *, bandwidth: float, ceilings: Ceilings
+) -> Iterator[Reached]:
+    slope = ceilings.fractions["dram"]
+    # Tensor cores do the work of each width where an architecture has them for it.
+    units = {name: "tensor" if "bit" in name else name.split()[0].lower() for name in names}
+    for share in sorted({ceilings.fractions[unit] for unit in units.values()}):
+        which = _joined([name for name in names if ceilings.fractions[units[name]] == share])
+        yield Reached(
+            points=_line(axes, rate * share, bandwidth * slope),
+            title=f"{which}: {100 * share:.0f} % of {scaled(rate)}FLOP/s, "
+            f"{100 * slope:.0f} % of the memory's bandwidth",
         )
 
 

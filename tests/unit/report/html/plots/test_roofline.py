@@ -172,8 +172,20 @@ def test_ceilings_are_drawn_below_the_roofs(facts: dict[str, Any], said: str) ->
     assert plot.ceilings == said
     for roof in plot.roofs:
         assert bool(roof.reached) == bool(said)
-        if said:  # further down is a larger y
-            assert float(roof.reached.split(",")[-1]) > float(roof.points.split(",")[-1])
+        for each in roof.reached:  # further down is a larger y
+            assert float(each.points.split(",")[-1]) > float(roof.points.split(",")[-1])
+
+
+def test_units_of_one_rate_have_ceilings_of_their_own() -> None:
+    profile = read_profile(DATA / "kernels_h100.proton")
+    facts = {"ceilings": {"tensor": 0.7, "fp32": 0.9}, "ceilings_measured": ["tensor"]}
+
+    (plot,) = roofline_plots(replace(profile, provenance=Provenance(facts)), Selection())
+
+    (both,) = (roof for roof in plot.roofs if "64 bit and FP32 pipe" in roof.title)
+    assert [each.title.split(" of ")[0] for each in both.reached] == [
+        *("64 bit: 70 %", "FP32 pipe: 90 %"),
+    ]
 
 
 def test_kernel_without_bytes_has_no_place() -> None:
