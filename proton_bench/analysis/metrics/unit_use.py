@@ -41,7 +41,7 @@ UNITS = {
     "warps": "warps that were resident",
 }
 WIDEST = 6.0  # points of half an interval
-# Of all metrics with intervals: those of amounts follow their share.
+# Of every metric with intervals; amounts are withheld with the share that they come from.
 INTERVAL_NOTE = (
     f"+- is half of the 95 % interval, - where the share has more than {WIDEST:g} points"
 )
