@@ -234,3 +234,35 @@ def test_circle_of_the_roofline_is_looked_up(open_page: Any) -> None:
 
     assert opened.page.locator("#flame-found").inner_text() == "1 found, 50.0 % of all"
     assert opened.selected() == "other"
+
+
+def chosen_circles(opened: Any) -> list[str]:
+    circles = opened.page.locator("circle.kernel.chosen")
+    return sorted(circles.evaluate_all("all => all.map(each => each.dataset.name)"))
+
+
+def test_selected_rows_and_names_mark_their_circles(open_page: Any) -> None:
+    builder = ProfileBuilder()
+    device = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
+    metrics = {"time (ns)": 1000, "count": 1, "flops16": 1e9, "bytes": 1e6}
+    for scope, names in (("forward", ("a", "b")), ("backward", ("c",))):
+        above = builder.add(0, scope, FrameKind.SCOPE)
+        for name in names:
+            builder.add(above, name, FrameKind.KERNEL, metrics=metrics, device=device)
+    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    at_first = chosen_circles(opened)
+
+    opened.page.focus("#flame")
+    walked = []
+    for key in ("ArrowDown", "ArrowDown", "Home"):
+        opened.page.keyboard.press(key)
+        walked.append(chosen_circles(opened))
+    opened.page.locator("circle.kernel[data-name=c]").click()
+    clicked = chosen_circles(opened)
+    opened.page.locator("#view-table").click()
+    opened.page.locator("#kernels tbody th", has_text="b").click()
+
+    assert at_first == []
+    assert walked == [["a", "b"], ["a"], []]
+    assert clicked == ["c"]
+    assert chosen_circles(opened) == ["b"]

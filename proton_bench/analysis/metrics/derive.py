@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +38,11 @@ from proton_bench.analysis.metrics.formula import (
     parse_formula,
     unknown_metric,
 )
+from proton_bench.analysis.metrics.measured_work import (
+    is_measured_work,
+    measured_work_names,
+    measured_work_values,
+)
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.metrics.peak import least_seconds
 from proton_bench.analysis.metrics.roofline import is_roofline, roofline_names, roofline_values
@@ -65,6 +70,17 @@ __all__ = [
     "prepare",
 ]
 
+# Whether a name is one of a family of metrics, and what computes it.
+_FAMILIES: tuple[
+    tuple[Callable[[str], bool], Callable[[Profile, str], MetricValues | None]], ...
+] = (
+    (is_roofline, roofline_values),
+    (is_scope_metric, scope_metric_values),
+    (is_stall_ratio, stall_values),
+    (is_unit_use, unit_use_values),
+    (is_measured_work, measured_work_values),
+    (is_sample_statistic, sample_values),
+)
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"
 
@@ -119,6 +135,7 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names += stall_names(profile)
     names += scope_metric_names(numbers)
     names += unit_use_names(numbers)
+    names += measured_work_names(profile)
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)
     has_launches = any(variant.registers for variant in profile.variants)
@@ -200,7 +217,8 @@ def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]
         MetricError: A metric is unknown, or what it is derived from was not recorded.
     """
     complete = with_device_use(prepare(profile, metrics))
-    return tuple(_derive_one(complete, name) for name in metrics)
+    with np.errstate(all="ignore"):  # a file may hold numbers at the edge of what can be computed
+        return tuple(_derive_one(complete, name) for name in metrics)
 
 
 def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
@@ -259,15 +277,8 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
         return launch_values(profile)
     if name.strip().lower() == WHY:
         return why_values(profile)
-    if is_roofline(name):
-        return roofline_values(profile, name)
-    if is_scope_metric(name):
-        return scope_metric_values(profile, name)
-    if is_stall_ratio(name):
-        return stall_values(profile, name)
-    if is_unit_use(name):
-        return unit_use_values(profile, name)
-    return sample_values(profile, name) if is_sample_statistic(name) else None
+    compute = next((values for is_name, values in _FAMILIES if is_name(name)), None)
+    return compute(profile, name) if compute is not None else None
 
 
 def _source(profile: Profile, name: str) -> MetricValues:

@@ -31,7 +31,10 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FLOPS_WIDTHS = (8, 16, 32, 64)
 
 _PREFIXES = {"": 1.0, "g": 1e9, "t": 1e12}
-_RATE = re.compile(r"(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s")
+# Of what launches name, or of what counters measured: see `measured_work`.
+_RATE = re.compile(
+    r"(?P<by>(?:dram_|pipe_)?)(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s"
+)
 _AVERAGE = "avg_"
 # `count` counts kernels and operators, so an average over it says nothing about other times.
 _AVERAGED = ("time", "cpu_time")
@@ -79,7 +82,7 @@ def parse_formula(name: str) -> Formula | None:
         return Formula(text, "", Divisor.PEAK)
     rate = _RATE.fullmatch(text)
     if rate is not None:
-        source = "bytes" if rate["byte"] else f"flops{rate['width'] or ''}"
+        source = rate["by"] + ("bytes" if rate["byte"] else f"flops{rate['width'] or ''}")
         return Formula(text, source, Divisor.SECONDS, _PREFIXES[rate["prefix"]])
     source, slash, unit = text.rpartition("/")
     if not slash:

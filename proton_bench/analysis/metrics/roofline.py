@@ -27,7 +27,18 @@ from proton_bench.model.device import Device
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["Roofline", "is_roofline", "roofline", "roofline_names", "roofline_values"]
+__all__ = [
+    "Roofline",
+    "covered",
+    "is_roofline",
+    "own_seconds",
+    "own_values",
+    "roofline",
+    "roofline_names",
+    "roofline_peaks",
+    "roofline_values",
+    "single_devices",
+]
 
 _ROOF_TIME = "roof_time"
 _BOUND = "bound"
@@ -122,14 +133,14 @@ def roofline(profile: Profile) -> Roofline:
     Raises:
         MetricError: As for `roofline_values`.
     """
-    work = {name: own for name in _WORK if (own := _own(profile, name)) is not None}
+    work = {name: own for name in _WORK if (own := own_values(profile, name)) is not None}
     if not work:
         raise MetricError(
             f"a roofline needs operations or bytes of kernels, and none of {', '.join(_WORK)} was "
             "recorded: give them as metrics of scopes or by launch_metadata with -k triton"
         )
-    places = _device_places(profile)
-    peaks = [_peaks(device) for device in profile.devices]
+    places = single_devices(profile)
+    peaks = [roofline_peaks(device) for device in profile.devices]
     unknown = _unknown(profile, places, work=work, peaks=peaks)
     compute, memory = np.zeros(len(profile)), np.zeros(len(profile))
     for name, own in work.items():
@@ -142,7 +153,9 @@ def roofline(profile: Profile) -> Roofline:
     return Roofline(
         seconds=_total(profile, seconds),
         compute_seconds=_total(profile, np.where(compute >= memory, seconds, 0.0)),
-        time_seconds=_total(profile, np.where(_covered(profile, has_work), _time(profile), 0.0)),
+        time_seconds=_total(
+            profile, np.where(covered(profile, has_work), own_seconds(profile), 0.0)
+        ),
         operations=_total(profile, np.where(has_work, flops, 0.0)),
         moved_bytes=_total(profile, np.where(has_work, work.get("bytes", 0.0), 0.0)),
         valid=_total(profile, has_work.astype(np.float64)) > 0,
@@ -150,11 +163,16 @@ def roofline(profile: Profile) -> Roofline:
     )
 
 
-def _peaks(device: Device) -> Mapping[str, float]:
+def roofline_peaks(device: Device) -> Mapping[str, float]:
+    """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
+
+    Plugins come first. Upstream's rates, which ``util`` uses, differ for some devices.
+    """
     return offered_peaks(device) or peak_rates(device)
 
 
-def _own(profile: Profile, name: str) -> Floats | None:
+def own_values(profile: Profile, name: str) -> Floats | None:
+    """Return each row's own amount, 0 where there is none; None if it was not recorded."""
     full = find_metric(name, profile.columns)
     if full is None or not profile.columns[full].kind.is_number:
         return None
@@ -163,9 +181,14 @@ def _own(profile: Profile, name: str) -> Floats | None:
     return np.where(usable, column.values, 0.0)
 
 
-def _time(profile: Profile) -> Floats:
+def own_seconds(profile: Profile) -> Floats:
+    """Return each row's own time in seconds, 0 where there is none.
+
+    Raises:
+        MetricError: Times were not recorded.
+    """
     full = find_metric("time", profile.columns)
-    own = _own(profile, "time")
+    own = own_values(profile, "time")
     if full is None or own is None:
         raise MetricError("a roofline needs the time of kernels, which was not recorded")
     return own * SECONDS.get(MetricSpec(full).unit, SECONDS["ns"])
@@ -179,7 +202,7 @@ def _total(profile: Profile, own: Floats) -> Floats:
     return np.where(leaves, own, total)
 
 
-def _covered(profile: Profile, rows: Flags) -> Flags:
+def covered(profile: Profile, rows: Flags) -> Flags:
     """Mark the rows and all rows below them."""
     running = np.zeros(len(rows) + 1, dtype=np.int64)
     np.add.at(running, np.flatnonzero(rows), 1)
@@ -187,7 +210,7 @@ def _covered(profile: Profile, rows: Flags) -> Flags:
     return np.cumsum(running[:-1]) > 0
 
 
-def _device_places(profile: Profile) -> npt.NDArray[Any]:
+def single_devices(profile: Profile) -> npt.NDArray[Any]:
     """Return the device of each row: its own, or the only one of the rows below; -1 for none."""
     own, parents = profile.device_rows.tolist(), profile.parents.tolist()
     places = list(own)

@@ -18,7 +18,14 @@ from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = ["UNITS", "WIDEST", "is_unit_use", "unit_use_names", "unit_use_values"]
+__all__ = [
+    "INTERVAL_NOTE",
+    "UNITS",
+    "WIDEST",
+    "is_unit_use",
+    "unit_use_names",
+    "unit_use_values",
+]
 
 # What a unit's share of its peak means, by the name in metrics.
 UNITS = {
@@ -34,6 +41,10 @@ UNITS = {
     "warps": "warps that were resident",
 }
 WIDEST = 6.0  # points of half an interval
+# Of every metric with intervals; amounts are withheld with the share that they come from.
+INTERVAL_NOTE = (
+    f"+- is half of the 95 % interval, - where the share has more than {WIDEST:g} points"
+)
 
 _TIME = "counter_time (ns)"
 _SAMPLED = "counter_sampled (ns)"
@@ -91,7 +102,7 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
         return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
     values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
     valid &= np.isfinite(values) & (halves <= WIDEST)
-    meaning = f"{UNITS[unit]}, % of the peak; - if not known within {WIDEST:g} points"
+    meaning = f"{UNITS[unit]}, % of the peak"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 

@@ -265,7 +265,7 @@ class Facts:
 
     def _of_work(self, row: int, place: int) -> dict[str, float]:
         time_s = float(self.own_ns[row]) * SECONDS["ns"]
-        if place < 0:
+        if place < 0 or time_s <= 0:
             return {}
         found: dict[str, float] = {}
         for name, values in self._declared.items():

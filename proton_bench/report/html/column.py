@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
+from proton_bench.analysis.metrics.unit_use import WIDEST
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
@@ -108,6 +109,8 @@ def metric_column(metric: MetricValues) -> HtmlColumn:
     """Return a metric as a column of the page."""
     title, form, scale = metric_form(metric.name)
     meaning = metric.meaning or _MEANINGS[metric.aggregation]
+    if metric.halves is not None:
+        meaning += f"; empty where it is not known within {WIDEST:g} points of the peak"
     if not metric.is_number:
         texts = [None if value is None else _text(value) for value in metric.to_list()]
         return HtmlColumn(title, Form.TEXT, texts, meaning)

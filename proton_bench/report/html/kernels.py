@@ -27,7 +27,7 @@ __all__ = ["KernelTable", "changed_kernels", "kernel_table"]
 _OFFERED = (
     *("avg_time/us", "median_time/us", "p95_time/us"),
     *("tflop/s", "tflop8/s", "tflop16/s", "tflop32/s", "tflop64/s", "gbyte/s"),
-    *("bound", "roof_distance", "occupancy"),
+    *("dram_gbyte/s", "traffic", "bound", "roof_distance", "occupancy"),
 )
 
 

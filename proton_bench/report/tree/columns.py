@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ _LEAST = 22
 _TITLE = 16
 _GAP = 2
 _MAX_TEXT = 40
+_LARGE = 1e6  # from here on values with intervals have an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,12 @@ def _texts(metric: MetricValues) -> list[str]:
 
 def _interval(value: float, half: float) -> str:
     """Return a value with half of its interval; ASCII, because any terminal may show it."""
+    largest = max(abs(value), half)
+    if _LARGE <= largest < math.inf:
+        power = 3 * int(math.log10(largest) / 3)
+        shown, off = value / 10.0**power, half / 10.0**power
+        digits = min(max(1 - math.floor(math.log10(off)), 0), 3) if off > 0 else 3
+        return f"{shown:.{digits}f}e{power} +-{off:.{digits}f}e{power}"
     digits = 1 if half < 1.0 else 0
     return f"{value:.{digits}f} +-{half:.{digits}f}"
 

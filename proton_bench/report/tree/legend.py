@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.segment import Segment
 
+from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.model.metrics.metric import Aggregation
@@ -50,3 +51,5 @@ def _meanings(tree: MetricTree) -> Iterator[str]:
         # A share is clear from its heading.
         if metric.meaning and not metric.name.endswith("/%"):
             yield f"{visible(metric.name)}: {metric.meaning}"
+    if any(metric.halves is not None for metric in tree.metrics):
+        yield INTERVAL_NOTE

@@ -137,6 +137,8 @@ class App {
     this.table.setFilter(state.search);
     this.table.show(state.name, true);
     this.describeSelected();
+    if (state.name) this.markCircles(new Set([state.name]));
+    else this.markCircles(namesBelow(this.rows, this.flame.view.selected));
     if (state.view === "sandwich") this.sandwich.show(this.rows, this.widths(), state.name);
     writeLink(state);
   }
@@ -186,6 +188,14 @@ class App {
     if (flame === this.flame) this.describeSelected();
     else describe(this.find("flame-details"), flame.rows, row);
     this.table.show(flame.rows.text(row), true);
+    this.markCircles(namesBelow(flame.rows, row));
+  }
+
+  /** Marks the circles of these kernels in the plots. */
+  markCircles(names) {
+    for (const circle of document.querySelectorAll("circle.kernel")) {
+      circle.classList.toggle("chosen", names.has(circle.dataset.name));
+    }
   }
 
   zoomed(flame, row) {
@@ -250,6 +260,13 @@ class App {
     this.find("flame-search").focus();
     this.find("flame-search").select();
   }
+}
+
+/** The names of a row and of all rows below it; none of the root, which would be all. */
+function namesBelow(rows, row) {
+  const found = new Set();
+  if (row > 0) for (let each = row; each < rows.ends[row]; each++) found.add(rows.text(each));
+  return found;
 }
 
 const PATH_ENDS = 4;

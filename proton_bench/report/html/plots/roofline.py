@@ -7,30 +7,43 @@ operations per second upwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proton_bench.analysis.metrics.peak import offered_peaks
-from proton_bench.analysis.metrics.peak_rates import peak_rates
-from proton_bench.analysis.metrics.roofline import Roofline, roofline
+from proton_bench.analysis.metrics.peak_rates import pipe_rates
+from proton_bench.analysis.metrics.roofline import roofline_peaks
 from proton_bench.analysis.naming.readable import texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials
-from proton_bench.errors import MetricError
+from proton_bench.analysis.why.ceilings import SOURCE, Ceilings
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.plots.axes import Axes, Tick, scaled
+from proton_bench.report.html.plots.points import (
+    KnownWork,
+    PlottedKernel,
+    known_work,
+    plotted_kernel,
+)
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
-__all__ = ["Point", "Roof", "RooflinePlot", "roofline_plots"]
+__all__ = ["Point", "Reached", "Roof", "RooflinePlot", "roofline_plots"]
 
 # Further kernels take almost no time, and a plot of thousands is unreadable.
 MAX_POINTS = 200
 _MAX_NAME = 120
 _MIN_RADIUS, _MAX_RADIUS = 3.5, 13.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a GPU reaches of a roof: the line, and in words."""
+
+    points: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +53,30 @@ class Roof:
     Attributes:
         title: Width of the operands, with the peak.
         points: The line, as SVG points.
+        reached: What the GPU reaches of it, a line for each unit; none where that is not known.
         label_x: Where its title ends.
         label_y: Baseline of its title.
     """
 
     title: str
     points: str
+    reached: tuple[Reached, ...]
     label_x: float
     label_y: float
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A kernel: its position, its size by its share of the time, and its text."""
+    """A kernel: its position, its size by its share of the time, and its text.
+
+    ``source`` is where its bytes come from: ``measured`` or ``named``.
+    """
 
     x: float
     y: float
     radius: float
     bound: str
+    source: str
     name: str
     text: str
 
@@ -73,6 +92,9 @@ class RooflinePlot:
         x_ticks: Marks of operations per byte.
         y_ticks: Marks of operations per second.
         hidden: Kernels with known work that are not drawn: no operations, no bytes, or too many.
+        sources: Where bytes come from: ``measured``, ``named`` or both.
+        ceilings: What the lines of what is reached stand for: ``measured`` on this GPU, ``usual``
+            for such a GPU, "" without them.
     """
 
     device: str
@@ -81,6 +103,8 @@ class RooflinePlot:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     hidden: int
+    sources: tuple[str, ...] = ()
+    ceilings: str = ""
 
 
 def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot, ...]:
@@ -90,48 +114,54 @@ def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot
     """
     shown = drop_metadata(profile)
     kernels = flattened(shown if selection.trials else drop_trials(shown))
-    try:
-        found = roofline(kernels)
-    except MetricError:
+    work = known_work(kernels)
+    if work is None:
         return ()
     texts = kernels.strings
     if selection.readable is not None:
         rows = [(kernels.frames, kernels.kinds)]
         texts = texts_of(texts, rows, selection.readable, provenance=profile.provenance)
     kernels = replace(kernels, strings=texts)
-    plots = (_plot(kernels, found, place) for place in range(len(kernels.devices)))
+    plots = (_plot(kernels, work, place) for place in range(len(kernels.devices)))
     return tuple(plot for plot in plots if plot is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    name: str
-    intensity: float
-    rate: float
-    seconds: float
-    distance: float
-    bound: str
-
-
-def _plot(profile: Profile, found: Roofline, place: int) -> RooflinePlot | None:
+def _plot(profile: Profile, work: KnownWork, place: int) -> RooflinePlot | None:
     device = profile.devices[place]
-    # The rates of the roofline; upstream's rates, which `util` uses, differ for some.
-    peaks = offered_peaks(device) or peak_rates(device)
-    rows = np.flatnonzero((profile.device_rows == place) & found.valid)
-    kernels = sorted(_kernels(profile, found, rows.tolist()), key=lambda kernel: -kernel.seconds)
-    if not kernels or "bytes" not in peaks or len(peaks) == 1:
+    peaks = roofline_peaks(device)
+    if "bytes" not in peaks or len(peaks) == 1:
+        return None
+    is_known = np.zeros(len(profile), dtype=np.bool_)
+    for each in (work.named, work.moved):
+        is_known |= each.valid if each is not None else False
+    rows = np.flatnonzero((profile.device_rows == place) & is_known)
+    found = (plotted_kernel(profile, work, row, peaks=peaks) for row in rows.tolist())
+    kernels = sorted(filter(None, found), key=lambda kernel: -kernel.seconds)
+    if not kernels:
         return None
     drawn = kernels[:MAX_POINTS]
-    axes = _axes(drawn, peaks)
+    rates = {f"{name.removeprefix('flops')} bit": peaks[name] for name in peaks if name != "bytes"}
+    sources = tuple(sorted({kernel.source for kernel in drawn}))
+    if "measured" in sources:
+        rates |= {f"{pipe.upper()} pipe": rate for pipe, rate in pipe_rates(device).items()}
+    axes = _axes(drawn, rates, peaks["bytes"])
     most = max(kernel.seconds for kernel in drawn)
+    ceilings = Ceilings.of(profile.provenance) if _has_ceilings(profile, device) else None
+    said = "" if ceilings is None else "measured" if "dram" in ceilings.measured else "usual"
     return RooflinePlot(
         device=_device_text(device),
-        roofs=tuple(_roofs(axes, peaks)),
+        roofs=tuple(_roofs(axes, rates, bandwidth=peaks["bytes"], ceilings=ceilings)),
         points=tuple(_point(axes, kernel, most) for kernel in drawn),
         x_ticks=tuple(axes.x_ticks()),
         y_ticks=tuple(axes.y_ticks("FLOP/s")),
         hidden=len(rows) - len(drawn),
+        sources=sources,
+        ceilings=said,
     )
+
+
+def _has_ceilings(profile: Profile, device: Device) -> bool:
+    return device.kind == "CUDA" and bool(profile.provenance.get(SOURCE))
 
 
 def _device_text(device: Device) -> str:
@@ -139,55 +169,69 @@ def _device_text(device: Device) -> str:
     return visible(f"{device.kind}:{device.index}{arch}")
 
 
-def _kernels(profile: Profile, found: Roofline, rows: Sequence[int]) -> Iterator[_Kernel]:
-    bounds = found.bounds()
-    for row in rows:
-        flops, moved = float(found.operations[row]), float(found.moved_bytes[row])
-        time = float(found.time_seconds[row])
-        if flops <= 0 or moved <= 0 or time <= 0:
-            continue
-        distance = time / float(found.seconds[row])
-        yield _Kernel(
-            visible(profile.name(row)),
-            flops / moved,
-            flops / time,
-            time,
-            distance,
-            str(bounds[row]),
-        )
-
-
-def _axes(kernels: Sequence[_Kernel], peaks: Mapping[str, float]) -> Axes:
-    rates = [rate for name, rate in peaks.items() if name != "bytes"]
-    ridges = [rate / peaks["bytes"] for rate in rates]
+def _axes(kernels: Sequence[PlottedKernel], rates: Mapping[str, float], bandwidth: float) -> Axes:
+    ridges = [rate / bandwidth for rate in rates.values()]
     return Axes.around(
         [*(kernel.intensity for kernel in kernels), *ridges],
-        [*(kernel.rate for kernel in kernels), *rates],
+        [*(kernel.rate for kernel in kernels), *rates.values()],
     )
 
 
-def _roofs(axes: Axes, peaks: Mapping[str, float]) -> Iterator[Roof]:
-    bandwidth = peaks["bytes"]
-    rates = sorted((rate, name) for name, rate in peaks.items() if name != "bytes")
-    for rate in dict.fromkeys(rate for rate, _ in rates):
-        widths = [name.removeprefix("flops") for same, name in rates if same == rate]
-        ridge = rate / bandwidth
-        # Where the slope enters: at the left edge or at the lower one.
-        start = max(axes.left, axes.bottom / bandwidth)
-        corners = [(start, start * bandwidth), (ridge, rate), (max(ridge, axes.right), rate)]
-        line = " ".join(f"{axes.x(x)},{axes.y(y)}" for x, y in corners)
-        title = f"{' and '.join(widths)} bit: {scaled(rate)}FLOP/s"
-        yield Roof(title, line, axes.x(axes.right), axes.y(rate) - 5)
+def _roofs(
+    axes: Axes, rates: Mapping[str, float], *, bandwidth: float, ceilings: Ceilings | None
+) -> Iterator[Roof]:
+    for rate in sorted(set(rates.values())):
+        names = [name for name, same in rates.items() if same == rate]
+        found: Iterable[Reached] = ()
+        if ceilings is not None:
+            found = _reached(axes, names, rate, bandwidth=bandwidth, ceilings=ceilings)
+        yield Roof(
+            title=f"{_joined(names)}: {scaled(rate)}FLOP/s",
+            points=_line(axes, rate, bandwidth),
+            reached=tuple(found),
+            label_x=axes.x(axes.right),
+            label_y=axes.y(rate) - 5,
+        )
 
 
-def _point(axes: Axes, kernel: _Kernel, most: float) -> Point:
+def _joined(names: Sequence[str]) -> str:
+    """Return names of rates as one: ``8 and 16 bit and FP32 pipe``."""
+    widths = " and ".join(name.removesuffix(" bit") for name in names if name.endswith(" bit"))
+    pipes = [name for name in names if not name.endswith(" bit")]
+    return " and ".join([*([f"{widths} bit"] if widths else []), *pipes])
+
+
+def _reached(
+    axes: Axes, names: Sequence[str], rate: float, *, bandwidth: float, ceilings: Ceilings
+) -> Iterator[Reached]:
+    slope = ceilings.fractions["dram"]
+    # Tensor cores do the work of each width where an architecture has them for it.
+    units = {name: "tensor" if "bit" in name else name.split()[0].lower() for name in names}
+    for share in sorted({ceilings.fractions[unit] for unit in units.values()}):
+        which = _joined([name for name in names if ceilings.fractions[units[name]] == share])
+        yield Reached(
+            points=_line(axes, rate * share, bandwidth * slope),
+            title=f"{which}: {100 * share:.0f} % of {scaled(rate)}FLOP/s, "
+            f"{100 * slope:.0f} % of the memory's bandwidth",
+        )
+
+
+def _line(axes: Axes, rate: float, bandwidth: float) -> str:
+    """Return the line along a bandwidth and then at a rate, as SVG points."""
+    ridge = rate / bandwidth
+    # Where the slope enters: at the left edge or at the lower one.
+    start = max(axes.left, axes.bottom / bandwidth)
+    corners = [(start, start * bandwidth), (ridge, rate), (max(ridge, axes.right), rate)]
+    return " ".join(f"{axes.x(x)},{axes.y(y)}" for x, y in corners)
+
+
+def _point(axes: Axes, kernel: PlottedKernel, most: float) -> Point:
     # Areas grow with times, from the smallest that a pointer can hit.
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
-        f"{visible(kernel.name, _MAX_NAME)}: {scaled(kernel.rate)}FLOP/s at "
-        f"{kernel.intensity:.3g} FLOP per byte, "
+        f"{visible(kernel.name, _MAX_NAME)}: {kernel.words}, "
         f"{duration_text(kernel.seconds * 1e9)} in all, {kernel.distance:.3g} x its attainable "
         f"time, bound by {kernel.bound}"
     )
     x, y = axes.x(kernel.intensity), axes.y(kernel.rate)
-    return Point(x, y, round(radius, 2), kernel.bound, kernel.name, text)
+    return Point(x, y, round(radius, 2), kernel.bound, kernel.source, kernel.name, text)

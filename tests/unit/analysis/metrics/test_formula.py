@@ -24,6 +24,8 @@ from proton_bench.errors import MetricError
         ("gflop16/s", "flops16", Divisor.SECONDS, 1e9),
         ("tflop8/s", "flops8", Divisor.SECONDS, 1e12),
         ("gbyte/s", "bytes", Divisor.SECONDS, 1e9),
+        ("dram_gbyte/s", "dram_bytes", Divisor.SECONDS, 1e9),
+        ("pipe_tflop/s", "pipe_flops", Divisor.SECONDS, 1e12),
         ("util", "", Divisor.PEAK, 1.0),
         ("cycles/%", "cycles", Divisor.TOTAL, 0.01),
     ],

@@ -50,6 +50,11 @@ def test_metric_becomes_a_column_in_nanoseconds() -> None:
     assert column.meaning == "of the row and all rows below it"
 
 
+@pytest.mark.parametrize("name", ["dram_gbyte/s", "pipe_tflop/s"])
+def test_rates_of_counters_are_no_times(name: str) -> None:
+    assert metric_form(name) == (name, Form.NUMBER, 1.0)
+
+
 def test_whole_numbers_are_counts() -> None:
     metric = MetricValues("count", Aggregation.INCLUSIVE, np.array([4]), np.array([True]))
 

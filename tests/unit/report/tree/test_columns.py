@@ -28,6 +28,15 @@ def test_values_with_an_interval_show_half_of_it() -> None:
     assert columns_of([shares.take(np.array([1]))])[0].texts == ["2.0 +-0.1"]
 
 
+def test_large_values_with_an_interval_have_an_exponent() -> None:
+    found, halves = np.array([3.4076e12, 1e9, 5.0, 0.0]), np.array([2.2e10, 1.1e10, 0.5, 4e6])
+    amounts = MetricValues("b", Aggregation.INCLUSIVE, found, found < np.inf, "", halves)
+
+    assert columns_of([amounts])[0].texts == [
+        *("3.408e12 +-0.022e12", "1e9 +-11e9", "5.0 +-0.5", "0.0e6 +-4.0e6"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("edge", "titles"),
     [

@@ -7,6 +7,7 @@ from fakes.profiles import deep_profile, training_profile
 from rich.cells import cell_len
 from rich.console import Console
 
+from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
@@ -44,6 +45,20 @@ def test_tree_has_columns_guides_and_a_legend() -> None:
         "",
         "(inc): with all rows below; count: calls of the row, else launches below it",
     ]
+
+
+def test_legend_says_once_what_intervals_are() -> None:
+    shares = {f"{unit}_busy (ns)": 5.0 for unit in ("dram", "tensor")}
+    errors = {f"{unit}_variance (ns^2)": 0.01 for unit in ("dram", "tensor")}
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"time (ns)": 10.0, "counter_time (ns)": 10.0, **shares, **errors})
+    tree = tree_of(builder.build(), "time/ns", "dram_pct", "tensor_pct")
+
+    (legend,) = printed(TreeReport(tree))[-1:]
+
+    assert legend.count(INTERVAL_NOTE) == 1
+    assert legend.count("points") == 1
+    assert "points" not in printed(TreeReport(tree_of(builder.build(), "time/ns")))[-1]
 
 
 def test_missing_values_and_texts_are_shown() -> None:

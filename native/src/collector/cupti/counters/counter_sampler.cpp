@@ -17,7 +17,6 @@
 namespace proton {
 namespace {
 
-constexpr int kNiceness = 19;                // the target's threads come first
 constexpr int64_t kShareOfCore = 8;          // the thread takes one part in so many
 constexpr int64_t kCreditNs = 1'000'000'000; // and so much at first, for runs of a few seconds
 constexpr int64_t kLookNs = 20'000'000;      // until something is launched

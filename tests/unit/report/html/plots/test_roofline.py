@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 from fakes.profiles import training_profile
 from fakes.runs import profile_of
 
 from proton_bench.analysis.metrics.peak_rates import peak_rates
 from proton_bench.analysis.view.select import Selection
+from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.plots.axes import HEIGHT, WIDTH
 from proton_bench.report.html.plots.roofline import MAX_POINTS, roofline_plots
 
@@ -51,6 +57,29 @@ def test_everything_stands_inside_of_the_drawing() -> None:
     assert len(plot.x_ticks) <= 14
 
 
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("flops16", 5e-324),
+        ("bytes", 1e308),
+        ("counter_time (ns)", 1e308),
+        ("dram_busy (ns)", 1e308),
+    ],
+)
+def test_kernel_with_impossible_numbers_has_no_place(metric: str, value: float) -> None:
+    counters = {"counter_time (ns)": 1e6, "dram_busy (ns)": 5e5, "dram_variance (ns^2)": 1.0}
+    if not metric.startswith(("counter", "dram")):
+        counters = {}
+    builder = ProfileBuilder()
+    work = {"time (ns)": 1e6, "count": 1, "flops16": 1e9}
+    for name, more in (("possible", {"bytes": 1e6}), ("impossible", {**counters, metric: value})):
+        builder.add(0, name, FrameKind.KERNEL, metrics={**work, **more}, device=H100)
+
+    (plot,) = roofline_plots(builder.build(), Selection())
+
+    assert [point.name for point in plot.points] == ["possible"]
+
+
 def test_time_is_the_area_of_a_point() -> None:
     profile = working(("long", 4000, 1e9, 1e6), ("short", 1000, 1e9, 1e6))
 
@@ -67,6 +96,96 @@ def test_points_beyond_what_can_be_seen_are_counted() -> None:
 
     assert len(plot.points) == MAX_POINTS
     assert plot.hidden == 3
+
+
+DATA = Path(__file__).parents[4] / "data" / "counters"
+
+
+def measured(*, named: float, dram: float, half: float = 0.01) -> Profile:
+    """A kernel of a millisecond with operations, and bytes by its launches and by counters."""
+    time_ns = 1e6
+    metrics = {"time (ns)": time_ns, "count": 1, "flops16": 1e10, "counter_time (ns)": time_ns}
+    metrics |= {"bytes": named} if named else {}
+    metrics["dram_busy (ns)"] = dram * time_ns
+    metrics["dram_variance (ns^2)"] = (half / 1.959964 * time_ns) ** 2
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=H100)
+    return builder.build()
+
+
+def place(profile: Profile) -> tuple[str, float]:
+    """Return where a kernel's bytes come from, and where it stands from the left."""
+    (plot,) = roofline_plots(profile, Selection())
+    (point,) = plot.points
+    return point.source, point.x
+
+
+def test_measured_bytes_come_before_those_that_launches_name() -> None:
+    moved = 0.5e-3 * peak_rates(H100)["bytes"]
+    at_moved, at_named = (place(working(("k", 1_000_000, 1e10, each))) for each in (moved, 9e9))
+
+    assert place(measured(named=9e9, dram=0.5)) == ("measured", pytest.approx(at_moved[1]))
+    assert place(measured(named=9e9, dram=0.5, half=0.07)) == at_named
+    assert at_named[0] == "named"
+
+
+def test_bytes_that_may_be_none_stand_at_the_end_of_their_interval() -> None:
+    assert place(measured(named=0, dram=0.001, half=0.009)) == place(
+        measured(named=0, dram=0.01, half=0.001)
+    )
+
+
+def test_difference_to_named_bytes_is_told() -> None:
+    (plot,) = roofline_plots(measured(named=1e10, dram=0.5), Selection())
+
+    assert "the rest came from caches" in plot.points[0].text
+
+
+def test_kernels_that_name_nothing_stand_by_their_counters() -> None:
+    profile = read_profile(DATA / "kernels_h100.proton")
+
+    (plot,) = roofline_plots(profile, Selection())
+
+    bounds = {point.name.split("<")[0].split("(")[0].strip(): point.bound for point in plot.points}
+    assert {point.source for point in plot.points} == {"measured"}
+    assert plot.sources == ("measured",)
+    assert bounds["dfma"] == "compute"
+    assert sorted(bound for bound in bounds.values() if bound == "memory") == ["memory"] * 3
+    pipes = [roof.title for roof in plot.roofs if "pipe" in roof.title]
+    assert len(pipes) == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"ceilings": {"dram": 0.8}, "ceilings_measured": ["dram"]}, "measured"),
+        ({"ceilings": {"dram": 0.8}, "ceilings_measured": []}, "usual"),
+        ({}, ""),
+    ],
+    ids=["measured", "usual", "none"],
+)
+def test_ceilings_are_drawn_below_the_roofs(facts: dict[str, Any], said: str) -> None:
+    profile = replace(working(("a", 1000, 1e9, 1e6)), provenance=Provenance(facts))
+
+    (plot,) = roofline_plots(profile, Selection())
+
+    assert plot.ceilings == said
+    for roof in plot.roofs:
+        assert bool(roof.reached) == bool(said)
+        for each in roof.reached:  # further down is a larger y
+            assert float(each.points.split(",")[-1]) > float(roof.points.split(",")[-1])
+
+
+def test_units_of_one_rate_have_ceilings_of_their_own() -> None:
+    profile = read_profile(DATA / "kernels_h100.proton")
+    facts = {"ceilings": {"tensor": 0.7, "fp32": 0.9}, "ceilings_measured": ["tensor"]}
+
+    (plot,) = roofline_plots(replace(profile, provenance=Provenance(facts)), Selection())
+
+    (both,) = (roof for roof in plot.roofs if "64 bit and FP32 pipe" in roof.title)
+    assert [each.title.split(" of ")[0] for each in both.reached] == [
+        *("64 bit: 70 %", "FP32 pipe: 90 %"),
+    ]
 
 
 def test_kernel_without_bytes_has_no_place() -> None:

@@ -1,0 +1,324 @@
+"""Bytes and operations from counters: ``dram_bytes``, ``pipe_flops``, their rates, ``traffic``.
+
+Bytes are the share of DRAM's throughput x bandwidth x time. Operations are the share of a pipe x
+its peak x the clock of that time: at most, because moves and integer products of the FMA pipe count
+as multiply-adds. What a tensor pipe did in a cycle depends on the width of its operands. That is
+the only width of operations that its launches name, else it comes from the name of the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS
+from proton_bench.analysis.metrics.peak_rates import pipe_rates
+from proton_bench.analysis.metrics.roofline import (
+    covered,
+    own_seconds,
+    own_values,
+    roofline_peaks,
+    single_devices,
+)
+from proton_bench.analysis.metrics.unit_use import WIDEST, unit_use_names, unit_use_values
+from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.naming.kernel_names import kernel_texts
+from proton_bench.analysis.why.row_facts import clock_ratio
+from proton_bench.errors import MetricError
+from proton_bench.model import preorder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "Amount",
+    "busiest_pipe_seconds",
+    "dram_bytes",
+    "is_measured_work",
+    "measured_work_names",
+    "measured_work_values",
+    "named_and_moved",
+    "pipe_flops",
+    "size_text",
+    "traffic_text",
+]
+
+_BYTES, _FLOPS, _TRAFFIC = "dram_bytes", "pipe_flops", "traffic"
+_PREFIXES = {"": 1.0, "g": 1e9, "t": 1e12}
+_RATES = {
+    **{f"dram_{prefix}byte/s": (_BYTES, scale) for prefix, scale in _PREFIXES.items()},
+    **{f"pipe_{prefix}flop/s": (_FLOPS, scale) for prefix, scale in _PREFIXES.items()},
+}
+_PIPES = ("tensor", "fp32", "fp64")
+_TIME = "counter_time (ns)"
+_CYCLES = "sm_cycles"
+_SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_95_PERCENT = 1.959964  # standard errors of a normal distribution
+# Of the time that is compared; what is not measured would seem to come from caches.
+_LEAST_MEASURED = 0.95
+# A difference of less says nothing: neither side knows its bytes better.
+_ALIKE = 0.1
+
+_MEANINGS = {
+    _BYTES: "what the device's memory moved, from counters",
+    _FLOPS: "from counters of {}, at most: each instruction of the FMA pipe is a multiply-add",
+    _TRAFFIC: "what launches name, and what the device's memory moved; if less, caches served the "
+    "rest",
+}
+# Types of operands in the short forms of names, by their width.
+_WIDTHS = (
+    (re.compile(r"\b(?:f8|fp8|e4m3|e5m2|i8|s8|u8|int8)\b"), 8),
+    (re.compile(r"\b(?:f16|fp16|bf16)\b"), 16),
+    (re.compile(r"\b(?:tf32|f32)\b"), 32),
+    (re.compile(r"\bf64\b"), 64),
+)
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Amount:
+    """An amount of work of every row and all rows below it.
+
+    Attributes:
+        values: Bytes, or operations.
+        halves: Half of their 95 % interval.
+        valid: Whether the share that they come from is known within 6 points.
+        seconds: Time that they stand for.
+    """
+
+    values: Floats
+    halves: Floats
+    valid: Flags
+    seconds: Floats
+
+
+def is_measured_work(name: str) -> bool:
+    """Return whether a name is one of these metrics."""
+    text = name.strip().lower()
+    return text in _MEANINGS or text in _RATES
+
+
+def measured_work_names(profile: Profile) -> tuple[str, ...]:
+    """Return the names that can be computed for a profile."""
+    names: list[str] = []
+    if _has(profile, ["dram"]) and any("bytes" in roofline_peaks(each) for each in profile.devices):
+        names += [_BYTES, *(rate for rate, (of, _) in _RATES.items() if of == _BYTES)]
+        names += [_TRAFFIC] if own_values(profile, "bytes") is not None else []
+    if _has(profile, _PIPES) and any(map(pipe_rates, profile.devices)):
+        names += [_FLOPS, *(rate for rate, (of, _) in _RATES.items() if of == _FLOPS)]
+    return tuple(names)
+
+
+def measured_work_values(profile: Profile, name: str) -> MetricValues:
+    """Return one of these metrics for each row.
+
+    Raises:
+        MetricError: The counters were not recorded, or the device's peak rates are not known.
+    """
+    text = name.strip().lower()
+    known = measured_work_names(profile)
+    if text not in known:
+        have = f"known are {', '.join(known)}" if known else "this file lacks one of these"
+        raise MetricError(
+            f"metric {name!r} needs hardware counters (proton run -m counters) of a device with "
+            f"known peak rates{', and bytes of launches' if text == _TRAFFIC else ''}: {have}"
+        )
+    if text == _TRAFFIC:
+        return _traffic(profile)
+    base, scale = _RATES.get(text, (text, 1.0))
+    amount = dram_bytes(profile) if base == _BYTES else pipe_flops(profile)
+    meaning = _MEANINGS[base].format(", ".join(_pipes(profile)))
+    if text == base:
+        return MetricValues(
+            text, Aggregation.INCLUSIVE, amount.values, amount.valid, meaning, amount.halves
+        )
+    rates, valid = quotient(amount.values / scale, amount.seconds, amount.valid)
+    halves, _ = quotient(amount.halves / scale, amount.seconds, amount.valid)
+    return MetricValues(text, Aggregation.PROPERTY, rates, valid, meaning, halves)
+
+
+def dram_bytes(profile: Profile) -> Amount:
+    """Return the bytes that the memory of devices moved."""
+    scale = _by_device(
+        profile, [roofline_peaks(each).get("bytes", 0.0) for each in profile.devices]
+    )
+    values, halves, valid = _scaled(profile, "dram", scale * SECONDS["ns"])
+    return Amount(values, halves, valid, _seconds(profile))
+
+
+def pipe_flops(profile: Profile) -> Amount:
+    """Return the operations that the pipes did at most in their busy cycles."""
+    clocks = _clock_ratios(profile) * SECONDS["ns"]
+    values, halves = np.zeros(len(profile)), np.zeros(len(profile))
+    valid = np.ones(len(profile), dtype=np.bool_)
+    for pipe in _pipes(profile):
+        scale = _tensor_rates(profile) if pipe == "tensor" else _pipe_rates(profile, pipe)
+        amount, half, known = _scaled(profile, pipe, scale * clocks)
+        values, halves, valid = values + amount, np.hypot(halves, half), valid & known
+    return Amount(values, halves, valid & _is_width_known(profile), _seconds(profile))
+
+
+def busiest_pipe_seconds(profile: Profile) -> Floats:
+    """Return how long each row's own operations take at least, at the highest clock."""
+    found = np.zeros(len(profile))
+    for pipe in _pipes(profile):
+        known = _tensor_rates(profile) > 0 if pipe == "tensor" else True
+        found = np.maximum(found, np.where(known, _own(profile, f"{pipe}_busy (ns)"), 0.0))
+    seconds: Floats = found * _clock_ratios(profile) * SECONDS["ns"]
+    return seconds
+
+
+def named_and_moved(profile: Profile) -> tuple[Floats, Amount]:
+    """Return the bytes that launches name, and what DRAM moved.
+
+    They are comparable, ``valid``, where nearly all work of a row names bytes and was measured.
+    """
+    own = own_values(profile, "bytes")
+    named = np.zeros(len(profile)) if own is None else own
+    moved = dram_bytes(profile)
+    compared = covered(profile, named > 0)
+    every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
+    known = _below(profile, np.where(compared, _own(profile, _TIME) * SECONDS["ns"], 0.0))
+    # What ran beside rows that name bytes moved some that nothing is known to compare with.
+    whole = known >= _LEAST_MEASURED * np.maximum(every, moved.seconds)
+    valid = moved.valid & (known > 0) & whole
+    return _below(profile, named), replace(moved, valid=valid)
+
+
+def traffic_text(named: float, moved: float, half: float) -> str:
+    """Return how the bytes that launches name differ from those that DRAM moved.
+
+    Args:
+        named: Bytes that the launches name.
+        moved: Bytes that the device's memory moved.
+        half: Half of the 95 % interval of ``moved``.
+    """
+    text = _pair(named, moved)
+    if abs(moved - named) <= max(half, _ALIKE * named):
+        return text
+    return f"{text}: {'the rest came from caches' if moved < named else 'more than it names'}"
+
+
+def _pair(named: float, moved: float) -> str:
+    return f"names {size_text(named)}, DRAM moved {size_text(moved)}"
+
+
+def size_text(amount: float) -> str:
+    """Return bytes with a decimal prefix, as rates and data sheets have them: ``1.1 GB``."""
+    scale, prefix = next((step for step in _SIZES if amount >= step[0]), (1.0, ""))
+    return f"{amount / scale:.3g} {prefix}B"
+
+
+def _traffic(profile: Profile) -> MetricValues:
+    named, moved = named_and_moved(profile)
+    texts = np.empty(len(profile), dtype=object)
+    valid = moved.valid & (named > 0)
+    for row in np.flatnonzero(valid).tolist():
+        texts[row] = _pair(float(named[row]), float(moved.values[row]))
+    return MetricValues(_TRAFFIC, Aggregation.PROPERTY, texts, valid, _MEANINGS[_TRAFFIC])
+
+
+def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats, Flags]:
+    """Return busy time x scale with half of its interval, and where the share is known."""
+    busy = _own(profile, f"{unit}_busy (ns)")
+    variance = _below(profile, _own(profile, f"{unit}_variance (ns^2)") * scale**2)
+    # As for shares: a part of the errors is alike in all rows, and adds up as it is.
+    bias = _below(profile, _own(profile, f"{unit}_bias (ns)") * scale)
+    halves = _95_PERCENT * np.maximum(np.sqrt(np.maximum(variance, 0.0)), bias)
+    valid = unit_use_values(profile, f"{unit}_pct").valid
+    # Without a rate of the device nothing is known of its rows, nor of sums with them.
+    lacking = _below(profile, np.where((scale <= 0) & (busy > 0), _own(profile, _TIME), 0.0))
+    if unit != "tensor":
+        valid = valid & (lacking <= 0)
+    values = _below(profile, busy * scale)
+    return values, halves, valid & np.isfinite(values) & np.isfinite(halves)
+
+
+def _has(profile: Profile, units: Iterable[str]) -> bool:
+    known = unit_use_names(profile.columns)
+    return any(f"{unit}_pct" in known for unit in units)
+
+
+def _pipes(profile: Profile) -> list[str]:
+    return [pipe for pipe in _PIPES if _has(profile, [pipe])]
+
+
+def _by_device(profile: Profile, rates: Sequence[float]) -> Floats:
+    """Return the rate of each row's device, 0 without one."""
+    # The last entry answers for rows without a device, whose place is -1.
+    found: Floats = np.array([*rates, 0.0])[single_devices(profile)]
+    return found
+
+
+def _pipe_rates(profile: Profile, pipe: str) -> Floats:
+    return _by_device(profile, [pipe_rates(each).get(pipe, 0.0) for each in profile.devices])
+
+
+def _tensor_rates(profile: Profile) -> Floats:
+    """Return the rate of each row's tensor pipes; 0 where they rest or the width is not known."""
+    widths = _tensor_widths(profile)
+    found = np.zeros(len(profile))
+    for width in FLOPS_WIDTHS:
+        rates = [roofline_peaks(each).get(f"flops{width}", 0.0) for each in profile.devices]
+        found = np.where(widths == width, _by_device(profile, rates), found)
+    return found
+
+
+def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
+    """Return the width of operands of each row that uses tensor pipes, in bits; 0 if not known.
+
+    Their counter also moves a few points with other pipes, so that small shares say nothing.
+    """
+    busy, time = _own(profile, "tensor_busy (ns)"), _own(profile, _TIME)
+    rows = np.flatnonzero((time > 0) & (busy > WIDEST / 100 * time)).tolist()
+    kernels = [row for row in rows if profile.kind(row) is FrameKind.KERNEL]
+    texts = kernel_texts({profile.name(row) for row in kernels})
+    named = {width: own_values(profile, f"flops{width}") for width in FLOPS_WIDTHS}
+    widths = np.zeros(len(profile), dtype=np.int64)
+    for row in rows:
+        said = [width for width, own in named.items() if own is not None and own[row] > 0]
+        text = texts.get(profile.name(row), "")
+        found = [width for pattern, width in _WIDTHS if pattern.search(text)]
+        widths[row] = next((each[0] for each in (said, found) if len(each) == 1), 0)
+    return widths
+
+
+def _is_width_known(profile: Profile) -> Flags:
+    """Mark the rows in which tensor pipes of unknown width took at most 6 points of the time."""
+    time, busy = _own(profile, _TIME), _own(profile, "tensor_busy (ns)")
+    unknown = (busy > WIDEST / 100 * time) & (_tensor_rates(profile) <= 0)
+    known: Flags = _below(profile, np.where(unknown, busy, 0.0)) <= WIDEST / 100 * _below(
+        profile, time
+    )
+    return known
+
+
+def _clock_ratios(profile: Profile) -> Floats:
+    """Return each row's own clock / the highest; 1 where it was not counted."""
+    cycles, time = _own(profile, _CYCLES), _own(profile, _TIME)
+    found, places = np.ones(len(profile)), single_devices(profile)
+    for row in np.flatnonzero((cycles > 0) & (time > 0)).tolist():
+        place = int(places[row])
+        device = profile.devices[place] if place >= 0 else None
+        ratio = clock_ratio(device, float(cycles[row]), float(time[row]))
+        found[row] = ratio if np.isfinite(ratio) else 1.0
+    return found
+
+
+def _own(profile: Profile, name: str) -> Floats:
+    found = own_values(profile, name)
+    return np.zeros(len(profile)) if found is None else found
+
+
+def _seconds(profile: Profile) -> Floats:
+    return _below(profile, _own(profile, _TIME)) * SECONDS["ns"]
+
+
+def _below(profile: Profile, own: Floats) -> Floats:
+    return preorder.sums(profile.parents, own)

@@ -1,0 +1,187 @@
+"""Where kernels stand in a roofline: their operations per byte and per second.
+
+Bytes are those that counters measured, else those that launches name. Operations are those that
+launches name, else what busy pipes did at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS
+from proton_bench.analysis.metrics.measured_work import (
+    Amount,
+    busiest_pipe_seconds,
+    dram_bytes,
+    measured_work_names,
+    named_and_moved,
+    pipe_flops,
+    size_text,
+    traffic_text,
+)
+from proton_bench.analysis.metrics.roofline import Roofline, own_values, roofline
+from proton_bench.errors import MetricError
+from proton_bench.model.profile import Profile
+from proton_bench.report.html.plots.axes import scaled
+from proton_bench.support.text import visible
+
+__all__ = ["KnownWork", "PlottedKernel", "known_work", "plotted_kernel"]
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+# What is beyond these is no rate of any device, and would squeeze all others into a corner.
+_LEAST, _MOST = 1e-20, 1e30
+
+
+@dataclass(frozen=True, slots=True)
+class PlottedKernel:
+    """Where a kernel stands.
+
+    Attributes:
+        name: Its name, visible.
+        intensity: Operations per byte.
+        rate: Operations per second.
+        seconds: Its time.
+        distance: Its time / its attainable time.
+        bound: What bounds it: ``compute`` or ``memory``.
+        source: Where its bytes come from: ``measured`` or ``named``.
+        words: Its place in words.
+    """
+
+    name: str
+    intensity: float
+    rate: float
+    seconds: float
+    distance: float
+    bound: str
+    source: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownWork:
+    """What is known of the work of each row.
+
+    Attributes:
+        named: What launches name, None if nothing.
+        moved: Bytes that counters measured, None without them.
+        done: Operations by counters, None without them.
+        pipe_seconds: Least time of these operations.
+        named_bytes: Bytes that launches name, and where they are comparable with ``moved``.
+        named_flops: Operations that launches name, by ``flops8`` to ``flops64``.
+    """
+
+    named: Roofline | None
+    moved: Amount | None
+    done: Amount | None
+    pipe_seconds: Floats
+    named_bytes: tuple[Floats, Flags] | None
+    named_flops: Mapping[str, Floats]
+
+
+def known_work(profile: Profile) -> KnownWork | None:
+    """Return the work of the rows of a flat profile, None if nothing is known."""
+    with np.errstate(all="ignore"):  # as where metrics are derived
+        return _known_work(profile)
+
+
+def _known_work(profile: Profile) -> KnownWork | None:
+    try:
+        named = roofline(profile)
+    except MetricError:
+        named = None
+    known = measured_work_names(profile)
+    moved = dram_bytes(profile) if "dram_bytes" in known else None
+    done = pipe_flops(profile) if "pipe_flops" in known else None
+    if named is None and (moved is None or done is None):
+        return None
+    compared = None
+    if "traffic" in known:
+        named_bytes, amount = named_and_moved(profile)
+        compared = named_bytes, amount.valid & (named_bytes > 0)
+    least = np.zeros(len(profile)) if done is None else busiest_pipe_seconds(profile)
+    flops = {f"flops{width}": own_values(profile, f"flops{width}") for width in FLOPS_WIDTHS}
+    known_flops = {name: own for name, own in flops.items() if own is not None}
+    return KnownWork(named, moved, done, least, compared, known_flops)
+
+
+def plotted_kernel(
+    profile: Profile, work: KnownWork, row: int, *, peaks: Mapping[str, float]
+) -> PlottedKernel | None:
+    """Return a row as a point, None if its operations or bytes are not known."""
+    done, moved = _operations(work, row, peaks), _bytes(work, row)
+    if done is None or moved is None or not _LEAST <= moved.rate <= _MOST:
+        return None
+    if not (_LEAST <= done.rate <= _MOST and _LEAST <= done.rate / moved.rate <= _MOST):
+        return None
+    memory = moved.rate / peaks["bytes"]
+    return PlottedKernel(
+        name=visible(profile.name(row)),
+        intensity=done.rate / moved.rate,
+        rate=done.rate,
+        seconds=done.seconds,
+        distance=1.0 / max(done.share, memory),
+        bound="compute" if done.share >= memory else "memory",
+        source=moved.source,
+        words=f"{done.words}{scaled(done.rate)}FLOP/s at {done.rate / moved.rate:.3g} FLOP per "
+        f"byte{moved.words}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Operations:
+    rate: float
+    share: float  # of what the device can do
+    seconds: float
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    rate: float
+    source: str
+    words: str = ""
+
+
+def _operations(work: KnownWork, row: int, peaks: Mapping[str, float]) -> _Operations | None:
+    named, done = work.named, work.done
+    if named is not None and named.operations[row] > 0 and named.time_seconds[row] > 0:
+        time = float(named.time_seconds[row])
+        least = sum(
+            float(own[row]) / peaks[name] for name, own in work.named_flops.items() if name in peaks
+        )
+        return _Operations(float(named.operations[row]) / time, least / time, time)
+    if done is None or not done.valid[row] or done.values[row] <= done.halves[row]:
+        return None
+    time = float(done.seconds[row])
+    if time <= 0:
+        return None
+    share = float(work.pipe_seconds[row]) / time
+    return _Operations(float(done.values[row]) / time, share, time, "at most ")
+
+
+def _bytes(work: KnownWork, row: int) -> _Bytes | None:
+    moved, named = work.moved, work.named
+    if moved is not None and moved.valid[row]:
+        amount, half = float(moved.values[row]), float(moved.halves[row])
+        # Where it may be none, the far end of the interval is a place that is not too good.
+        least = amount + half if amount <= half else amount
+        if least > 0 and moved.seconds[row] > 0:
+            rate = least / float(moved.seconds[row])
+            return _Bytes(rate, "measured", _moved_words(work, row, amount=amount, half=half))
+    if named is not None and named.moved_bytes[row] > 0 and named.time_seconds[row] > 0:
+        return _Bytes(float(named.moved_bytes[row]) / float(named.time_seconds[row]), "named")
+    return None
+
+
+def _moved_words(work: KnownWork, row: int, *, amount: float, half: float) -> str:
+    if work.named_bytes is not None and work.named_bytes[1][row]:
+        return f" ({traffic_text(float(work.named_bytes[0][row]), amount, half)})"
+    if amount <= half:
+        return f" (DRAM moved at most {size_text(amount + half)})"
+    return f" (DRAM moved {size_text(amount)} +-{size_text(half)})"
