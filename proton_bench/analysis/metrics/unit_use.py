@@ -22,6 +22,7 @@ __all__ = [
     "INTERVAL_NOTE",
     "UNITS",
     "WIDEST",
+    "interval_half",
     "is_unit_use",
     "unit_use_names",
     "unit_use_values",
@@ -106,22 +107,35 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
 
 
-def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
-    """Return half of the interval of the time in which the unit was busy; infinite if unknown.
+def interval_half(
+    variance: npt.NDArray[np.float64] | float, bias: npt.NDArray[np.float64] | float
+) -> npt.NDArray[np.float64]:
+    """Return half of the 95 % interval of the time in which a unit was busy, in ns.
 
     The variance of a row holds all of its error. In a sum of rows it forgets that a part of these
     errors is alike, which adds up as it is.
+
+    Args:
+        variance: Summed variances in ns^2.
+        bias: Summed errors that come back in every row, in ns.
     """
+    half: npt.NDArray[np.float64] = _95_PERCENT * np.maximum(
+        np.sqrt(np.maximum(variance, 0.0)), bias
+    )
+    return half
+
+
+def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
+    """Return half of the interval of a unit's time for each row; infinite if unknown."""
     known = tuple(recorded)
     variance = find_metric(f"{unit}_variance (ns^2)", known)
     if variance is None:
         return np.full(len(profile), np.inf)
-    found = np.sqrt(np.maximum(profile.inclusive(variance).astype(np.float64), 0.0))
     bias = find_metric(f"{unit}_bias (ns)", known)
-    if bias is not None:
-        found = np.maximum(found, profile.inclusive(bias))
-    half: npt.NDArray[np.float64] = _95_PERCENT * found
-    return half
+    return interval_half(
+        profile.inclusive(variance).astype(np.float64),
+        profile.inclusive(bias).astype(np.float64) if bias is not None else 0.0,
+    )
 
 
 def _unit_of(text: str) -> str:

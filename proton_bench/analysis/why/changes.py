@@ -12,14 +12,13 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Kind
 from proton_bench.analysis.compare.pairing import Side
 from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.analysis.why.launch_facts import Launch, mean_launch
 from proton_bench.analysis.why.row_facts import (
     COUNTER_TIME,
     QUANTITIES,
-    WIDEST,
     clock_ratio,
-    interval_half,
 )
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.profile import Profile
@@ -104,9 +103,12 @@ def _side(profile: Profile, rows: list[int]) -> _Side:
     time_ns = total(COUNTER_TIME)
     units = {}
     for quantity in QUANTITIES:
-        half = interval_half(total(f"{quantity}_variance (ns^2)"), time_ns)
-        fraction = total(f"{quantity}_busy (ns)") / time_ns if time_ns > 0 else math.nan
-        if half <= WIDEST and math.isfinite(fraction):
+        if not time_ns > 0:
+            continue
+        bias_ns = total(f"{quantity}_bias (ns)")  # unknown in files without
+        half_ns = interval_half(total(f"{quantity}_variance (ns^2)"), max(0.0, bias_ns))
+        fraction = total(f"{quantity}_busy (ns)") / time_ns
+        if half_ns * 100 <= WIDEST * time_ns and math.isfinite(fraction):
             units[quantity] = fraction
     return _Side(
         launches=total("count"),

@@ -14,6 +14,7 @@ from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.metrics.peak import device_peaks
+from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
@@ -26,13 +27,11 @@ from proton_bench.model.profile import Profile
 __all__ = [
     "COUNTER_TIME",
     "QUANTITIES",
-    "WIDEST",
     "Facts",
     "RowFacts",
     "Stalls",
     "Use",
     "clock_ratio",
-    "interval_half",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -53,8 +52,6 @@ QUANTITIES: Mapping[str, str] = {
 COUNTER_TIME = "counter_time (ns)"
 _CYCLES = "sm_cycles"
 # Half width of the 95 % interval above which an estimate is not used, as a fraction.
-WIDEST = 0.06
-_Z95 = 1.96
 _LEAST_COVERED = 0.5  # of a row's time
 _KHZ_PER_GHZ = 1e6
 # Counts over all multiprocessors are at least this many times those of one.
@@ -238,7 +235,7 @@ class Facts:
                 continue
             ceiling = self.ceilings.fractions.get(quantity, 1.0)
             use = Use(max(fraction, 0.0), half, ceiling)
-            (uses if half <= WIDEST else withheld)[quantity] = use
+            (uses if half * 100 <= WIDEST else withheld)[quantity] = use
         return uses, withheld
 
     def _of_stalls(self, row: int) -> Stalls | None:
@@ -276,18 +273,6 @@ class Facts:
 
 
 _WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
-
-
-def interval_half(variance: float, time_ns: float) -> float:
-    """Return half of the 95 % interval of a used fraction; infinite if unknown.
-
-    Args:
-        variance: Variance of the time in which the unit was busy, in ns^2.
-        time_ns: Time that counters stand for.
-    """
-    if not (variance >= 0 and time_ns > 0):
-        return math.inf
-    return _Z95 * math.sqrt(variance) / time_ns
 
 
 def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
@@ -342,10 +327,12 @@ def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
         busy = _inclusive(profile, f"{quantity}_busy (ns)")
         name = f"{quantity}_variance (ns^2)"
         known = name in profile.columns and profile.columns[name].kind.is_number
-        variance = np.maximum(_inclusive(profile, name), 0.0) if known else np.inf
+        variance = _inclusive(profile, name) if known else np.inf
+        bias = _inclusive(profile, f"{quantity}_bias (ns)")
         with np.errstate(all="ignore"):
             fractions[quantity] = np.where(time_ns > 0, busy / time_ns, np.nan)
-            halves[quantity] = np.where(time_ns > 0, _Z95 * np.sqrt(variance) / time_ns, np.nan)
+            half_ns = interval_half(variance, bias)
+            halves[quantity] = np.where(time_ns > 0, half_ns / time_ns, np.nan)
     return fractions, halves
 
 
