@@ -25,6 +25,8 @@ __all__ = ["merge"]
 _PARTS = "parts"
 # Facts that distinguish processes; a merged profile has those of the first.
 _OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")
+_COUNTED_TIME = "counter_time (ns)"
+_OF_UNITS = ("_busy (ns)", "_variance (ns^2)", "_bias (ns)")
 _PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns")
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
     "start_time_ns": min,
@@ -103,6 +105,8 @@ def _stacked(profiles: Sequence[Profile]) -> Stack:
     ]
     strings = table.texts()
     names = dict.fromkeys(name for profile in profiles for name in profile.columns)
+    for name in _counted_apart(profiles):
+        names.pop(name, None)
     return Stack(
         strings=strings,
         parents=_joined(parents),
@@ -119,6 +123,21 @@ def _stacked(profiles: Sequence[Profile]) -> Stack:
         columns=tuple(_stacked_column(name, profiles, texts, strings=strings) for name in names),
         distributions=_stacked_distributions(profiles, starts.tolist()),
     )
+
+
+def _counted_apart(profiles: Sequence[Profile]) -> set[str]:
+    """Return the columns of units that hardware counters told in some of the profiles only.
+
+    Their time would be divided by the time for which all counters of all profiles stand.
+    """
+    counted = [
+        {name for name in profile.columns if name.endswith(_OF_UNITS)}
+        for profile in profiles
+        if _COUNTED_TIME in profile.columns
+    ]
+    if not counted:
+        return set()
+    return counted[0].union(*counted) - counted[0].intersection(*counted)
 
 
 def _places(texts: Iterable[str], index: Any) -> npt.NDArray[np.int32]:

@@ -30,6 +30,17 @@ def test_equal_paths_are_summed_and_others_joined() -> None:
     assert merged.devices == (Device("CUDA", 0),)
 
 
+def test_units_that_were_counted_in_some_files_only_are_left_out() -> None:
+    dram = {"counter_time (ns)": 10.0, "dram_busy (ns)": 5.0, "dram_variance (ns^2)": 1.0}
+    both = one("a", **dram, **{"tensor_busy (ns)": 9.0, "tensor_variance (ns^2)": 1.0})
+
+    merged = Profile.merge([both, one("a", **dram), one("a", x=1)])
+
+    assert merged.inclusive("dram_busy (ns)").tolist() == [10.0, 10.0, 10.0]
+    assert not {"tensor_busy (ns)", "tensor_variance (ns^2)"} & set(merged.columns)
+    assert "tensor_busy (ns)" in Profile.merge([both, one("a", x=1)]).columns
+
+
 def test_facts_come_from_the_first_and_losses_add() -> None:
     merged = Profile.merge([one("a", x=1), one("b", x=2)])
 
