@@ -59,6 +59,7 @@ _L1 = f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"
 _SHARED = f"l1tex__data_pipe_lsu_wavefronts_mem_shared{_ELAPSED}"
 _WARPS = f"sm__warps_active{_ACTIVE}"
 _FP32 = f"{_TPC}sm__inst_executed_pipe_fma_realtime{_ELAPSED}"
+_WAVEFRONTS = "SM_A.TriageCompute.l1tex__data_pipe_lsu_wavefronts"
 
 # By name: the metrics of one pass, the richest first; a GPU takes the first that it can schedule.
 METRIC_SETS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -72,6 +73,9 @@ METRIC_SETS: dict[str, tuple[tuple[str, ...], ...]] = {
             f"{_TPC}sm__inst_executed_realtime{_ELAPSED}",
             _FP32,
             f"{_TPC}sm__pipe_fp64_cycles_active_realtime{_ELAPSED}",
+            f"{_WAVEFRONTS}{_ELAPSED}",
+            f"{_WAVEFRONTS}_mem_shared{_ELAPSED}",
+            f"{_TPC}tpc__warps_active_realtime{_ACTIVE}",
         ),
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE),
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
