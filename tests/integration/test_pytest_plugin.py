@@ -403,7 +403,16 @@ def profile_of(times: dict[str, int]) -> Profile:
 def test_what_the_summary_imports_is_not_time_of_the_tests(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makepyfile("def test_nothing(): pass")
+    pytester.makepyfile(
+        """
+        import time
+
+        def test_busy():
+            end = time.process_time() + 0.1
+            while time.process_time() < end:
+                pass
+        """
+    )
     monkeypatch.setenv("PROTON_BENCH_HOST_SAMPLES", "1000")
 
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "--proton")
