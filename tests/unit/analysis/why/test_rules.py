@@ -253,6 +253,15 @@ def test_interval_that_reaches_the_ceiling_is_no_latency() -> None:
     assert decided(kernel(uses=low)) is None
 
 
+def test_no_unit_does_more_than_it_can() -> None:
+    found = decided(kernel(uses={"fp64": Use(0.96, 0.01, 0.94)}))
+
+    assert found is not None
+    assert found[1].short == "100 %"
+    assert not [each.text for each in found[1].evidence if "102" in each.text]
+    assert found[1].evidence[0].value == 0.96
+
+
 def test_gain_is_what_the_unit_does_not_explain() -> None:
     found = decided(kernel(uses=uses(dram=0.6)))
 
