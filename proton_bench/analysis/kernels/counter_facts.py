@@ -8,7 +8,10 @@ from typing import Any
 
 from proton_bench.model.profile import Profile
 
-__all__ = ["CounterFacts", "RangeFacts", "counter_facts", "range_facts"]
+__all__ = ["CounterFacts", "RangeFacts", "came_too_late", "counter_facts", "range_facts"]
+
+
+_SHARES = "counter_time (ns)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,18 @@ def range_facts(profile: Profile) -> RangeFacts | None:
         not_counted=_number(said, "not_counted"),
         error=_text(said, "error"),
     )
+
+
+def came_too_late(profile: Profile) -> bool:
+    """Return whether counters were asked for, and the file was written before they had shares.
+
+    Shares are computed when a session ends; signals, ``os._exit`` and exec leave no time for it,
+    nor for the facts of collectors.
+    """
+    mode = profile.provenance.get("mode")
+    name, *options = mode.split(":") if isinstance(mode, str) else [""]
+    is_asked = name in {"counters", "counters=exact"} or "counters=exact" in options
+    return is_asked and not profile.provenance.get("collectors") and _SHARES not in profile.columns
 
 
 # A file may contain anything.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from proton_bench.analysis.kernels.counter_facts import (
     CounterFacts,
     RangeFacts,
+    came_too_late,
     counter_facts,
     range_facts,
 )
@@ -21,6 +22,7 @@ _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
 )
+_TOO_LATE = "this file was written before the end of its session, which computes them"
 
 
 def sampling_line(profile: Profile) -> str:
@@ -71,6 +73,8 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
 
 def counter_losses(profile: Profile) -> tuple[str, ...]:
     """Return sentences about counters that were asked for and are missing."""
+    if came_too_late(profile):
+        return (f"NO COUNTERS: {_TOO_LATE}",)
     sampled, counted = counter_facts(profile), range_facts(profile)
     return (
         *(() if sampled is None else _counter_losses(sampled)),
@@ -80,7 +84,9 @@ def counter_losses(profile: Profile) -> tuple[str, ...]:
 
 def _counter_losses(facts: CounterFacts) -> Iterator[str]:
     if not facts.bursts:
-        yield f"NO COUNTERS: {visible(facts.error or _TOO_SHORT)}"
+        all_lost = f"all {count_text(facts.lost_samples, 'sample')} were lost"
+        why = all_lost if facts.lost_samples else _TOO_SHORT
+        yield f"NO COUNTERS: {visible(facts.error or why)}"
         return
     if facts.error:
         yield f"FEWER COUNTERS: {visible(facts.error)}"
