@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -224,7 +225,9 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     active = facts.uses.get("sm_active")
     if active is not None and active.fraction < BOUND:
         reason = f"multiprocessors idle: {active.fraction * 100:.0f} % active"
-        return f"{reason}, for no reason that its launches show", _SAMPLES, (*known, *stalls)
+        is_told = math.isfinite(facts.launch.blocks)
+        of_launches = "no reason that its launches show" if is_told else "launches not recorded"
+        return f"{reason}, {of_launches}", _SAMPLES, (*known, *stalls)
     if missing:
         units = ", ".join(QUANTITIES[name] for name in missing)
         reason = f"not all measured: no measured unit is at its ceiling; missing are {units}"
