@@ -97,7 +97,7 @@ def counter_evidence(quantity: str, use: Use, *, brief: bool = False) -> Evidenc
     """
     words = QUANTITIES[quantity]
     done = _percent(use.ratio)
-    sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= _HALF_POINT else ""
+    sure = f" +- {use.half_ratio * 100:.0f}" if use.half_ratio >= _HALF_POINT else ""
     if quantity == "tensor" and use.fraction < _ZERO_TENSOR:
         text = f"{words} idle"
     elif brief or quantity in {"sm_active", "warps"}:
@@ -301,7 +301,7 @@ _NO_LATENCY = {
 def _is_latency(facts: RowFacts) -> Match | None:
     """Return a match if warps wait although no unit is near its roof."""
     uses = {name: facts.uses[name] for name, _ in _UNITS.values() if name in facts.uses}
-    if any(use.ratio + use.half_width >= BOUND for use in uses.values()):
+    if any(use.ratio + use.half_ratio >= BOUND for use in uses.values()):
         return None
     largest = max(uses.items(), key=lambda each: each[1].ratio, default=None)
     evidence = [] if largest is None else [counter_evidence(*largest)]

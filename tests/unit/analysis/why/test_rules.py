@@ -262,6 +262,12 @@ def test_no_unit_does_more_than_it_can() -> None:
     assert found[1].evidence[0].value == 0.96
 
 
+def test_interval_has_the_scale_of_what_it_is_about() -> None:
+    low = {**ALL_LOW, "dram": Use(0.52, 0.043, 0.8)}  # 65 +- 5.4 % of the ceiling
+
+    assert decided(kernel(uses=low)) is None
+
+
 def test_gain_is_what_the_unit_does_not_explain() -> None:
     found = decided(kernel(uses=uses(dram=0.6)))
 
