@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proton_bench.analysis.kernels.counter_facts import came_too_late
+from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
@@ -242,8 +242,9 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
     facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
     found: list[str] = []
     if "CUDA" in kinds and not facts.has_counters:
-        late = "this file was written before the end of its session"
-        how = late if came_too_late(run.recorded) else "proton run -m counters"
+        # Who asked for them is not told to ask.
+        said = "proton view says why its counters are missing"
+        how = said if are_missing(run.recorded) else "proton run -m counters"
         found.append(f"what limits kernels ({how})")
     if "CUDA" in kinds and not facts.has_stalls:
         found.append("what warps wait for (proton run -m pcsampling)")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from proton_bench.analysis.kernels.counter_facts import (
     CounterFacts,
     RangeFacts,
+    are_missing,
     came_too_late,
     counter_facts,
     range_facts,
@@ -22,6 +23,7 @@ _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
 )
+_NO_KERNEL = "no recorded kernel ran while they were read; graph=launch records none of graphs"
 _TOO_LATE = "this file was written before the end of its session, which computes them"
 
 
@@ -76,6 +78,8 @@ def counter_losses(profile: Profile) -> tuple[str, ...]:
     if came_too_late(profile):
         return (f"NO COUNTERS: {_TOO_LATE}",)
     sampled, counted = counter_facts(profile), range_facts(profile)
+    if are_missing(profile) and ((sampled and sampled.bursts) or (counted and counted.ranges)):
+        return (f"NO COUNTERS: {_NO_KERNEL}",)
     return (
         *(() if sampled is None else _counter_losses(sampled)),
         *(() if counted is None else _range_losses(counted)),

@@ -147,6 +147,15 @@ def test_file_that_was_written_before_its_counters_says_so(mode: object, is_said
     assert counter_losses(in_time) == ()
 
 
+@pytest.mark.parametrize("facts", [{"counters": {"bursts": 4}}, {"ranges": {"ranges": 60}}])
+def test_counts_beside_no_recorded_kernel_are_said(facts: dict[str, Any]) -> None:
+    said = {"mode": "counters:graph=launch", "collectors": {"cupti": facts}}
+
+    (loss,) = counter_losses(replace(training_profile(), provenance=Provenance(said)))
+
+    assert loss.startswith("NO COUNTERS: no recorded kernel")
+
+
 def test_bursts_that_lasted_too_long_are_said() -> None:
     (loss,) = counter_losses(counted(bursts=2, samples=1000, lost_samples=4000, error=""))
 
