@@ -230,6 +230,10 @@ def _is_small(facts: RowFacts) -> Match | None:
     active = facts.uses.get("sm_active")
     grid = Evidence("launch.grid", _grid_text(facts), facts.launch.blocks, "blocks")
     short = f"{facts.launch.blocks:.0f} of {facts.launch.units:.0f}"
+    if facts.launch.blocks >= facts.launch.units:  # small and large grids, by their mean
+        short = f"{fill * 100:.0f} % filled"
+        text = f"some grids are small: {fill * 100:.0f} % of the multiprocessors have blocks (mean)"
+        grid = Evidence("launch.fill", text, fill, "fraction of multiprocessors")
     if fill < _FILLED:
         if active is not None and active.fraction > _ACTIVE:
             return None
