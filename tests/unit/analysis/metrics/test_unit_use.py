@@ -37,6 +37,12 @@ def values(profile: Profile, name: str) -> list[Any]:
     return derive(profile, [name])[0].to_list()
 
 
+def test_kernels_without_counters_are_not_covered() -> None:
+    profile = kernels(counted(1000, 0.8, 0.02, sampled=1.0), {"time (ns)": 3000})
+
+    assert values(profile, "counter_coverage")[:3] == pytest.approx([25.0, 25.0, 100.0])
+
+
 def test_shares_of_rows_above_are_weighted_by_time() -> None:
     profile = kernels(counted(3000, 0.8, 0.02), counted(1000, 0.2, 0.02))
 
