@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.errors import MetricError
@@ -85,11 +86,16 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
     recorded = tuple(metric for metric, each in profile.columns.items() if each.kind.is_number)
     known = unit_use_names(recorded)
     if text not in known:
-        have = f"known are {', '.join(known)}" if known else "this file has none: proton run"
-        more = "" if known else " -m counters records them"
-        raise MetricError(f"metric {name!r} needs hardware counters: {have}{more}")
+        have = f"known are {', '.join(known)}" if known else _none(profile)
+        raise MetricError(f"metric {name!r} needs hardware counters: {have}")
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any number
         return _values(profile, text, recorded)
+
+
+def _none(profile: Profile) -> str:
+    if are_missing(profile):
+        return "this run asked for them in vain: proton view says why"
+    return "this file has none: proton run -m counters records them"
 
 
 def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricValues:
