@@ -104,12 +104,13 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
 
 
 def _range_losses(facts: RangeFacts) -> Iterator[str]:
-    if not facts.ranges:
-        yield f"NO COUNTERS: {visible(facts.error or 'nothing was launched')}"
-    elif facts.error:
-        yield f"FEWER COUNTERS: {visible(facts.error)}"
     missing = facts.lost_ranges + facts.not_counted
-    if facts.ranges and missing:
-        what = "scope" if facts.counted == "scope" else "launch"
-        plural = f"{what}s" if what == "scope" else "launches"
-        yield f"FEWER COUNTERS: no exact counts of {count_text(missing, what, plural)}"
+    what, plural = ("scope", "scopes") if facts.counted == "scope" else ("launch", "launches")
+    uncounted = f"no exact counts of {count_text(missing, what, plural)}" if missing else ""
+    if not facts.ranges:
+        yield f"NO COUNTERS: {visible(facts.error or uncounted or 'nothing was launched')}"
+        return
+    if facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    if uncounted:
+        yield f"FEWER COUNTERS: {uncounted}"

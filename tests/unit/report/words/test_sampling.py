@@ -95,6 +95,10 @@ def test_a_file_may_say_anything() -> None:
             {"ranges": 4, "error": "lost", "lost_ranges": 1, "not_counted": 1, "counted": "scope"},
             ["FEWER COUNTERS: lost", "FEWER COUNTERS: no exact counts of 2 scopes"],
         ),
+        (
+            {"ranges": 0, "not_counted": 1, "counted": "scope"},
+            ["NO COUNTERS: no exact counts of 1 scope"],
+        ),
         ({"ranges": 4, "not_counted": 1}, ["FEWER COUNTERS: no exact counts of 1 launch"]),
     ],
 )
