@@ -17,8 +17,8 @@ from proton_bench.model.ranks import rank_gaps
 
 __all__ = ["Member", "label_of", "merge_members"]
 
-# The numbers of devices in "gpm" are those of one rank.
-_OF_ONE_RANK = ("rank", "local_rank", "gpm")
+_OF_ONE_RANK = ("rank", "local_rank")
+_OF_ONE_RUN = "gpm"  # means over the time of a run, which the first one would claim for all
 _HOST_KINDS = ("CPU",)
 _COST = "estimated_cost_ns"
 
@@ -164,6 +164,8 @@ def _provenance(merged: Profile, members: Sequence[Member], numbers: _DeviceNumb
     if len(gaps.present) > 1:
         for key in _OF_ONE_RANK:
             facts.pop(key, None)
+    if len({_run_of(member) for member in members}) > 1:
+        facts.pop(_OF_ONE_RUN, None)
     cost_ns = _cost_ns(members)
     if cost_ns is not None:
         facts[_COST] = cost_ns

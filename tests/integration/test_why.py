@@ -52,6 +52,19 @@ def test_document_has_verdicts_with_evidence(file: str, capfd: pytest.CaptureFix
             assert evidence.keys() == {"id", "text", "value", "unit"}
 
 
+def test_row_that_no_unit_limits_has_the_reason_instead_of_all_units(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.proton"
+    write_profile(counted_profile(Kernel(path="k", units={"dram": 0.3, "l2": 0.2})), path)
+
+    assert main(["why", str(path)]) == 0
+
+    shown = capfd.readouterr().out
+    assert "missing are" in shown
+    assert "30 %" not in shown
+
+
 def test_document_of_a_row(file: str, capfd: pytest.CaptureFixture[str]) -> None:
     found = document(capfd, "why", file, "norm", "--json")
 

@@ -81,6 +81,7 @@ def read_counting(mode: Mode, environ: Mapping[str, str]) -> Counting | None:
         metrics = mode.options.get("metrics", DEFAULT_SET).replace("+", ",")
         exact = asked.choice("exact", "", ("off", *_COUNTED))
         if exact in _COUNTED:
+            _refuse_sampling(mode, exact)
             return Counting(tier=Tier.EXACT, sets=range_candidates(metrics), counted=exact)
         return Counting(
             sets=metric_candidates(metrics),
@@ -95,3 +96,12 @@ def read_counting(mode: Mode, environ: Mapping[str, str]) -> Counting | None:
     if tier == Tier.EXACT:
         return Counting(tier=Tier.EXACT, sets=range_candidates(), counted=_COUNTED[0])
     return Counting(tier=Tier(tier))
+
+
+def _refuse_sampling(mode: Mode, exact: str) -> None:
+    """Refuse options of samples, which would do nothing."""
+    for option in (_INTERVAL_US.option, _BURST_MS.option):
+        if option in mode.options:
+            raise UsageError(
+                f"options {option!r} and exact={exact} exclude each other: nothing is sampled"
+            )

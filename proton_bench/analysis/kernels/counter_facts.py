@@ -8,7 +8,17 @@ from typing import Any
 
 from proton_bench.model.profile import Profile
 
-__all__ = ["CounterFacts", "RangeFacts", "counter_facts", "range_facts"]
+__all__ = [
+    "CounterFacts",
+    "RangeFacts",
+    "are_missing",
+    "came_too_late",
+    "counter_facts",
+    "range_facts",
+]
+
+
+_SHARES = "counter_time (ns)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,23 @@ def range_facts(profile: Profile) -> RangeFacts | None:
         not_counted=_number(said, "not_counted"),
         error=_text(said, "error"),
     )
+
+
+def are_missing(profile: Profile) -> bool:
+    """Return whether counters of kernels were asked for, and no kernel has any."""
+    mode = profile.provenance.get("mode")
+    name, *options = mode.split(":") if isinstance(mode, str) else [""]
+    is_asked = name in {"counters", "counters=exact"} or "counters=exact" in options
+    return is_asked and _SHARES not in profile.columns
+
+
+def came_too_late(profile: Profile) -> bool:
+    """Return whether the file was written before counters of its kernels were computed.
+
+    That happens when a session ends; signals, ``os._exit`` and exec leave no time for it, nor for
+    the facts of collectors.
+    """
+    return are_missing(profile) and not profile.provenance.get("collectors")
 
 
 # A file may contain anything.

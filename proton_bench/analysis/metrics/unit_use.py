@@ -12,9 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.errors import MetricError
+from proton_bench.model import preorder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -48,6 +51,7 @@ INTERVAL_NOTE = (
 )
 
 _TIME = "counter_time (ns)"
+_KERNEL_TIME = "time (ns)"
 _SAMPLED = "counter_sampled (ns)"
 _COVERAGE = "counter_coverage"
 _SHARE, _ERROR = "_pct", "_err"
@@ -82,18 +86,24 @@ def unit_use_values(profile: Profile, name: str) -> MetricValues:
     recorded = tuple(metric for metric, each in profile.columns.items() if each.kind.is_number)
     known = unit_use_names(recorded)
     if text not in known:
-        have = f"known are {', '.join(known)}" if known else "this file has none: proton run"
-        more = "" if known else " -m counters records them"
-        raise MetricError(f"metric {name!r} needs hardware counters: {have}{more}")
+        have = f"known are {', '.join(known)}" if known else _none(profile)
+        raise MetricError(f"metric {name!r} needs hardware counters: {have}")
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any number
         return _values(profile, text, recorded)
+
+
+def _none(profile: Profile) -> str:
+    if are_missing(profile):
+        return "this run asked for them in vain: proton view says why"
+    return "this file has none: proton run -m counters records them"
 
 
 def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricValues:
     time = profile.inclusive(_TIME)
     sampled = profile.covered(_TIME) & (time > 0)
     if text == _COVERAGE:
-        values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), time, sampled)
+        whole = np.maximum(time, _kernel_ns(profile))
+        values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), whole, sampled)
         valid &= np.isfinite(values)
         return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
     unit = _unit_of(text)
@@ -105,6 +115,16 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
     valid &= np.isfinite(values) & (halves <= WIDEST)
     meaning = f"{UNITS[unit]}, % of the peak"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
+
+
+def _kernel_ns(profile: Profile) -> npt.NDArray[np.float64]:
+    """Return the time of all kernels of each row: of merged runs some may have no counters."""
+    column = profile.columns.get(_KERNEL_TIME)
+    if column is None or not column.kind.is_number:
+        return np.zeros(len(profile))
+    is_kernel = column.known & (profile.kinds == FrameKind.KERNEL)
+    own = np.where(is_kernel, column.values, 0).astype(np.float64)
+    return preorder.sums(profile.parents, own)
 
 
 def interval_half(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
@@ -23,6 +24,7 @@ __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 _SEPARATOR = "/"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
+_ALMOST_ALL = 0.995
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,8 @@ def _device(run: WholeRun) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{fraction * 100:.0f} %"
+    # "100 %" idle would contradict the kernels below.
+    return f"{fraction * 100:.0f} %" if not _ALMOST_ALL <= fraction < 1.0 else ">99 %"
 
 
 def _gpu(profile: Profile) -> str:
@@ -239,9 +242,14 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
     facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
     found: list[str] = []
     if "CUDA" in kinds and not facts.has_counters:
-        found.append("what limits kernels (proton run -m counters)")
+        # Who asked for them is not told to ask.
+        said = "proton view says why its counters are missing"
+        how = said if are_missing(run.recorded) else "proton run -m counters"
+        found.append(f"what limits kernels ({how})")
     if "CUDA" in kinds and not facts.has_stalls:
         found.append("what warps wait for (proton run -m pcsampling)")
     if kinds and kinds != {"CPU"} and not run.times.is_sampled:
         found.append("what the host did while the GPU was idle")
+    if facts.has_counters and not facts.ceilings.measured:
+        found.append("this GPU's ceilings (proton doctor --calibrate)")
     return tuple(found)

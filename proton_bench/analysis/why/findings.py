@@ -227,7 +227,6 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
         share = min(small / use.launches, 1.0)
         if share < _SMALL_SHARE:
             continue
-        mean_ns = use.busy_ns / use.launches
         pace_ns = use.wall_ns / use.launches
         launches = count_text(use.launches, "launch", "launches")
         evidence = [
@@ -240,7 +239,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
             ),
             Evidence(
                 "device.small",
-                f"{_percent(share)} of them take less than {_SMALL_NS / 1e3:.0f} us",
+                f"{_percent(share)} of them below {_SMALL_NS / 1e3:.0f} us",
                 share,
                 "fraction",
             ),
@@ -250,7 +249,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
             evidence.append(Evidence("device.latency", text, device.latency_ns, "ns"))
         what = "launch-bound" if device.reason == "launch-bound" else "small kernels"
         yield Claim(
-            f"{what}: {launches} of {_rough(mean_ns)}, {evidence[1].text}",
+            f"{what}: {launches}, {evidence[2].text}, {evidence[1].text}",
             tuple(evidence),
             pools={_BETWEEN: min(float(use.idle_ns), run.between_ns)},
         )

@@ -77,6 +77,11 @@ class Use:
         """What was used / what can be used."""
         return self.fraction / self.ceiling
 
+    @property
+    def half_ratio(self) -> float:
+        """Half the width of the interval of `ratio`."""
+        return self.half_width / self.ceiling
+
 
 @dataclass(frozen=True, slots=True)
 class Stalls:

@@ -96,14 +96,20 @@ def counter_evidence(quantity: str, use: Use, *, brief: bool = False) -> Evidenc
         brief: Whether it stands beside the evidence that decides.
     """
     words = QUANTITIES[quantity]
-    sure = f" +- {use.half_width * 100:.0f}" if use.half_width >= _HALF_POINT else ""
+    done = _percent(use.ratio)
+    sure = f" +- {use.half_ratio * 100:.0f}" if use.half_ratio >= _HALF_POINT else ""
     if quantity == "tensor" and use.fraction < _ZERO_TENSOR:
         text = f"{words} idle"
     elif brief or quantity in {"sm_active", "warps"}:
-        text = f"{words} {use.ratio * 100:.0f}{sure} %"
+        text = f"{words} {done}{sure} %"
     else:
-        text = f"{use.ratio * 100:.0f}{sure} % of what this GPU's {words} can do"
+        text = f"{done}{sure} % of what this GPU's {words} can do"
     return Evidence(f"counter.{quantity}", text, use.fraction, "fraction of peak")
+
+
+def _percent(ratio: float) -> str:
+    # A unit may do a little more than the usual ceiling, but no unit does more than it can.
+    return f"{min(ratio, 1.0) * 100:.0f}"
 
 
 # -- work that is no kernel ----------------------------------------------------------------------
@@ -164,7 +170,7 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
             evidence = _beside(facts, quantity)
             if kind.startswith("compute:") and facts.clock <= _CAPPED:
                 evidence = (*evidence, _clock_evidence(facts))
-            return Match(f"{ratio * 100:.0f} %", evidence, max(0.0, 1.0 - ratio))
+            return Match(f"{_percent(ratio)} %", evidence, max(0.0, 1.0 - ratio))
         if quantity in facts.uses:  # what was measured beats what was declared
             return None
         declared = max((facts.declared.get(each, 0.0) for each in work), default=0.0)
@@ -224,6 +230,10 @@ def _is_small(facts: RowFacts) -> Match | None:
     active = facts.uses.get("sm_active")
     grid = Evidence("launch.grid", _grid_text(facts), facts.launch.blocks, "blocks")
     short = f"{facts.launch.blocks:.0f} of {facts.launch.units:.0f}"
+    if facts.launch.blocks >= facts.launch.units:  # small and large grids, by their mean
+        short = f"{fill * 100:.0f} % filled"
+        text = f"some grids are small: {fill * 100:.0f} % of the multiprocessors have blocks (mean)"
+        grid = Evidence("launch.fill", text, fill, "fraction of multiprocessors")
     if fill < _FILLED:
         if active is not None and active.fraction > _ACTIVE:
             return None
@@ -295,7 +305,7 @@ _NO_LATENCY = {
 def _is_latency(facts: RowFacts) -> Match | None:
     """Return a match if warps wait although no unit is near its roof."""
     uses = {name: facts.uses[name] for name, _ in _UNITS.values() if name in facts.uses}
-    if any(use.ratio + use.half_width >= BOUND for use in uses.values()):
+    if any(use.ratio + use.half_ratio >= BOUND for use in uses.values()):
         return None
     largest = max(uses.items(), key=lambda each: each[1].ratio, default=None)
     evidence = [] if largest is None else [counter_evidence(*largest)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -211,11 +212,7 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         return "no counters: this run recorded none", _COUNTERS, stalls
     known = [counter_evidence(name, use) for name, use in facts.uses.items()]
     if not facts.uses and facts.withheld:
-        seen = ", ".join(
-            f"{QUANTITIES[name]} {use.fraction * 100:.0f} +- {use.half_width * 100:.0f} %"
-            for name, use in facts.withheld.items()
-        )
-        return f"estimate too wide: {seen}", _EXACT, stalls
+        return f"estimate too wide: {_wide_text(facts, facts.withheld)}", _EXACT, stalls
     if not facts.uses:
         reason = f"not sampled: counters stand for {facts.coverage * 100:.0f} % of its time"
         return reason, _EXACT, stalls
@@ -224,16 +221,32 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     active = facts.uses.get("sm_active")
     if active is not None and active.fraction < BOUND:
         reason = f"multiprocessors idle: {active.fraction * 100:.0f} % active"
-        return f"{reason}, for no reason that its launches show", _SAMPLES, (*known, *stalls)
+        is_told = math.isfinite(facts.launch.blocks)
+        of_launches = "no reason that its launches show" if is_told else "launches not recorded"
+        return f"{reason}, {of_launches}", _SAMPLES, (*known, *stalls)
     if missing:
-        units = ", ".join(QUANTITIES[name] for name in missing)
-        reason = f"not all measured: no measured unit is at its ceiling; missing are {units}"
+        uncounted = ", ".join(QUANTITIES[name] for name in missing if name not in wide)
+        reason = "not all measured: no measured unit is at its ceiling"
+        reason += f"; missing are {uncounted}" if uncounted else ""
+        reason += f"; too uncertain are {_wide_text(facts, wide)}" if wide else ""
         memory = f"{_COUNTERS}:metrics=memory"
         measure = _EXACT if wide else memory if {*missing} & _MEMORIES else _COUNTERS
         return reason, f"{measure}, {_SAMPLES}", (*known, *stalls)
     largest = max(facts.uses[name].ratio for name in _LIMITS)
     reason = f"near no ceiling: the busiest unit does {largest * 100:.0f} % of what it can"
     return reason, _SAMPLES, (*known, *stalls)
+
+
+def _wide_text(facts: RowFacts, names: Iterable[str]) -> str:
+    uses = [(QUANTITIES[name], facts.withheld[name]) for name in names]
+    return ", ".join(
+        f"{words} {_shown(use.ratio)} +- {_shown(use.half_ratio)} %" for words, use in uses
+    )
+
+
+def _shown(ratio: float) -> str:
+    # Beyond it there is nothing to know.
+    return f"{min(ratio, 1.0) * 100:.0f}"
 
 
 def _stall_facts(facts: RowFacts) -> tuple[Evidence, ...]:

@@ -85,7 +85,7 @@ class WhyReport:
             room = None if edge is None else max(edge - _ROW_AT - wide - 2, _LEAST_NAME)
             yield Segment(f"{_ARROW.join(names) if room is None else fitting_path(names, room)}\n")
             if row.verdict.evidence:
-                text = _cut(_evidence_text(row.verdict), edge, _ROW_AT)
+                text = _cut(_short_evidence(row.verdict), edge, _ROW_AT)
                 yield Segment(f"{' ' * _ROW_AT}{text}\n", DIM)
         yield from _left_out(
             self.answer.smaller + len(self.answer.rows) - len(shown), "row", _ROW_AT
@@ -155,8 +155,8 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     if verdict.helps:
         yield f"usually helps: {verdict.helps}"
     if verdict.gain_ns is not None:
-        part = _percent(verdict.gain_ns, answer.span_ns)
-        yield f"saves at most: {duration_text(verdict.gain_ns)}, {part} of the run"
+        gain, part = duration_text(verdict.gain_ns), _percent(verdict.gain_ns, answer.span_ns)
+        yield f"saves at most: {gain}, {part} of the run, at the same work"
     if verdict.source:
         yield f"rule: {verdict.source}"
 
@@ -168,6 +168,12 @@ def _about(answer: Answer) -> Iterable[Finding]:
 
 def _evidence_text(verdict: Verdict) -> str:
     return visible("; ".join(evidence.text for evidence in verdict.evidence), _MAX_TEXT)
+
+
+def _short_evidence(verdict: Verdict) -> str:
+    """Return the evidence; of units that decide nothing, which `WhyRowReport` lists, the reason."""
+    is_listed = any(evidence.id.startswith("counter.") for evidence in verdict.evidence)
+    return verdict.reason if is_listed and not verdict.is_known else _evidence_text(verdict)
 
 
 def _percent(part: float, whole: float) -> str:

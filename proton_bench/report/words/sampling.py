@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from proton_bench.analysis.kernels.counter_facts import (
     CounterFacts,
     RangeFacts,
+    are_missing,
+    came_too_late,
     counter_facts,
     range_facts,
 )
@@ -21,6 +23,8 @@ _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "
     "a second"
 )
+_NO_KERNEL = "no recorded kernel ran while they were read; graph=launch records none of graphs"
+_TOO_LATE = "this file was written before the end of its session, which computes them"
 
 
 def sampling_line(profile: Profile) -> str:
@@ -71,7 +75,11 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
 
 def counter_losses(profile: Profile) -> tuple[str, ...]:
     """Return sentences about counters that were asked for and are missing."""
+    if came_too_late(profile):
+        return (f"NO COUNTERS: {_TOO_LATE}",)
     sampled, counted = counter_facts(profile), range_facts(profile)
+    if are_missing(profile) and ((sampled and sampled.bursts) or (counted and counted.ranges)):
+        return (f"NO COUNTERS: {_NO_KERNEL}",)
     return (
         *(() if sampled is None else _counter_losses(sampled)),
         *(() if counted is None else _range_losses(counted)),
@@ -80,7 +88,9 @@ def counter_losses(profile: Profile) -> tuple[str, ...]:
 
 def _counter_losses(facts: CounterFacts) -> Iterator[str]:
     if not facts.bursts:
-        yield f"NO COUNTERS: {visible(facts.error or _TOO_SHORT)}"
+        all_lost = f"all {count_text(facts.lost_samples, 'sample')} were lost"
+        why = all_lost if facts.lost_samples else _TOO_SHORT
+        yield f"NO COUNTERS: {visible(facts.error or why)}"
         return
     if facts.error:
         yield f"FEWER COUNTERS: {visible(facts.error)}"
@@ -94,12 +104,13 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
 
 
 def _range_losses(facts: RangeFacts) -> Iterator[str]:
-    if not facts.ranges:
-        yield f"NO COUNTERS: {visible(facts.error or 'nothing was launched')}"
-    elif facts.error:
-        yield f"FEWER COUNTERS: {visible(facts.error)}"
     missing = facts.lost_ranges + facts.not_counted
-    if facts.ranges and missing:
-        what = "scope" if facts.counted == "scope" else "launch"
-        plural = f"{what}s" if what == "scope" else "launches"
-        yield f"FEWER COUNTERS: no exact counts of {count_text(missing, what, plural)}"
+    what, plural = ("scope", "scopes") if facts.counted == "scope" else ("launch", "launches")
+    uncounted = f"no exact counts of {count_text(missing, what, plural)}" if missing else ""
+    if not facts.ranges:
+        yield f"NO COUNTERS: {visible(facts.error or uncounted or 'nothing was launched')}"
+        return
+    if facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    if uncounted:
+        yield f"FEWER COUNTERS: {uncounted}"

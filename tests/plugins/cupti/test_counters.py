@@ -212,6 +212,8 @@ def test_metrics_are_those_of_a_set_or_named() -> None:
         ("counters:metrics=", "speed-of-light"),
         ("counters:interval_us=0", "from 1 to 1000"),
         ("counters:burst_ms=1000", "from 1 to 100"),
+        ("counters:exact=launch:interval_us=5", "exclude each other"),
+        ("counters:exact=scope:burst_ms=5", "exclude each other"),
         ("counters=all", "choose from: gpm, exact"),
         ("counters:counters=gpm", "no option 'counters'"),
         ("pcsampling:counters=exact", "exclude each other"),

@@ -37,6 +37,23 @@ def values(profile: Profile, name: str) -> list[Any]:
     return derive(profile, [name])[0].to_list()
 
 
+def test_kernels_without_counters_are_not_covered() -> None:
+    profile = kernels(counted(1000, 0.8, 0.02, sampled=1.0), {"time (ns)": 3000})
+
+    assert values(profile, "counter_coverage")[:3] == pytest.approx([25.0, 25.0, 100.0])
+
+
+@pytest.mark.parametrize(("mode", "is_advised"), [("", True), ("counters", False)])
+def test_counters_are_advised_to_runs_that_did_not_ask(mode: str, is_advised: bool) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 1})
+
+    with pytest.raises(MetricError) as raised:
+        derive(builder.build(provenance={"mode": mode}), ["dram_pct"])
+
+    assert ("-m counters" in str(raised.value)) is is_advised
+
+
 def test_shares_of_rows_above_are_weighted_by_time() -> None:
     profile = kernels(counted(3000, 0.8, 0.02), counted(1000, 0.2, 0.02))
 

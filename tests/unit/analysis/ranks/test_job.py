@@ -101,6 +101,16 @@ def test_processes_of_one_rank_share_its_devices() -> None:
     assert merge_members([rank(0), child]).devices == (Device("CUDA", 0),)
 
 
+def test_means_over_one_run_are_not_those_of_several() -> None:
+    gpm = [{"device": 0, "sampled_ns": 5, "means": {"sm_util": 80.0}}]
+
+    runs = merge_members([rank(0, gpm=gpm), rank(0, gpm=gpm, pid=999)])
+    parts = merge_members([part(0, gpm=gpm), part(1, gpm=gpm)])
+
+    assert "gpm" not in runs.provenance
+    assert parts.provenance.to_plain()["gpm"] == gpm
+
+
 def test_ranks_of_one_host_share_its_processor() -> None:
     def cpu(number: int, host: str) -> Member:
         builder = ProfileBuilder()

@@ -69,8 +69,32 @@ def test_what_was_not_recorded_is_said() -> None:
     on_cpu = counted_profile(Kernel(path="k", device=Device("CPU", 0)))
 
     assert len(why(without).missing) == 3
-    assert len(why(MODEL).missing) == 2  # counters are there
+    assert len(why(MODEL).missing) == 3  # counters are there, what this GPU reaches is not
     assert why(on_cpu).missing == ()
+
+
+def test_ceilings_that_were_measured_are_not_missing() -> None:
+    kernel = Kernel(path="k", units={"dram": 0.8})
+    usual = counted_profile(kernel, ceilings={"dram": 0.84}, ceilings_measured=[])
+    measured = counted_profile(kernel, ceilings={"dram": 0.9}, ceilings_measured=["dram"])
+
+    assert len(why(usual).missing) == len(why(measured).missing) + 1
+
+
+@pytest.mark.parametrize("mode", ["counters:metrics=memory", "counters=exact"])
+def test_counters_that_a_run_asked_for_in_vain_are_not_asked_for_again(mode: str) -> None:
+    cut = why(counted_profile(Kernel(path="k"), mode=mode))
+    without = why(counted_profile(Kernel(path="k"), mode=""))
+
+    assert len(cut.missing) == len(without.missing)
+    assert "-m counters" in without.missing[0]
+    assert "-m counters" not in cut.missing[0]
+
+
+def test_device_with_work_is_not_all_idle() -> None:
+    use = DeviceUse(None, 0, busy_ns=1_000_000, idle_ns=999_000_000, launches=10)
+
+    assert "100 %" not in why(counted_profile(Kernel(path="k"), use=use)).sentence
 
 
 def test_empty_profile_has_an_answer() -> None:

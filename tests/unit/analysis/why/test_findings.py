@@ -82,6 +82,20 @@ def test_small_kernels_are_those_below_ten_microseconds(count: int, expected: st
     assert found[expected].gain_ns == 990 * MS
 
 
+def test_small_kernels_are_told_by_their_share_not_by_the_mean() -> None:
+    profile = counted_profile(
+        Kernel(path="small", time_ns=2.0 * MS, count=1000),
+        Kernel(path="large", time_ns=498.0 * MS, count=200),
+        use=used(500, 500, 1200),
+        run_ns=SECOND,
+    )
+
+    text = found_in(profile)["launches"].text
+
+    assert "83 % of them below 10 us" in text
+    assert "420 us" not in text
+
+
 def test_calls_that_wait_claim_the_gaps_first() -> None:
     profile = counted_profile(
         Kernel(path="k", time_ns=10.0 * MS, count=2000),

@@ -253,6 +253,31 @@ def test_interval_that_reaches_the_ceiling_is_no_latency() -> None:
     assert decided(kernel(uses=low)) is None
 
 
+def test_no_unit_does_more_than_it_can() -> None:
+    found = decided(kernel(uses={"fp64": Use(0.96, 0.01, 0.94)}))
+
+    assert found is not None
+    assert found[1].short == "100 %"
+    assert not [each.text for each in found[1].evidence if "102" in each.text]
+    assert found[1].evidence[0].value == 0.96
+
+
+def test_mean_of_small_and_large_grids_is_not_told_as_blocks() -> None:
+    mixed = Launch(blocks=588.0, units=132.0, fill=0.6, waves=1.1)
+
+    found = decided(kernel(launch=mixed))
+
+    assert found is not None
+    assert (found[0], found[1].short) == ("small-grid", "60 % filled")
+    assert "launch.fill" in {each.id for each in found[1].evidence}
+
+
+def test_interval_has_the_scale_of_what_it_is_about() -> None:
+    low = {**ALL_LOW, "dram": Use(0.52, 0.043, 0.8)}  # 65 +- 5.4 % of the ceiling
+
+    assert decided(kernel(uses=low)) is None
+
+
 def test_gain_is_what_the_unit_does_not_explain() -> None:
     found = decided(kernel(uses=uses(dram=0.6)))
 

@@ -126,6 +126,25 @@ def test_unknown_names_the_measurement_that_tells(kernel: Kernel, measure: str) 
     assert found.gain_ns is None
 
 
+def test_units_that_are_too_uncertain_are_not_said_to_be_missing() -> None:
+    units = {
+        f"fp32_{name}": value for name, value in (("busy (ns)", 5e5), ("variance (ns^2)", 1e10))
+    }
+    known = {"dram": 0.1, "sm_active": 0.9}
+
+    reason = verdict(counted_profile(Kernel(path="k", units=known, metrics=units))).reason
+
+    missing = reason.partition("missing are ")[2].partition(";")[0]
+    assert "FP32" not in missing
+    assert "FP32 pipe 53 +- " in reason
+
+
+def test_launches_that_a_file_lacks_are_not_said_to_be_known() -> None:
+    lacking = counted_profile(Kernel(path="k", units={"sm_active": 0.3}))
+
+    assert "launches not recorded" in verdict(lacking).reason
+
+
 def test_samples_of_an_amd_gpu_give_a_verdict() -> None:
     samples = {"num_samples": 100, "num_stalled_samples": 90, "stalled_alu_dependency": 90}
     kernel = Kernel(path="k", device=Device("HIP", 0, "gfx942"), metrics=samples)

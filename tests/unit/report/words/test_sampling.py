@@ -95,6 +95,10 @@ def test_a_file_may_say_anything() -> None:
             {"ranges": 4, "error": "lost", "lost_ranges": 1, "not_counted": 1, "counted": "scope"},
             ["FEWER COUNTERS: lost", "FEWER COUNTERS: no exact counts of 2 scopes"],
         ),
+        (
+            {"ranges": 0, "not_counted": 1, "counted": "scope"},
+            ["NO COUNTERS: no exact counts of 1 scope"],
+        ),
         ({"ranges": 4, "not_counted": 1}, ["FEWER COUNTERS: no exact counts of 1 launch"]),
     ],
 )
@@ -118,11 +122,42 @@ def test_counters_that_were_read_are_no_loss() -> None:
 def test_why_counters_are_missing_is_said() -> None:
     (refused,) = counter_losses(counted(bursts=0, error="HARDWARE_BUSY\x1b[31m"))
     (short,) = counter_losses(counted(bursts=0, error=""))
+    (lost,) = counter_losses(counted(bursts=0, lost_samples=5056, error=""))
     (fewer,) = counter_losses(counted(bursts=2, samples=9, error="a burst failed"))
 
+    assert lost == "NO COUNTERS: all 5 056 samples were lost"
     assert refused == "NO COUNTERS: HARDWARE_BUSY\\x1b[31m"
     assert short.startswith("NO COUNTERS: nothing was launched, or the run was over")
     assert fewer == "FEWER COUNTERS: a burst failed"
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_said"),
+    [
+        ("counters", True),
+        ("counters:exact=scope", True),
+        ("copies=on:counters=exact", True),
+        ("counters=gpm", False),
+        ("pcsampling", False),
+        (7, False),
+    ],
+)
+def test_file_that_was_written_before_its_counters_says_so(mode: object, is_said: bool) -> None:
+    late = replace(training_profile(), provenance=Provenance({"mode": mode}))
+    said = {"mode": mode, "collectors": {"cupti": {"library": "x"}}}
+    in_time = replace(late, provenance=Provenance(said))
+
+    assert bool(counter_losses(late)) is is_said
+    assert counter_losses(in_time) == ()
+
+
+@pytest.mark.parametrize("facts", [{"counters": {"bursts": 4}}, {"ranges": {"ranges": 60}}])
+def test_counts_beside_no_recorded_kernel_are_said(facts: dict[str, Any]) -> None:
+    said = {"mode": "counters:graph=launch", "collectors": {"cupti": facts}}
+
+    (loss,) = counter_losses(replace(training_profile(), provenance=Provenance(said)))
+
+    assert loss.startswith("NO COUNTERS: no recorded kernel")
 
 
 def test_bursts_that_lasted_too_long_are_said() -> None:
