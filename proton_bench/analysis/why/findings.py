@@ -6,7 +6,7 @@ time: then the rule that stands first in the table claims it, so that ``own_ns``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -385,7 +385,9 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
         for row in run.verdicts.facts.rows()
         if run.verdicts.facts.text(row).startswith(_OPTIMIZER)
     ]
-    found = _Chain.of(run, rows)
+    found = _Chain.of(
+        run, rows, max
+    )  # the state stays: a fused kernel moves what each of them moves
     if found is None:
         return
     kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
@@ -424,8 +426,8 @@ class _Chain:
     """Kernels that one kernel could replace.
 
     Attributes:
-        gains: Time in ns that each row can save at most: one launch of the cheapest kernel remains
-            for each call.
+        gains: Time in ns that each row can save at most: one launch of a kernel remains for each
+            call.
         kernels: Launches of one call.
         time_ns: Time of all of them.
     """
@@ -435,8 +437,17 @@ class _Chain:
     time_ns: float
 
     @classmethod
-    def of(cls, run: WholeRun, rows: Sequence[int]) -> _Chain | None:
-        """Return the chain of these rows, None if they are not two kernels per call."""
+    def of(
+        cls, run: WholeRun, rows: Sequence[int], remains: Callable[[Iterable[float]], float] = min
+    ) -> _Chain | None:
+        """Return the chain of these rows, None if they are not two kernels per call.
+
+        Args:
+            run: The run.
+            rows: Rows of kernels.
+            remains: Which of their times per launch one kernel instead of all takes at least. Of a
+                chain it reads one input and writes one output, as the cheapest does.
+        """
         facts = [run.verdicts.facts.of(row) for row in rows]
         known = [each for each in facts if each.launches > 0]
         if not known or len(known) < len(facts):
@@ -446,7 +457,7 @@ class _Chain:
         usual = [each for each in known if each.time_ns >= _USUAL * time_ns] or known
         calls = min(each.launches for each in usual)
         kernels = round(sum(each.launches for each in known) / calls)
-        rest_ns = calls * min(each.mean_ns for each in known)
+        rest_ns = calls * remains(each.mean_ns for each in known)
         if kernels < 2 or not time_ns > 0:
             return None
         part = max(1.0 - rest_ns / time_ns, 0.0)

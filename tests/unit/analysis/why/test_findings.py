@@ -245,6 +245,18 @@ def test_optimizer_of_several_kernels() -> None:
     assert "unfused-optimizer" not in found_in(counted_profile(*kernels[:1]))
 
 
+def test_of_an_optimizer_the_dearest_kernel_remains() -> None:
+    names = {"std::multiplies": 10.0 * MS, "std::plus": 20.0 * MS, "std::divides": 70.0 * MS}
+    kernels = [
+        Kernel(path=f"step/{FOREACH.format(name)}", time_ns=time_ns, count=10)
+        for name, time_ns in names.items()
+    ]
+
+    found = found_in(counted_profile(*kernels))["unfused-optimizer"]
+
+    assert found.gain_ns == pytest.approx(30 * MS)
+
+
 @pytest.mark.parametrize(
     ("size", "count", "is_found"),
     [(10e6, 1, True), (13e6, 1, False), (10e6, 10, False)],
