@@ -22,6 +22,13 @@ __all__ = ["OwnEnvironment", "own_environment"]
 
 # Makes packages installed beside this one visible in an environment, after its own packages.
 _LINK = "proton_bench_parent.pth"
+# Editable installs beside this one may put a finder in front of all paths, and so in front of the
+# environment's own packages. Finders that the others bring come last.
+_FINDERS = "proton_bench_own_finders"
+_NOTE_FINDERS = f"import sys; sys.{_FINDERS} = list(sys.meta_path)"
+_SORT_FINDERS = (
+    f"import sys; sys.meta_path.sort(key=sys.__dict__.pop({_FINDERS!r}).__contains__, reverse=True)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +97,5 @@ def _links() -> list[str]:
     sites = [path for path in site.getsitepackages() if os.path.isdir(path)]
     others = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     links = [f"import site; site.addsitedir({path!r})" for path in sites]
+    links = [_NOTE_FINDERS, *links, _SORT_FINDERS]
     return [*links, *(path for path in dict.fromkeys(others) if path not in sites)]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from proton_bench.gate.experiment.processes.environment import own_environment
+
+# A package of that name is installed beside the environment, where the tests run editable.
+INSTALL = """python -c '
+import pathlib, sysconfig
+folder = pathlib.Path(sysconfig.get_path("purelib"), "proton_bench")
+folder.mkdir()
+folder.joinpath("__init__.py").touch()
+'"""
+WHERE = "import numpy, proton_bench; print(proton_bench.__file__)"
+
+
+def test_own_packages_come_before_those_installed_editable_beside(tmp_path: Path) -> None:
+    with own_environment(tmp_path / "own", tmp_path, INSTALL) as own:
+        done = subprocess.run(
+            [own.interpreter, "-c", WHERE],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env=own.variables,
+        )
+
+    assert done.stdout.startswith(own.packages)
+
+
+def test_packages_beside_it_can_be_imported(tmp_path: Path) -> None:
+    pytest.importorskip("proton_bench._native")
+    with own_environment(tmp_path / "own", tmp_path, "true") as own:
+        done = subprocess.run(
+            [own.interpreter, "-c", f"import proton_bench._native; {WHERE}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env=own.variables,
+        )
+
+    assert done.stdout
