@@ -31,7 +31,7 @@ class Band:
 
 BANDS = (
     Band(0.9, Style(color="red", bold=True)),
-    Band(0.7, Style(color="dark_orange")),
+    Band(0.7, Style(color="bright_red")),
     Band(0.5, Style(color="yellow")),
     Band(0.3, Style(color="green")),
     Band(0.1, Style(color="cyan")),
