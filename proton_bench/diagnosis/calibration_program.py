@@ -1,7 +1,8 @@
 """A program that runs one kernel per unit of the GPU and measures how busy it made the unit.
 
-The measurement is GPM's: a share of the unit's peak at the clock that it had, so a GPU at its power
-limit does not lower it. Bytes and operations over time would, and need rates of the architecture.
+The measurement is GPM's, and for units that GPM does not know that of exact counters: a share of
+the unit's peak at the clock that it had, so a GPU at its power limit does not lower it. Bytes and
+operations over time would, and need rates of the architecture.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import proton_bench as proton
+from proton_bench.analysis.kernels.counter_facts import counter_facts
+from proton_bench.formats.registry import read_profile
+from proton_bench.model.profile import Profile
 from proton_bench.recording.counters.gpm import GpmReadings
 from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench.recording.native import native
@@ -25,7 +32,11 @@ _WINDOW_S = 0.15
 _WINDOWS = 5
 _MOST_BYTES = 1 << 30
 _MATRIX = 8192
-_NO_METRIC = "GPM has no metric of it, so the peak stands for it"
+_BLOCKS = 16  # per multiprocessor
+_TIME = "counter_time (ns)"
+_COUNTED = ("l2", "l1", "issue")
+_LAUNCHES = 4
+_NO_METRIC = "nothing here measures it apart from l1, so the peak stands for it"
 
 _Kernel = Callable[[], Any]
 
@@ -50,7 +61,7 @@ def _answer() -> dict[str, Any]:
         return {"error": "NVML does not know the GPU that torch uses"}
     readings = GpmReadings(lambda: [0])
     ceilings: dict[str, float] = {}
-    missing = dict.fromkeys(("issue", "l1", "l2", "shared"), _NO_METRIC)
+    missing = {"shared": _NO_METRIC}
     for unit, key, make in _units():
         try:
             kernel = make(torch)
@@ -62,6 +73,12 @@ def _answer() -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - a kernel that does not run here
             missing[unit] = f"{type(error).__name__}: {str(error)[:200]}"
     readings.close()
+    try:
+        counted = _counted(torch)
+    except Exception as error:  # noqa: BLE001 - likewise
+        counted, why = {}, f"{type(error).__name__}: {str(error)[:200]}"
+        missing |= dict.fromkeys(_COUNTED, why)
+    ceilings |= counted
     return {
         "gpu": facts["name"],
         "driver": facts["driver"],
@@ -103,6 +120,44 @@ def _keep_busy(kernel: _Kernel, synchronize: Callable[[], None], seconds: float)
         synchronize()
 
 
+def _counted(torch: Any) -> dict[str, float]:
+    """Return how busy exact counters say that kernels made the units that GPM does not know.
+
+    Raises:
+        LookupError: The GPU does not let counters be read, with the reason.
+    """
+    kernels = {
+        "l2": _reread(torch, size=4 << 20, step=1024, cache=".cg"),
+        "l1": _reread(torch, size=1024, step=32, cache=".ca"),
+        "issue": _chains(torch, torch.float32),
+    }
+    for kernel in kernels.values():
+        kernel()
+    torch.cuda.synchronize()
+    with TemporaryDirectory() as folder:
+        profile = _recorded(kernels, Path(folder, "counted"))
+    if _TIME not in profile.columns:
+        facts = counter_facts(profile)
+        raise LookupError(facts.error if facts is not None else "no counters were recorded")
+    rows = {profile.name(row): row for row in profile.children(0)}
+    time_ns = profile.inclusive(_TIME)
+    return {
+        unit: float(profile.inclusive(f"{unit}_busy (ns)")[rows[unit]] / time_ns[rows[unit]])
+        for unit in kernels
+        if f"{unit}_busy (ns)" in profile.columns and time_ns[rows[unit]] > 0
+    }
+
+
+def _recorded(kernels: Mapping[str, _Kernel], target: Path) -> Profile:
+    session = proton.start(str(target), backend="cupti", mode="counters:exact=launch")
+    for unit, kernel in kernels.items():
+        with proton.scope(unit):
+            for _ in range(_LAUNCHES):
+                kernel()
+    proton.finalize(session, output_format="proton")
+    return read_profile(target.with_suffix(".proton"))
+
+
 def _units() -> Iterator[tuple[str, str, Callable[[Any], _Kernel]]]:
     """Yield a unit, the key of its value, and what makes its kernel from torch."""
     yield "dram", "dram_pct", _copy
@@ -129,12 +184,21 @@ def _product(torch: Any) -> _Kernel:
 
 def _chains(torch: Any, dtype: Any) -> _Kernel:
     """Chains of FMAs in registers, eight and more independent ones per thread."""
-    from proton_bench.diagnosis.calibration_kernels import fma_chains
+    from proton_bench.diagnosis.calibration_kernels import WIDTH, fma_chains
 
-    blocks = 16 * torch.cuda.get_device_properties(0).multi_processor_count
-    out = torch.zeros(blocks * 1024, dtype=dtype, device="cuda")
+    blocks = _BLOCKS * torch.cuda.get_device_properties(0).multi_processor_count
+    out = torch.zeros(blocks * WIDTH.value, dtype=dtype, device="cuda")
     rounds = 512 if dtype == torch.float64 else 2048
     return lambda: fma_chains[(blocks,)](out, 1.0001, rounds, num_warps=4)
+
+
+def _reread(torch: Any, *, size: int, step: int, cache: str) -> _Kernel:
+    from proton_bench.diagnosis.calibration_kernels import WIDTH, reread
+
+    blocks = _BLOCKS * torch.cuda.get_device_properties(0).multi_processor_count
+    values = torch.zeros(size + 8 * step + WIDTH.value, device="cuda")
+    out = torch.zeros(blocks, device="cuda")
+    return lambda: reread[(blocks,)](values, out, 256, SIZE=size, STEP=step, CACHE=cache)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,9 @@ __all__ = [
     "chase",
     "dependent",
     "fill",
-    "fma",
     "gather",
     "issue",
     "product",
-    "reread",
     "row_softmax",
     "shared_memory",
     "spills",
@@ -64,29 +62,6 @@ def gather(values, order, out, WIDTH: tl.constexpr):
     """Read values in a random order."""
     places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
     found = tl.load(values + tl.load(order + places))
-    tl.store(out + tl.program_id(0), tl.sum(found))
-
-
-@triton.jit
-def reread(values, out, size, rounds, CACHE: tl.constexpr, WIDTH: tl.constexpr):
-    """Read the same values again and again, past the first cache (.cg) or from it (.ca).
-
-    Args:
-        values: They fit in the cache that is asked.
-        out: A sum for each program.
-        size: How many values, a multiple of WIDTH.
-        rounds: How often each program reads WIDTH of them.
-        CACHE: The modifier of the loads.
-        WIDTH: Values per round.
-    """
-    own = tl.program_id(0) * WIDTH
-    places = tl.arange(0, WIDTH)
-    found = tl.zeros((WIDTH,), tl.float32)
-    for number in range(rounds):
-        # A program of L2 goes through all values, one of L1 stays at its own.
-        start = (own + number * WIDTH) % size if CACHE == ".cg" else own % size
-        # What is added keeps the loads of a round from being those of the one before.
-        found += tl.load(values + start + ((places + number * 32) % WIDTH), cache_modifier=CACHE)
     tl.store(out + tl.program_id(0), tl.sum(found))
 
 
@@ -142,18 +117,6 @@ def product(left, right, out, SIZE: tl.constexpr, TILE: tl.constexpr, DEEP: tl.c
         b = tl.load(right + (start + deep[:, None]) * SIZE + column[None, :])
         sums = tl.dot(a, b, sums)
     tl.store(out + row[:, None] * SIZE + column[None, :], sums.to(tl.float16))
-
-
-@triton.jit
-def fma(out, factor, rounds, WIDTH: tl.constexpr):
-    """Chains of FMAs in registers, of the type of `out`."""
-    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    values = tl.load(out + places)
-    scale = factor.to(values.dtype)
-    for _ in range(rounds):
-        for _ in tl.static_range(16):
-            values = values * scale + scale
-    tl.store(out + places, values)
 
 
 @triton.jit

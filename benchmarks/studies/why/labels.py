@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
-__all__ = ["LABELS", "Label"]
+__all__ = ["LABELS", "SEED", "Label", "shuffled_labels"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Label:
     why: str
 
 
+SEED = 24  # of the order of kernels
 LABELS = (
     Label("dram-copy", ("memory:dram",), "copy of 1 GiB"),
     Label("dram-read", ("memory:dram",), "sum of 1 GiB"),
@@ -52,3 +54,10 @@ LABELS = (
     ),
     Label("copy-engine", ("copy-engine",), "64 MiB from pinned memory of the host"),
 )
+
+
+def shuffled_labels() -> list[str]:
+    """Return the names in the order of the program's first round."""
+    names = [label.name for label in LABELS]
+    random.Random(SEED).shuffle(names)
+    return names

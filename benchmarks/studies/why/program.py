@@ -12,13 +12,13 @@ import torch
 
 import proton_bench as proton
 from benchmarks.studies.why import kernels
-from benchmarks.studies.why.labels import LABELS
+from benchmarks.studies.why.labels import LABELS, SEED
+from proton_bench.diagnosis.calibration_kernels import fma_chains, reread
 
 __all__ = ["main", "make_work"]
 
 _GIB = 1 << 30
 _BLOCKS_PER_SM = 16
-_SEED = 24
 
 Work = Callable[[], Any]
 
@@ -53,21 +53,19 @@ def _memory() -> dict[str, Work]:
 
 def _caches() -> dict[str, Work]:
     blocks = 8 * _multiprocessors()
-    values = torch.zeros(4 << 20, device="cuda")
+    values = torch.zeros(5 << 20, device="cuda")
     out = torch.zeros(blocks * 256, device="cuda")
     words = torch.zeros(blocks * 256, dtype=torch.int32, device="cuda")
 
-    def reread(rounds: int, cache: str) -> Work:
-        return lambda: kernels.reread[(blocks,)](
-            values, out, len(values), rounds, CACHE=cache, WIDTH=4096
-        )
+    def again(rounds: int, *, size: int, step: int, cache: str) -> Work:
+        return lambda: reread[(blocks,)](values, out, rounds, SIZE=size, STEP=step, CACHE=cache)
 
     def shared(rounds: int, stride: str) -> Work:
         return lambda: kernels.shared_memory[(blocks,)](words, rounds, STRIDE=stride, num_warps=8)
 
     return {
-        "l2-resident": reread(64, ".cg"),
-        "l1-resident": reread(256, ".ca"),
+        "l2-resident": again(128, size=4 << 20, step=1024, cache=".cg"),
+        "l1-resident": again(400, size=1024, step=32, cache=".ca"),
         "shared-bandwidth": shared(4000, "4"),
         "shared-conflict": shared(400, "128"),
     }
@@ -89,8 +87,8 @@ def _compute() -> dict[str, Work]:
         "tensor-triton": lambda: kernels.product[(tiles,)](
             zeros, zeros, result, SIZE=4096, TILE=128, DEEP=64, num_warps=8, num_stages=4
         ),
-        "fp32-fma": lambda: kernels.fma[(blocks,)](single, 1.0001, 256, WIDTH=1024),
-        "fp64-fma": lambda: kernels.fma[(blocks,)](double, 1.0001, 128, WIDTH=1024),
+        "fp32-fma": lambda: fma_chains[(blocks,)](single, 1.0001, 256),
+        "fp64-fma": lambda: fma_chains[(blocks,)](double, 1.0001, 128),
         "issue-bound": lambda: kernels.issue[(blocks,)](whole, 256, WIDTH=1024),
     }
 
@@ -122,7 +120,7 @@ def _grids() -> dict[str, Work]:
     out = torch.zeros(blocks * 1024, device="cuda")
     return {
         "tail": lambda: kernels.uneven[(blocks,)](out, 1.0001, 64, WIDTH=1024),
-        "small-grid": lambda: kernels.fma[(8,)](out, 1.0001, 4000, WIDTH=1024),
+        "small-grid": lambda: fma_chains[(8,)](out, 1.0001, 4000),
     }
 
 
@@ -135,26 +133,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--slice-ms", type=float, default=20.0, help="time of a kernel per round")
+    parser.add_argument("--mixed", action="store_true", help="single launches in a random order")
     options = parser.parse_args()
     with proton.scope("warm-up"):
         work = make_work()
         lengths_s = {name: _length_s(launch) for name, launch in work.items()}
-    order = [label.name for label in LABELS]
-    chance = random.Random(_SEED)
+    launches = {
+        name: max(2, round(options.slice_ms / 1e3 / length_s))
+        for name, length_s in lengths_s.items()
+    }
+    chance = random.Random(SEED)
+    torch.cuda.cudart().cudaProfilerStart()  # Nsight Compute counts from here on
     for _ in range(options.rounds):
+        order = [label.name for label in LABELS]
+        if options.mixed:
+            order = [name for name in order for _ in range(launches[name])]
         chance.shuffle(order)
         for name in order:
-            launches = max(2, round(options.slice_ms / 1e3 / lengths_s[name]))
-            _run(name, work[name], launches)
+            _run(name, work[name], 1 if options.mixed else launches[name])
+            if not options.mixed:
+                torch.cuda.synchronize()
+        torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStop()
     for name, length_s in lengths_s.items():
-        print(f"{name}: {1e6 * length_s:.0f} us")
+        print(f"{name}: {1e6 * length_s:.0f} us, {launches[name]} launches a round")
 
 
 def _run(name: str, launch: Work, launches: int) -> None:
     with proton.scope(name):
         for _ in range(launches):
             launch()
-        torch.cuda.synchronize()
 
 
 def _length_s(launch: Work) -> float:

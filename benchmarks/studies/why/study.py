@@ -1,22 +1,26 @@
 """Held against their labels: python -m benchmarks.studies.why.study --out FOLDER.
 
-Records `program` three times: by `counters` and by `counters=exact`, and with samples of program
-counters, whose stall reasons are added to both. Prints a line per kernel with its label, the
-verdict, and what part of their peaks DRAM and tensor units reached by either way. Needs a GPU,
-torch and Triton. Returns 1 where a verdict is wrong, or more than `--most-unknown` are unknown.
+Records `program` four times: by `counters`, each kernel for a while and all kernels mixed, by
+`counters=exact`, and with samples of program counters, whose stall reasons are added. Nsight
+Compute counts it once more where there is `ncu`. Prints a line per kernel with its label, the
+verdict, and what part of their peaks DRAM and tensor units reached by each way. Needs a GPU, torch
+and Triton. Returns 1 where a verdict is wrong, or more than `--most-unknown` are unknown.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.studies.why.labels import LABELS, Label
+from benchmarks.studies.why.labels import LABELS, Label, shuffled_labels
 from proton_bench.analysis.why.answer import why
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
@@ -24,13 +28,23 @@ from proton_bench.model.profile import Profile
 __all__ = ["Row", "judge", "main", "table"]
 
 _TOP = Path(__file__).parents[3]
+_PROGRAM = Path(__file__).with_name("program.py")
+_COPIES = ("dram-copy", "copy-engine")
+_LAUNCHES = 2  # of each kernel
 # Rounds are fewer where launches wait for each other.
 _RUNS = {
     "sampled": ("counters:copies=on", ()),
+    "mixed": ("counters:copies=on", ("--mixed",)),
     "exact": ("counters:exact=launch:copies=on", ("--rounds", "2", "--slice-ms", "3")),
     "stalls": ("pcsampling:copies=on", ("--rounds", "4")),
 }
 _TIME = "counter_time (ns)"
+_NCU = "ncu"
+_NCU_RUN = ("--rounds", "1", "--slice-ms", "0")  # two launches of each
+_NCU_METRICS = {
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed": "tensor",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.keep:
         for name, (mode, words) in _RUNS.items():
-            _record(
-                (options.out / name).absolute(), mode, words or ("--rounds", str(options.rounds))
-            )
+            rounds = () if "--rounds" in words else ("--rounds", str(options.rounds))
+            _record((options.out / name).absolute(), mode, (*words, *rounds))
+        _count_by_ncu(options.out / "ncu.csv")
     profiles = {
         name: read_profile(options.out / f"{name}.proton")
         for name in _RUNS
         if (options.out / f"{name}.proton").exists()
     }
-    rows = judge(profiles)
+    rows = judge(profiles, _of_ncu(options.out / "ncu.csv"))
     print(table(rows))
     wrong = sum(row.is_wrong for row in rows)
     unknown = sum(row.kind == "unknown" for row in rows)
@@ -84,18 +98,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _record(target: Path, mode: str, words: Sequence[str]) -> None:
     command = [sys.executable, "-m", "proton_bench", "run", "-b", "cupti", "-m", mode]
-    command += ["-n", str(target), str(Path(__file__).with_name("program.py")), *words]
+    _run([*command, "-n", str(target), str(_PROGRAM), *words])
+
+
+def _run(command: Sequence[str]) -> None:
     print(" ".join(command), flush=True)
     paths = os.pathsep.join(filter(None, (str(_TOP), os.environ.get("PYTHONPATH", ""))))
     subprocess.run(command, check=False, cwd=_TOP, env={**os.environ, "PYTHONPATH": paths})
 
 
-def judge(profiles: Mapping[str, Profile]) -> list[Row]:
+def _count_by_ncu(target: Path) -> None:
+    if shutil.which("ncu") is None:
+        return
+    command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv"]
+    command += ["--metrics", ",".join(_NCU_METRICS), "--log-file", str(target)]
+    _run([*command, sys.executable, str(_PROGRAM), *_NCU_RUN])
+
+
+def _of_ncu(source: Path) -> dict[tuple[str, str], float]:
+    """Return the part of the peak in percent by (kernel, quantity): the mean of its launches.
+
+    Its launches are in the order of the program's only round; it does not see copies.
+    """
+    if not source.exists():
+        return {}
+    lines = source.read_text(encoding="utf-8").splitlines()
+    start = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    names = [name for name in shuffled_labels() if name not in _COPIES]
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in csv.DictReader(lines[start:]):
+        quantity = _NCU_METRICS.get(row["Metric Name"])
+        if quantity is not None:
+            name = names[int(row["ID"]) // _LAUNCHES]
+            found.setdefault((name, quantity), []).append(float(row["Metric Value"]))
+    return {key: statistics.fmean(values) for key, values in found.items()}
+
+
+def judge(
+    profiles: Mapping[str, Profile], by_ncu: Mapping[tuple[str, str], float] | None = None
+) -> list[Row]:
     """Return a row for each label.
 
     Args:
         profiles: By the name of their run; ``sampled`` decides, or ``exact`` without it. Samples
             of program counters are added to it.
+        by_ncu: Parts of the peak in percent by (kernel, quantity).
     """
     main_run = next(profiles[name] for name in ("sampled", "exact") if name in profiles)
     parts = [main_run, profiles["stalls"]] if "stalls" in profiles else [main_run]
@@ -110,6 +157,11 @@ def judge(profiles: Mapping[str, Profile]) -> list[Row]:
             if run != "stalls"
             for quantity in ("dram", "tensor")
         }
+        if by_ncu:
+            shares |= {
+                (_NCU, quantity): by_ncu.get((label.name, quantity))
+                for quantity in ("dram", "tensor")
+            }
         kind, short = (verdict.kind, verdict.short) if verdict else ("unknown", "no row")
         rows.append(Row(label, kind, short, shares))
     return rows

@@ -12,10 +12,21 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["DEVICE_WALL", "DeviceVerdict", "device_verdicts", "is_device_time", "with_device_use"]
+__all__ = [
+    "COUNTED",
+    "DEVICE_WALL",
+    "DeviceVerdict",
+    "counts_one_by_one",
+    "device_verdicts",
+    "is_device_time",
+    "with_device_use",
+]
 
 DEVICE_WALL = "gpu_wall (ns)"
 
+COUNTED = "launches waited to be counted"
+
+_ONE_BY_ONE = {"exact=launch", "exact=scope"}
 _LATENCY_SUM = "launch_latency_sum (ns)"
 _LATENCY_COUNT = "launch_latency_count"
 _LATENCY = MetricSpec("launch_latency (ns)", Aggregation.PROPERTY)
@@ -96,13 +107,21 @@ class DeviceVerdict:
         device: "CUDA:0" and the like.
         use: The underlying numbers.
         latency_ns: Median launch latency in ns, None if unknown.
-        reason: Why the device was not busier: "launch-bound", "waits for other devices", or "".
+        reason: Why the device was not busier: `COUNTED`, "launch-bound", "waits for other devices",
+            or "".
     """
 
     device: str
     use: DeviceUse
     latency_ns: float | None
     reason: str
+
+
+def counts_one_by_one(profile: Profile) -> bool:
+    """Return whether launches waited for each other to be counted, so that devices idled for us."""
+    modes = profile.provenance.get("mode")
+    name, _, options = modes.partition(":") if isinstance(modes, str) else ("", "", "")
+    return name in {"counters", "pcsampling"} and not _ONE_BY_ONE.isdisjoint(options.split(":"))
 
 
 def device_verdicts(profile: Profile) -> tuple[DeviceVerdict, ...]:
@@ -117,7 +136,9 @@ def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
     is_trusted = use.latency_clamped <= _TRUSTED_SHARE * use.launches
     latency_ns = use.latency_ns(0.5) if is_trusted else None
     reason = ""
-    if use.waiting_ns >= _WAITING_SHARE * use.wall_ns:
+    if counts_one_by_one(profile):
+        reason = COUNTED
+    elif use.waiting_ns >= _WAITING_SHARE * use.wall_ns:
         reason = "waits for other devices"
     elif (
         use.idle_ns >= _IDLE_SHARE * use.wall_ns

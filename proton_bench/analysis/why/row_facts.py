@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.gpm_means import gpm_means
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
@@ -52,7 +53,9 @@ QUANTITIES: Mapping[str, str] = {
 COUNTER_TIME = "counter_time (ns)"
 _CYCLES = "sm_cycles"
 # Half width of the 95 % interval above which an estimate is not used, as a fraction.
-_LEAST_COVERED = 0.5  # of a row's time
+_LEAST_COVERED = 0.05  # of a row's time: a merged file may have counters of one run of many
+_MEASURED = 0.9  # of the time in which devices were in use
+_LITTLE_USED = 0.35  # of a row's time, and half of what makes a unit its limit
 _KHZ_PER_GHZ = 1e6
 # Counts over all multiprocessors are at least this many times those of one.
 _IS_SUMMED = 1.5
@@ -110,6 +113,7 @@ class RowFacts:
         device: Where it ran, None if unknown.
         uses: Use of units by quantity, if known well enough.
         withheld: Uses that are not known well enough.
+        unused: Units that the whole run used too little to be the limit of this row.
         has_counters: Whether the profile has counters at all.
         coverage: Part of the time that counters stand for, from 0 to 1.
         clock: SM clock while it ran / highest clock; NaN if unknown.
@@ -127,6 +131,7 @@ class RowFacts:
     device: Device | None = None
     uses: Mapping[str, Use] = field(default_factory=dict)
     withheld: Mapping[str, Use] = field(default_factory=dict)
+    unused: frozenset[str] = frozenset()
     has_counters: bool = False
     coverage: float = 0.0
     clock: float = math.nan
@@ -140,6 +145,10 @@ class RowFacts:
     def mean_ns(self) -> float:
         """Time of one launch, NaN if unknown."""
         return self.time_ns / self.launches if self.launches > 0 else math.nan
+
+    def is_known(self, quantity: str) -> bool:
+        """Return whether it is known if a unit is what limits the row."""
+        return quantity in self.uses or quantity in self.unused
 
     @property
     def device_kind(self) -> str:
@@ -170,6 +179,7 @@ class Facts:
         self._stalls = _stall_columns(profile)
         self._declared = {name: _own(profile, name) for name in _WORK}
         self._peaks = [device_peaks(device) for device in profile.devices]
+        self._busy_in_run = _busy_in_run(profile)
         self._verdicts = {each.use.device: each for each in device_verdicts(profile)}
         kernels = np.flatnonzero((profile.kinds == FrameKind.KERNEL) & (self.own_ns > 0))
         self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
@@ -219,6 +229,11 @@ class Facts:
             device=profile.device(row),
             uses=uses if covered >= _LEAST_COVERED else {},
             withheld=withheld,
+            unused=frozenset(
+                unit
+                for unit, busy_ns in self._busy_in_run.items()
+                if busy_ns < _LITTLE_USED * time_ns
+            ),
             has_counters=self.has_counters,
             coverage=min(max(covered, 0.0), 1.0),
             clock=clock_ratio(
@@ -339,6 +354,23 @@ def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
             half_ns = interval_half(variance, bias)
             halves[quantity] = np.where(time_ns > 0, half_ns / time_ns, np.nan)
     return fractions, halves
+
+
+def _busy_in_run(profile: Profile) -> dict[str, float]:
+    """Return for how long units were busy in the whole run on all devices, in ns.
+
+    It is {} unless GPM measured about as long as the devices were in use.
+    """
+    entries = [entry for entry in gpm_means(profile) if entry.means]
+    wall_ns = sum(each.use.wall_ns for each in device_verdicts(profile))
+    if not sum(entry.sampled_ns for entry in entries) >= _MEASURED * wall_ns > 0:
+        return {}
+    return {
+        unit: sum(
+            entry.means.get(f"{unit}_pct", math.inf) / 100.0 * entry.sampled_ns for entry in entries
+        )
+        for unit in ("tensor", "fp32", "fp64")
+    }
 
 
 def _stall_columns(profile: Profile) -> dict[str, Floats]:

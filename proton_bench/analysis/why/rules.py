@@ -29,8 +29,10 @@ _SHORT_NS = 10_000.0  # launches are not faster than this from Python
 _LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
-# With these measured, no other unit of the GPU can be what limits a kernel.
-_COMPLETE = ("tensor", "issue", "dram", "l2", "l1")
+_MOST_OF_PEAK = 1.05
+# With these measured, no other unit of the GPU can be what limits a kernel. FP32 and integers are
+# not among them: whatever fills their pipes fills most of the issue slots too.
+_COMPLETE = ("tensor", "fp64", "issue", "dram", "l2", "l1")
 
 _GUIDE = "Nsight Compute's Kernel Profiling Guide, " + NVIDIA_SOURCE
 _ROOFLINE = "Williams, Waterman and Patterson, Roofline, CACM 52, 2009: the roof that is near"
@@ -116,6 +118,8 @@ def _percent(ratio: float) -> str:
 def _copies(facts: RowFacts) -> Match | None:
     if facts.kind is not FrameKind.COPY and not facts.name.startswith(("<memcpy", "<memset")):
         return None
+    if _is_within_device(facts) is not None:
+        return None
     count = count_text(int(facts.launches), "copy", "copies") if facts.launches > 0 else "copies"
     text = f"{count} of {duration_text(facts.time_ns)} in all"
     evidence = [Evidence("row.copy", text, facts.time_ns, "ns")]
@@ -124,6 +128,25 @@ def _copies(facts: RowFacts) -> Match | None:
         evidence.append(Evidence("row.rate", f"{rate:.1f} GB/s", rate, "GB/s"))
     direction = facts.name.strip("<>").partition(" ")[2]
     return Match(direction, tuple(evidence), 1.0)
+
+
+def _is_within_device(facts: RowFacts) -> Match | None:
+    """Return a match for copies within the device, and memsets, that need most of its bandwidth.
+
+    Their bytes and times are recorded without counters. A copy reads each byte and writes it.
+    """
+    copies = facts.name.startswith("<memcpy D2D")
+    if not (copies or facts.name.startswith("<memset")):
+        return None
+    used = facts.declared.get("bytes", 0.0) * (2.0 if copies else 1.0)
+    if not BOUND <= used <= _MOST_OF_PEAK:  # more came from a cache
+        return None
+    rate = facts.moved_bytes * (2.0 if copies else 1.0) / facts.time_ns
+    text = f"{rate:.0f} GB/s of DRAM, {_percent(used)} % of its peak"
+    helps = "do without the copy: write where it is read, or fuse it into a kernel"
+    return Match(
+        f"{_percent(used)} %", (Evidence("row.rate", text, rate, "GB/s"),), 1.0, helps=helps
+    )
 
 
 def _waits(facts: RowFacts) -> Match | None:
@@ -162,6 +185,8 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
     quantity, work = _UNITS[kind]
 
     def find(facts: RowFacts) -> Match | None:
+        if kind == "memory:dram" and (match := _is_within_device(facts)) is not None:
+            return match
         limit = _limit(facts)
         if limit is not None:
             if limit[0] != kind:
@@ -253,6 +278,17 @@ def _is_small(facts: RowFacts) -> Match | None:
 def _has_tail(facts: RowFacts) -> Match | None:
     loss, waves = facts.launch.tail_loss, facts.launch.waves
     active = facts.uses.get("sm_active")
+    if (
+        active is not None
+        and active.fraction + active.half_width < _ACTIVE
+        and facts.launch.fill >= _FILLED
+        and facts.mean_ns >= _LITTLE_NS
+        and not loss >= _TAIL
+    ):
+        text = f"{_grid_text(facts)}, but some blocks last longer than the others"
+        grid = Evidence("launch.grid", text, facts.launch.blocks, "blocks")
+        evidence = (grid, *_beside(facts, "sm_active"))
+        return Match(f"{_percent(active.fraction)} % active", evidence, 1.0 - active.fraction)
     # Blocks that take different times fill the gap: then multiprocessors stay active.
     if not loss >= _TAIL or (active is not None and active.fraction > 1.0 - loss / 2):
         return None
@@ -295,6 +331,7 @@ _AMBIGUOUS = {
     "long_scoreboard": ("dram", "l2", "l1"),
     "waitcnt": ("dram", "l2"),
     "short_scoreboard": ("shared",),
+    "wait": ("issue", "fp64"),
 }
 _NO_LATENCY = {
     *("math_pipe_throttle", "gmma", "mio_throttle", "lg_throttle", "tex_throttle"),
@@ -313,7 +350,7 @@ def _is_latency(facts: RowFacts) -> Match | None:
     if facts.stalls is not None:
         reason, share = facts.stalls.shares[0]
         needed = _AMBIGUOUS.get(reason, ())
-        is_told = all(each in uses for each in needed) and reason not in _NO_LATENCY
+        is_told = all(facts.is_known(each) for each in needed) and reason not in _NO_LATENCY
         # Without counters other waits may hide that a unit is busy.
         if share >= (_LATENCY if uses else _STALLED) and is_told:
             known = explain_stall(reason)
@@ -323,7 +360,9 @@ def _is_latency(facts: RowFacts) -> Match | None:
             gain = min(gain, share)
             return Match(reason.replace("_", " "), tuple(evidence), gain, helps=helps)
     active = facts.uses.get("sm_active")
-    if active is None or active.fraction < _ACTIVE or any(each not in uses for each in _COMPLETE):
+    if active is None or active.fraction < _ACTIVE:
+        return None
+    if not all(facts.is_known(each) for each in _COMPLETE):
         return None
     evidence.append(counter_evidence("sm_active", active))
     share_of_warps = facts.uses.get("warps")
@@ -410,9 +449,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tail",
-        f"a last wave of blocks that costs {_TAIL:.0%} of the time or more",
+        f"a last wave of blocks that costs {_TAIL:.0%} of the time or more; or blocks for all "
+        f"multiprocessors in a launch of {_LITTLE_NS / 1e3:.0f} us or more, with less than "
+        f"{_ACTIVE:.0%} of them active",
         _has_tail,
-        "a grid that is a multiple of what the GPU holds, smaller blocks, a persistent kernel",
+        "even work per block, smaller blocks, a grid that is a multiple of what the GPU holds, a "
+        "persistent kernel",
         _GUIDE,
     ),
     *_QUEUE_RULES,

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
+from proton_bench.analysis.accounting.device_use import (
+    DeviceVerdict,
+    counts_one_by_one,
+    device_verdicts,
+)
 from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import with_stable_names
@@ -68,17 +72,21 @@ class WholeRun:
 
     @property
     def between_ns(self) -> float:
-        """The part of it between the first and the last work of the devices.
+        """The part of it between kernels that is the program's: 0 if launches were counted singly.
 
         Of several devices it is the shortest, because at most so long all of them were idle.
         """
-        idle_ns = min((device.use.idle_ns for device in self.devices), default=0)
-        return min(float(idle_ns), self.idle_ns)
+        return 0.0 if counts_one_by_one(self.recorded) else self._gaps_ns
 
     @property
     def outside_ns(self) -> float:
         """The part of it before the first work and after the last."""
-        return self.idle_ns - self.between_ns if len(self.devices) == 1 else 0.0
+        return self.idle_ns - self._gaps_ns if len(self.devices) == 1 else 0.0
+
+    @property
+    def _gaps_ns(self) -> float:
+        idle_ns = min((device.use.idle_ns for device in self.devices), default=0)
+        return min(float(idle_ns), self.idle_ns)
 
     @property
     def work_ns(self) -> float:

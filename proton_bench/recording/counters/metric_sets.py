@@ -58,6 +58,7 @@ _ISSUE = f"sm__inst_executed{_ELAPSED}"
 _L1 = f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"
 _SHARED = f"l1tex__data_pipe_lsu_wavefronts_mem_shared{_ELAPSED}"
 _WARPS = f"sm__warps_active{_ACTIVE}"
+_FP64 = f"sm__pipe_fp64_cycles_active{_ELAPSED}"
 _FP32 = f"{_TPC}sm__inst_executed_pipe_fma_realtime{_ELAPSED}"
 _WAVEFRONTS = "SM_A.TriageCompute.l1tex__data_pipe_lsu_wavefronts"
 
@@ -101,10 +102,12 @@ _RANGES = (
         _L2,
         _ISSUE,
         f"sm__inst_executed_pipe_fma{_ELAPSED}",
-        f"sm__pipe_fp64_cycles_active{_ELAPSED}",
+        _FP64,
         _L1,
         _WARPS,
     ),
+    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _FP64, _L1, _WARPS),
+    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _FP64, _L1),
     (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _L1, _WARPS),
     (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
 )

@@ -174,6 +174,8 @@ FAKE_EXPORT int cuptiDeviceGetChipName(cupti::ChipNameParameters *parameters) {
 
 FAKE_EXPORT int cuptiProfilerInitialize(cupti::ProfilerParameters *parameters) {
   FAULT(cuptiProfilerInitialize);
+  if (!library().is_cuda_started)
+    return cupti::kErrorUnknown;
   return has_size(parameters) ? cupti::kSuccess : cupti::kErrorInvalidParameter;
 }
 

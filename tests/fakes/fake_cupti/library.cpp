@@ -79,6 +79,8 @@ bool is_on(int domain, uint32_t cbid) {
 }
 
 void call_back(int domain, uint32_t cbid, const void *data) {
+  if (domain != cupti::kDomainNvtx)
+    library().is_cuda_started = true;
   if (!is_on(domain, cbid))
     return;
   cupti::CallbackFunction callback = library().callback;

@@ -89,6 +89,7 @@ struct Library {
   std::atomic<bool> is_real_clock{false};
   std::atomic<cupti::function::TimestampSource> timestamp{nullptr};
   std::atomic<bool> is_any_held{false};
+  std::atomic<bool> is_cuda_started{false};
   std::atomic<uint32_t> calls{0}; ///< of the driver, past their entry
   Delivery delivery;
 

@@ -30,7 +30,9 @@ def uses(**fractions: float) -> dict[str, Use]:
     return {name: Use(fraction, 0.0, 0.8) for name, fraction in fractions.items()}
 
 
-ALL_LOW = uses(tensor=0.0, issue=0.2, dram=0.1, l2=0.1, l1=0.1, shared=0.1, sm_active=0.95)
+ALL_LOW = uses(
+    tensor=0.0, fp64=0.0, issue=0.2, dram=0.1, l2=0.1, l1=0.1, shared=0.1, sm_active=0.95
+)
 
 
 def decided(facts: RowFacts) -> tuple[str, Match] | None:
@@ -55,6 +57,16 @@ def stalled(**shares: float) -> Stalls:
 POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
     "copy": (kernel(kind=FrameKind.COPY, name="<memcpy H2D>"), "copy-engine", {"row.copy"}),
     "copy by its name": (kernel(name="<memset>"), "copy-engine", {"row.copy"}),
+    "copy within the device": (
+        kernel(name="<memcpy D2D>", declared={"bytes": 0.45}, moved_bytes=1e9),
+        "memory:dram",
+        {"row.rate"},
+    ),
+    "copy that a cache serves": (
+        kernel(name="<memcpy D2D>", declared={"bytes": 0.9}, moved_bytes=1e9),
+        "copy-engine",
+        {"row.copy", "row.rate"},
+    ),
     "collective": (kernel(name="nccl AllReduce ring"), "waiting", {"row.collective"}),
     "clock": (
         kernel(uses=uses(tensor=0.7), clock=0.85),
@@ -114,6 +126,16 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         "latency",
         {"samples.long_scoreboard", "counter.issue"},
     ),
+    "blocks of different lengths": (
+        kernel(time_ns=2e5, launch=Launch(waves=3.0, fill=1.0), uses=uses(sm_active=0.6)),
+        "tail",
+        {"launch.grid", "counter.sm_active"},
+    ),
+    "a pipe that the run did not use": (
+        kernel(stalls=stalled(wait=0.9), uses=uses(issue=0.5), unused=frozenset({"fp64"})),
+        "latency",
+        {"samples.wait", "counter.issue"},
+    ),
     "all units idle": (kernel(uses=ALL_LOW), "latency", {"counter.issue", "counter.sm_active"}),
 }
 
@@ -141,8 +163,11 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "little work that keeps multiprocessors active": kernel(
         time_ns=1.9e5, launch=Launch(waves=0.9, fill=1.0), uses=uses(sm_active=0.7)
     ),
-    "long work in one wave": kernel(
-        time_ns=2e5, launch=Launch(waves=0.9, fill=1.0), uses=uses(sm_active=0.6)
+    "short work of blocks that may differ": kernel(
+        time_ns=1.9e5, launch=Launch(waves=3.0, fill=1.0), uses=uses(sm_active=0.6)
+    ),
+    "waiting for results of a pipe that may be full": kernel(
+        stalls=stalled(wait=0.9), uses=uses(issue=0.5)
     ),
     "a small tail": kernel(launch=Launch(waves=2.9, tail_loss=0.03, fill=1.0)),
     "a tail that other blocks fill": kernel(

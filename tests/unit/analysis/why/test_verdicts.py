@@ -61,7 +61,7 @@ def test_errors_shrink_when_rows_are_folded() -> None:
 
 def test_counters_of_a_small_part_of_the_time_are_not_used() -> None:
     kernel = Kernel(path="copy", units={"dram": 0.8}, metrics={"time (ns)": 4e6})
-    values = kernel.values() | {"time (ns)": 2.1e6}
+    values = kernel.values() | {"time (ns)": 21e6}
 
     found = verdict(counted_profile(Kernel(path="copy", metrics=values)))
 

@@ -110,6 +110,7 @@ void CounterSampler::run() noexcept {
   scheduled_.reset();
   cupti_.reset();
   metrics_.reset();
+  is_initialized_ = false;
   known_.clear();
   looked_at_.clear();
   failures_.clear();
@@ -160,20 +161,37 @@ int64_t CounterSampler::next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) cons
 bool CounterSampler::prepare() noexcept {
   try {
     cupti_ = CuptiPmSampling::of(*library_);
-    LaunchHold hold(kEndHoldMs);
-    initialize_counters(*library_);
     clock_.start(read_clock, library_);
     return true;
   } catch (const std::exception &error) {
-    cupti_.reset();
-    std::lock_guard lock(mutex_);
-    facts_.error = error.what();
+    give_up(error.what());
     return false;
   }
 }
 
+// Not earlier: libcupti refuses it with "unknown error" before the program started CUDA.
+bool CounterSampler::initialize() {
+  try {
+    bool is_done = switch_counters(kHoldMs, [&] { initialize_counters(*library_); });
+    is_initialized_ |= is_done;
+    return is_done;
+  } catch (const Error &error) {
+    give_up(error.what());
+    return false;
+  }
+}
+
+void CounterSampler::give_up(const char *why) {
+  cupti_.reset();
+  std::lock_guard lock(mutex_);
+  facts_.error = why;
+}
+
 void CounterSampler::find_devices() {
-  for (void *context : contexts_.list()) {
+  std::vector<void *> contexts = contexts_.list();
+  if (!contexts.empty() && !is_initialized_ && !initialize())
+    return;
+  for (void *context : contexts) {
     if (!looked_at_.insert(context).second)
       continue;
     int device = driver_->device_of(context);

@@ -46,6 +46,10 @@ private:
   void run() noexcept;
   /// What does not change while it runs. False: this library does not sample.
   bool prepare() noexcept;
+  /// Readies the library for counters. False: it is refused, or may be tried again.
+  bool initialize();
+  /// There will be no counters.
+  void give_up(const char *why);
   /// Opens devices on which something was launched lately.
   void find_devices();
   /// False: it may be tried again.
@@ -79,6 +83,7 @@ private:
   // The sampling thread's own.
   std::optional<CuptiPmSampling> cupti_;
   std::shared_ptr<const std::vector<std::string>> metrics_; ///< of all devices; null: none yet
+  bool is_initialized_ = false;
   ClockPairs clock_;
   std::vector<std::unique_ptr<PmDevice>> devices_;
   std::unique_ptr<PmDevice> scheduled_; ///< waits for a moment at which it can be switched on

@@ -128,9 +128,11 @@ bool RangeCounter::push(void *context) {
   RangeContext *counted = opened(context);
   if (!counted)
     return false;
-  if (!counted->is_started())
-    sink_.begin_burst(kDevice, counted->device(), monotonic_ns());
+  bool was_started = counted->is_started();
+  int64_t now_ns = monotonic_ns();
   cupti::Result result = counted->push();
+  if (counted->is_started() && !was_started) // else none would end it
+    sink_.begin_burst(kDevice, counted->device(), now_ns);
   if (result != cupti::kSuccess)
     fail(context, result);
   return result == cupti::kSuccess;
