@@ -31,13 +31,13 @@ def test_another_verdict_is_wrong_and_none_is_not(kind: str, is_wrong: bool) -> 
 
 
 def test_a_label_without_a_row_is_unknown() -> None:
-    rows = judge({"sampled": training_profile()})
+    rows = judge({"mixed": training_profile()})
 
     assert {row.kind for row in rows} == {"unknown"}
     assert len(rows) == len(LABELS)
 
 
 def test_shares_are_those_below_the_scope() -> None:
-    (row, *_) = judge({"sampled": replace(training_profile(), partial=True)})
+    (row, *_) = judge({"mixed": replace(training_profile(), partial=True)})
 
-    assert row.shares == {("sampled", "dram"): None, ("sampled", "tensor"): None}
+    assert row.shares == {("mixed", name): None for name in ("dram", "tensor", "l2")}

@@ -121,16 +121,18 @@ def product(left, right, out, SIZE: tl.constexpr, TILE: tl.constexpr, DEEP: tl.c
 
 @triton.jit
 def issue(out, rounds, WIDTH: tl.constexpr):
-    """As many integer operations as FMAs, for two pipes: together they take all issue slots."""
+    """Three FMAs to two integer operations: neither pipe is full, all issue slots are taken."""
     places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    number = tl.load(out + places)
-    first, second = number * 0.5, number * 0.25
+    start = tl.load(out + places)
+    number, other = start, start ^ 0x5BD1E995
+    first, second, third = start * 0.5, start * 0.25, start * 0.125
     for _ in range(rounds):
         for _ in tl.static_range(8):
-            number = (number ^ 0x5BD1E995) & ~(number << 3)
+            number = (number + other) ^ start
             first = first * 1.0001 + 0.5
             second = second * 0.9999 + 0.25
-    tl.store(out + places, number + (first + second).to(tl.int32))
+            third = third * 1.0002 + 0.125
+    tl.store(out + places, number + (first + second + third).to(tl.int32))
 
 
 @triton.jit

@@ -33,8 +33,8 @@ _COPIES = ("dram-copy", "copy-engine")
 _LAUNCHES = 2  # of each kernel
 # Rounds are fewer where launches wait for each other.
 _RUNS = {
-    "sampled": ("counters:copies=on", ()),
     "mixed": ("counters:copies=on", ("--mixed",)),
+    "sampled": ("counters:copies=on", ()),
     "exact": ("counters:exact=launch:copies=on", ("--rounds", "2", "--slice-ms", "3")),
     "stalls": ("pcsampling:copies=on", ("--rounds", "4")),
 }
@@ -44,6 +44,9 @@ _NCU_RUN = ("--rounds", "1", "--slice-ms", "0")  # two launches of each
 _NCU_METRICS = {
     "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram",
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed": "tensor",
+    "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": "l2",
+    "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed": "l1",
+    "sm__inst_executed.avg.pct_of_peak_sustained_elapsed": "issue",
 }
 
 
@@ -140,11 +143,11 @@ def judge(
     """Return a row for each label.
 
     Args:
-        profiles: By the name of their run; ``sampled`` decides, or ``exact`` without it. Samples
-            of program counters are added to it.
+        profiles: By the name of their run; ``mixed`` decides, or ``exact`` without it. Samples of
+            program counters are added to it.
         by_ncu: Parts of the peak in percent by (kernel, quantity).
     """
-    main_run = next(profiles[name] for name in ("sampled", "exact") if name in profiles)
+    main_run = next(profiles[name] for name in ("mixed", "exact") if name in profiles)
     parts = [main_run, profiles["stalls"]] if "stalls" in profiles else [main_run]
     answer = why(Profile.merge(parts))
     rows = []
@@ -155,12 +158,12 @@ def judge(
             (run, quantity): _share(profile, label.name, quantity)
             for run, profile in profiles.items()
             if run != "stalls"
-            for quantity in ("dram", "tensor")
+            for quantity in ("dram", "tensor", "l2")
         }
         if by_ncu:
             shares |= {
                 (_NCU, quantity): by_ncu.get((label.name, quantity))
-                for quantity in ("dram", "tensor")
+                for quantity in _NCU_METRICS.values()
             }
         kind, short = (verdict.kind, verdict.short) if verdict else ("unknown", "no row")
         rows.append(Row(label, kind, short, shares))

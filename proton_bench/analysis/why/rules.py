@@ -30,9 +30,9 @@ _LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 _MOST_OF_PEAK = 1.05
-# With these measured, no other unit of the GPU can be what limits a kernel. FP32 and integers are
-# not among them: whatever fills their pipes fills most of the issue slots too.
+# With these measured, hardly another unit of the GPU can be what limits a kernel.
 _COMPLETE = ("tensor", "fp64", "issue", "dram", "l2", "l1")
+_HALF_RATE = 0.45  # of the issue slots fill the pipe of integers and comparisons
 
 _GUIDE = "Nsight Compute's Kernel Profiling Guide, " + NVIDIA_SOURCE
 _ROOFLINE = "Williams, Waterman and Patterson, Roofline, CACM 52, 2009: the roof that is near"
@@ -160,24 +160,42 @@ def _waits(facts: RowFacts) -> Match | None:
 def _limit(facts: RowFacts) -> tuple[str, Use] | None:
     """Return the verdict of the unit that limits a kernel: of several the one nearest to its roof.
 
-    Every instruction is issued, and data of shared memory passes L1, so these two come last.
+    Every instruction is issued, and data of shared memory passes L1, so these two come last. A wide
+    estimate counts if all of it is near the roof, and forbids a verdict if only its upper end is.
     """
+    known = dict(facts.uses)
+    known |= {
+        name: use for name, use in facts.withheld.items() if use.ratio - use.half_ratio >= BOUND
+    }
     found = [
-        (kind, facts.uses[quantity])
+        (kind, known[quantity])
         for kind, (quantity, _) in _UNITS.items()
-        if quantity in facts.uses and facts.uses[quantity].ratio >= BOUND
+        if quantity in known and known[quantity].ratio >= BOUND
     ]
     special = [each for each in found if each[0] not in {"compute:issue", "memory:l1"}]
-    return max(special or found, key=lambda each: each[1].ratio, default=None)
+    nearest = max(special or found, key=lambda each: each[1].ratio, default=None)
+    if nearest is None or nearest[0] in {"compute:issue", "memory:l1"}:
+        return nearest
+    doubtful = (
+        facts.withheld[quantity]
+        for quantity, _ in _UNITS.values()
+        if quantity in facts.withheld and quantity not in known
+    )
+    if any(use.ratio + use.half_ratio > nearest[1].ratio for use in doubtful):
+        return None
+    return nearest
 
 
 def _beside(facts: RowFacts, quantity: str) -> tuple[Evidence, ...]:
     """Return the use of one unit, and of the two others that say most."""
     others = [each for each in ("tensor", "dram", "sm_active") if each != quantity]
+    uses = facts.uses
+    if quantity in facts.withheld:
+        uses = {**uses, quantity: facts.withheld[quantity]}
     return tuple(
-        counter_evidence(each, facts.uses[each], brief=each != quantity)
+        counter_evidence(each, uses[each], brief=each != quantity)
         for each in (quantity, *others)
-        if each in facts.uses
+        if each in uses
     )
 
 
@@ -363,6 +381,8 @@ def _is_latency(facts: RowFacts) -> Match | None:
     if active is None or active.fraction < _ACTIVE:
         return None
     if not all(facts.is_known(each) for each in _COMPLETE):
+        return None
+    if "issue" in uses and uses["issue"].fraction >= _HALF_RATE:
         return None
     evidence.append(counter_evidence("sm_active", active))
     share_of_warps = facts.uses.get("warps")

@@ -74,6 +74,11 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         {"counter.clock", "counter.tensor"},
     ),
     "tensor": (kernel(uses=uses(tensor=0.7)), "compute:tensor", {"counter.tensor"}),
+    "no other unit can be nearer": (
+        kernel(uses=uses(l2=0.75), withheld={"tensor": Use(0.4, 0.2, 0.8)}),
+        "memory:l2",
+        {"counter.l2"},
+    ),
     "fp32": (kernel(uses=uses(fp32=0.7, issue=0.75)), "compute:fp32", {"counter.fp32"}),
     "fp64": (kernel(uses=uses(fp64=0.7)), "compute:fp64", {"counter.fp64"}),
     "issue": (kernel(uses=uses(issue=0.7)), "compute:issue", {"counter.issue"}),
@@ -166,6 +171,10 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "short work of blocks that may differ": kernel(
         time_ns=1.9e5, launch=Launch(waves=3.0, fill=1.0), uses=uses(sm_active=0.6)
     ),
+    "another unit may be nearer": kernel(
+        uses=uses(l2=0.6), withheld={"tensor": Use(0.6, 0.2, 0.8)}
+    ),
+    "a pipe of integers may be full": kernel(uses=ALL_LOW | uses(issue=0.46)),
     "waiting for results of a pipe that may be full": kernel(
         stalls=stalled(wait=0.9), uses=uses(issue=0.5)
     ),
