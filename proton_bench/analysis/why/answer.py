@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proton_bench.analysis.accounting.device_use import COUNTED, counts_one_by_one
+from proton_bench.analysis.accounting.device_use import COUNTED
 from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.why.ceilings import Ceilings
@@ -206,7 +206,7 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
 def _sentence(run: WholeRun) -> str:
     if not run.work_ns > 0:
         return "no work of a device or an operator was recorded"
-    if counts_one_by_one(run.recorded):
+    if run.is_counted:
         work = duration_text(run.work_ns)
         return f"GPU work of {work}; it idled because {COUNTED}, so this file says no more of that"
     if run.idle_ns > 0 and run.span_ns > 0:

@@ -6,6 +6,7 @@ time: then the rule that stands first in the table claims it, so that ``own_ns``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -13,6 +14,7 @@ from itertools import chain, islice
 from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.why.host_limit import SYNC_OPS, host_limit_ns
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
@@ -26,6 +28,7 @@ _IDLE = 0.1
 _SMALL_NS = 10_000.0  # about what a launch from Python takes
 _SMALL_SHARE = 0.5  # of the launches
 _MOST_LINES = 3
+_LIMITED = "more needs a faster host too"
 _TOP_LEVEL = " <module>"
 _LEAST_LINE = 0.01  # of the run
 _ZERO_TENSOR = 0.05
@@ -91,6 +94,7 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
     own_ns = run.verdicts.facts.own_ns
     left.update({row: float(own_ns[row]) for row in run.verdicts.facts.rows()})
     free_ns = run.span_ns  # work of several devices is longer than the run
+    limit_ns = _host_limit_ns(run)
     found = []
     for rule in FINDINGS:
         for claim in rule.find(run):
@@ -101,7 +105,9 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                 taken_ns += own
             taken_ns = min(taken_ns, free_ns)
             free_ns -= taken_ns
-            gain_ns = min(claim.gain_ns, run.span_ns)
+            gain_ns, is_limited = min(claim.gain_ns, run.span_ns), False
+            if claim.rows and gain_ns > limit_ns:
+                gain_ns, is_limited = limit_ns, True
             if (
                 gain_ns < min(_LEAST_RUN * run.span_ns, _LEAST_WORK * run.work_ns)
                 or not gain_ns > 0
@@ -111,8 +117,10 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
             found.append(
                 Finding(
                     id=rule.id,
-                    text=claim.text,
-                    evidence=claim.evidence,
+                    text=f"{claim.text}; {_LIMITED}" if is_limited else claim.text,
+                    evidence=(*claim.evidence, _limit_evidence(limit_ns))
+                    if is_limited
+                    else claim.evidence,
                     helps=claim.helps or rule.helps,
                     source=rule.source,
                     gain_ns=gain_ns,
@@ -121,6 +129,18 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                 )
             )
     return tuple(sorted(found, key=lambda each: -each.gain_ns))
+
+
+def _host_limit_ns(run: WholeRun) -> float:
+    if len(run.devices) != 1 or run.is_counted:
+        return math.inf
+    in_sync_ns, _ = _sync_lines(run)
+    return host_limit_ns(run.recorded, run.devices[0], in_sync_ns=in_sync_ns)
+
+
+def _limit_evidence(limit_ns: float) -> Evidence:
+    text = f"the host waits for the GPU for {duration_text(limit_ns)} at most"
+    return Evidence("host.limit", text, limit_ns, "ns")
 
 
 def _percent(fraction: float) -> str:
@@ -136,13 +156,6 @@ def _rough(time_ns: float) -> str:
 
 
 # -- the GPU has nothing to do -------------------------------------------------------------------
-_SYNC_OPS = frozenset(
-    {
-        *("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"),
-        *("aten::equal", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
-        *("cudaMalloc", "cudaFree", "cudaHostAlloc"),
-    }
-)
 # Functions of torch/cuda and of its allocator that wait for the device.
 _SYNC_FUNCTIONS = frozenset({"synchronize", "empty_cache", "_sleep"})
 _CUDA_FOLDER = "/torch/cuda/"
@@ -184,7 +197,7 @@ def _sync_calls(run: WholeRun) -> dict[str, int]:
     row, size = 1, len(profile)
     while row < size:
         name = profile.name(row)
-        if name in _SYNC_OPS:
+        if name in SYNC_OPS:
             if counts[row] > 0:
                 found[name] = found.get(name, 0) + int(counts[row])
             row = int(profile.subtree_end[row])

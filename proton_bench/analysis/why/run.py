@@ -16,6 +16,7 @@ from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
+from proton_bench.analysis.why.host_limit import idle_cost_ns
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
@@ -72,11 +73,19 @@ class WholeRun:
 
     @property
     def between_ns(self) -> float:
-        """The part of it between kernels that is the program's: 0 if launches were counted singly.
+        """The part of it between kernels that is the program's, without what recording took.
 
-        Of several devices it is the shortest, because at most so long all of them were idle.
+        It is 0 if launches waited to be counted. Of several devices it is the shortest, because at
+        most so long all of them were idle.
         """
-        return 0.0 if counts_one_by_one(self.recorded) else self._gaps_ns
+        if self.is_counted:
+            return 0.0
+        return max(self._gaps_ns - idle_cost_ns(self.recorded) / max(len(self.devices), 1), 0.0)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether launches waited to be counted."""
+        return counts_one_by_one(self.recorded)
 
     @property
     def outside_ns(self) -> float:

@@ -341,3 +341,58 @@ def test_bounds_lie_within_the_run_and_can_be_added(
         assert each.evidence
         assert 0.0 <= each.own_ns <= each.gain_ns * (1 + 1e-9)
         assert each.gain_ns <= run.span_ns
+
+
+def test_idle_time_of_launches_that_waited_to_be_counted_is_not_theirs() -> None:
+    kernel = Kernel(path="k", time_ns=10.0 * MS, count=2000)
+    found = {
+        mode: found_in(counted_profile(kernel, use=used(10, 890, 2000), mode=mode))
+        for mode in ("counters:exact=launch", "counters:exact=off", "counters")
+    }
+
+    assert found["counters:exact=launch"].keys() == {"no-work"}
+    assert found["counters:exact=off"].keys() == {"no-work", "launches"}
+    assert found["counters"]["launches"].gain_ns == 890 * MS
+
+
+def test_idle_time_that_recording_took_is_not_theirs() -> None:
+    profile = counted_profile(
+        Kernel(path="k", time_ns=10.0 * MS, count=2000),
+        use=used(10, 990, 2000),
+        estimated_cost_ns=90 * MS,
+    )
+
+    assert found_in(profile)["launches"].gain_ns == 900 * MS
+
+
+def waited(**facts: Any) -> Profile:
+    """Return a run of FP32 products for which the host waited 100 ms in an operator."""
+    facts = {"host_rate_hz": 100.0, "context": "layers+ops", **facts}
+    waiting = {"host_wall (ns)": 100.0 * MS}
+    return counted_profile(
+        Kernel(path=SGEMM, time_ns=900.0 * MS, count=100),
+        Kernel(path="aten::item/k", time_ns=1.0 * MS, count=10, metrics=waiting),
+        use=used(901, 99, 110),
+        **facts,
+    )
+
+
+def test_faster_kernels_save_no_more_than_the_host_waits() -> None:
+    found = found_in(waited())["fp32-products"]
+
+    assert found.gain_ns == 100 * MS + 2 * (100 * MS * 10 * MS) ** 0.5
+    assert [each.id for each in found.evidence][-1] == "host.limit"
+
+
+@pytest.mark.parametrize("facts", [{"host_rate_hz": None}, {"context": "layers"}])
+def test_how_long_the_host_waits_has_to_be_recorded(facts: dict[str, Any]) -> None:
+    assert found_in(waited(**facts))["fp32-products"].gain_ns > 500 * MS
+
+
+def test_launches_of_a_full_queue_wait_too() -> None:
+    profile = waited()
+    (use,) = profile.device_use
+    full = replace(use, launches=10_000, latency_max_ns=81 * MS)
+    profile = replace(profile, device_use=(full,))
+
+    assert found_in(profile)["fp32-products"].gain_ns > 500 * MS

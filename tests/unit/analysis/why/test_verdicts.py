@@ -273,3 +273,22 @@ def test_no_verdict_without_evidence_and_gains_within_the_run(kernels: list[Kern
         assert bool(found.evidence) or found.kind == UNKNOWN
         assert bool(found.reason and found.measure) == (found.kind == UNKNOWN)
         assert found.gain_ns is None or 0.0 <= found.gain_ns <= SECOND
+
+
+@pytest.mark.parametrize(
+    ("fp64_percent", "sampled_s", "kind"),
+    [(1.0, 1, "latency"), (90.0, 1, UNKNOWN), (1.0, 0.5, UNKNOWN)],
+)
+def test_a_unit_that_the_whole_run_hardly_used_limits_no_row(
+    fp64_percent: float, sampled_s: float, kind: str
+) -> None:
+    units = {"tensor": 0.0, "issue": 0.2, "dram": 0.1, "l2": 0.1, "l1": 0.1, "sm_active": 0.9}
+    means = {"tensor_pct": 0.0, "fp32_pct": 0.0, "fp64_pct": fp64_percent}
+    entry = {"device": 0, "sampled_ns": int(sampled_s * SECOND), "means": means}
+    profile = counted_profile(
+        Kernel(path="k", time_ns=0.9 * SECOND, units=units),
+        use=DeviceUse(None, 0, busy_ns=int(0.9 * SECOND), idle_ns=int(0.1 * SECOND), launches=10),
+        gpm=[entry],
+    )
+
+    assert verdict(profile).kind == kind

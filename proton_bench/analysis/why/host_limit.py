@@ -1,0 +1,72 @@
+"""What faster work of a GPU can save at most: the time in which the host waits for it.
+
+A run cannot be shorter than what its host does besides waiting, whatever its kernels take. That is
+known where the main thread was sampled and operators were recorded, one device was used, and its
+queue never was full, because then a launch waits too.
+"""
+
+from __future__ import annotations
+
+import math
+
+from proton_bench.analysis.accounting.device_use import DeviceVerdict
+from proton_bench.analysis.accounting.host_time import HOST_WALL
+from proton_bench.analysis.accounting.own_cost import own_cost
+from proton_bench.model.profile import Profile
+
+__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns"]
+
+# Operators and calls that wait for the device.
+SYNC_OPS = frozenset(
+    {
+        *("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"),
+        *("aten::equal", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
+        *("cudaMalloc", "cudaFree", "cudaHostAlloc"),
+    }
+)
+# These wait if they copy to the host.
+_MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
+_MOST_QUEUED = 800.0  # launches; CUDA holds 1024, and they come faster than their mean
+_STANDARD_ERRORS = 2.0
+
+
+def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float) -> float:
+    """Return the most that faster work of the only device can save in ns, infinity if unknown.
+
+    Args:
+        profile: The profile as it was recorded.
+        device: Its device.
+        in_sync_ns: Sampled time of the host in functions that wait for the device.
+    """
+    use, rate_hz = device.use, profile.provenance.get("host_rate_hz")
+    context = profile.provenance.get("context")
+    if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
+        return math.inf
+    if not isinstance(context, str) or "ops" not in context or not (use.launches and use.wall_ns):
+        return math.inf
+    if use.latency_max_ns * (use.launches / use.wall_ns) > _MOST_QUEUED:
+        return math.inf
+    period_ns = 1e9 / rate_hz
+    waiting_ns = in_sync_ns + _in_operators_ns(profile)
+    # Each sample stands for a period, and as many as there are vary by their root.
+    error_ns = _STANDARD_ERRORS * math.sqrt(max(waiting_ns, period_ns) * period_ns)
+    return waiting_ns + error_ns + idle_cost_ns(profile)
+
+
+def idle_cost_ns(profile: Profile) -> float:
+    """Return how much longer the host took because it was recorded, by the file, in ns."""
+    cost = own_cost(profile)
+    return cost.cost_ns if cost is not None else 0.0
+
+
+def _in_operators_ns(profile: Profile) -> float:
+    """Return the sampled time in the outermost operators that may wait."""
+    wall_ns = profile.inclusive(HOST_WALL)
+    total, row, size = 0.0, 1, len(profile)
+    while row < size:
+        if profile.name(row) in _MAY_WAIT:
+            total += float(wall_ns[row])
+            row = int(profile.subtree_end[row])
+        else:
+            row += 1
+    return total
