@@ -1,8 +1,8 @@
 """What reading samples costs a saturated GPU: python -m benchmarks.overhead.saturation.
 
-Products of matrices follow each other for a minute, sampled every 1024 cycles. Printed are memory
-of the process and processor time of its threads every few seconds, and the backend's statement
-about samples at the end. Memory must not grow from line to line.
+Products of matrices follow each other for a minute, sampled every 1024 cycles, or with another
+mode. Printed are memory of the process and processor time of its threads every few seconds, and the
+backend's statement about samples or counters at the end. Memory must not grow from line to line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=(__doc__ or "").splitlines()[0],
     )
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--interval", default="1024", help="cycles, or auto; 1024")
+    parser.add_argument("--mode", default="pcsampling:interval=1024", help="or counters")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between lines; 5")
     options = parser.parse_args(arguments)
     with TemporaryDirectory(prefix="saturation_") as folder:
@@ -47,8 +47,8 @@ def _run(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     from proton_bench.recording.session.session import SessionOptions, open_session
 
     a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.float16) for _ in range(2))
-    mode = f"pcsampling:interval={options.interval}"
-    session = open_session(SessionOptions(name=str(folder / "x"), backend="cupti", mode=mode))
+    said = SessionOptions(name=str(folder / "x"), backend="cupti", mode=options.mode)
+    session = open_session(said)
     before = dict(_threads())
     print(f"{'second':>7} {'products':>9} {'memory':>11}  processor seconds by thread", flush=True)
     begin = line = time.perf_counter()
@@ -65,7 +65,8 @@ def _run(options: argparse.Namespace, folder: Path) -> Mapping[str, Any]:
     ending = time.perf_counter()
     [path] = session.finalize(formats=("proton",))
     print(f"finish took {time.perf_counter() - ending:.2f} s, {path.stat().st_size} bytes")
-    facts: Mapping[str, Any] = read_profile(path).provenance["collectors"]["cupti"]["pc_sampling"]
+    kind = "counters" if options.mode.startswith("counters") else "pc_sampling"
+    facts: Mapping[str, Any] = read_profile(path).provenance["collectors"]["cupti"][kind]
     return facts
 
 

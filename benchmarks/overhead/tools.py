@@ -183,7 +183,8 @@ class Ours(Proton):
         from proton_bench.formats.registry import read_profile
 
         profile = read_profile(next(path for path in files if path.suffix == ".proton"))
-        facts = profile.provenance["collectors"]["cupti"]["pc_sampling"]
+        kind = "counters" if self._arm.mode.startswith("counters") else "pc_sampling"
+        facts = profile.provenance["collectors"]["cupti"][kind]
         return {name: value for name, value in facts.items() if isinstance(value, int)}
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from proton_bench.diagnosis import calibration_program
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.errors import OutputError
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS
 from proton_bench.recording.counters.ceilings import (
-    USUAL,
     ceiling_file,
     load_ceilings,
     store_ceilings,
@@ -69,7 +69,7 @@ def ceiling_findings(gpus: Sequence[Mapping[str, Any]] | None = None) -> tuple[F
             continue
         measured = load_ceilings(ceiling_file(name, driver))
         title = f"ceilings of {name}"
-        value, advice = _text({**USUAL, **measured}), ""
+        value, advice = _text({**USUAL_CEILINGS, **measured}), ""
         if measured:
             value += f" of the peaks; measured: {', '.join(measured)}"
         else:

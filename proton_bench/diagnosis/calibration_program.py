@@ -19,6 +19,7 @@ from typing import Any
 import proton_bench as proton
 from proton_bench.analysis.kernels.counter_facts import counter_facts
 from proton_bench.formats.registry import read_profile
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME, busy_column
 from proton_bench.model.profile import Profile
 from proton_bench.recording.counters.gpm import GpmReadings
 from proton_bench.recording.gpu.nvidia import gpu_facts
@@ -33,7 +34,6 @@ _WINDOWS = 5
 _MOST_BYTES = 1 << 30
 _MATRIX = 8192
 _BLOCKS = 16  # per multiprocessor
-_TIME = "counter_time (ns)"
 _COUNTED = ("l2", "l1", "issue")
 _LAUNCHES = 4
 _NO_METRIC = "nothing here measures it apart from l1, so the peak stands for it"
@@ -136,15 +136,15 @@ def _counted(torch: Any) -> dict[str, float]:
     torch.cuda.synchronize()
     with TemporaryDirectory() as folder:
         profile = _recorded(kernels, Path(folder, "counted"))
-    if _TIME not in profile.columns:
+    if COUNTED_TIME not in profile.columns:
         facts = counter_facts(profile)
         raise LookupError(facts.error if facts is not None else "no counters were recorded")
     rows = {profile.name(row): row for row in profile.children(0)}
-    time_ns = profile.inclusive(_TIME)
+    time_ns = profile.inclusive(COUNTED_TIME)
     return {
-        unit: float(profile.inclusive(f"{unit}_busy (ns)")[rows[unit]] / time_ns[rows[unit]])
+        unit: float(profile.inclusive(busy_column(unit))[rows[unit]] / time_ns[rows[unit]])
         for unit in kernels
-        if f"{unit}_busy (ns)" in profile.columns and time_ns[rows[unit]] > 0
+        if busy_column(unit) in profile.columns and time_ns[rows[unit]] > 0
     }
 
 

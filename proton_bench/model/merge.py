@@ -13,6 +13,7 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import StringTable
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME, UNIT_ENDINGS
 from proton_bench.model.metrics.device_use import DeviceUse, combine_uses
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, ValueKind
@@ -25,8 +26,6 @@ __all__ = ["merge"]
 _PARTS = "parts"
 # Facts that distinguish processes; a merged profile has those of the first.
 _OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")
-_COUNTED_TIME = "counter_time (ns)"
-_OF_UNITS = ("_busy (ns)", "_variance (ns^2)", "_bias (ns)")
 _PART_FACTS = (*_OF_ONE_PROCESS, "start_time_ns", "end_time_ns")
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
     "start_time_ns": min,
@@ -131,9 +130,9 @@ def _counted_apart(profiles: Sequence[Profile]) -> set[str]:
     Their time would be divided by the time for which all counters of all profiles stand.
     """
     counted = [
-        {name for name in profile.columns if name.endswith(_OF_UNITS)}
+        {name for name in profile.columns if name.endswith(UNIT_ENDINGS)}
         for profile in profiles
-        if _COUNTED_TIME in profile.columns
+        if COUNTED_TIME in profile.columns
     ]
     if not counted:
         return set()

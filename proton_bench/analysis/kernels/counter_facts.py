@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -16,9 +17,6 @@ __all__ = [
     "counter_facts",
     "range_facts",
 ]
-
-
-_SHARES = "counter_time (ns)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ def are_missing(profile: Profile) -> bool:
     mode = profile.provenance.get("mode")
     name, *options = mode.split(":") if isinstance(mode, str) else [""]
     is_asked = name in {"counters", "counters=exact"} or "counters=exact" in options
-    return is_asked and _SHARES not in profile.columns
+    return is_asked and COUNTED_TIME not in profile.columns
 
 
 def came_too_late(profile: Profile) -> bool:

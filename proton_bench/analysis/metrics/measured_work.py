@@ -31,6 +31,13 @@ from proton_bench.analysis.why.row_facts import clock_ratio
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.counter_columns import (
+    COUNTED_TIME,
+    CYCLES,
+    bias_column,
+    busy_column,
+    variance_column,
+)
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -54,8 +61,6 @@ _RATES = {
     **{f"pipe_{prefix}flop/s": (_FLOPS, scale) for prefix, scale in _PREFIXES.items()},
 }
 _PIPES = ("tensor", "fp32", "fp64")
-_TIME = "counter_time (ns)"
-_CYCLES = "sm_cycles"
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _95_PERCENT = 1.959964  # standard errors of a normal distribution
 # Of the time that is compared; what is not measured would seem to come from caches.
@@ -169,7 +174,7 @@ def busiest_pipe_seconds(profile: Profile) -> Floats:
     found = np.zeros(len(profile))
     for pipe in _pipes(profile):
         known = _tensor_rates(profile) > 0 if pipe == "tensor" else True
-        found = np.maximum(found, np.where(known, _own(profile, f"{pipe}_busy (ns)"), 0.0))
+        found = np.maximum(found, np.where(known, _own(profile, busy_column(pipe)), 0.0))
     seconds: Floats = found * _clock_ratios(profile) * SECONDS["ns"]
     return seconds
 
@@ -184,7 +189,7 @@ def named_and_moved(profile: Profile) -> tuple[Floats, Amount]:
     moved = dram_bytes(profile)
     compared = covered(profile, named > 0)
     every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
-    known = _below(profile, np.where(compared, _own(profile, _TIME) * SECONDS["ns"], 0.0))
+    known = _below(profile, np.where(compared, _own(profile, COUNTED_TIME) * SECONDS["ns"], 0.0))
     # What ran beside rows that name bytes moved some that nothing is known to compare with.
     whole = known >= _LEAST_MEASURED * np.maximum(every, moved.seconds)
     valid = moved.valid & (known > 0) & whole
@@ -226,14 +231,14 @@ def _traffic(profile: Profile) -> MetricValues:
 
 def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats, Flags]:
     """Return busy time x scale with half of its interval, and where the share is known."""
-    busy = _own(profile, f"{unit}_busy (ns)")
-    variance = _below(profile, _own(profile, f"{unit}_variance (ns^2)") * scale**2)
+    busy = _own(profile, busy_column(unit))
+    variance = _below(profile, _own(profile, variance_column(unit)) * scale**2)
     # As for shares: a part of the errors is alike in all rows, and adds up as it is.
-    bias = _below(profile, _own(profile, f"{unit}_bias (ns)") * scale)
+    bias = _below(profile, _own(profile, bias_column(unit)) * scale)
     halves = _95_PERCENT * np.maximum(np.sqrt(np.maximum(variance, 0.0)), bias)
     valid = unit_use_values(profile, f"{unit}_pct").valid
     # Without a rate of the device nothing is known of its rows, nor of sums with them.
-    lacking = _below(profile, np.where((scale <= 0) & (busy > 0), _own(profile, _TIME), 0.0))
+    lacking = _below(profile, np.where((scale <= 0) & (busy > 0), _own(profile, COUNTED_TIME), 0.0))
     if unit != "tensor":
         valid = valid & (lacking <= 0)
     values = _below(profile, busy * scale)
@@ -275,7 +280,7 @@ def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
 
     Their counter also moves a few points with other pipes, so that small shares say nothing.
     """
-    busy, time = _own(profile, "tensor_busy (ns)"), _own(profile, _TIME)
+    busy, time = _own(profile, busy_column("tensor")), _own(profile, COUNTED_TIME)
     rows = np.flatnonzero((time > 0) & (busy > WIDEST / 100 * time)).tolist()
     kernels = [row for row in rows if profile.kind(row) is FrameKind.KERNEL]
     texts = kernel_texts({profile.name(row) for row in kernels})
@@ -291,7 +296,7 @@ def _tensor_widths(profile: Profile) -> npt.NDArray[np.int64]:
 
 def _is_width_known(profile: Profile) -> Flags:
     """Mark the rows in which tensor pipes of unknown width took at most 6 points of the time."""
-    time, busy = _own(profile, _TIME), _own(profile, "tensor_busy (ns)")
+    time, busy = _own(profile, COUNTED_TIME), _own(profile, busy_column("tensor"))
     unknown = (busy > WIDEST / 100 * time) & (_tensor_rates(profile) <= 0)
     known: Flags = _below(profile, np.where(unknown, busy, 0.0)) <= WIDEST / 100 * _below(
         profile, time
@@ -301,7 +306,7 @@ def _is_width_known(profile: Profile) -> Flags:
 
 def _clock_ratios(profile: Profile) -> Floats:
     """Return each row's own clock / the highest; 1 where it was not counted."""
-    cycles, time = _own(profile, _CYCLES), _own(profile, _TIME)
+    cycles, time = _own(profile, CYCLES), _own(profile, COUNTED_TIME)
     found, places = np.ones(len(profile)), single_devices(profile)
     for row in np.flatnonzero((cycles > 0) & (time > 0)).tolist():
         place = int(places[row])
@@ -317,7 +322,7 @@ def _own(profile: Profile, name: str) -> Floats:
 
 
 def _seconds(profile: Profile) -> Floats:
-    return _below(profile, _own(profile, _TIME)) * SECONDS["ns"]
+    return _below(profile, _own(profile, COUNTED_TIME)) * SECONDS["ns"]
 
 
 def _below(profile: Profile, own: Floats) -> Floats:

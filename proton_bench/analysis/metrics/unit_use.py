@@ -18,12 +18,19 @@ from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.counter_columns import (
+    COUNTED_TIME,
+    SAMPLED_TIME,
+    UNITS,
+    bias_column,
+    busy_column,
+    variance_column,
+)
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 __all__ = [
     "INTERVAL_NOTE",
-    "UNITS",
     "WIDEST",
     "interval_half",
     "is_unit_use",
@@ -31,28 +38,13 @@ __all__ = [
     "unit_use_values",
 ]
 
-# What a unit's share of its peak means, by the name in metrics.
-UNITS = {
-    "sm_active": "multiprocessors with a warp",
-    "tensor": "cycles of the tensor pipes",
-    "dram": "throughput of the device's memory",
-    "l2": "sectors of the second-level cache",
-    "issue": "instructions that the schedulers issued",
-    "fp32": "instructions of the FMA pipe",
-    "fp64": "cycles of the FP64 pipe",
-    "l1": "passes of the first-level cache and shared memory",
-    "shared": "passes of shared memory",
-    "warps": "warps that were resident",
-}
 WIDEST = 6.0  # points of half an interval
 # Of every metric with intervals; amounts are withheld with the share that they come from.
 INTERVAL_NOTE = (
     f"+- is half of the 95 % interval, - where the share has more than {WIDEST:g} points"
 )
 
-_TIME = "counter_time (ns)"
 _KERNEL_TIME = "time (ns)"
-_SAMPLED = "counter_sampled (ns)"
 _COVERAGE = "counter_coverage"
 _SHARE, _ERROR = "_pct", "_err"
 _95_PERCENT = 1.959964  # standard errors of a normal distribution
@@ -69,11 +61,11 @@ def is_unit_use(name: str) -> bool:
 def unit_use_names(recorded: Iterable[str]) -> tuple[str, ...]:
     """Return the names that can be computed from these recorded metrics."""
     known = set(recorded)
-    if _TIME not in known:
+    if COUNTED_TIME not in known:
         return ()
-    units = [unit for unit in UNITS if _busy(unit) in known]
+    units = [unit for unit in UNITS if busy_column(unit) in known]
     names = [f"{unit}{ending}" for unit in units for ending in (_SHARE, _ERROR)]
-    return (*names, *((_COVERAGE,) if _SAMPLED in known else ()))
+    return (*names, *((_COVERAGE,) if SAMPLED_TIME in known else ()))
 
 
 def unit_use_values(profile: Profile, name: str) -> MetricValues:
@@ -99,11 +91,11 @@ def _none(profile: Profile) -> str:
 
 
 def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricValues:
-    time = profile.inclusive(_TIME)
-    sampled = profile.covered(_TIME) & (time > 0)
+    time = profile.inclusive(COUNTED_TIME)
+    sampled = profile.covered(COUNTED_TIME) & (time > 0)
     if text == _COVERAGE:
         whole = np.maximum(time, _kernel_ns(profile))
-        values, valid = quotient(100.0 * profile.inclusive(_SAMPLED), whole, sampled)
+        values, valid = quotient(100.0 * profile.inclusive(SAMPLED_TIME), whole, sampled)
         valid &= np.isfinite(values)
         return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
     unit = _unit_of(text)
@@ -111,7 +103,7 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
     valid &= np.isfinite(halves)
     if text.endswith(_ERROR):
         return MetricValues(text, Aggregation.PROPERTY, halves, valid, _HALF)
-    values, valid = quotient(100.0 * profile.inclusive(_busy(unit)), time, valid)
+    values, valid = quotient(100.0 * profile.inclusive(busy_column(unit)), time, valid)
     valid &= np.isfinite(values) & (halves <= WIDEST)
     meaning = f"{UNITS[unit]}, % of the peak"
     return MetricValues(text, Aggregation.PROPERTY, values, valid, meaning, halves)
@@ -148,10 +140,10 @@ def interval_half(
 def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArray[np.float64]:
     """Return half of the interval of a unit's time for each row; infinite if unknown."""
     known = tuple(recorded)
-    variance = find_metric(f"{unit}_variance (ns^2)", known)
+    variance = find_metric(variance_column(unit), known)
     if variance is None:
         return np.full(len(profile), np.inf)
-    bias = find_metric(f"{unit}_bias (ns)", known)
+    bias = find_metric(bias_column(unit), known)
     return interval_half(
         profile.inclusive(variance).astype(np.float64),
         profile.inclusive(bias).astype(np.float64) if bias is not None else 0.0,
@@ -160,7 +152,3 @@ def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArra
 
 def _unit_of(text: str) -> str:
     return next((text.removesuffix(end) for end in (_SHARE, _ERROR) if text.endswith(end)), "")
-
-
-def _busy(unit: str) -> str:
-    return f"{unit}_busy (ns)"

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS, is_ceiling
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["DEFAULTS", "SOURCE", "Ceilings"]
+__all__ = ["SOURCE", "Ceilings"]
 
-# What an H200 reached: a copy for DRAM, a product of FP16 matrices, chains of FMAs. The peak itself
-# stands for units that nothing was measured of.
-DEFAULTS: Mapping[str, float] = {
-    "dram": 0.84,
-    "tensor": 0.94,
-    "issue": 0.94,
-    "fp32": 0.94,
-    "fp64": 0.94,
-    "l2": 1.0,
-    "l1": 1.0,
-    "shared": 1.0,
-}
 SOURCE = "ceilings"
 _MEASURED = "ceilings_measured"
-_LEAST, _MOST = 0.1, 1.1  # a calibration outside of these measured something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +35,13 @@ class Ceilings:
         """
         found: dict[str, float] = {}
         for quantity, value in _pairs(provenance.get(SOURCE)):
-            if quantity in DEFAULTS:
+            if quantity in USUAL_CEILINGS:
                 found[quantity] = min(value, found.get(quantity, value))
         said = provenance.get(_MEASURED)
         measured = found if said is None else said if isinstance(said, tuple) else ()
-        return cls({**DEFAULTS, **found}, frozenset(each for each in found if each in measured))
+        return cls(
+            {**USUAL_CEILINGS, **found}, frozenset(each for each in found if each in measured)
+        )
 
 
 def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
@@ -62,8 +51,6 @@ def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
     for name, value in said.items():
         if isinstance(value, Mapping) and depth:
             pairs += _pairs(value, depth - 1)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            number = float(value)
-            if math.isfinite(number) and _LEAST <= number <= _MOST:
-                pairs.append((str(name), number))
+        elif is_ceiling(value):
+            pairs.append((str(name), float(value)))
     return pairs

@@ -15,12 +15,15 @@ from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.analysis.why.launch_facts import Launch, mean_launch
-from proton_bench.analysis.why.row_facts import (
-    COUNTER_TIME,
-    QUANTITIES,
-    clock_ratio,
-)
+from proton_bench.analysis.why.row_facts import QUANTITIES, clock_ratio
 from proton_bench.analysis.why.verdict import Evidence
+from proton_bench.model.metrics.counter_columns import (
+    COUNTED_TIME,
+    CYCLES,
+    bias_column,
+    busy_column,
+    variance_column,
+)
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import Unit
 
@@ -100,21 +103,21 @@ def _side(profile: Profile, rows: list[int]) -> _Side:
         known = column.known[rows]
         return float(column.values[rows][known].sum()) if bool(known.any()) else math.nan
 
-    time_ns = total(COUNTER_TIME)
+    time_ns = total(COUNTED_TIME)
     units = {}
     for quantity in QUANTITIES:
         if not time_ns > 0:
             continue
-        bias_ns = total(f"{quantity}_bias (ns)")  # unknown in files without
-        half_ns = interval_half(total(f"{quantity}_variance (ns^2)"), max(0.0, bias_ns))
-        fraction = total(f"{quantity}_busy (ns)") / time_ns
+        bias_ns = total(bias_column(quantity))  # unknown in files without
+        half_ns = interval_half(total(variance_column(quantity)), max(0.0, bias_ns))
+        fraction = total(busy_column(quantity)) / time_ns
         if half_ns * 100 <= WIDEST * time_ns and math.isfinite(fraction):
             units[quantity] = fraction
     return _Side(
         launches=total("count"),
         units=units,
-        dram_ns=total("dram_busy (ns)") if "dram" in units else math.nan,
-        clock=clock_ratio(profile.device(rows[0]), total("sm_cycles"), time_ns),
+        dram_ns=total(busy_column("dram")) if "dram" in units else math.nan,
+        clock=clock_ratio(profile.device(rows[0]), total(CYCLES), time_ns),
         launch=mean_launch(profile, rows),
     )
 

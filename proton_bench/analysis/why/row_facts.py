@@ -22,11 +22,17 @@ from proton_bench.analysis.why.launch_facts import Launch, launch_means
 from proton_bench.model import preorder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.counter_columns import (
+    COUNTED_TIME,
+    CYCLES,
+    bias_column,
+    busy_column,
+    variance_column,
+)
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
 __all__ = [
-    "COUNTER_TIME",
     "QUANTITIES",
     "Facts",
     "RowFacts",
@@ -50,8 +56,6 @@ QUANTITIES: Mapping[str, str] = {
     "sm_active": "multiprocessors active",
     "warps": "warps resident",
 }
-COUNTER_TIME = "counter_time (ns)"
-_CYCLES = "sm_cycles"
 # Half width of the 95 % interval above which an estimate is not used, as a fraction.
 _LEAST_COVERED = 0.05  # of a row's time: a merged file may have counters of one run of many
 _MEASURED = 0.9  # of the time in which devices were in use
@@ -173,8 +177,8 @@ class Facts:
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
         )
         self._uses, self._halves = _counters(profile)
-        self._counter_time = _inclusive(profile, COUNTER_TIME)
-        self._cycles = _inclusive(profile, _CYCLES)
+        self._counter_time = _inclusive(profile, COUNTED_TIME)
+        self._cycles = _inclusive(profile, CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
         self._declared = {name: _own(profile, name) for name in _WORK}
@@ -336,19 +340,19 @@ def _inclusive(profile: Profile, name: str) -> Floats:
 
 def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the used fraction of each quantity per row, and half of its interval."""
-    time_ns = _inclusive(profile, COUNTER_TIME)
+    time_ns = _inclusive(profile, COUNTED_TIME)
     fractions: dict[str, Floats] = {}
     halves: dict[str, Floats] = {}
     if not bool((time_ns > 0).any()):
         return fractions, halves
     for quantity in QUANTITIES:
-        if f"{quantity}_busy (ns)" not in profile.columns:
+        if busy_column(quantity) not in profile.columns:
             continue
-        busy = _inclusive(profile, f"{quantity}_busy (ns)")
-        name = f"{quantity}_variance (ns^2)"
+        busy = _inclusive(profile, busy_column(quantity))
+        name = variance_column(quantity)
         known = name in profile.columns and profile.columns[name].kind.is_number
         variance = _inclusive(profile, name) if known else np.inf
-        bias = _inclusive(profile, f"{quantity}_bias (ns)")
+        bias = _inclusive(profile, bias_column(quantity))
         with np.errstate(all="ignore"):
             fractions[quantity] = np.where(time_ns > 0, busy / time_ns, np.nan)
             half_ns = interval_half(variance, bias)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.why.launch_facts import with_launch_facts
-from proton_bench.analysis.why.row_facts import COUNTER_TIME, QUANTITIES, Facts, RowFacts
+from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
 from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
 from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Evidence, Verdict
 from proton_bench.model import preorder
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -177,7 +178,7 @@ def why_values(profile: Profile) -> MetricValues:
 
 def has_counters(profile: Profile) -> bool:
     """Return whether hardware counters were recorded, so that verdicts are worth a column."""
-    column = profile.columns.get(COUNTER_TIME)
+    column = profile.columns.get(COUNTED_TIME)
     return column is not None and bool(column.valid.any())
 
 

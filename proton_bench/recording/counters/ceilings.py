@@ -7,30 +7,16 @@ cache folder. A run with counters writes them into its provenance, so that reade
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS, is_ceiling
 from proton_bench.support.files import write_file
 
-__all__ = ["USUAL", "ceiling_facts", "ceiling_file", "load_ceilings", "store_ceilings"]
+__all__ = ["ceiling_facts", "ceiling_file", "load_ceilings", "store_ceilings"]
 
-# What an H200 reached, for units that were not measured: a copy for DRAM, a product of fp16
-# matrices, chains of FMAs. The peak itself stands for the others.
-USUAL: Mapping[str, float] = {
-    "dram": 0.84,
-    "tensor": 0.94,
-    "issue": 0.94,
-    "fp32": 0.94,
-    "fp64": 0.94,
-    "l1": 1.0,
-    "l2": 1.0,
-    "shared": 1.0,
-}
-# A measurement outside of these is not one.
-_LEAST, _MOST = 0.1, 1.1
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -78,12 +64,8 @@ def ceiling_facts(gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     gpu = gpus[0] if gpus else {}
     name, driver = gpu.get("name"), gpu.get("driver")
     measured = load_ceilings(ceiling_file(name, driver)) if name and driver else {}
-    return {"ceilings": {**USUAL, **measured}, "ceilings_measured": sorted(measured)}
+    return {"ceilings": {**USUAL_CEILINGS, **measured}, "ceilings_measured": sorted(measured)}
 
 
 def _plausible(said: Mapping[str, Any]) -> dict[str, float]:
-    return {unit: said[unit] for unit in USUAL if unit in said and _is_fraction(said[unit])}
-
-
-def _is_fraction(value: Any) -> bool:
-    return type(value) in {int, float} and math.isfinite(value) and _LEAST <= value <= _MOST
+    return {unit: said[unit] for unit in USUAL_CEILINGS if unit in said and is_ceiling(said[unit])}

@@ -19,7 +19,6 @@ __all__ = [
     "DEFAULT_SET",
     "ELAPSED_CYCLES",
     "METRIC_SETS",
-    "QUANTITIES",
     "RANGE_TIME",
     "Basis",
     "Meaning",
@@ -31,20 +30,6 @@ __all__ = [
 ELAPSED_CYCLES = "sm__cycles_elapsed.avg"
 RANGE_TIME = "gpu__time_duration.sum"  # of exact counts alone: samples have times
 DEFAULT_SET = "speed-of-light"
-
-# Units of a GPU whose use is estimated, in the order of reports.
-QUANTITIES = (
-    "sm_active",
-    "tensor",
-    "dram",
-    "l2",
-    "issue",
-    "fp32",
-    "fp64",
-    "l1",
-    "shared",
-    "warps",
-)
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 _ACTIVE = ".avg.pct_of_peak_sustained_active"
@@ -127,7 +112,7 @@ class Meaning:
     """What the readings of one metric say.
 
     Attributes:
-        quantity: One of ``QUANTITIES``.
+        quantity: One of the `UNITS` that are counted.
         basis: What makes an amount of a reading.
         scale: Reading x scale x basis is the time or the cycles in which the unit was busy at its
             peak.

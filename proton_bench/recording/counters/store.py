@@ -11,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from proton_bench.model.metrics.counter_columns import (
+    COUNTED_TIME,
+    CYCLES,
+    SAMPLED_TIME,
+    bias_column,
+    busy_column,
+    variance_column,
+)
 from proton_bench.recording.counters.metric_sets import RANGE_TIME
 
 __all__ = ["CounterSession", "store_counters"]
 
-_TIME = "counter_time (ns)"
-_SAMPLED = "counter_sampled (ns)"
-_CYCLES = "sm_cycles"
 _MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to ten tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
 _TRACKS = {
@@ -98,16 +103,16 @@ def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, An
     )
     columns: dict[str, list[Any]] = {}
     for each, time_ns in zip(found, times, strict=True):
-        columns.setdefault(_TIME, []).append(time_ns)
-        columns.setdefault(_SAMPLED, []).append(each.sampled_ns)
+        columns.setdefault(COUNTED_TIME, []).append(time_ns)
+        columns.setdefault(SAMPLED_TIME, []).append(each.sampled_ns)
         if each.cycles_per_ns is not None:
-            columns.setdefault(_CYCLES, []).append(each.cycles_per_ns * time_ns)
+            columns.setdefault(CYCLES, []).append(each.cycles_per_ns * time_ns)
         for name, shares in each.shares.items():
-            columns.setdefault(f"{name}_busy (ns)", []).append(shares * time_ns)
+            columns.setdefault(busy_column(name), []).append(shares * time_ns)
             variance = (each.errors[name] * time_ns) ** 2
-            columns.setdefault(f"{name}_variance (ns^2)", []).append(variance)
+            columns.setdefault(variance_column(name), []).append(variance)
         for name, biases in each.biases.items():
-            columns.setdefault(f"{name}_bias (ns)", []).append(biases * time_ns)
+            columns.setdefault(bias_column(name), []).append(biases * time_ns)
     for name, parts in columns.items():
         sums = np.bincount(place, np.concatenate(parts))
         session.set_metric_of_nodes(name, nodes, sums, phase=phase)

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from proton_bench.analysis.metrics.derive import available_metrics, derive
-from proton_bench.analysis.metrics.unit_use import UNITS, WIDEST
+from proton_bench.analysis.metrics.unit_use import WIDEST
 from proton_bench.errors import MetricError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.recording.counters.metric_sets import QUANTITIES
 
 
 def counted(time_ns: float, dram: float, half: float, sampled: float = 0.5) -> dict[str, float]:
@@ -133,7 +132,3 @@ def test_missing_counters_are_an_error() -> None:
         values(kernels(counted(1000, 0.5, 0.0)), "tensor_pct")
     with pytest.raises(MetricError):
         values(kernels({"time (ns)": 1}), "dram_pct")
-
-
-def test_every_quantity_of_a_recording_is_read() -> None:
-    assert set(UNITS) == set(QUANTITIES)

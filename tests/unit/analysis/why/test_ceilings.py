@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from proton_bench.analysis.why.ceilings import DEFAULTS, Ceilings
+from proton_bench.analysis.why.ceilings import Ceilings
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS
 from proton_bench.model.provenance import Provenance
 
 
@@ -16,7 +17,7 @@ def ceilings(**facts: Any) -> Ceilings:
 def test_measured_ceilings_replace_defaults() -> None:
     found = ceilings(ceilings={"dram": 0.9, "tensor": 0.8}, ceilings_measured=["dram"])
 
-    assert found.fractions == {**DEFAULTS, "dram": 0.9, "tensor": 0.8}
+    assert found.fractions == {**USUAL_CEILINGS, "dram": 0.9, "tensor": 0.8}
     assert found.measured == {"dram"}
 
 
@@ -44,7 +45,7 @@ def test_lowest_of_several_gpus_counts() -> None:
     ],
 )
 def test_what_cannot_be_a_ceiling_is_ignored(said: object) -> None:
-    assert ceilings(ceilings=said).fractions == DEFAULTS
+    assert ceilings(ceilings=said).fractions == USUAL_CEILINGS
 
 
 @pytest.mark.parametrize("said", ["dram", [{"a": 1}], {"dram": 1}, 7, [None]])

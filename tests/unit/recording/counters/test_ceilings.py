@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS
 from proton_bench.recording.counters.ceilings import (
-    USUAL,
     ceiling_facts,
     ceiling_file,
     load_ceilings,
@@ -29,7 +29,7 @@ def test_measured_ceilings_replace_the_usual_ones(cache: Path) -> None:
     store_ceilings(file, {"dram": 0.9, "fp64": 0.97})
 
     facts = ceiling_facts([GPU, {"name": "other", "driver": "1"}])
-    assert facts["ceilings"] == {**USUAL, "dram": 0.9, "fp64": 0.97}
+    assert facts["ceilings"] == {**USUAL_CEILINGS, "dram": 0.9, "fp64": 0.97}
     assert facts["ceilings_measured"] == ["dram", "fp64"]
 
 
@@ -38,12 +38,12 @@ def test_another_driver_has_the_usual_ones() -> None:
 
     facts = ceiling_facts([{**GPU, "driver": "590.1"}])
 
-    assert facts == {"ceilings": dict(USUAL), "ceilings_measured": []}
+    assert facts == {"ceilings": dict(USUAL_CEILINGS), "ceilings_measured": []}
 
 
 def test_an_unknown_gpu_has_the_usual_ones() -> None:
-    assert ceiling_facts([])["ceilings"] == dict(USUAL)
-    assert ceiling_facts([{"name": "NVIDIA H200"}])["ceilings"] == dict(USUAL)
+    assert ceiling_facts([])["ceilings"] == dict(USUAL_CEILINGS)
+    assert ceiling_facts([{"name": "NVIDIA H200"}])["ceilings"] == dict(USUAL_CEILINGS)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.05, 1.2, "0.9", True, None, float("nan"), float("inf")])

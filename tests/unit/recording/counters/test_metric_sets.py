@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.errors import UsageError
+from proton_bench.model.metrics.counter_columns import UNITS
 from proton_bench.recording.counters.metric_sets import (
     ELAPSED_CYCLES,
     METRIC_SETS,
-    QUANTITIES,
     Basis,
     meaning_of,
     metric_candidates,
@@ -23,7 +23,7 @@ def test_every_metric_of_a_set_says_something_once(metrics: tuple[str, ...]) -> 
 
     assert len(quantities) == len(metrics) - 1
     assert len(set(quantities)) == len(quantities)
-    assert set(quantities) <= set(QUANTITIES)
+    assert set(quantities) <= set(UNITS)
 
 
 @pytest.mark.parametrize("sets", METRIC_SETS.values(), ids=METRIC_SETS)
