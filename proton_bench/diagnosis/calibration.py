@@ -6,7 +6,6 @@ The kernels run in a process of their own, `calibration_program`. No clock is ch
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from proton_bench.recording.counters.ceilings import (
     store_ceilings,
 )
 from proton_bench.recording.gpu.nvidia import gpu_facts
+from proton_bench.support.child import run_child
 
 __all__ = ["calibrate", "ceiling_findings"]
 
@@ -37,7 +37,8 @@ def calibrate(run: Run | None = None) -> Section:
     Args:
         run: Runs a command; ``subprocess`` by default.
     """
-    done = (run or _run)([sys.executable, "-P", "-m", calibration_program.__name__])
+    command = [sys.executable, "-P", "-m", calibration_program.__name__]
+    done = run(command) if run is not None else run_child(command, timeout_s=_TIMEOUT_S)
     mark = calibration_program.MARK
     answers = [line for line in done.stdout.splitlines() if line.startswith(mark)]
     if not answers:
@@ -84,22 +85,3 @@ def _section(status: Status, value: str, advice: str) -> Section:
 
 def _text(fractions: Mapping[str, float]) -> str:
     return ", ".join(f"{unit} {100.0 * value:.0f} %" for unit, value in fractions.items()) or "none"
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The child must not be recorded: no session, not a child of a recorded program.
-    environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            env=environ,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        text = f"did not end within {_TIMEOUT_S:.0f} s"
-        return subprocess.CompletedProcess(command, 1, "", text)

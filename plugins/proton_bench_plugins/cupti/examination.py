@@ -17,6 +17,7 @@ from proton_bench.errors import BackendUnavailableError
 from proton_bench.plugin import Finding, Status
 from proton_bench.recording.counters.gpm import gpm_obstacle
 from proton_bench.recording.gpu.nvidia import gpu_facts
+from proton_bench.support.child import run_child
 from proton_bench_plugins.cupti import selftest, version_probe
 from proton_bench_plugins.cupti.availability import find_obstacle
 from proton_bench_plugins.cupti.library import Candidate, find_candidates
@@ -31,7 +32,6 @@ __all__ = [
     "trial_finding",
 ]
 
-_TIMEOUT_S = 60.0
 _OLDEST = 22  # CUPTI's number of CUDA 12.4
 # Nsight and others are loaded into every process by these.
 _INJECTION = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
@@ -66,7 +66,7 @@ def library_findings(candidates: Sequence[Candidate], run: Run | None = None) ->
         candidates: As ``find_candidates`` returns them.
         run: Runs a command; ``subprocess`` by default.
     """
-    ask = run or _run
+    ask = run or run_child
     found: list[Finding] = []
     files: list[str] = []
     for path, origin, only_if_loaded in candidates:
@@ -180,7 +180,7 @@ def counter_finding(
         run: Runs a command; ``subprocess`` by default.
     """
     obstacle, advice = "", ""
-    ways = _counter_ways(candidates, run or _run)
+    ways = _counter_ways(candidates, run or run_child)
     held = read_privileges().permission if permission is None else permission
     known = gpu_facts() if gpus is None else gpus
     sliced = [gpu for gpu in known if gpu.get("mig") not in _WHOLE]
@@ -227,7 +227,7 @@ def trial_finding(
     if obstacle is not None:
         return Finding(name, Status.ABSENT, "not tried", obstacle, provides=(_NAME,))
     module = selftest.__name__
-    done = (run or _run)([sys.executable, "-P", "-m", module, json.dumps(list(candidates))])
+    done = (run or run_child)([sys.executable, "-P", "-m", module, json.dumps(list(candidates))])
     answers = [line for line in done.stdout.splitlines() if line.startswith(selftest.MARK)]
     if not answers:
         last = done.stderr.strip().splitlines()[-1:]
@@ -251,25 +251,6 @@ def _judge(name: str, result: Mapping[str, Any]) -> Finding:
         advice = "name a libcupti that fits the driver with PROTON_BENCH_CUPTI_LIB"
         return Finding(name, Status.PROBLEM, value, advice, provides=(_NAME,))
     return Finding(name, Status.OK, f"works ({with_})", provides=(_NAME,))
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The child must not be recorded: no session, not a child of a recorded program.
-    environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            env=environ,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        text = f"did not end within {_TIMEOUT_S:.0f} s"
-        return subprocess.CompletedProcess(command, 1, "", text)
 
 
 def _ending(code: int) -> str:

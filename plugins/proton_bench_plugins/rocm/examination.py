@@ -14,12 +14,12 @@ from typing import Any
 
 from proton_bench.errors import BackendUnavailableError
 from proton_bench.plugin import Finding, Status
+from proton_bench.support.child import run_child
 from proton_bench_plugins.rocm import selftest
 from proton_bench_plugins.rocm.library import HIP, RocmLibrary
 
 __all__ = ["examine"]
 
-_TIMEOUT_S = 60.0
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -39,7 +39,7 @@ def examine(
         files = [_file_finding(each) for each in (HIP, library)]
     except BackendUnavailableError as error:
         return [Finding(library.names[-1], Status.PROBLEM, str(error), provides=(backend,))]
-    return [*files, _trial_finding(backend, obstacle, run or _run)]
+    return [*files, _trial_finding(backend, obstacle, run or run_child)]
 
 
 def _file_finding(library: RocmLibrary) -> Finding:
@@ -73,22 +73,3 @@ def _judge(backend: str, name: str, result: Mapping[str, Any]) -> Finding:
     value = f"works ({os.path.basename(facts['library'])} {facts['version']}".rstrip()
     value += f", HIP {facts['driver']})" if facts["driver"] else ")"
     return Finding(name, Status.OK, value, provides=(backend,))
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    # The child must not be recorded: no session, not a child of a recorded program.
-    environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
-    try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            env=environ,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        text = f"did not end within {_TIMEOUT_S:.0f} s"
-        return subprocess.CompletedProcess(command, 1, "", text)
