@@ -11,6 +11,7 @@ import pytest
 
 Run = Callable[..., "CompletedProcess[str]"]
 DATA = Path(__file__).parents[1] / "data"
+NVIDIA_GPU = Path("/dev/nvidiactl")
 
 
 def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
@@ -38,6 +39,15 @@ def test_a_missing_requirement_is_69_with_one_line(proton: Run, name: str) -> No
 
     assert done.returncode == 69
     assert done.stderr.startswith(f"proton: error: --require: {name}: nothing has this name")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(NVIDIA_GPU.exists(), reason="there is a GPU to measure")
+def test_a_calibration_that_measures_nothing_is_69(proton: Run) -> None:
+    done = proton("doctor", "--calibrate", "--json")
+
+    assert done.returncode == 69
+    assert json.loads(done.stdout)["sections"][0]["name"] == "calibration"
     assert "Traceback" not in done.stderr
 
 

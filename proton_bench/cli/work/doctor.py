@@ -33,7 +33,7 @@ def examine_installation(
         as_json: Print one JSON document instead of text.
 
     Raises:
-        BackendUnavailableError: A requirement is missing.
+        BackendUnavailableError: A requirement is missing, or nothing could be measured.
     """
     calibrated = _calibrated() if calibrates else ()
     diagnosis = Diagnosis((*calibrated, *examine().sections))
@@ -41,6 +41,11 @@ def examine_installation(
     missing = diagnosis.missing(required)
     if missing:
         raise BackendUnavailableError("; ".join(map(_explain, missing)))
+    failed = [
+        each for section in calibrated for each in section.findings if each.status != Status.OK
+    ]
+    if failed:
+        raise BackendUnavailableError(f"--calibrate: {failed[0].value}: {failed[0].advice}")
 
 
 def examine_profiles(files: Sequence[str], *, as_json: bool) -> None:
