@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.gpm_means import gpm_means
+from proton_bench.analysis.kernels.counter_facts import counter_facts, range_facts
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
@@ -119,6 +120,7 @@ class RowFacts:
         withheld: Uses that are not known well enough.
         unused: Units that the whole run used too little to be the limit of this row.
         has_counters: Whether the profile has counters at all.
+        refusal: Why it has none although the run asked for them, "" for none.
         coverage: Part of the time that counters stand for, from 0 to 1.
         clock: SM clock while it ran / highest clock; NaN if unknown.
         launch: Facts of its launches.
@@ -137,6 +139,7 @@ class RowFacts:
     withheld: Mapping[str, Use] = field(default_factory=dict)
     unused: frozenset[str] = frozenset()
     has_counters: bool = False
+    refusal: str = ""
     coverage: float = 0.0
     clock: float = math.nan
     launch: Launch = field(default_factory=Launch)
@@ -178,6 +181,8 @@ class Facts:
         )
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
+        asked = counter_facts(profile) or range_facts(profile)
+        self._refusal = asked.error if asked is not None else ""
         self._cycles = _inclusive(profile, CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
@@ -239,6 +244,7 @@ class Facts:
                 if busy_ns < _LITTLE_USED * time_ns
             ),
             has_counters=self.has_counters,
+            refusal=self._refusal,
             coverage=min(max(covered, 0.0), 1.0),
             clock=clock_ratio(
                 profile.device(row), float(self._cycles[row]), float(self._counter_time[row])

@@ -25,6 +25,7 @@ __all__ = ["WHY", "Verdicts", "has_counters", "why_values"]
 WHY = "why"
 _MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
 _COUNTERS = "proton run -m counters"
+_DOCTOR = "proton doctor"
 _EXACT = "proton run -m counters=exact"
 _SAMPLES = "proton run -m pcsampling"
 _LIMITS = ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
@@ -210,7 +211,11 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         measure = "rocprof-compute, then proton view --counters" if stalls else _SAMPLES
         return "no counters: those of AMD GPUs are not recorded", measure, stalls
     if not facts.has_counters:
-        return "no counters: this run recorded none", _COUNTERS, stalls
+        why, measure = (
+            facts.refusal or "this run recorded none",
+            _DOCTOR if facts.refusal else _COUNTERS,
+        )
+        return f"no counters: {why}", measure, stalls
     known = [counter_evidence(name, use) for name, use in facts.uses.items()]
     if not facts.uses and facts.withheld:
         return f"estimate too wide: {_wide_text(facts, facts.withheld)}", _EXACT, stalls

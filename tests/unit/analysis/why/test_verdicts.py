@@ -292,3 +292,13 @@ def test_a_unit_that_the_whole_run_hardly_used_limits_no_row(
     )
 
     assert verdict(profile).kind == kind
+
+
+def test_a_refusal_of_counters_is_the_reason() -> None:
+    refused = {"cupti": {"counters": {"error": "the driver lets only administrators read them"}}}
+
+    found = verdict(counted_profile(Kernel(path="k"), collectors=refused))
+
+    assert found.kind == UNKNOWN
+    assert found.measure == "proton doctor"
+    assert "administrators" in found.reason
