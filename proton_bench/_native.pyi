@@ -306,6 +306,8 @@ class CounterOptions:
         burst_ms: int = ...,
         pause_ms: int = ...,
         hardware_bytes: int = ...,
+        evaluator: Sequence[bytes],  # starts the process that evaluates samples
+        environment: Sequence[bytes],  # of that process, b"NAME=value"
     ) -> None: ...
     @property
     def sets(self) -> list[list[str]]: ...
@@ -435,6 +437,9 @@ def source_lines(
     offsets: Sequence[int],
     /,
 ) -> list[list[str]]: ...
+
+# answers requests of a recorded program until it closes its end of the socket
+def serve_evaluations(socket: int, memory: int, /) -> None: ...
 def loaded_build_id(file_name: str, /) -> str: ...
 def probe_torch(
     run: Callable[[], object], /

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +29,56 @@ __all__ = ["cupti_doubles"]
 TESTS = Path(__file__).parents[1]
 # The double's DRAM is busy in 80 % of a copy and in 20 % of a product, the tensor pipes in 90 % of
 # a product, and a cycle takes a nanosecond. The order of kernels varies, as their lengths do.
-PROGRAM = f"""
-import random, sys, time; sys.path.insert(0, {str(TESTS)!r})
+HEAD = f"""
+import os, random, signal, sys, time; sys.path.insert(0, {str(TESTS)!r})
+from pathlib import Path
 from fakes.doubles import Cupti
 import proton_bench as proton
 gpu = Cupti()
 gpu.context_created(1)
 choose = random.Random(1)
-end = time.monotonic() + 90
-while gpu.pm_bursts() < 4 and time.monotonic() < end:
-    name = choose.choice(["copy_kernel", "gemm_kernel"])
-    with proton.scope(name.replace("kernel", "scope")):
-        gpu.launch_with(name, duration_ns=choose.randrange(60_000, 90_000))
-    time.sleep(120e-6)  # paced, and not busy: bursts are decoded when nothing else runs
+
+def work(is_over):
+    end = time.monotonic() + 90
+    while not is_over() and time.monotonic() < end:
+        name = choose.choice(["copy_kernel", "gemm_kernel"])
+        with proton.scope(name.replace("kernel", "scope")):
+            gpu.launch_with(name, duration_ns=choose.randrange(60_000, 90_000))
+        time.sleep(120e-6)  # paced, and not busy: bursts are decoded when nothing else runs
+
+def more_bursts():
+    wanted = gpu.pm_bursts() + 4
+    work(lambda: gpu.pm_bursts() >= wanted)
+
+def evaluator():
+    work(lambda: gpu.pm_bursts() >= 1)
+    found = []
+    def look():
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = int(stat.read_text().rpartition(")")[2].split()[1])
+                words = stat.with_name("cmdline").read_bytes().split(b"\\0")
+            except OSError:
+                continue
+            if parent == os.getpid() and b"proton_bench.recording.counters.evaluator" in words:
+                found.append(int(stat.parent.name))
+        return found
+    work(look)
+    return found[0]
 """
+PROGRAM = HEAD + "more_bursts()\n"
+# It tells its own process and the evaluator's, and works until it is ended.
+ENDLESS = "print(os.getpid(), evaluator(), flush=True)\nwhile True: more_bursts()\n"
+COSTS = ("held_ns", "decode_ns", "info_ns", "evaluate_ns", "thread_ns", "evaluator_ns")
+COMMAND = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", "counters", "-b", "cupti"]
 
 
-def record(folder: Path, doubles: Doubles, *options: str, **variables: str) -> None:
-    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", "counters", "-b", "cupti"]
+def record(
+    folder: Path, doubles: Doubles, *options: str, program: str = PROGRAM, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(program, encoding="utf-8")
     done = subprocess.run(
-        [*command, *options, "program.py"],
+        [*COMMAND, *options, "program.py"],
         cwd=folder,
         env=doubles.environment(FAKE_CUPTI_CLOCK="real", **variables),
         capture_output=True,
@@ -52,6 +86,41 @@ def record(folder: Path, doubles: Doubles, *options: str, **variables: str) -> N
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@contextmanager
+def endless(
+    folder: Path, doubles: Doubles, before: str = ""
+) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """Yield a recorded program, a file that becomes readable when its evaluator ends, its group."""
+    (folder / "program.py").write_text(HEAD + before + ENDLESS, encoding="utf-8")
+    with subprocess.Popen(
+        [*COMMAND, "program.py"],
+        cwd=folder,
+        env=doubles.environment(FAKE_CUPTI_CLOCK="real"),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        process, evaluator = map(int, running.stdout.readline().split())
+        assert process == running.pid
+        watched = os.pidfd_open(evaluator)
+        try:
+            yield running, watched, os.getpgid(evaluator)
+        finally:
+            running.kill()
+            os.close(watched)
+
+
+def has_ended(watched: int) -> bool:
+    return bool(select.select([watched], [], [], 60)[0])
+
+
+def counter_facts(folder: Path, name: str = "out") -> dict[str, Any]:
+    profile = read_profile(folder / f"{name}.proton")
+    return dict(profile.provenance["collectors"]["cupti"]["counters"])
 
 
 def values(profile: Profile, metric: str) -> dict[str, Any]:
@@ -76,6 +145,11 @@ def test_shares_of_kernels_come_from_samples_of_the_device(
     assert times["copy_kernel"] == whole["copy_kernel"]
     assert values(profile, "sm_cycles")["ROOT"] == pytest.approx(times["ROOT"], rel=0.01)
     assert 0 < values(profile, "counter_coverage")["ROOT"] <= 100.0
+    facts = counter_facts(tmp_path)
+    assert (facts["lost_bursts"], facts["error"]) == (0, "")
+    assert min(facts[cost] for cost in COSTS) > 0
+    assert facts["longest_hold_ns"] < facts["held_ns"]
+    assert not list(tmp_path.glob("*.pid*"))  # the evaluator has no profile
 
 
 def test_merged_runs_have_the_shares_of_both(tmp_path: Path, cupti_doubles: Doubles) -> None:
@@ -106,3 +180,82 @@ def test_samples_are_tracks_of_a_timeline(tmp_path: Path, cupti_doubles: Doubles
     assert busy_us
     # On the clock of the kernels: samples that are full of a copy begin inside of one.
     assert all(any(start <= at <= end for start, end in spans) for at in busy_us)
+
+
+def test_an_evaluator_that_is_killed_costs_one_burst(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
+    kill = "os.kill(evaluator(), signal.SIGKILL)\n"
+    record(tmp_path, cupti_doubles, program=HEAD + kill + "more_bursts()\n")
+
+    facts = counter_facts(tmp_path)
+
+    assert (facts["lost_bursts"], facts["refused_devices"]) == (1, 0)
+    assert "signal 9" in facts["error"]
+    dram = values(read_profile(tmp_path / "out.proton"), "dram_pct")
+    assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
+
+
+def test_an_evaluator_that_does_not_start_leaves_the_run_without_counters(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
+    program = """
+sys.executable = "/does/not/exist"
+session = proton.start("own", backend="cupti", mode="counters")
+work(lambda: gpu.pm_bursts() >= 2)
+proton.finalize(session, output_format="proton")
+"""
+    (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
+    environment = cupti_doubles.environment(FAKE_CUPTI_CLOCK="real")
+    command = [sys.executable, "program.py"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+
+    facts = counter_facts(tmp_path, "own")
+
+    assert (facts["bursts"], facts["lost_bursts"], facts["refused_devices"]) == (0, 2, 1)
+    assert "/does/not/exist" in facts["error"]
+    assert read_profile(tmp_path / "own.proton").inclusive("count")[0] > 0
+
+
+def test_a_fault_of_the_library_in_the_evaluator_is_counted(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
+    fault = "cuptiProfilerHostEvaluateToGpuValues=999"  # only the evaluator calls it
+    record(tmp_path, cupti_doubles, FAKE_CUPTI_FAIL=fault)
+
+    facts = counter_facts(tmp_path)
+
+    assert facts["lost_samples"] > 0
+    assert (facts["samples"], facts["lost_bursts"]) == (0, 0)
+
+
+def test_the_evaluator_ends_with_a_killed_target_that_left_a_forked_child(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
+    fork = """
+evaluator()
+parent_ends, end = os.pipe()
+if os.fork() == 0:
+    held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    Path("held").write_text(" ".join(held))
+    os.close(end)
+    os.read(parent_ends, 1)
+    os._exit(0)
+"""
+    with endless(tmp_path, cupti_doubles, fork) as (running, watched, _):
+        running.kill()
+
+        assert has_ended(watched)
+    assert "memfd" not in (tmp_path / "held").read_text(encoding="utf-8")
+
+
+def test_ctrl_c_of_a_terminal_loses_no_burst(tmp_path: Path, cupti_doubles: Doubles) -> None:
+    with endless(tmp_path, cupti_doubles) as (running, watched, group):
+        assert group not in {running.pid, os.getpgrp()}
+        os.killpg(running.pid, signal.SIGINT)
+
+        assert running.wait(120) == 130
+        assert has_ended(watched)
+    facts = counter_facts(tmp_path)
+    assert (facts["lost_bursts"], facts["error"]) == (0, "")
+    assert facts["bursts"] > 0

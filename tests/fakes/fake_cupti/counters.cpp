@@ -23,16 +23,24 @@ constexpr size_t kMostKernels = 1 << 18;
 constexpr size_t kMetricsOfAPass = 16;
 constexpr uint64_t kMagic = 0x636f756e74657273;
 
-/// A unit's share of its peak while a kernel runs follows from the kernel's name.
-double share_of(std::string_view kernel, std::string_view metric) {
+enum Unit : size_t { kSm, kTensor, kDram, kOther, kUnits };
+
+Unit unit_of(std::string_view metric) {
   if (metric.find("sm__cycles_active") != metric.npos)
+    return kSm;
+  if (metric.find("tensor") != metric.npos)
+    return kTensor;
+  return metric.find("dram") != metric.npos ? kDram : kOther;
+}
+
+/// A unit's share of its peak while a kernel runs follows from the kernel's name.
+double share_of(std::string_view kernel, Unit unit) {
+  if (unit == kSm)
     return 1.0;
-  const bool is_dram = metric.find("dram") != metric.npos;
-  const bool is_tensor = metric.find("tensor") != metric.npos;
   if (kernel.find("copy") != kernel.npos)
-    return is_dram ? 0.8 : 0.0;
+    return unit == kDram ? 0.8 : 0.0;
   if (kernel.find("gemm") != kernel.npos)
-    return is_tensor ? 0.9 : is_dram ? 0.2 : 0.1;
+    return unit == kTensor ? 0.9 : unit == kDram ? 0.2 : 0.1;
   return 0.1;
 }
 
@@ -62,6 +70,8 @@ struct Sample {
   uint64_t true_end_ns;
   uint64_t device;
   const char *name = nullptr; ///< of a range
+  /// Set when it is decoded: another process, which knows no kernels, may evaluate it.
+  double busy_ns[kUnits] = {};
 };
 
 struct Sampling {
@@ -110,10 +120,8 @@ uint64_t now_ns() {
   return library_time(ns), ns;
 }
 
-/// Time in a sample that kernels took, by a metric's share.
-double busy_ns(const Sample &sample, std::string_view metric) {
-  double busy = 0;
-  std::lock_guard lock(counters().mutex);
+/// Counts the time in a sample that kernels took, by each unit's share. The lock is held.
+void count_busy(Sample &sample) {
   const auto &kernels = counters().kernels; // one after the other, whatever their devices
   auto ran = std::lower_bound(kernels.begin(), kernels.end(), sample.true_start_ns,
                               [](const Ran &each, uint64_t at) { return each.end_ns <= at; });
@@ -122,16 +130,17 @@ double busy_ns(const Sample &sample, std::string_view metric) {
       continue;
     const uint64_t inside =
         std::min(ran->end_ns, sample.true_end_ns) - std::max(ran->start_ns, sample.true_start_ns);
-    busy += share_of(ran->name, metric) * static_cast<double>(inside);
+    for (size_t unit = 0; unit < kUnits; ++unit)
+      sample.busy_ns[unit] +=
+          share_of(ran->name, static_cast<Unit>(unit)) * static_cast<double>(inside);
   }
-  return busy;
 }
 
 double value_of(const Sample &sample, std::string_view metric) {
   const auto whole = static_cast<double>(sample.true_end_ns - sample.true_start_ns);
   if (metric.find("cycles_elapsed") != metric.npos || metric.find("time_duration") != metric.npos)
     return whole; // 1 GHz
-  const double busy = busy_ns(sample, metric);
+  const double busy = sample.busy_ns[unit_of(metric)];
   return metric.find(".pct_") != metric.npos ? 100.0 * busy / whole : busy;
 }
 
@@ -331,8 +340,10 @@ FAKE_EXPORT int cuptiPmSamplingDecodeData(cupti::PmDecodeParameters *parameters)
     sampling->waiting.clear();
     return cupti::kErrorOutOfMemory;
   }
+  std::lock_guard lock(counters().mutex);
   while (!sampling->waiting.empty() && image->count < image->most) {
     Sample sample = sampling->waiting.front();
+    count_busy(sample);
     if (sampling->is_full)
       sample.start_ns = sample.end_ns = 0;
     samples_of(image)[image->count++] = sample;
@@ -340,7 +351,6 @@ FAKE_EXPORT int cuptiPmSamplingDecodeData(cupti::PmDecodeParameters *parameters)
   }
   sampling->is_full = !sampling->waiting.empty();
   parameters->stop = sampling->is_full ? cupti::kPmDataFull : cupti::kPmEndOfRecords;
-  std::lock_guard lock(counters().mutex);
   counters().bursts += sampling->is_full ? 0 : 1;
   return cupti::kSuccess;
 }
@@ -471,7 +481,8 @@ FAKE_EXPORT int cuptiRangeProfilerDecodeData(cupti::RangeDecodeParameters *param
       --counters().dropped_ranges;
       ++parameters->dropped_ranges;
     } else {
-      samples_of(image)[image->count++] = ranging->done.front();
+      Sample &sample = samples_of(image)[image->count++] = ranging->done.front();
+      count_busy(sample);
     }
     ranging->done.pop_front();
   }

@@ -33,6 +33,10 @@ struct CounterOptions {
   uint32_t burst_ms = 10;
   uint32_t pause_ms = 250; ///< between bursts, over all devices; more where decoding takes long
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer
+  /// Starts the process that evaluates samples, which calls serve_evaluations(0, 3).
+  std::vector<std::string> evaluator;
+  std::vector<std::string> environment; ///< of that process, "NAME=value"
+  uint32_t answer_ms = 60'000;          ///< for a burst, with the lowest priority on a busy machine
 };
 
 enum class RangeMode : uint8_t {

@@ -25,9 +25,13 @@ void load_beside(const std::string &library_path, const char *name) {
 
 } // namespace
 
-void initialize_counters(const CuptiLibrary &library) {
+void load_counter_libraries(const CuptiLibrary &library) {
   load_beside(library.path(), "libnvperf_target.so");
   load_beside(library.path(), "libnvperf_host.so"); // needs the one above
+}
+
+void initialize_counters(const CuptiLibrary &library) {
+  load_counter_libraries(library);
   cupti::function::ProfilerInitialize initialize = nullptr;
   RequiredSymbols required(library.shared());
   required.resolve("cuptiProfilerInitialize", initialize);

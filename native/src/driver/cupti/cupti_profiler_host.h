@@ -65,9 +65,12 @@ private:
   size_t passes_ = 0;
 };
 
-/// Makes libcupti's counters ready in this process: loads the two libraries of its own folder that
-/// it needs, so that it finds these and not those of another release, and initialises the profiler.
-/// Call before anything else of counters; later calls cost little. Throws Error(kUnavailable).
+/// Loads the two libraries of its own folder that libcupti needs for counters, so that it finds
+/// these and not those of another release. Enough for CuptiProfilerHost.
+void load_counter_libraries(const CuptiLibrary &library);
+
+/// Makes libcupti's counters ready in this process: its libraries and the profiler. Call before
+/// anything else of counters; later calls cost little. Throws Error(kUnavailable).
 void initialize_counters(const CuptiLibrary &library);
 
 /// "GH100". `device` is the driver's ordinal. Throws Error(kUnavailable).

@@ -88,6 +88,7 @@ Engine &engine(RecordSink &sink) {
       set_scope_border(nullptr); // same
       PcSampler::forget_after_fork();
       RangeCounter::forget_after_fork();
+      CounterSampler::forget_after_fork();
     });
     return new Engine(sink);
   }();

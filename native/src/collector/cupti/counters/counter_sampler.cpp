@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "collector/gpu/launches/launch_hold.h"
@@ -24,12 +25,32 @@ constexpr uint32_t kHoldMs = 50;             // for launches that are open; then
 constexpr uint32_t kEndHoldMs = 1000;
 constexpr int kMostStops = 10;
 constexpr uint32_t kMostFailures = 3; // bursts of a device, one after the other
+constexpr int64_t kMostEndNs = int64_t{20} * 1'000'000'000; // for values of the last burst
 constexpr int64_t kLongestPauseNs = int64_t{60} * 1'000'000'000;
 
 bool read_clock(const void *library, uint64_t &time_ns) noexcept {
   const auto &cupti = static_cast<const CuptiLibrary *>(library)->functions();
   return cupti.get_timestamp(&time_ns) == cupti::kSuccess;
 }
+
+/// Adds to the facts how long it lived.
+class HeldTime {
+public:
+  HeldTime(std::mutex &mutex, CounterFacts &facts) : mutex_(mutex), facts_(facts) {}
+  ~HeldTime() {
+    int64_t held_ns = monotonic_ns() - began_ns_;
+    std::lock_guard lock(mutex_);
+    facts_.held_ns += held_ns;
+    facts_.longest_hold_ns = std::max(facts_.longest_hold_ns, held_ns);
+  }
+  HeldTime(const HeldTime &) = delete;
+  HeldTime &operator=(const HeldTime &) = delete;
+
+private:
+  std::mutex &mutex_;
+  CounterFacts &facts_;
+  int64_t began_ns_ = monotonic_ns();
+};
 
 } // namespace
 
@@ -39,6 +60,7 @@ void CounterSampler::start(const CuptiLibrary &library, const CudaDriver &driver
   library_ = &library;
   driver_ = &driver;
   options_ = std::move(options);
+  end_by_ns_ = std::numeric_limits<int64_t>::max();
   {
     std::lock_guard lock(mutex_);
     is_ending_ = false;
@@ -62,6 +84,7 @@ void CounterSampler::start(const CuptiLibrary &library, const CudaDriver &driver
 void CounterSampler::stop() noexcept {
   if (!thread_)
     return;
+  end_by_ns_ = monotonic_ns() + kMostEndNs;
   {
     std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -85,6 +108,7 @@ void CounterSampler::run() noexcept {
   OwnWork own;
   try {
     decoder_.emplace();
+    evaluator_.emplace(options_, library_->path(), end_by_ns_);
     int64_t pause_ns = prepare() ? kLookNs : kLongestPauseNs, began_ns = monotonic_ns();
     int64_t spent_ns = 0; // without the opening of devices, which takes a quarter of a second
     while (wait(pause_ns)) {
@@ -104,10 +128,11 @@ void CounterSampler::run() noexcept {
   disable_all();
   {
     std::lock_guard lock(mutex_);
-    facts_.thread_ns = used_ns();
+    facts_.thread_ns = thread_ns();
   }
-  decoder_.reset();
   scheduled_.reset();
+  evaluator_.reset();
+  decoder_.reset(); // the process would end with the thread that started it
   cupti_.reset();
   metrics_.reset();
   is_initialized_ = false;
@@ -116,14 +141,19 @@ void CounterSampler::run() noexcept {
   failures_.clear();
 }
 
-int64_t CounterSampler::used_ns() const {
+int64_t CounterSampler::thread_ns() const {
   return thread_time_ns() + (decoder_ ? decoder_->used_ns() : 0);
+}
+
+int64_t CounterSampler::used_ns() const {
+  return thread_ns() + (evaluator_ ? evaluator_->used_ns() : 0);
 }
 
 template <typename Switch> bool CounterSampler::switch_counters(uint32_t limit_ms, Switch call) {
   DeviceWait wait; // a driver that is asked for such things may end open captures
   if (!wait.is_allowed())
     return false;
+  HeldTime held(mutex_, facts_);
   LaunchHold hold(limit_ms);
   if (!hold.is_complete())
     return false;
@@ -208,8 +238,9 @@ bool CounterSampler::open(int32_t device) {
   int64_t before_ns = monotonic_ns();
   try {
     if (!scheduled_ || scheduled_->device() != device)
-      decoder_->run(
-          [&] { scheduled_ = std::make_unique<PmDevice>(*library_, *cupti_, device, options_); });
+      decoder_->run([&] {
+        scheduled_ = std::make_unique<PmDevice>(*library_, *cupti_, *evaluator_, device, options_);
+      });
     if (!switch_counters(kHoldMs, [&] { scheduled_->enable(options_); }))
       return false;
     devices_.push_back(std::move(scheduled_));
@@ -237,25 +268,33 @@ void CounterSampler::refuse(const char *why) {
 }
 
 void CounterSampler::lose_burst(PmDevice &device, const char *call, cupti::Result result) {
-  std::string why;
   try {
     library_->check(result, call);
   } catch (const Error &error) {
-    why = error.what();
+    lose_burst(device, error.what());
   }
-  bool is_hopeless = ++failures_[device.device()] >= kMostFailures;
+}
+
+void CounterSampler::lose_burst(PmDevice &device, const std::string &why) {
   {
     std::lock_guard lock(mutex_);
     ++facts_.lost_bursts;
     if (facts_.error.empty())
       facts_.error = why;
-    if (is_hopeless) {
-      std::erase(facts_.devices, device.device());
-      ++facts_.refused_devices;
-    }
   }
-  if (!is_hopeless)
-    return;
+  if (!evaluator_->is_usable())
+    while (!devices_.empty())
+      give_up_device(*devices_.back());
+  else if (++failures_[device.device()] >= kMostFailures)
+    give_up_device(device);
+}
+
+void CounterSampler::give_up_device(PmDevice &device) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase(facts_.devices, device.device());
+    ++facts_.refused_devices;
+  }
   switch_counters(kEndHoldMs, [&] { device.disable(); });
   std::erase_if(devices_, [&](const auto &each) { return each.get() == &device; });
 }
@@ -296,8 +335,9 @@ std::optional<PmSamples> CounterSampler::sample(PmDevice &device) {
   }
   PmSamples samples;
   decoder_->run([&] { samples = device.decode(); });
-  if (samples.error != cupti::kSuccess && samples.start_ns.empty()) {
-    lose_burst(device, "cuptiPmSamplingDecodeData", samples.error);
+  note_costs(samples);
+  if (!samples.error.empty()) {
+    lose_burst(device, samples.error);
     return std::nullopt;
   }
   failures_[device.device()] = 0;
@@ -313,7 +353,15 @@ void CounterSampler::note(const PmSamples &samples) {
   facts_.lost_samples += samples.lost;
   facts_.full_images += samples.is_image_full ? 1 : 0;
   facts_.full_buffers += samples.is_buffer_full ? 1 : 0;
-  facts_.thread_ns = used_ns();
+}
+
+void CounterSampler::note_costs(const PmSamples &samples) {
+  std::lock_guard lock(mutex_);
+  facts_.decode_ns += samples.decode_ns;
+  facts_.info_ns += samples.info_ns;
+  facts_.evaluate_ns += samples.evaluate_ns;
+  facts_.thread_ns = thread_ns();
+  facts_.evaluator_ns = evaluator_->used_ns();
 }
 
 void CounterSampler::deliver(const PmDevice &device, const PmSamples &samples) {

@@ -1,8 +1,9 @@
 #include "collector/cupti/counters/pm_device.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 
+#include "support/clock.h"
 #include "support/error.h"
 
 namespace proton {
@@ -19,9 +20,10 @@ uint32_t image_samples(const CounterOptions &options) {
 
 } // namespace
 
-PmDevice::PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, int32_t device,
-                   const CounterOptions &options)
-    : library_(library), cupti_(cupti), device_(device) {
+PmDevice::PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, Evaluator &evaluator,
+                   int32_t device, const CounterOptions &options)
+    : library_(library), cupti_(cupti), evaluator_(evaluator), device_(device),
+      chip_(chip_name(library, device)) {
   schedule(options.sets);
 }
 
@@ -40,12 +42,11 @@ void PmDevice::enable(const CounterOptions &options) {
 }
 
 void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
-  std::string chip = chip_name(library_, device_);
   std::string why;
   for (const std::vector<std::string> &metrics : sets) {
     try {
-      host_ =
-          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip, metrics);
+      host_ = std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip_,
+                                                  metrics);
       if (host_->passes() == 1)
         return;
       why = "the metrics take " + std::to_string(host_->passes()) +
@@ -95,15 +96,15 @@ void PmDevice::prepare_image(const CounterOptions &options) {
   size.metric_count = host_->metrics().size();
   size.most_samples = image_samples(options);
   library_.check(cupti_.get_data_size(&size), "cuptiPmSamplingGetCounterDataSize");
-  image_.resize(size.data_bytes);
+  image_ = evaluator_.share(size.data_bytes);
   library_.check(clear_image(), "cuptiPmSamplingCounterDataImageInitialize");
 }
 
 cupti::Result PmDevice::clear_image() noexcept {
   cupti::PmDataParameters parameters;
   parameters.sampling = sampling_;
-  parameters.data_bytes = image_.size();
-  parameters.data = image_.data();
+  parameters.data_bytes = image_.bytes;
+  parameters.data = image_.data;
   return cupti_.initialize_data(&parameters);
 }
 
@@ -119,72 +120,102 @@ cupti::Result PmDevice::stop() noexcept {
   return cupti_.stop(&parameters);
 }
 
-bool PmDevice::decode_image(PmSamples &samples) noexcept {
+bool PmDevice::decode_image(PmSamples &samples) {
+  int64_t before_ns = monotonic_ns();
   cupti::PmDecodeParameters parameters;
   parameters.sampling = sampling_;
-  parameters.data = image_.data();
-  parameters.data_bytes = image_.size();
+  parameters.data = image_.data;
+  parameters.data_bytes = image_.bytes;
   cupti::Result result = cupti_.decode_data(&parameters);
+  samples.decode_ns += monotonic_ns() - before_ns;
   samples.is_buffer_full |= parameters.is_overflown != 0;
-  if (result != cupti::kSuccess) {
-    samples.error = result;
-    return false;
-  }
+  library_.check(result, "cuptiPmSamplingDecodeData");
   return parameters.stop == cupti::kPmDataFull;
 }
 
-void PmDevice::read_image(PmSamples &samples, bool is_timed) {
+size_t PmDevice::count_samples() const {
   cupti::PmDataInfoParameters info;
-  info.data = image_.data();
-  info.data_bytes = image_.size();
-  if (cupti::Result result = cupti_.get_data_info(&info); result != cupti::kSuccess) {
-    samples.error = result;
-    return;
-  }
-  if (!is_timed) { // after a full image samples come without times
-    samples.lost += info.completed_samples;
-    return;
-  }
-  size_t metrics = host_->metrics().size();
-  for (size_t i = 1; i < info.completed_samples; ++i) { // the first began before the burst
+  info.data = image_.data;
+  info.data_bytes = image_.bytes;
+  library_.check(cupti_.get_data_info(&info), "cuptiPmSamplingGetCounterDataInfo");
+  return info.completed_samples;
+}
+
+std::vector<uint64_t> PmDevice::read_times(PmSamples &samples) const {
+  std::vector<uint64_t> timed;
+  int64_t before_ns = monotonic_ns();
+  size_t count = count_samples();
+  for (size_t i = 1; i < count; ++i) { // the first began before the burst
     cupti::PmSampleInfoParameters sample;
     sample.sampling = sampling_;
-    sample.data = image_.data();
-    sample.data_bytes = image_.size();
+    sample.data = image_.data;
+    sample.data_bytes = image_.bytes;
     sample.index = i;
     bool is_known = cupti_.get_sample_info(&sample) == cupti::kSuccess && sample.start_ns != 0 &&
                     sample.end_ns > sample.start_ns &&
                     (samples.end_ns.empty() || sample.start_ns >= samples.end_ns.back());
-    size_t row = samples.values.size();
-    samples.values.resize(row + metrics);
-    double *values = &samples.values[row];
-    is_known =
-        is_known && host_->evaluate(image_.data(), image_.size(), i, values) == cupti::kSuccess;
-    if (!is_known || !std::all_of(values, values + metrics, [](double v) { return v >= 0; })) {
-      samples.values.resize(row);
+    if (!is_known) {
       ++samples.lost;
       continue;
     }
+    timed.push_back(i);
     samples.start_ns.push_back(sample.start_ns);
     samples.end_ns.push_back(sample.end_ns);
+  }
+  samples.info_ns += monotonic_ns() - before_ns;
+  return timed;
+}
+
+void PmDevice::read_image(PmSamples &samples) {
+  std::vector<uint64_t> timed = read_times(samples);
+  int64_t before_ns = monotonic_ns();
+  samples.values = evaluator_.evaluate(image_, chip_, metrics(), timed);
+  samples.evaluate_ns += monotonic_ns() - before_ns;
+  size_t width = metrics().size(), kept = 0;
+  for (size_t i = 0; i < timed.size(); ++i) {
+    auto row = samples.values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    auto end = row + static_cast<std::ptrdiff_t>(width);
+    if (!std::all_of(row, end, [](double value) { return value >= 0; }))
+      continue;
+    samples.start_ns[kept] = samples.start_ns[i];
+    samples.end_ns[kept] = samples.end_ns[i];
+    std::copy(row, end, samples.values.begin() + static_cast<std::ptrdiff_t>(kept * width));
+    ++kept;
+  }
+  samples.lost += timed.size() - kept;
+  samples.start_ns.resize(kept);
+  samples.end_ns.resize(kept);
+  samples.values.resize(kept * width);
+}
+
+// What is left would come first in the next burst; it has no times.
+void PmDevice::skip_rest(PmSamples &samples) {
+  bool is_more = true;
+  for (size_t images = 1; is_more && images < kMostImages; ++images) {
+    if (clear_image() != cupti::kSuccess)
+      return;
+    is_more = decode_image(samples);
+    samples.lost += count_samples();
   }
 }
 
 PmSamples PmDevice::decode() {
   PmSamples samples;
-  bool is_more = decode_image(samples);
-  samples.is_image_full = is_more;
-  if (samples.error == cupti::kSuccess)
-    read_image(samples, true);
-  // What is left would come first in the next burst.
-  for (size_t images = 1; is_more && images < kMostImages; ++images) {
-    if (clear_image() != cupti::kSuccess)
-      break;
-    is_more = decode_image(samples);
-    read_image(samples, false);
+  try {
+    library_.check(clear_image(), "cuptiPmSamplingCounterDataImageInitialize");
+    samples.is_image_full = decode_image(samples);
+    read_image(samples);
+  } catch (const Error &error) {
+    samples.start_ns.clear();
+    samples.end_ns.clear();
+    samples.values.clear();
+    samples.error = error.what();
   }
-  if (cupti::Result result = clear_image(); samples.error == cupti::kSuccess)
-    samples.error = result;
+  try {
+    if (samples.is_image_full)
+      skip_rest(samples);
+  } catch (const Error &) { // the next burst says it
+  }
   return samples;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/cupti/counters/evaluator.h"
 #include "collector/cupti/cupti_options.h"
 #include "driver/cupti/cupti_pm_sampling.h"
 #include "driver/cupti/cupti_profiler_host.h"
@@ -20,7 +21,10 @@ struct PmSamples {
   uint64_t lost = 0;          ///< without times or values
   bool is_image_full = false;
   bool is_buffer_full = false;
-  cupti::Result error = cupti::kSuccess;
+  int64_t decode_ns = 0; ///< what it took, and the two below
+  int64_t info_ns = 0;   ///< for the times of samples
+  int64_t evaluate_ns = 0;
+  std::string error; ///< why there are no samples
 };
 
 /// For one thread.
@@ -28,8 +32,8 @@ class PmDevice {
 public:
   /// Schedules the first set that fits, which takes some 0.1 s. Throws Error(kUnavailable) that
   /// says why none does, and what to do.
-  PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, int32_t device,
-           const CounterOptions &options);
+  PmDevice(const CuptiLibrary &library, const CuptiPmSampling &cupti, Evaluator &evaluator,
+           int32_t device, const CounterOptions &options);
   ~PmDevice() = default; ///< what was not disabled stays on
 
   PmDevice(const PmDevice &) = delete;
@@ -46,8 +50,7 @@ public:
   cupti::Result start() noexcept;
   cupti::Result stop() noexcept;
 
-  /// Reads what came between the last start and stop; a millisecond of processor time for some 25
-  /// samples.
+  /// Reads what came between the last start and stop.
   PmSamples decode();
 
 private:
@@ -55,16 +58,23 @@ private:
   void configure(const CounterOptions &options);
   void prepare_image(const CounterOptions &options);
   cupti::Result clear_image() noexcept;
-  /// Decodes once into the image; whether more is left.
-  bool decode_image(PmSamples &samples) noexcept;
-  void read_image(PmSamples &samples, bool is_timed);
+  /// Decodes once into the image; whether more is left. Throws Error(kUnavailable).
+  bool decode_image(PmSamples &samples);
+  /// Same for what came after a full image.
+  void skip_rest(PmSamples &samples);
+  size_t count_samples() const;
+  /// Those with times; the values of some of them may be missing.
+  void read_image(PmSamples &samples);
+  std::vector<uint64_t> read_times(PmSamples &samples) const;
 
   const CuptiLibrary &library_;
   const CuptiPmSampling &cupti_;
+  Evaluator &evaluator_;
   int32_t device_;
+  std::string chip_;
   std::unique_ptr<CuptiProfilerHost> host_;
   void *sampling_ = nullptr;
-  std::vector<uint8_t> image_;
+  SharedBytes image_;
 };
 
 } // namespace proton

@@ -1,10 +1,14 @@
 // Bursts of hardware counters on the double of libcupti: what a session gets of them, and that a
 // run goes on without them whatever fails.
+#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "check.h"
 #include "collector/cupti/control/cupti_session.h"
@@ -25,7 +29,61 @@ CuptiOptions counter_options(std::vector<std::vector<std::string>> sets = {kMetr
   options.counters.sets = std::move(sets);
   options.counters.burst_ms = 2;
   options.counters.pause_ms = 5;
+  options.counters.evaluator = {std::getenv("COUNTER_EVALUATOR")};
+  for (char **variable = environ; *variable; ++variable)
+    options.counters.environment.emplace_back(*variable);
   return options;
+}
+
+CuptiOptions evaluated_by(std::vector<std::string> command) {
+  CuptiOptions options = counter_options();
+  options.counters.evaluator = std::move(command);
+  return options;
+}
+
+CuptiOptions evaluated_with_fault(const char *fault) {
+  CuptiOptions options = counter_options();
+  options.counters.environment.push_back(std::string("FAKE_CUPTI_FAIL=") + fault);
+  return options;
+}
+
+/// Numbers that are names in a folder of /proc.
+std::vector<int> numbers_in(const std::string &folder) {
+  std::vector<int> numbers;
+  DIR *opened = opendir(folder.c_str());
+  while (const dirent *entry = readdir(opened))
+    if (int number = std::atoi(entry->d_name); number > 0)
+      numbers.push_back(number);
+  closedir(opened);
+  return numbers;
+}
+
+/// Child processes that run.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for (pid_t process : numbers_in("/proc")) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
+    char state = 'X';
+    pid_t parent = 0;
+    rest >> state >> parent;
+    if (parent == getpid() && state != 'Z' && state != 'X')
+      found.push_back(process);
+  }
+  return found;
+}
+
+/// What the calling process holds of this kind, e.g. "socket:".
+size_t descriptors_of(const std::string &kind) {
+  size_t count = 0;
+  for (int descriptor : numbers_in("/proc/self/fd")) {
+    char target[256] = {};
+    std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+    if (readlink(link.c_str(), target, sizeof target - 1) > 0)
+      count += std::string(target).find(kind) != std::string::npos ? 1 : 0;
+  }
+  return count;
 }
 
 void run_kernel(const char *name, uint32_t device) {
@@ -207,21 +265,93 @@ TEST(a_burst_that_is_longer_than_what_is_decoded_keeps_its_begin_and_counts_the_
 TEST(of_a_burst_that_is_longer_than_the_hardwares_buffer_the_newest_samples_stay) {
   fake_cupti_pm_buffer(50);
   CuptiSession session(counter_options());
-  std::vector<JoinedBurst> bursts = run_for_bursts(session);
+  CHECK(run_until([&] { return facts_of(session).bursts >= 8; }));
+  session.stop();
   fake_cupti_pm_buffer(0);
   CounterFacts facts = facts_of(session);
   CHECK(facts.full_buffers > 0);
-  for (const JoinedBurst &joined : bursts)
-    CHECK(joined.burst->start_ns.size() <= 50);
+  CHECK(facts.samples <= 50 * facts.bursts);
 }
 
 TEST(samples_without_values_are_lost_and_counted) {
-  CuptiSession session(counter_options());
-  fail_next("cuptiProfilerHostEvaluateToGpuValues");
-  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  CuptiSession session(evaluated_with_fault("cuptiProfilerHostEvaluateToGpuValues=999"));
+  CHECK(run_until([&] { return facts_of(session).lost_samples > 0; }));
   session.stop();
-  fake_cupti_fail(nullptr);
-  CHECK(facts_of(session).lost_samples >= 1);
+  CHECK_EQ(facts_of(session).samples, 0u);
+  CHECK_EQ(facts_of(session).lost_bursts, 0u);
+}
+
+TEST(facts_say_where_the_cost_is) {
+  CuptiSession session(counter_options());
+  run_for_bursts(session);
+  CounterFacts facts = facts_of(session);
+  CHECK(facts.decode_ns > 0 && facts.info_ns > 0 && facts.evaluate_ns > 0);
+  CHECK(facts.thread_ns > 0 && facts.evaluator_ns > 0);
+  CHECK(facts.longest_hold_ns > 0 && facts.longest_hold_ns < facts.held_ns);
+  CHECK(children().empty());
+}
+
+TEST(a_process_that_cannot_evaluate_is_started_twice_and_the_run_goes_on) {
+  struct Broken {
+    std::vector<std::string> command;
+    const char *reason;
+  };
+  for (const Broken &each : {Broken{{"/does/not/exist"}, "did not start: /does/not/exist"},
+                             Broken{{"/bin/false"}, "ended with code 1"},
+                             Broken{{"/bin/sleep", "600"}, "did not answer in time"}}) {
+    CuptiOptions options = evaluated_by(each.command);
+    options.counters.answer_ms = 50;
+    if (std::string(each.reason).find("code") != std::string::npos)
+      options.counters.answer_ms = 20'000; // a busy machine may take long to run it
+    CuptiSession session(options);
+    CHECK(run_until([&] { return facts_of(session).refused_devices == 1; }));
+    session.stop();
+    CounterFacts facts = facts_of(session);
+    CHECK(holds(facts.error, each.reason));
+    CHECK_EQ(facts.bursts, 0u);
+    CHECK_EQ(facts.lost_bursts, 2u);
+    CHECK(facts.devices.empty());
+    CHECK(session.counts().is_complete() && session.counts().records > 0);
+    CHECK_EQ(fake_cupti_pm_devices(), 0u);
+    CHECK(children().empty());
+  }
+}
+
+TEST(what_the_library_says_in_the_other_process_is_the_reason) {
+  CuptiSession session(evaluated_with_fault("cuptiProfilerHostInitialize=46"));
+  CHECK(run_until([&] { return facts_of(session).refused_devices == 1; }));
+  session.stop();
+  CounterFacts facts = facts_of(session);
+  CHECK(holds(facts.error, "does not know this GPU"));
+  CHECK_EQ(facts.lost_bursts, 3u);
+}
+
+TEST(a_process_that_is_killed_costs_a_burst_and_another_takes_its_place_once) {
+  CuptiSession session(counter_options());
+  for (uint64_t kills = 1; kills <= 2; ++kills) {
+    uint64_t before = facts_of(session).bursts;
+    CHECK(run_until([&] { return facts_of(session).bursts >= before + 2; }));
+    for (pid_t child : children())
+      kill(child, SIGKILL);
+    CHECK(run_until([&] { return facts_of(session).lost_bursts == kills; }));
+  }
+  CHECK(run_until([&] { return facts_of(session).refused_devices == 1; }));
+  session.stop();
+  CHECK(holds(facts_of(session).error, "signal 9"));
+  CHECK_EQ(facts_of(session).lost_bursts, 2u);
+}
+
+TEST(a_target_that_waits_for_any_child_keeps_its_counters) {
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  std::vector<pid_t> found = children();
+  CHECK_EQ(found.size(), 1u);
+  kill(found.at(0), SIGKILL);
+  waitpid(-1, nullptr, 0); // unless the sampler was the first
+  uint64_t before = facts_of(session).bursts;
+  CHECK(run_until([&] { return facts_of(session).bursts > before + 1; }));
+  session.stop();
+  CHECK_EQ(facts_of(session).refused_devices, 0u);
 }
 
 TEST(no_counters_are_switched_while_a_graph_is_captured) {
@@ -241,18 +371,30 @@ TEST(no_counters_are_switched_while_a_graph_is_captured) {
   CHECK_EQ(fake_cupti_pm_devices(), 0u);
 }
 
-TEST(a_device_that_is_first_used_while_a_graph_is_captured_is_switched_on_later) {
-  uint64_t scheduled = fake_cupti_calls("cuptiProfilerHostInitialize");
-  uint64_t enabled = fake_cupti_calls("cuptiPmSamplingEnable");
+TEST(nothing_is_readied_while_a_graph_is_captured) {
+  uint64_t readied = fake_cupti_calls("cuptiProfilerInitialize");
   CuptiSession session(counter_options());
   fake_cupti_capture_begin(8);
-  CHECK(run_until([&] { return fake_cupti_calls("cuptiProfilerHostInitialize") > scheduled; }));
   int64_t end_ns = monotonic_ns() + 100'000'000; // it looks every 20 ms
   run_until([&] { return monotonic_ns() > end_ns; });
+  CHECK_EQ(fake_cupti_calls("cuptiProfilerInitialize"), readied);
+  fake_cupti_capture_end(8);
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+}
+
+TEST(a_device_that_is_first_used_while_a_graph_is_captured_is_switched_on_later) {
+  CuptiSession session(counter_options());
+  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  uint64_t scheduled = fake_cupti_calls("cuptiProfilerHostInitialize");
+  uint64_t enabled = fake_cupti_calls("cuptiPmSamplingEnable");
+  fake_cupti_capture_begin(8);
+  CHECK(run_until([&] { return fake_cupti_calls("cuptiProfilerHostInitialize") > scheduled; }, 2));
+  int64_t end_ns = monotonic_ns() + 100'000'000; // some looks
+  run_until([&] { return monotonic_ns() > end_ns; }, 2);
   CHECK_EQ(fake_cupti_calls("cuptiProfilerHostInitialize"), scheduled + 1);
   CHECK_EQ(fake_cupti_calls("cuptiPmSamplingEnable"), enabled);
   fake_cupti_capture_end(8);
-  CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
+  CHECK(run_until([&] { return facts_of(session).devices.size() == 2; }, 2));
   CHECK_EQ(fake_cupti_calls("cuptiProfilerHostInitialize"), scheduled + 1);
 }
 
@@ -268,12 +410,13 @@ TEST(sessions_without_counters_sample_nothing) {
 }
 
 TEST(a_forked_child_lets_go) {
+  size_t sockets = descriptors_of("socket:");
   CuptiSession session(counter_options());
   CHECK(run_until([&] { return facts_of(session).bursts > 0; }));
   pid_t child = fork();
   if (child == 0) {
     session.collector.stop(); // would wait for a thread that the child has not
-    _exit(0);
+    _exit(descriptors_of("socket:") == sockets && descriptors_of("memfd:") == 0 ? 0 : 1);
   }
   int status = -1;
   CHECK_EQ(waitpid(child, &status, 0), child);
