@@ -13,7 +13,7 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.policy.policy import MARGIN_PART, Policy
+from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold
 from proton_bench.gate.statistics.timing import Limits
@@ -110,8 +110,8 @@ class Governing:
         return found
 
 
-def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:
-    """Return thresholds and margins on the log scale.
+def limits_of(checks: Sequence[Check], typical: Numbers) -> Limits:
+    """Return thresholds on the log scale.
 
     Growing by a share ``r`` and shrinking back are both ``ln(1 + r)``, so swapping the sides swaps
     better and worse.
@@ -119,17 +119,13 @@ def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limi
     Args:
         checks: The checks.
         typical: A typical value of each, which turns absolute amounts into shares.
-        policy: Margins.
     """
     parts = np.array(
         [_part(check.threshold, value) for check, value in zip(checks, typical, strict=True)],
         dtype=np.float64,
     )
-    margins = np.array([policy.margin_of(part) for part in parts], dtype=np.float64)
     return Limits(
-        margin=np.log1p(margins),
         threshold=np.log1p(parts),
-        equivalence=np.log1p(MARGIN_PART * parts),
         direction=np.array([check.threshold.direction for check in checks], dtype=np.float64),
     )
 

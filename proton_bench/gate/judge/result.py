@@ -14,6 +14,7 @@ from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
 __all__ = ["SCHEMA", "VERSION", "GateResult", "GateRow", "Note"]
 
@@ -37,10 +38,11 @@ class GateRow:
         base: Typical value of the base runs in the metric's unit; NaN for none.
         new: Typical value of the new runs.
         change: New divided by base, minus 1; NaN if unknown.
-        low: Lower end of its 90 % interval.
+        low: Lower end of its 95 % interval.
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
-        detectable: Smallest change that would have been found four times in five.
+        detectable: Smallest threshold that these runs can hold: a change by it is found nine times
+            in ten.
         pairs_needed: Total pairs that would find the threshold that often; 0 if more do not help or
             are not needed, -1 if it is impractically many.
         base_runs: Processes with a value.
@@ -111,7 +113,7 @@ class GateResult:
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
         new_runs: Names of the new runs.
-        level: False discovery rate.
+        level: Share of gates without a change that may fail.
         inconclusive_passes: Whether an undecided gate exits with 0.
         texts: What reports show instead of recorded names, where that differs.
     """
@@ -129,7 +131,7 @@ class GateResult:
     paired: bool = False
     base_runs: tuple[str, ...] = ()
     new_runs: tuple[str, ...] = ()
-    level: float = 0.05
+    level: float = FALSE_ALARMS
     inconclusive_passes: bool = False
     texts: Mapping[str, str] = field(default_factory=dict)
 

@@ -72,7 +72,6 @@ class Judged:
         shift_explains: Whether it vanishes when the change of the median path is subtracted.
         order_explains: Whether the same side always ran first for this path, with an unknown
             effect.
-        screened: Whether screening saw no sign of a change.
         blockers: Obstacles to a certain change, for all checks.
     """
 
@@ -86,7 +85,6 @@ class Judged:
     clock_explains: Mask
     shift_explains: Mask
     order_explains: Mask
-    screened: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
 
@@ -162,16 +160,12 @@ class _Floors:
 def _verdict(
     judged: Judged, policy: Policy, floors: _Floors, *, at: int
 ) -> tuple[Verdict, list[Reason]]:
-    if judged.screened[at]:
-        return Verdict.SAME, [Reason.SCREENED]
     if not judged.evidence.tested[at]:
         return _untested(judged, policy, at)
     decisions, effect = judged.decisions, float(judged.evidence.contrast.effect[at])
     if decisions.worse[at] or decisions.better[at]:
         return _changed(judged, policy, at, is_large=floors.reached(at, effect))
     if decisions.same[at]:
-        return Verdict.SAME, [Reason.EQUIVALENT]
-    if decisions.within[at]:
         return Verdict.SAME, [Reason.BELOW_THRESHOLD]
     return Verdict.INCONCLUSIVE, _undecided(judged, floors, at)
 

@@ -56,10 +56,8 @@ class Reason(StrEnum):
     SLOWER = "slower"
     FASTER = "faster"
     CHANGED = "changed"
-    EQUIVALENT = "equivalent"
     BELOW_THRESHOLD = "below-threshold"
     BELOW_FLOOR = "below-floor"
-    SCREENED = "screened"
     CALLS_AS_ALLOWED = "calls-as-allowed"
     # why it is unknown
     NOT_WORSE = "not-worse"
@@ -97,6 +95,7 @@ class Reason(StrEnum):
     OTHER_UNIT = "other-unit"
     OTHER_TOOLS = "other-tools"
     DISTURBED = "disturbed"
+    PAIRS_LEFT_OUT = "pairs-left-out"
     NEW_PATHS = "new-paths"
     REMOVED_PATHS = "removed-paths"
     # of runs made for the gate

@@ -14,14 +14,11 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.rules import find_rules
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
-from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.gate.statistics.power import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 
-__all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
+__all__ = ["Policy", "policy_from_table", "read_policy"]
 
-# The margin and the equivalence limit of a threshold: 2 % of 3 %.
-MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
@@ -38,14 +35,9 @@ class Policy:
             Without any, the median of every path may grow by less than ``threshold``.
         overriding: Thresholds of a command line, which win over those of a file and of markers.
         threshold: Share by which the median may grow without other thresholds.
-        margin: Share up to which a change does not matter; at most two thirds of a threshold.
-        level: False discovery rate.
-        dependence: How paths may depend on one another.
         share: Least share of a run's time of gated paths that are not named.
         floor_ns: A path that is slower by less than this per launch is not a regression, unless
         total_floor: it is this part of the run's time. Both hold where no threshold was written.
-        session_shift: Share by which everything usually differs between recordings at different
-            times.
         runs: Processes needed on each side.
         undecided_share: Share of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
@@ -60,13 +52,9 @@ class Policy:
     thresholds: tuple[Threshold, ...] = ()
     overriding: tuple[Threshold, ...] = ()
     threshold: float = 0.03
-    margin: float = 0.02
-    level: float = 0.05
-    dependence: Dependence = Dependence.POSITIVE
     share: float = 0.005
     floor_ns: float = 100.0
     total_floor: float = 0.001
-    session_shift: float = 0.015
     runs: int = 4
     undecided_share: float = 0.05
     inconclusive_passes: bool = False
@@ -101,10 +89,6 @@ class Policy:
         """Return the default threshold."""
         percent = round(self.threshold * 100.0, 9)
         return Threshold("median", (Amount(percent, "%"),), is_written=False)
-
-    def margin_of(self, threshold: float) -> float:
-        """Return the margin below a threshold, both as shares."""
-        return min(self.margin, MARGIN_PART * threshold)
 
 
 def read_policy(path: Path) -> Policy:
@@ -164,6 +148,8 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
         raise UsageError(f"{source} is not a table")
     found: dict[str, Any] = {}
     for key, value in table.items():
+        if key in _REMOVED:
+            raise UsageError(f"{source}: {key} is not a key any more: {_REMOVED[key]}")
         if key not in _KEYS:
             raise UsageError(f"{source}: unknown key {key!r}; keys are {', '.join(sorted(_KEYS))}")
         name, read = _KEYS[key]
@@ -275,13 +261,9 @@ def _thresholds(value: Any) -> tuple[Threshold, ...]:
 _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "thresholds": ("thresholds", _thresholds),
     "threshold": ("threshold", _part),
-    "margin": ("margin", _part),
-    "level": ("level", _part),
-    "fdr": ("dependence", _choice({each.value: each for each in Dependence})),
     "share": ("share", _part_or_none),
     "floor": ("floor_ns", _time),
     "total-floor": ("total_floor", _part_or_none),
-    "session-shift": ("session_shift", _part_or_none),
     "runs": ("runs", _runs),
     "undecided-share": ("undecided_share", _part_or_none),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
@@ -291,4 +273,12 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "raw-names": ("raw_names", _flag),
     "quarantine": ("quarantine", _globs),
     "rules": ("rules", _rules),
+}
+
+# Keys of earlier versions, and what replaces them.
+_REMOVED = {
+    **dict.fromkeys(
+        ("margin", "level", "fdr"), "`threshold` alone says what is found and what is allowed"
+    ),
+    "session-shift": "record both sides in turn, as `proton ab` does",
 }

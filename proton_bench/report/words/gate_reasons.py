@@ -13,10 +13,8 @@ MEANINGS = {
     Reason.SLOWER: "slower",
     Reason.FASTER: "faster",
     Reason.CHANGED: "changed",
-    Reason.EQUIVALENT: "the same",
-    Reason.BELOW_THRESHOLD: "changed by less than the threshold",
+    Reason.BELOW_THRESHOLD: "changed by less than the threshold, if at all",
     Reason.BELOW_FLOOR: "too small to matter",
-    Reason.SCREENED: "screening saw no sign of a change",
     Reason.CALLS_AS_ALLOWED: "no more than allowed",
     Reason.NOT_WORSE: "not worse by the threshold",
     Reason.NEEDS_RUNS: "may have changed, more runs would tell",
@@ -51,6 +49,7 @@ MEANINGS = {
     Reason.OTHER_UNIT: "another unit of the device, record both sides on one",
     Reason.OTHER_TOOLS: "other tools",
     Reason.DISTURBED: "the runs were disturbed, run them again",
+    Reason.PAIRS_LEFT_OUT: "some pairs were disturbed and left out",
     Reason.NEW_PATHS: "the policy forbids new paths",
     Reason.REMOVED_PATHS: "the policy forbids removed paths",
     Reason.LOADED_ALIKE: "both sides loaded the same version of a changed file",
@@ -60,7 +59,7 @@ MEANINGS = {
     Reason.AUTOTUNE_FLIP: "an autotuner chose differently in some runs of a side",
 }
 # Reasons that the columns already show.
-_SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.EQUIVALENT})
+_SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.BELOW_THRESHOLD})
 _MORE_RUNS = frozenset({Reason.NEEDS_RUNS, Reason.TOO_NOISY})
 
 

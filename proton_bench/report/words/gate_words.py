@@ -44,6 +44,7 @@ _MINOR = frozenset(
         Reason.ORDER_CONFOUNDED,
         Reason.OTHER_TOOLS,
         Reason.OTHER_UNIT,
+        Reason.PAIRS_LEFT_OUT,
     }
 )
 _RATES = {"flops": "flop/s", "gbps": "GB/s"}
@@ -51,8 +52,8 @@ _RATES = {"flops": "flop/s", "gbps": "GB/s"}
 _WHOLE_TIMES = frozenset({"mean", "median", "total"})
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
-    "90 % interval": "contains the true change nine times in ten",
-    "would see": "smallest change that these runs would find four times in five",
+    "95 % interval": "contains the true change in 95 of 100 runs of this gate",
+    "would see": "smallest threshold that these runs can hold: they find it nine times in ten",
     "share": "share of a run's time",
 }
 
@@ -208,7 +209,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
     return [
         Column("verdict", tuple(str(row.verdict) for row in rows)),
         Column("change", tuple(percent_text(row.change) for row in rows)),
-        Column("90 % interval", intervals, 2),
+        Column("95 % interval", intervals, 2),
         Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),
@@ -284,4 +285,4 @@ def power_line(outcome: Outcome) -> str:
     low, high = part_text(seen[0]), part_text(seen[-1])
     spread = low if low == high else f"{low} to {high}"
     level = part_text(outcome.result.level)
-    return f"smallest change found four times in five: {spread}; false discovery rate {level}"
+    return f"smallest change found nine times in ten: {spread}; false alarms at most {level}"

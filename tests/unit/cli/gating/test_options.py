@@ -42,7 +42,7 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
         PolicyWords(
             file,
             thresholds=["k@median:1%"],
-            settings=["share=1%", "runs=6", 'fdr="by"', "total-floor=0.01"],
+            settings=["share=1%", "runs=6", 'threshold="4%"', "total-floor=0.01"],
             quarantine=["b"],
             flags=["raw-names"],
             inconclusive=Inconclusive.FAIL,

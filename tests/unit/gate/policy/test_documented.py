@@ -37,7 +37,6 @@ def test_exit_codes_and_metrics_stand_in_the_docs() -> None:
 def test_the_defaults_are_those_of_the_docs() -> None:
     policy = Policy()
 
-    assert (policy.margin, policy.threshold, policy.level) == (0.02, 0.03, 0.05)
+    assert policy.threshold == 0.03
     assert (policy.share, policy.floor_ns, policy.total_floor) == (0.005, 100.0, 0.001)
-    assert policy.session_shift == 0.015
     assert (policy.runs, policy.undecided_share) == (4, 0.05)

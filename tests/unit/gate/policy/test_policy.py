@@ -9,19 +9,14 @@ import pytest
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.policy import Policy, policy_from_table, read_policy
-from proton_bench.gate.statistics.discovery import Dependence
 
 EVERYTHING = """
 [tool.proton.gate]
 thresholds = ["median:3%", "fwd/**/softmax*@p95:10%", "calls:0"]
 threshold = "4%"
-margin = 0.01
-level = "2%"
-fdr = "by"
 share = "1%"
 floor = "2us"
 total-floor = "0.2%"
-session-shift = "2%"
 runs = 6
 undecided-share = "10%"
 inconclusive = "pass"
@@ -47,10 +42,8 @@ def test_every_key_of_a_pyproject(tmp_path: Path) -> None:
         "fwd/**/softmax*@p95:10%",
         "calls:0",
     ]
-    assert (policy.threshold, policy.margin, policy.level) == (0.04, 0.01, 0.02)
-    assert (policy.dependence, policy.share, policy.floor_ns) == (Dependence.ANY, 0.01, 2000.0)
+    assert (policy.threshold, policy.share, policy.floor_ns) == (0.04, 0.01, 2000.0)
     assert (policy.total_floor, policy.runs, policy.undecided_share) == (0.002, 6, 0.1)
-    assert policy.session_shift == 0.02
     assert policy.inconclusive_passes
     assert policy.strict
     assert policy.same_binary_fails
@@ -77,22 +70,25 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
     [
         ("thresholds = [,]\n", "line 1, column"),
         ("[tool.proton]\ngate = 3\n", "gate"),
-        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* fdr, floor"),
+        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* floor, ignore"),
         (
             "[tool.proton.gate]\nthresholds = ['mean:5q']\n",
             "'mean:5q', column 7",
         ),
         ("[tool.proton.gate]\nthresholds = [3]\n", ": thresholds: "),
-        ("[tool.proton.gate]\nmargin = '120%'\n", ": margin: '120%'"),
-        ("[tool.proton.gate]\nmargin = true\n", ": margin: "),
-        ("[tool.proton.gate]\nmargin = 'x'\n", ": margin: 'x'"),
-        ("[tool.proton.gate]\nlevel = nan\n", ": level: "),
+        ("[tool.proton.gate]\nshare = '120%'\n", ": share: '120%'"),
+        ("[tool.proton.gate]\nshare = true\n", ": share: "),
+        ("[tool.proton.gate]\nshare = 'x'\n", ": share: 'x'"),
+        ("[tool.proton.gate]\nshare = nan\n", ": share: "),
         ("[tool.proton.gate]\nfloor = 3\n", ": floor: "),
         ("[tool.proton.gate]\nfloor = '3%'\n", ": floor: '3%'"),
         ("[tool.proton.gate]\nruns = 1\n", ": runs: .* 2 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", ": runs: "),
         ("[tool.proton.gate]\nstrict = 'yes'\n", ": strict: 'yes'"),
-        ("[tool.proton.gate]\nfdr = 'bonferroni'\n", ": fdr: .* bh, by"),
+        ("[tool.proton.gate]\nfdr = 'bh'\n", ": fdr is not a key any more: `threshold`"),
+        ("[tool.proton.gate]\nmargin = 0.01\n", ": margin is not a key any more: `threshold`"),
+        ("[tool.proton.gate]\nlevel = 0.01\n", ": level is not a key any more: `threshold`"),
+        ("[tool.proton.gate]\nsession-shift = 0.01\n", ": session-shift is not .* in turn"),
         ("[tool.proton.gate]\ninconclusive = true\n", ": inconclusive: .* fail, pass"),
     ],
 )
@@ -126,13 +122,8 @@ def test_thresholds_of_the_command_line_come_last() -> None:
         policy.with_thresholds(["%"])
 
 
-def test_margins_stay_below_thresholds() -> None:
-    policy = Policy()
-
-    assert policy.margin_of(0.1) == 0.02
-    assert policy.margin_of(0.03) == pytest.approx(0.02)
-    assert policy.margin_of(0.01) == pytest.approx(0.01 * 2 / 3)
-    assert str(policy.default_threshold()) == "median:3%"
+def test_the_default_threshold_is_that_of_the_policy() -> None:
+    assert str(Policy().default_threshold()) == "median:3%"
 
 
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
@@ -173,7 +164,7 @@ def test_a_floor_may_be_nothing(value: str, floor: float) -> None:
     assert policy_from_table({"floor": value}, "x").floor_ns == floor
 
 
-@pytest.mark.parametrize("key", ["share", "total-floor", "session-shift", "undecided-share"])
+@pytest.mark.parametrize("key", ["share", "total-floor", "undecided-share"])
 @pytest.mark.parametrize("value", [0, 0.0, "0", "0%", "0.0 %"])
 def test_parts_that_may_be_nothing(key: str, value: Any) -> None:
     policy = policy_from_table({key: value}, "x")

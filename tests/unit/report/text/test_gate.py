@@ -38,7 +38,7 @@ def test_report_down_to_its_table() -> None:
         "",
     ]
     assert [" ".join(line.split()) for line in lines[6:10]] == [
-        "verdict change 90 % interval would see share base (us) new (us) threshold path",
+        "verdict change 95 % interval would see share base (us) new (us) threshold path",
         "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100.000 105.000 median:3% step > softmax",
         "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% step > "
         "noisy too noisy for so few runs; cannot see changes of 3.0 % here, only from 7.1 %; "
@@ -56,7 +56,7 @@ def test_report_of_structure_and_of_what_is_the_same() -> None:
         "  NEW new, 0 -> 6 launches, +8 us, 2.0 % of a run",
         "",
         "1 check is the same; --all shows them",
-        "smallest change found four times in five: 2.9 % to 7.1 %; false discovery rate 5.0 %",
+        "smallest change found nine times in ten: 2.9 % to 7.1 %; false alarms at most 0.1 %",
     ]
 
 

@@ -119,7 +119,7 @@ def test_a_gate_of_structure_alone_says_that_it_was() -> None:
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
 
-    assert texts["change"] == texts["90 % interval"] == texts["would see"] == texts["base"] == "-"
+    assert texts["change"] == texts["95 % interval"] == texts["would see"] == texts["base"] == "-"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -
 
 
 def test_power_is_that_of_the_best_and_the_worst_path() -> None:
-    assert power_line(FAIL).startswith("smallest change found four times in five: 2.9 % to 7.1 %")
+    assert power_line(FAIL).startswith("smallest change found nine times in ten: 2.9 % to 7.1 %")
     assert power_line(every_outcome()["error"]) == ""
 
 
