@@ -112,9 +112,12 @@ def main() -> None:
 
 
 def print_models(gates: int, seed: int, *, all_paths: Sequence[int] = (3, 100, 1000)) -> None:
-    """Print the gate on every model, for several numbers of paths and pairs."""
+    """Print the gate on every model, for several numbers of paths and pairs.
+
+    Four pairs never fail a path: each cell would be 0.
+    """
     for paths in all_paths:
-        for runs in (4, 6, 10):
+        for runs in (6, 10):
             print(f"\n{paths} paths, {runs} pairs:\n")
             lines = [
                 Scenario(name, runs, machine, Program(paths)) for name, machine in MODELS.items()
