@@ -190,11 +190,11 @@ def test_a_slowdown_takes_as_many_pairs_as_can_fail(
 def test_pairs_end_with_those_that_were_asked_for(
     ab: Ab, repository: Path, made_up: Callable[..., None]
 ) -> None:
-    made_up(slower=1.1, between=0.02)
+    made_up(slower=1.03, between=0.01)
 
-    ab("--runs", "7", "--", "bench.py")
+    ab("--runs", "6", "--", "bench.py")
 
-    assert runs_of_pairs(repository) == 14
+    assert runs_of_pairs(repository) == 12
 
 
 def test_a_noise_that_no_number_of_pairs_overcomes_ends_the_experiment_early(
