@@ -80,7 +80,9 @@ class Questions:
         limits = limits_of(checks, observations.between(), self.policy)
         same_binary = self._same_binary(checks)
         screened = self._screened(checks)
-        controls = examine(evidence, limits, same_binary, level=self.policy.level)
+        # Each kernel is one control.
+        single = np.array([not each.is_extra for each in checks], dtype=np.bool_)
+        controls = examine(evidence, limits, same_binary & single, level=self.policy.level)
         evidence = replace(
             evidence, tested=evidence.tested & ~screened, null_scale=controls.null_scale
         )

@@ -30,10 +30,10 @@ def test_noise_is_that_of_the_processes() -> None:
     noise = measure_noise(same_runs(40), Policy())
 
     # Between processes 0.4 %, what all kernels of one share 0.1 %, and medians of 20 launches.
-    (expected,) = noise.metrics
+    expected = next(each for each in noise.metrics if each.metric == "median")
     assert math.sqrt(expected.run.variance) == pytest.approx(0.0047, rel=0.15)
     assert math.sqrt(expected.pair.variance) == pytest.approx(0.0047 * math.sqrt(2), rel=0.15)
-    assert len(noise.paths) == 12
+    assert len({each.path for each in noise.paths if each.path}) == 12
     assert noise.paths[0].pair.freedom == 18.0
     assert expected.pair.freedom <= 12 * 18
     assert noise.machine["host"] == "here"
@@ -91,7 +91,7 @@ def test_noise_of_another_machine_is_not_used() -> None:
 
     result = judge(base, new, Policy(), context=Context(noise=noise))
 
-    assert Reason.NOISE_OF_ANOTHER_MACHINE in {note.reason for note in result.notes}
+    assert Reason.NOTICE in {note.reason for note in result.notes}
     assert {row.verdict for row in result.rows} == {Verdict.INCONCLUSIVE}
 
 
@@ -149,7 +149,7 @@ def test_noise_of_a_line_that_moved_is_still_its_own() -> None:
 
     row = next(row for row in result.rows if row.path == ("m.py:9@f", "k"))
     quiet = next(row for row in result.rows if row.path == ("quiet",))
-    assert noise.paths[0].path == ("m.py@f", "k")
+    assert ("m.py@f", "k") in {each.path for each in noise.paths}
     assert row.detectable > 2.0 * quiet.detectable
 
 

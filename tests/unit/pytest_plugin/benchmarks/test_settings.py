@@ -49,7 +49,7 @@ def test_store_and_policy_are_those_of_the_project_around(
 
 
 def test_options_are_read(read, pytester: pytest.Pytester) -> None:
-    (pytester.path / "p.toml").write_text("level = 0.01")
+    (pytester.path / "p.toml").write_text("share = 0.01")
 
     found = read(
         *("--proton-compare=main", "--proton-compare=./other", "--proton-runs=6"),
