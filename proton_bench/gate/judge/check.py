@@ -167,7 +167,7 @@ def _groups(measured: Measured) -> Mask:
     filled = np.flatnonzero((totals > 0.0).any(axis=0))
     children = np.bincount(parents[filled[filled > 0]], minlength=len(tree))
     alike = np.isclose(totals, totals[:, np.maximum(parents, 0)], rtol=1e-9, atol=0.0).all(axis=0)
-    several: Mask = np.greater(children, np.isin(kinds, _ONE_LAUNCH).astype(np.int64))
+    several: Mask = np.asarray(children > np.isin(kinds, _ONE_LAUNCH), dtype=np.bool_)
     # Whether the total of a row is checked, there or further outside.
     covered = [measured.whole]
     found = np.zeros(len(tree), dtype=np.bool_)
