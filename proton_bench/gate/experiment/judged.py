@@ -17,6 +17,7 @@ from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
 __all__ = ["compared", "judged"]
 
@@ -44,7 +45,7 @@ def judged(
         ProtonError: See `judge`; or stored noise cannot be read.
     """
     if not new.runs:
-        shell = GateResult(SuiteVerdict.NO_BASELINE, level=policy.level)
+        shell = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
         return Outcome(shell, problem=base.missing)
     if noise is None and store is not None:
         noise = noise_of_runs([*base.runs, *new.runs], store)

@@ -13,13 +13,13 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.policy.policy import MARGIN_PART, Policy
+from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of"]
+__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of", "own_paths"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -166,8 +166,9 @@ def _groups(measured: Measured) -> Mask:
     parents, kinds = tree.parents, tree.kinds
     filled = np.flatnonzero((totals > 0.0).any(axis=0))
     children = np.bincount(parents[filled[filled > 0]], minlength=len(tree))
-    alike = np.isclose(totals, totals[:, np.maximum(parents, 0)], rtol=1e-9, atol=0.0).all(axis=0)
-    several: Mask = np.asarray(children > np.isin(kinds, _ONE_LAUNCH), dtype=np.bool_)
+    around = totals[:, np.maximum(parents, 0)]
+    alike: Mask = np.asarray(np.isclose(totals, around, rtol=1e-9, atol=0.0).all(axis=0))
+    several: Mask = np.asarray(children > np.isin(kinds, _ONE_LAUNCH))
     # Whether the total of a row is checked, there or further outside.
     covered = [measured.whole]
     found = np.zeros(len(tree), dtype=np.bool_)
@@ -250,8 +251,16 @@ class Governing:
         return found
 
 
-def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:
-    """Return thresholds and margins on the log scale.
+def own_paths(checks: Sequence[Check]) -> Mask:
+    """Mark the checks of typical launches: those of totals and slowest launches repeat them."""
+    return np.array(
+        [not each.is_extra and each.threshold.metric not in {"total", "wall"} for each in checks],
+        dtype=np.bool_,
+    )
+
+
+def limits_of(checks: Sequence[Check], typical: Numbers) -> Limits:
+    """Return thresholds on the log scale.
 
     Growing by a share ``r`` and shrinking back are both ``ln(1 + r)``, so swapping the sides swaps
     better and worse.
@@ -259,17 +268,13 @@ def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limi
     Args:
         checks: The checks.
         typical: A typical value of each, which turns absolute amounts into shares.
-        policy: Margins.
     """
     parts = np.array(
         [_part(check.threshold, value) for check, value in zip(checks, typical, strict=True)],
         dtype=np.float64,
     )
-    margins = np.array([policy.margin_of(part) for part in parts], dtype=np.float64)
     return Limits(
-        margin=np.log1p(margins),
         threshold=np.log1p(parts),
-        equivalence=np.log1p(MARGIN_PART * parts),
         direction=np.array([check.threshold.direction for check in checks], dtype=np.float64),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge import notes as said
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
+from proton_bench.gate.judge.check import own_paths
 from proton_bench.gate.judge.notes import notes_on, unmatched
 from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
@@ -23,12 +23,15 @@ from proton_bench.gate.judge.uncompared import uncompared
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.copies import check_replicates
+from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.statistics.arrangement import arrange
-from proton_bench.gate.statistics.common_shift import common_shift
+from proton_bench.gate.statistics.arrangement import Arrangement, arrange
+from proton_bench.gate.statistics.common_shift import LARGEST_SHIFT, common_shift
 from proton_bench.gate.statistics.controls import Controls
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.support.units import count_text
 
 __all__ = ["judge"]
 
@@ -64,14 +67,15 @@ def judge(
         SuiteVerdict.NO_BASELINE,
         base_runs=tuple(run.source for run in base_runs),
         new_runs=tuple(run.source for run in new_runs),
-        level=policy.level,
+        level=FALSE_ALARMS,
         inconclusive_passes=policy.inconclusive_passes,
     )
     if not base_runs:
         return replace(shell, notes=(said.NO_BASE_RUNS,))
     check_replicates((*base_runs, *new_runs))
-    findings = examine_runs(base_runs, new_runs)
-    notes = notes_on(findings, policy)
+    arrangement, lost = _undisturbed(context.arrangement or arrange(base_runs, new_runs))
+    findings = examine_runs(arrangement.base, arrangement.new)
+    notes = (*notes_on(findings, policy), *lost)
     if any(note.reason is Reason.NOT_COMPARABLE for note in notes):
         verdict = SuiteVerdict.INCOMPARABLE
         return replace(shell, verdict=verdict, notes=notes, findings=findings)
@@ -79,8 +83,18 @@ def judge(
     one_sidedness = one_sided(base_runs, new_runs)
     if one_sidedness:
         return replace(shell, notes=(Note(Reason.NO_BASE, one_sidedness), *notes))
-    subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
+    subject = subject_of(arrangement, policy)
     return _concluded(subject, context, replace(shell, notes=notes))
+
+
+def _undisturbed(arrangement: Arrangement) -> tuple[Arrangement, tuple[Note, ...]]:
+    """Return the pairs that nothing disturbed, and a note on the others."""
+    lost = left_out(arrangement)
+    if not lost:
+        return arrangement, ()
+    listed = "; ".join(f"pair {at + 1}: {what}" for at, what in sorted(lost.items()))
+    text = f"{count_text(len(lost), 'disturbed pair')} left out: {listed}"
+    return without(arrangement, lost), (Note(Reason.NOTICE, text),)
 
 
 def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateResult:
@@ -135,9 +149,8 @@ def _texts(
 def _session_notes(
     questions: Questions, judged: Judged, controls: Controls, *, canaries: CanaryShift
 ) -> list[Note]:
-    shifted = questions.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
-        questions.policy.margin
-    )
+    shift = abs(common_shift(judged.evidence, own_paths(judged.checks)))
+    shifted = questions.is_ambiguous and shift > LARGEST_SHIFT
     found = {
         said.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
         said.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
@@ -152,7 +165,7 @@ def _session_notes(
 
 def _is_global(judged: Judged) -> bool:
     """Return whether four of five paths, and at least eight, changed alike."""
-    tested = judged.evidence.tested
+    tested = judged.evidence.tested & own_paths(judged.checks)
     effect = judged.evidence.contrast.effect[tested]
     margin = judged.limits.margin[tested]
     count = len(effect)

@@ -15,6 +15,7 @@ from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
 __all__ = ["SCHEMA", "VERSION", "GateResult", "GateRow", "Note"]
 
@@ -40,11 +41,12 @@ class GateRow:
         new: Typical value of the new runs.
         limit: The share by which the value may grow.
         change: New divided by base, minus 1; NaN if unknown.
-        low: Lower end of its 90 % interval.
+        low: Lower end of its 95 % interval.
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
         noise: Standard deviation of one run, as a share; NaN if unknown.
-        detectable: Smallest change that would have been found four times in five.
+        detectable: Smallest threshold that these runs can hold: a change by it is found nine times
+            in ten.
         pairs_needed: Total pairs that would find the threshold that often; 0 if more do not help or
             are not needed, -1 if it is impractically many.
         base_runs: Processes with a value.
@@ -132,7 +134,7 @@ class GateResult:
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
         new_runs: Names of the new runs.
-        level: Chance of a false alarm that the gate allows.
+        level: Share of gates without a change that may fail.
         inconclusive_passes: Whether an undecided gate exits with 0.
         texts: What reports show instead of recorded names, where that differs.
         comparison: The runs, aligned; None if they were not compared. Not a part of documents.
@@ -151,7 +153,7 @@ class GateResult:
     paired: bool = False
     base_runs: tuple[str, ...] = ()
     new_runs: tuple[str, ...] = ()
-    level: float = 0.05
+    level: float = FALSE_ALARMS
     inconclusive_passes: bool = False
     texts: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = field(default=None, compare=False, repr=False)

@@ -35,6 +35,9 @@ _MORE_RUNS_HELP = frozenset(
 # Kernels whose other changes are looked up; the readers of a report look no further.
 _MOST_CAUSES = 20
 _UNLIKELY = 0.05
+# A path is not worse if it is slower by less than this per launch and per run, unless a threshold
+# says so.
+_FLOOR_NS, _FLOOR = 100.0, 0.001
 # Share of the largest change that makes a row one of the causes of it.
 _NEARLY_ALL = 0.7
 # Larger changes, on the log scale, do not fit a float.
@@ -63,7 +66,6 @@ class Judged:
         shift_explains: Whether it vanishes when the change of the median path is subtracted.
         order_explains: Whether the same side always ran first for this path, with an unknown
             effect.
-        screened: Whether screening saw no sign of a change.
         blockers: Obstacles to a certain change, for all checks.
     """
 
@@ -77,13 +79,12 @@ class Judged:
     clock_explains: Mask
     shift_explains: Mask
     order_explains: Mask
-    screened: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
 
 def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     """Return the rows, worst first."""
-    floors = _Floors(judged, policy)
+    floors = _Floors(judged)
     typical = judged.observations.typical()
     known = [np.isfinite(each).sum(axis=0) for each in judged.observations.logarithms()]
     tree = judged.measured.comparison.tree
@@ -167,14 +168,13 @@ def _causes(measured: Measured, row: int) -> tuple[str, ...]:
 class _Floors:
     """Changes that are too small to matter in absolute terms, per launch and in total."""
 
-    def __init__(self, judged: Judged, policy: Policy) -> None:
+    def __init__(self, judged: Judged) -> None:
         self._judged = judged
         self._typical = judged.observations.between()
         calls = judged.measured.calls
         self._calls = np.maximum(calls.mean(axis=0), 1.0)
         own = np.where(judged.measured.canary, 0.0, judged.measured.totals)
         self._total = float(own.sum(axis=1).mean())
-        self._policy = policy
 
     def reached(self, at: int, change: float) -> bool:
         """Return whether a change on the log scale is large enough in absolute terms."""
@@ -188,13 +188,13 @@ class _Floors:
         if check.threshold.is_written or self._judged.measured.unit != "ns":
             return True
         of_all = size * float(self._calls[check.row])
-        return size >= self._policy.floor_ns or of_all >= self._policy.total_floor * self._total
+        return size >= _FLOOR_NS or of_all >= _FLOOR * self._total
 
 
 def _verdict(
     judged: Judged, policy: Policy, floors: _Floors, *, at: int
 ) -> tuple[Verdict, list[Reason]]:
-    if not judged.evidence.tested[at] and not judged.screened[at]:
+    if not judged.evidence.tested[at]:
         return Verdict.INCONCLUSIVE, [_untested(judged, at)]
     decisions, effect = judged.decisions, float(judged.evidence.contrast.effect[at])
     if decisions.worse[at] or decisions.better[at]:
@@ -227,7 +227,7 @@ def _changed(
         shifted = bool(judged.shift_explains[at])
         return (Verdict.INCONCLUSIVE, [Reason.MACHINE]) if shifted else (Verdict.IMPROVED, [])
     doubts = {
-        Reason.SAME_CODE: judged.same_binary[at] and not policy.same_binary_fails,
+        Reason.SAME_CODE: judged.same_binary[at],
         Reason.CLOCK: judged.clock_explains[at],
         Reason.ORDER: judged.order_explains[at],
         Reason.MACHINE: judged.shift_explains[at] or judged.blockers,

@@ -14,14 +14,11 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.rules import find_rules
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
-from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.gate.statistics.power import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 
-__all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
+__all__ = ["Policy", "policy_from_table", "read_policy"]
 
-# The margin and the equivalence limit of a threshold: 2 % of 3 %.
-MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
@@ -37,19 +34,10 @@ class Policy:
         overriding: Thresholds of a command line, which win over those of a file and of markers.
         threshold: Share by which everything may grow for which no other threshold is written;
             times of the host and of the slowest launches may grow by three times that.
-        margin: Share up to which a change does not matter; at most two thirds of a threshold.
-        level: False discovery rate.
-        dependence: How paths may depend on one another.
         share: Least share of a run's time of gated paths that are not named.
-        floor_ns: A path that is slower by less than this per launch is not a regression, unless
-        total_floor: it is this part of the run's time. Both hold where no threshold was written.
-        session_shift: Share by which everything usually differs between recordings at different
-            times.
         runs: Processes needed on each side.
-        undecided_share: Share of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
         strict: Whether new and removed paths fail.
-        same_binary_fails: Whether a path with the same code on both sides can fail.
         ignore_devices: Whether runs of different devices are compared anyway.
         quarantine: Globs of paths that are shown but never fail.
         rules: Names of rules of plugins, applied to the rows.
@@ -58,18 +46,10 @@ class Policy:
     thresholds: tuple[Threshold, ...] = ()
     overriding: tuple[Threshold, ...] = ()
     threshold: float = 0.03
-    margin: float = 0.02
-    level: float = 0.05
-    dependence: Dependence = Dependence.POSITIVE
     share: float = 0.005
-    floor_ns: float = 100.0
-    total_floor: float = 0.001
-    session_shift: float = 0.015
     runs: int = 4
-    undecided_share: float = 0.05
     inconclusive_passes: bool = False
     strict: bool = False
-    same_binary_fails: bool = False
     ignore_devices: bool = False
     quarantine: tuple[str, ...] = field(default=())
     rules: tuple[str, ...] = field(default=())
@@ -109,10 +89,6 @@ class Policy:
         """
         percent = round((share or self.threshold) * 100.0, 9)
         return Threshold("", (Amount(percent, "%"),), is_written=False)
-
-    def margin_of(self, threshold: float) -> float:
-        """Return the margin below a threshold, both as shares."""
-        return min(self.margin, MARGIN_PART * threshold)
 
 
 def read_policy(path: Path) -> Policy:

@@ -49,8 +49,8 @@ _DECIDING = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 _MAX_BELOW = 2
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
-    "90 % interval": "contains the true change nine times in ten",
-    "would see": "smallest change that these runs would find four times in five",
+    "95 % interval": "contains the true change in 95 of 100 runs of this gate",
+    "would see": "smallest threshold that these runs can hold: they find it nine times in ten",
     "share": "of the time of a base run, or of a new run if that is more",
 }
 
@@ -251,7 +251,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
     return [
         Column("verdict", tuple(str(row.verdict) for row in rows)),
         Column("change", tuple(percent_text(row.change) for row in rows)),
-        Column("90 % interval", intervals, 2),
+        Column("95 % interval", intervals, 2),
         Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),

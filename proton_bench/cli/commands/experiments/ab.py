@@ -73,8 +73,7 @@ def command(
             "--runs",
             metavar="R",
             min=1,
-            help="Run R pairs and judge all paths by them. By default 3 pairs, and 6 new ones if "
-            "a path looks slower.",
+            help="Run at most R pairs, 10 by default; fewer if every path is decided earlier.",
         ),
     ] = None,
     metric: MetricOption = None,

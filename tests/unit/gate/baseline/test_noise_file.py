@@ -7,14 +7,12 @@ import pytest
 
 from proton_bench.errors import ProtonError
 from proton_bench.gate.baseline.noise_file import read_noise
-from proton_bench.gate.machine.noise import MetricNoise, Noise
-from proton_bench.gate.statistics.prior import Prior
+from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 
 
 def test_noise_comes_back_as_it_was(tmp_path: Path) -> None:
-    noise = Noise(
-        {"host": "here"}, (), (MetricNoise("median", Prior(1e-5, 8.0), Prior(2e-5, 8.0)),), 10
-    )
+    path = PathNoise(("k",), 0, "median", Spread(1e-5, 8.0), Spread(2e-5, 8.0))
+    noise = Noise({"host": "here"}, (path,), 10)
     file = tmp_path / "noise.json"
     file.write_text(json.dumps(noise.to_document()))
 

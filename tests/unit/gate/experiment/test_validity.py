@@ -34,7 +34,7 @@ class Kept:
         self._files = files
 
     def of(self, stage: Stage, arm: str = "") -> list[Files | None]:
-        return list(self._files[arm]) if stage is Stage.SCREENING else []
+        return list(self._files[arm]) if stage is Stage.PAIR else []
 
     def modules(self, run: Files | None) -> list[dict[str, str]] | None:
         if run is None:

@@ -191,13 +191,11 @@ def test_a_path_whose_code_is_the_same_does_not_fail_and_does_not_pass() -> None
     base, new = session(changed(slower=0.06, code="c"))
 
     result = judge(base, new, Policy())
-    strict = judge(base, new, Policy(same_binary_fails=True))
 
     row = row_of(result)
     assert (row.verdict, row.reasons) == (Verdict.INCONCLUSIVE, (Reason.SAME_CODE,))
     assert row_of(result).same_binary
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
-    assert strict.verdict is SuiteVerdict.FAIL
 
 
 def test_changed_code_is_reported() -> None:
@@ -338,11 +336,35 @@ def test_another_unit_keeps_a_stored_base_from_failing_and_pairs_not() -> None:
     assert apart.verdict is SuiteVerdict.INCONCLUSIVE
 
 
-def test_a_disturbed_session_is_inconclusive() -> None:
-    base, new = session(QUIET)
-    hot = with_facts(new[:1], gpus_at_end=[{**GPU, "throttle_reasons": 32}])
+HOT = {**GPU, "throttle_reasons": 32}
+
+
+def test_a_disturbed_run_costs_its_pair() -> None:
+    base, new = session(changed(slower=0.1), pairs=8)
+    hot = with_facts(new[:1], gpus_at_end=[HOT])
 
     result = judge(base, [*hot, *new[1:]], Policy())
+
+    assert reasons_of(result) == {Reason.NOTICE}
+    assert "pair 1: clocks: heat" in result.notes[0].text
+    assert result.verdict is SuiteVerdict.FAIL
+    assert {(row.base_runs, row.new_runs) for row in result.rows} == {(7, 7)}
+
+
+def test_too_few_pairs_that_nothing_disturbed_are_not_judged() -> None:
+    base, new = session(QUIET, pairs=6)
+    hot = with_facts(new[:3], gpus_at_end=[HOT])
+
+    result = judge(base, [*hot, *new[3:]], Policy())
+
+    assert {row.reasons[0] for row in result.rows} == {Reason.TOO_FEW_RUNS}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_what_disturbs_every_pair_makes_a_session_inconclusive() -> None:
+    base, new = session(QUIET)
+
+    result = judge(base, with_facts(new, gpus_at_end=[HOT]), Policy())
 
     assert reasons_of(result) == {Reason.MACHINE}
     assert "clocks: nothing before, heat now" in result.notes[0].text

@@ -117,7 +117,7 @@ def test_equal_times_are_the_same_within_the_timers_resolution() -> None:
     ticking = judge(coarse, coarse, Policy())
 
     assert row_of(exact).verdict is Verdict.SAME
-    assert row_of(exact).detectable == pytest.approx(0.02, abs=0.001)
+    assert row_of(exact).detectable < 0.001
     assert row_of(ticking).detectable > 0.05
     assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
     assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
@@ -250,7 +250,7 @@ def test_one_order_alone_is_reported() -> None:
     assert result.verdict is SuiteVerdict.PASS
 
 
-def base_first(kernels: Sequence[Kernel], pairs: int = 4) -> tuple[list[Run], list[Run]]:
+def base_first(kernels: Sequence[Kernel], pairs: int = 6) -> tuple[list[Run], list[Run]]:
     """Return pairs in which the base always ran first."""
     base, new = session(kernels, pairs=2 * pairs)
     return base[::2], new[::2]
@@ -265,7 +265,7 @@ def test_a_change_that_running_second_could_explain_does_not_fail(paths: int) ->
     row = row_of(result)
     assert (row.verdict, row.downgraded) == (Verdict.INCONCLUSIVE, True)
     assert Reason.ORDER in row.reasons
-    assert row.pairs_needed == 8
+    assert row.pairs_needed == 12
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
 
 
@@ -278,20 +278,19 @@ def test_steady_canaries_show_that_running_second_does_nothing() -> None:
     assert {row.path for row in result.regressions} == {("f", "k0")}
 
 
-def test_a_path_that_only_pairs_of_one_order_have_does_not_fail() -> None:
+def test_other_paths_tell_what_the_order_does_to_a_path_that_has_only_one() -> None:
     """The gate as a whole has both orders; the path has not."""
     late = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:]]
-    with_path, without = session(late, pairs=8), session(QUIET[1:], pairs=8, seed=2)
+    with_path, without = session(late, pairs=12), session(QUIET[1:], pairs=12, seed=2)
     base, new = (
-        [(own if pair % 2 == 0 else other)[pair] for pair in range(8)]
+        [(own if pair % 2 == 0 else other)[pair] for pair in range(12)]
         for own, other in zip(with_path, without, strict=True)
     )
 
     result = judge(base, new, Policy())
 
-    assert Reason.ORDER in row_of(result).reasons
-    assert row_of(result).verdict is Verdict.INCONCLUSIVE
-    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert row_of(result).verdict is Verdict.REGRESSED
+    assert abs(row_of(result).order_effect) < 0.01
 
 
 def test_a_threshold_of_launches_does_not_drop_timing() -> None:

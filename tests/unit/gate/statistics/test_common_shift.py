@@ -36,8 +36,7 @@ def test_a_shift_of_everything_since_a_stored_base_is_undecided() -> None:
 def test_a_slowdown_beyond_the_shift_is_believed() -> None:
     result = judge(*apart(*QUIET, OWN, shift=0.03), Policy())
 
-    assert ("own",) in {row.path for row in result.regressions}
-    assert not {each.path for each in result.regressions} & {("k0",), ("k11",)}
+    assert {row.path for row in result.regressions} == {("own",)}
 
 
 def test_canaries_that_stood_still_make_the_shift_the_programs() -> None:
@@ -63,15 +62,13 @@ def test_a_small_shift_is_ignored() -> None:
     assert judge(*apart(*QUIET, shift=0.01), Policy()).verdict is SuiteVerdict.PASS
 
 
-@pytest.mark.parametrize("paths", [1, 3])
+@pytest.mark.parametrize("paths", [1, 7])
 def test_few_paths_have_to_exceed_what_sessions_usually_differ_by(paths: int) -> None:
     small = judge(*apart(*QUIET[:paths], shift=0.04), Policy())
-    steady = judge(*apart(*QUIET[:paths], shift=0.04), Policy(session_shift=0.001))
     large = judge(*apart(*QUIET[:paths], shift=0.1), Policy())
     nothing = judge(*apart(*QUIET[:paths]), Policy())
 
     assert {row.reasons[0] for row in small.rows if not row.is_extra} == {Reason.MACHINE}
     assert small.verdict is SuiteVerdict.INCONCLUSIVE
-    for each in (steady, large):
-        assert len({row.path for row in each.regressions if row.path}) == paths
+    assert len({row.path for row in large.regressions if row.path}) == paths
     assert nothing.verdict is SuiteVerdict.PASS

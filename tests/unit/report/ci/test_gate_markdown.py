@@ -18,7 +18,7 @@ def test_page_as_a_whole() -> None:
         "- base: 6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more",
         "- new: 6 runs: new/0.proton, new/1.proton, new/2.proton and 3 more",
         "",
-        "| verdict | change | 90 % interval | would see | share | base (us) | new (us) | threshold "
+        "| verdict | change | 95 % interval | would see | share | base (us) | new (us) | threshold "
         "| path | why |",
         "| :-- | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
         "| REGRESSED | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100.000 | 105.000 | median:3% "
@@ -36,7 +36,7 @@ def test_page_as_a_whole() -> None:
         "",
         "<details><summary>1 more check</summary>",
         "",
-        "| verdict | change | 90 % interval | would see | share | base (us) | new (us) | threshold "
+        "| verdict | change | 95 % interval | would see | share | base (us) | new (us) | threshold "
         "| path | why |",
         "| :-- | --: | --: | --: | --: | --: | --: | --: | :-- | :-- |",
         "| SAME | +5.0 % | +4.0 % .. +6.0 % | 2.9 % | 10.0 % | 100.000 | 105.000 | median:3% "

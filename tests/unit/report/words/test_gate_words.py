@@ -126,7 +126,7 @@ def test_a_gate_of_structure_alone_says_that_it_was() -> None:
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
 
-    assert texts["change"] == texts["90 % interval"] == texts["would see"] == texts["base"] == "-"
+    assert texts["change"] == texts["95 % interval"] == texts["would see"] == texts["base"] == "-"
 
 
 @pytest.mark.parametrize(
