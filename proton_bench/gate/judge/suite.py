@@ -10,13 +10,14 @@ than 5 % of it together; else it PASSes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 
-__all__ = ["UNDECIDED_SHARE", "decisive_rows", "sum_up", "undecided_share"]
+__all__ = ["UNDECIDED_SHARE", "sum_up", "undecided_share", "worst_decided"]
 
 # So much of the time of a run may stay undecided.
 UNDECIDED_SHARE = 0.05
@@ -54,20 +55,16 @@ def undecided_share(rows: Sequence[GateRow]) -> float:
     return sum(undecided.values()) / total if total > 0.0 else float(bool(undecided))
 
 
-def decisive_rows(rows: Sequence[GateRow]) -> list[GateRow]:
-    """Return the rows of single paths that together have 95 % of the gated time, largest first."""
-    single = sorted((row for row in rows if not (row.is_total or row.is_extra)), key=_by_share)
-    total, seen, found = sum(row.share for row in single), 0.0, []
+def worst_decided(rows: Sequence[GateRow]) -> GateRow | None:
+    """Return the least certain of the single paths that together have 95 % of the gated time."""
+    single = [row for row in rows if not (row.is_total or row.is_extra)]
+    single.sort(key=lambda row: row.high if math.isfinite(row.high) else math.inf)
+    total, seen = sum(row.share for row in single), 0.0
     for row in single:
-        if seen >= (1.0 - UNDECIDED_SHARE) * total:
-            break
         seen += row.share
-        found.append(row)
-    return found
-
-
-def _by_share(row: GateRow) -> float:
-    return -row.share
+        if seen >= (1.0 - UNDECIDED_SHARE) * total:
+            return row if math.isfinite(row.high) else None
+    return None
 
 
 def _is_decisive(row: GateRow) -> bool:

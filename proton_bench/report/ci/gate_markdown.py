@@ -11,7 +11,6 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    power_line,
     shown_path,
     side_lines,
     structure_text,
@@ -67,8 +66,6 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
     cut = [count_text(count, one, many) for count, one, many in left if count]
     if cut:
         page.add(["", f"Not shown for lack of space: {', '.join(cut)}."], needed=True)
-    power = power_line(outcome)
-    page.add(["", escaped(power)] if power else [], needed=True)
     return page.text()
 
 

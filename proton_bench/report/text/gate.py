@@ -21,7 +21,6 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    power_line,
     shown_path,
     side_lines,
     structure_text,
@@ -78,9 +77,6 @@ class GateReport:
     def _end(self, *, hidden: int) -> Iterator[Segment]:
         if hidden:
             yield Segment(f"\n{count_text(hidden, 'more check')}; --all shows all\n", DIM)
-        power = power_line(self.outcome)
-        if power:
-            yield Segment(f"{power}\n", DIM)
 
 
 def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Iterator[Segment]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.structure import Kind, StructuralChange
-from proton_bench.gate.judge.suite import decisive_rows
+from proton_bench.gate.judge.suite import worst_decided
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.gate_reasons import (
@@ -28,7 +28,6 @@ __all__ = [
     "headline",
     "notes",
     "path_text",
-    "power_line",
     "row_text",
     "shown_path",
     "side_lines",
@@ -92,19 +91,21 @@ def _success(outcome: Outcome) -> str:
 
 
 def _would_have_found(outcome: Outcome) -> str:
-    """Return the smallest changes that would not have passed, "" if they are unknown."""
+    """Return the smallest slow-downs that are certainly not there, "" if they are unknown.
+
+    They are upper ends of intervals, so that a gate whose ends are beyond its thresholds is
+    undecided.
+    """
     rows = outcome.result.rows
     said = [
-        f"run {percent_text(row.detectable)}"
+        f"run {percent_text(max(row.high, 0.0))}"
         for row in rows
-        if not row.path and row.metric == "total" and _known(row.detectable)
+        if not row.path and row.metric == "total" and _known(row.high)
     ]
-    known = [row for row in decisive_rows(rows) if _known(row.detectable)]
-    if known:
-        worst = max(known, key=lambda row: row.detectable)
-        said.append(
-            f"worst path {percent_text(worst.detectable)} {shown_path(worst.path, outcome)}"
-        )
+    worst = worst_decided(rows)
+    if worst is not None:
+        end = percent_text(max(worst.high, 0.0))
+        said.append(f"worst path {end} {shown_path(worst.path, outcome)}")
     return f"would have found: {', '.join(said)}" if said else ""
 
 
@@ -318,8 +319,3 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
         where = f": {visible(result.noise.source, 200)}" if result.noise.source else ""
         runs = count_text(result.noise.runs, "run")
         yield "with", f"stored noise of this machine, measured with {runs}{where}"
-
-
-def power_line(outcome: Outcome) -> str:
-    """Return the smallest changes that this gate would have found; "" where the headline does."""
-    return "" if outcome.result.verdict is SuiteVerdict.PASS else _would_have_found(outcome)

@@ -43,8 +43,6 @@ def test_page_as_a_whole() -> None:
         "| step &gt; calm |  |",
         "",
         "</details>",
-        "",
-        "would have found: worst path +7.1 % step &gt; noisy",
     ]
 
 

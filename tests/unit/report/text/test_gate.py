@@ -56,7 +56,6 @@ def test_report_of_structure_and_of_what_is_the_same() -> None:
         "  NEW new, 0 -> 6 launches, +8 us, 2.0 % of a new run",
         "",
         "1 more check; --all shows all",
-        "would have found: worst path +7.1 % step > noisy",
     ]
 
 

@@ -14,7 +14,6 @@ from proton_bench.report.words.gate_words import (
     headline,
     notes,
     path_text,
-    power_line,
     row_text,
     shown_path,
     side_lines,
@@ -168,9 +167,13 @@ def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -
     }
 
 
-def test_power_is_that_of_the_best_and_the_worst_path() -> None:
-    assert power_line(FAIL) == "would have found: worst path +7.1 % step > noisy"
-    assert power_line(every_outcome()["error"]) == ""
+def test_a_pass_says_what_it_would_have_found() -> None:
+    run = row(path=(), metric="total", share=1.0, high=0.011)
+    rows = (run, row(high=0.024, share=0.95), row(name="small", high=0.5, share=0.04))
+
+    assert headline(outcome(SuiteVerdict.PASS, *rows)).endswith(
+        "; would have found: run +1.1 %, worst path +2.4 % step > kernel"
+    )
 
 
 def test_sides_are_counted_and_named() -> None:
