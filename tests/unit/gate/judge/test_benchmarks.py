@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from fakes.benchmarks import profile_with, record_of, runs_of
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
-from proton_bench.gate.judge.benchmarks import ROUND, subject_of
+from proton_bench.gate.judge.benchmarks import OUTSIDE, ROUND, subject_of
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
@@ -24,6 +25,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.pytest_plugin.benchmarks.in_profile import profile_of
@@ -197,6 +199,41 @@ def test_other_rounds_and_calls_do_not_change_times() -> None:
 
     assert {row.verdict for row in result.rows} == {Verdict.SAME}
     assert result.verdict is SuiteVerdict.PASS
+
+
+# -- outside of the rounds ---------------------------------------------------------------------
+def timed(setup_ns: float, *, run: int, warm_up_ns: float = 5e6) -> Run:
+    """Return a run of a benchmark with elapsed times of its test, as `--proton` records them."""
+    noise = random.Random(run).gauss(1.0, 0.01)
+    record = record_of(cpu_ns=tuple(100e3 * noise for _ in range(3)), warmup=9)
+    builder, row = ProfileBuilder(), 0
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    rounds_ns, setup_ns = 1.2e6 * noise, setup_ns * noise
+    walls = {"call": rounds_ns + warm_up_ns, "rounds": rounds_ns}
+    for name, kind in record.path:
+        whole = setup_ns + walls["call"]
+        above, row = row, builder.add(row, name, FrameKind(kind))
+        builder.set(row, "wall (ns)", walls.get(name, whole))
+        if name == "rounds":
+            warm = builder.add(above, "warm-up", FrameKind.SCOPE)
+            builder.set(warm, "wall (ns)", warm_up_ns)
+    return Run(Profile.merge([builder.build(), profile_with([record], run)]), f"{run}.proton")
+
+
+@pytest.mark.parametrize(
+    ("setup_ns", "warm_up_ns", "verdict"),
+    [(3e6, 5e6, "PASS"), (3e6, 50e6, "PASS"), (5e6, 5e6, "FAIL")],
+)
+def test_a_test_that_is_slower_outside_of_its_rounds_fails(
+    setup_ns: float, warm_up_ns: float, verdict: str
+) -> None:
+    base = [timed(3e6, run=at) for at in range(6)]
+    new = [timed(setup_ns, run=at, warm_up_ns=warm_up_ns) for at in range(10, 16)]
+
+    result = judge(base, new, Policy())
+
+    assert result.verdict == verdict
+    assert {row.path for row in result.regressions} <= {(A, OUTSIDE)}
 
 
 # -- which are asked about ---------------------------------------------------------------------

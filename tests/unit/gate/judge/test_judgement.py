@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.gated import GPU, Kernel, process, reasons_of, row_of, session
+from fakes.gated import GPU, H200, Kernel, process, reasons_of, row_of, session
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
@@ -378,3 +378,42 @@ def test_other_tools_are_reported_and_compared() -> None:
 
     assert reasons_of(result) == {Reason.NOTICE}
     assert result.verdict is SuiteVerdict.FAIL
+
+
+# -- what made it slower -------------------------------------------------------------------------
+def run_with_registers(at: int, *, registers: int, time_ns: float) -> Run:
+    builder = ProfileBuilder()
+    variant = Variant(
+        code_hash=f"{registers}", grid=(9999, 1, 1), block=(256, 1, 1), registers=registers
+    )
+    noise = float(np.random.default_rng(at).normal(1.0, 0.001))
+    builder.add(
+        builder.add(0, "fwd", FrameKind.SCOPE),
+        "softmax",
+        FrameKind.KERNEL,
+        metrics={"time (ns)": time_ns * noise, "count": 1},
+        device=H200,
+        variant=variant,
+    )
+    return Run(builder.build(), "x")
+
+
+def test_a_slower_kernel_says_what_else_changed_about_it() -> None:
+    base = [run_with_registers(at, registers=64, time_ns=1e6) for at in range(6)]
+    new = [run_with_registers(at, registers=168, time_ns=1.2e6) for at in range(6, 12)]
+
+    row = row_of(judge(base, new, Policy()), "fwd/softmax")
+
+    assert row.verdict is Verdict.REGRESSED
+    assert Reason.CODE_CHANGED in row.reasons
+    (cause,) = row.causes
+    assert cause.startswith("occupancy ")
+    assert cause.endswith("(registers 64 -> 168)")
+
+
+def test_the_run_that_a_report_explains_is_the_compared_one() -> None:
+    result = judge(*session(changed(slower=0.1)), Policy())
+
+    assert result.comparison is not None
+    assert len(result.comparison.base) == len(result.base_runs) == 6
+    assert judge([], session(QUIET)[1], Policy()).comparison is None
