@@ -237,9 +237,7 @@ def test_strict_fails_on_new_paths(gate: Gate, folder: Path) -> None:
     assert "FAILS NEW" in out
 
 
-def test_stored_noise_stands_in_for_runs(
-    gate: Gate, folder: Path, sides: dict[str, list[Run]]
-) -> None:
+def test_stored_noise_is_named(gate: Gate, folder: Path, sides: dict[str, list[Run]]) -> None:
     noise = measure_noise([*sides["base"], *sides["same"]], Policy())
     words = ["base/0.proton", "slow/0.proton"]
 

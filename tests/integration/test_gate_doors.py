@@ -88,7 +88,7 @@ CASES: dict[str, tuple[list[Run], str, dict[str, str]]] = {
         {A: "SAME", B: "SAME"},
     ),
     "marker forbids it": (
-        recorded({A: 100.0, B: 44.0}, thresholds={B: "median:5%", A: "median:50%"}),
+        recorded({A: 100.0, B: 48.0}, thresholds={B: "median:5%", A: "median:50%"}),
         "FAIL",
         {A: "SAME", B: "REGRESSED"},
     ),
@@ -153,10 +153,10 @@ def test_the_policy_of_the_project_holds_at_both(doors: Doors, tmp_path: Path) -
     assert found["verdict"] == "PASS"
 
 
-def test_noise_of_the_machine_stands_in_for_runs_at_both(doors: Doors, tmp_path: Path) -> None:
+def test_noise_of_the_machine_is_used_at_both(doors: Doors, tmp_path: Path) -> None:
     base = runs_of(BASE, runs=10, seed=1)
-    put(tmp_path / "base", *base[:1])
-    put(tmp_path / "new", *recorded({A: 100.0, B: 80.0}, runs=1))
+    put(tmp_path / "base", *base)
+    put(tmp_path / "new", *recorded({A: 100.0, B: 80.0}))
     save_noise(measure_noise(base, Policy()), tmp_path / ".proton", facts={})
 
     found = doors("base")
@@ -249,9 +249,9 @@ def with_noise(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("step_ns", "chosen", "verdict", "code"),
     [
-        (200_000, (), "PASS", 0),
-        (400_000, (), "FAIL", 1),
-        (200_000, ("-k", "test_a"), "PASS", 0),
+        (200_000, (), "INCONCLUSIVE", 3),
+        (400_000, (), "INCONCLUSIVE", 3),
+        (200_000, ("-k", "test_a"), "INCONCLUSIVE", 3),
     ],
 )
 def test_the_file_that_pytest_writes_is_what_it_judged(

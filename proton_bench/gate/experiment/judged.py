@@ -14,7 +14,6 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
@@ -28,7 +27,6 @@ def judged(
     policy: Policy,
     *,
     explain: Callable[[Comparison], str],
-    noise: Noise | None = None,
     store: Path | None,
 ) -> Outcome:
     """Compare new runs with base runs; either side may be missing.
@@ -38,8 +36,7 @@ def judged(
         new: Runs to judge; none if they were not made because there is no base.
         policy: The policy.
         explain: Returns a sentence that explains the change of the whole run.
-        noise: Noise of the machine, given by the caller.
-        store: Folder of stored noise, used if none was given; None uses none.
+        store: Folder of stored noise; None uses none.
 
     Raises:
         ProtonError: See `judge`; or stored noise cannot be read.
@@ -47,8 +44,7 @@ def judged(
     if not new.runs:
         shell = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
         return Outcome(shell, problem=base.missing)
-    if noise is None and store is not None:
-        noise = noise_of_runs([*base.runs, *new.runs], store)
+    noise = None if store is None else noise_of_runs([*base.runs, *new.runs], store)
     result = judge(base.runs, new.runs, policy, context=Context(noise=noise))
     seen = result.comparison
     said = "" if seen is None or result.verdict is SuiteVerdict.NO_BASELINE else explain(seen)

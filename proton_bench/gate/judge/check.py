@@ -87,12 +87,12 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
 
 def _settled(found: dict[str, Threshold]) -> dict[str, Threshold]:
     """Return the thresholds of a path, with defaults that follow what was written for it."""
-    tail, median, mean = (found.get(each) for each in (TAIL, "median", "mean"))
-    if mean is not None:  # written, and slow launches count in it
+    tail, median = found.get(TAIL), found.get("median")
+    if not {"mean", "min"}.isdisjoint(found):
+        # They were written instead of the median; slow launches count in a mean.
+        left_out = {TAIL, "median"} if "mean" in found else {"median"}
         return {
-            name: each
-            for name, each in found.items()
-            if each.is_written or name not in {TAIL, "median"}
+            name: each for name, each in found.items() if each.is_written or name not in left_out
         }
     if tail is not None and median is not None and not tail.is_written:
         return {**found, TAIL: median.looser(TAIL)}

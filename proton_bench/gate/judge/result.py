@@ -53,8 +53,7 @@ class GateRow:
         new_runs: The same of the new side.
         order_effect: Share that running second adds; NaN if unknown.
         same_binary: Whether compiled code, launch and argument types are the same on both sides.
-        downgraded: Whether it would have regressed but for its reasons; of slowest launches and of
-            the host also whether it probably did.
+        downgraded: Whether it would have regressed but for its reasons, or probably did.
         is_extra: Whether it is of the slowest launches or of the host, and nobody asked for it.
         causes: What else changed about a kernel that changed, such as its registers.
     """

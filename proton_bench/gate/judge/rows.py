@@ -137,17 +137,17 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
 
 
 def _probably_worse(judged: Judged) -> Mask:
-    """Return which slowest launches and times of the host got worse by their thresholds, perhaps.
+    """Return which checks got worse by their thresholds, perhaps.
 
-    Without a change this is so in one of twenty gates, by Bonferroni's bound.
+    Without a change this is so in at most one of twenty gates, by Bonferroni's bound.
     """
-    extra = np.array([each.is_extra for each in judged.checks], dtype=np.bool_)
-    effect, evidence = judged.evidence.contrast.effect, judged.evidence
+    evidence, direction = judged.evidence, judged.limits.direction
+    badness = evidence.contrast.effect * direction
     chances = one_sided(
-        effect, np.zeros(len(effect)), error=evidence.error, freedom=evidence.noise.freedom
+        badness, np.zeros(len(badness)), error=evidence.error, freedom=evidence.noise.freedom
     )
-    found: Mask = extra & (effect >= judged.limits.threshold)
-    return found & (chances * max(int(extra.sum()), 1) <= _UNLIKELY)
+    found: Mask = evidence.tested & (badness >= judged.limits.threshold)
+    return found & (chances * max(int(evidence.tested.sum()), 1) <= _UNLIKELY)
 
 
 def _noise(judged: Judged, at: int) -> float:

@@ -20,6 +20,8 @@ from proton_bench.support.inputs import read_file
 __all__ = ["Policy", "policy_from_table", "read_policy"]
 
 _TABLE = "tool.proton.gate"
+# Metrics whose threshold for all paths is that of other metrics too.
+_OF_ALL = frozenset({"median", "mean", "min"})
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
@@ -66,7 +68,7 @@ class Policy:
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.
 
-        A median or mean that is written for all paths is the default of the other metrics too.
+        A median, mean or minimum that is written for all paths is the default of the other metrics.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
@@ -76,7 +78,7 @@ class Policy:
         general = [
             each.ratio
             for each in written
-            if each.metric in {"median", "mean"} and not each.selector and each.ratio is not None
+            if each.metric in _OF_ALL and not each.selector and each.ratio is not None
         ]
         defaults = self.default_threshold(general[-1] if general else None).expanded()
         return replace(self, thresholds=(*defaults, *written), overriding=())
