@@ -1,0 +1,268 @@
+"""E-divisive: where the distribution of a series changes, for many series at once.
+
+Matteson, James 2014, "A nonparametric approach for multiple change point analysis of multivariate
+data", J. Am. Stat. Assoc. 109:334, with the distance ``|x - y|``. For a part of a series, ``X`` its
+first ``n`` points and ``Y`` the ``m`` points after them,
+
+    Q(X, Y) = 2 / (n + m) sum |X_i - Y_j|
+            - 2 m / ((n + m) (n - 1)) sum_{i<k} |X_i - X_k|
+            - 2 n / ((n + m) (m - 1)) sum_{j<k} |Y_j - Y_k|
+
+is large if the points of ``X`` and of ``Y`` differ more than those within either. The greatest ``Q``
+over all beginnings of ``Y`` and all its ends is the statistic of a part. Its p-value is the share of
+random orders of the points that have a greater one. A part that is significant is divided where
+``Y`` begins, and both halves are tested in turn.
+
+All parts of a round are one family of tests with a bound on the false discovery rate. The number of
+random orders of each is sequential (Besag, Clifford 1991, Biometrika 78:301): they end with the
+`_ENOUGH`-th that is as great as the real order, and ``p = _ENOUGH / number``. If fewer were as
+great so far, ``_ENOUGH / (number + 1)`` is an upper bound of that p-value, so a part that it makes
+significant needs no more of them. So p-values as small as thousands of series need are affordable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.statistics.discovery import Dependence, adjusted
+
+__all__ = [
+    "FEWEST_BESIDE",
+    "FEWEST_POINTS",
+    "Division",
+    "divide",
+    "place_of_step",
+    "places_to_end",
+    "statistics_of",
+]
+
+Numbers = npt.NDArray[np.float64]
+Columns = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+
+# Fewer orders than 8! / 4! / 4! = 70 could not be significant at 5 %, in either direction.
+FEWEST_POINTS = 8
+# Points on either side of a step: one or two slow runs in sequence are not a step.
+FEWEST_BESIDE = 3
+_ENOUGH = 4
+_FIRST_ORDERS = 16
+# Columns that are computed together: their sums fit the cache of a core.
+_COLUMNS = 256
+# Rounding must not make an equal order smaller than the real one.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """One place where a series is divided.
+
+    Attributes:
+        at: Index of the first point after it.
+        p_value: Of its test, adjusted for all tests of its round.
+    """
+
+    at: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The points from ``start`` to before ``end`` of a series."""
+
+    series: int
+    start: int
+    end: int
+
+
+def divide(
+    series: Sequence[Numbers],
+    *,
+    level: float,
+    dependence: Dependence = Dependence.POSITIVE,
+    seed: int = 0,
+) -> list[list[Division]]:
+    """Return where each series changes, in order.
+
+    Args:
+        series: Values of each series in order of time, without NaN. Series of fewer than
+            `FEWEST_POINTS` are not tested.
+        level: False discovery rate of each round of tests.
+        dependence: How the series may depend on one another.
+        seed: Of the random orders.
+    """
+    generator = np.random.default_rng(seed)
+    found: list[list[Division]] = [[] for _ in series]
+    parts = [_Part(place, 0, len(values)) for place, values in enumerate(series)]
+    while parts:
+        parts = [each for each in parts if each.end - each.start >= FEWEST_POINTS]
+        values = [_scaled(series[each.series][each.start : each.end]) for each in parts]
+        p_values = adjusted(_tested(values, level, dependence, generator), dependence)
+        halves: list[_Part] = []
+        for part, column, p_value in zip(parts, values, p_values.tolist(), strict=True):
+            if p_value <= level:
+                at = part.start + place_of_step(column)
+                found[part.series].append(Division(at, p_value))
+                halves += [_Part(part.series, part.start, at), _Part(part.series, at, part.end)]
+        parts = halves
+    return [sorted(each, key=lambda division: division.at) for each in found]
+
+
+def statistics_of(columns: Columns) -> Columns:
+    """Return for each column the greatest Q over all beginnings and ends of its second part.
+
+    With ``W`` the sum of distances within points and ``end = n + m``,
+    ``Q = 2 (end - 1) / end (W(both) / (end - 1) - W(X) / (n - 1) - W(Y) / (m - 1))``.
+
+    Args:
+        columns: One series in each column, shape (points, series), of at least
+            ``2 FEWEST_BESIDE`` points.
+    """
+    length, count = columns.shape
+    means = _within_first(columns)
+    means[2:] /= np.arange(1, length, dtype=np.float32)[:, None]
+    factors = (2.0 - 2.0 / np.arange(1, length + 2)).astype(np.float32)[:, None]
+    best = np.full(count, -np.inf, dtype=np.float32)
+    away, found, within, shorter = (np.empty_like(columns) for _ in range(4))
+    shorter[:] = 0.0  # W of `size - 1` points from each point on
+    from_first = np.zeros_like(columns)  # distances of each point from the next `size - 1`
+    for size in range(2, length - FEWEST_BESIDE + 1):
+        last = length - size + 1
+        np.subtract(columns[:last], columns[size - 1 :], out=away[:last])
+        np.abs(away[:last], out=away[:last])
+        from_first[:last] += away[:last]
+        np.add(shorter[1 : last + 1], from_first[:last], out=within[:last])
+        if size >= FEWEST_BESIDE:
+            inner = found[: last - FEWEST_BESIDE]
+            np.multiply(within[FEWEST_BESIDE:last], np.float32(1.0 / (size - 1)), out=inner)
+            inner += means[FEWEST_BESIDE:last]
+            np.subtract(means[size + FEWEST_BESIDE : length + 1], inner, out=inner)
+            inner *= factors[size + FEWEST_BESIDE - 1 : length]
+            np.maximum(best, inner.max(axis=0), out=best)
+        within, shorter = shorter, within
+    return best
+
+
+def place_of_step(values: Numbers) -> int:
+    """Return the index where the second part with the greatest Q begins.
+
+    Args:
+        values: One series of at least ``2 FEWEST_BESIDE`` points.
+    """
+    length = len(values)
+    away = np.triu(np.abs(values[:, None] - values))
+    within = np.cumsum(np.cumsum(away, axis=1)[::-1], axis=0)[::-1]  # from each to each, inclusive
+    sizes = np.maximum(np.arange(length) - np.arange(length)[:, None], 1)
+    means = within / sizes
+    beginnings = np.arange(FEWEST_BESIDE, length - FEWEST_BESIDE + 1)
+    found = means[0] - means[0, beginnings - 1][:, None] - means[beginnings]
+    found *= 2.0 - 2.0 / np.arange(1, length + 1)
+    reaches = np.arange(length) + 1 - beginnings[:, None] >= FEWEST_BESIDE
+    return int(beginnings[np.where(reaches, found, -np.inf).max(axis=1).argmax()])
+
+
+def places_to_end(columns: Columns) -> Places:
+    """Return for each column where the second part begins, if it has all points to the end.
+
+    Args:
+        columns: As for `statistics_of`.
+    """
+    length = len(columns)
+    first, last = _within_first(columns), _within_first(columns[::-1])[::-1]
+    sizes = np.arange(FEWEST_BESIDE, length - FEWEST_BESIDE + 1)
+    means = first[sizes] / (sizes - 1)[:, None] + last[sizes] / (length - sizes - 1)[:, None]
+    found: Places = sizes[means.argmin(axis=0)]
+    return found
+
+
+def _within_first(columns: Columns) -> Columns:
+    """Return the sum of distances within the first points, for each number of them from 0."""
+    sums = np.zeros((len(columns) + 1, columns.shape[1]), dtype=np.float32)
+    for point in range(1, len(columns)):
+        away = np.abs(columns[:point] - columns[point])
+        np.add(sums[point], away.sum(axis=0), out=sums[point + 1])
+    return sums
+
+
+def _scaled(values: Numbers) -> Columns:
+    """Return the values around 0 and of size 1, so that single precision loses nothing."""
+    around = values - np.median(values)
+    largest = float(np.abs(around).max())
+    return (around / largest if largest > 0.0 else around).astype(np.float32)
+
+
+def _tested(
+    parts: Sequence[Columns], level: float, dependence: Dependence, generator: np.random.Generator
+) -> Numbers:
+    """Return the p-value of each part, or an upper bound that suffices."""
+    real = np.zeros(len(parts), dtype=np.float32)
+    for rows in _alike(parts, range(len(parts))):
+        real[rows] = statistics_of(np.stack([parts[row] for row in rows], axis=1))
+    state = _Orders(real, np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64))
+    p_values = np.ones(len(parts))
+    left = np.flatnonzero(real > 0.0)  # a constant part has no distances
+    wanted = _FIRST_ORDERS
+    while len(left):
+        for rows in _alike(parts, left.tolist()):
+            state.draw([parts[row] for row in rows], rows, wanted, generator)
+        p_values[left] = state.p_values(left)
+        is_decided = adjusted(p_values, dependence)[left] <= level
+        left = left[~is_decided & (state.greater[left] < _ENOUGH)]
+        wanted *= 2
+    return p_values
+
+
+def _alike(parts: Sequence[Columns], rows: Sequence[int]) -> Iterator[Places]:
+    """Yield groups of parts of one length, few enough to compute together."""
+    by_length: dict[int, list[int]] = {}
+    for row in rows:
+        by_length.setdefault(len(parts[row]), []).append(row)
+    for group in by_length.values():
+        for start in range(0, len(group), _COLUMNS // _FIRST_ORDERS):
+            yield np.array(group[start : start + _COLUMNS // _FIRST_ORDERS], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Orders:
+    """The random orders of each part so far.
+
+    Attributes:
+        real: Statistic of the real order.
+        number: Random orders, up to the `_ENOUGH`-th that is as great.
+        greater: Those that are as great.
+    """
+
+    real: Columns
+    number: Places
+    greater: Places
+
+    def p_values(self, rows: Places) -> Numbers:
+        """Return the p-values of parts, or upper bounds where orders are still drawn."""
+        has_enough = self.greater[rows] >= _ENOUGH
+        found: Numbers = np.minimum(_ENOUGH / (self.number[rows] + ~has_enough), 1.0)
+        return found
+
+    def draw(
+        self, parts: Sequence[Columns], rows: Places, wanted: int, generator: np.random.Generator
+    ) -> None:
+        """Draw random orders of parts of one length until each has ``wanted``, or enough."""
+        values = np.stack(parts, axis=1)
+        while True:
+            active = np.flatnonzero((self.greater[rows] < _ENOUGH) & (self.number[rows] < wanted))
+            if not len(active):
+                return
+            here = rows[active]
+            most = max(_COLUMNS // len(active), 1)
+            count = int(min(most, (wanted - self.number[here]).min()))
+            orders = generator.permuted(np.repeat(values[:, active], count, axis=1), axis=0)
+            found = statistics_of(orders)
+            limit = self.real[here] * np.float32(1.0 - _ROUNDING)
+            as_great = found.reshape(len(active), count) >= limit[:, None]
+            upto = self.greater[here][:, None] + np.cumsum(as_great, axis=1)
+            has_enough = upto[:, -1] >= _ENOUGH
+            used = np.where(has_enough, (upto >= _ENOUGH).argmax(axis=1) + 1, count)
+            self.number[here] += used
+            self.greater[here] = np.minimum(upto[:, -1], _ENOUGH)
