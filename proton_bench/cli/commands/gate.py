@@ -69,6 +69,14 @@ def command(
     junit: JunitOption = None,
     github: GithubOption = False,
     charts: ChartsOption = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Judge the history of baselines, files and folders, as `proton history` reads "
+            "them: fails if a path got worse and nobody acknowledged it.",
+        ),
+    ] = False,
     backend: BackendOption = None,
     context_source: ContextOption = "shadow",
     mode: ModeOption = None,
@@ -95,6 +103,22 @@ def command(
         [key for key, is_set in flags.items() if is_set],
         inconclusive,
     )
+    if history:
+        from proton_bench.cli.gating.history import judge_history
+
+        unused = {
+            "--base": base,
+            "--new": new,
+            "--runs": runs,
+            "--save": save,
+            "--noise": noise,
+            "--no-noise": no_noise,
+            "--markdown": markdown,
+            "--junit": junit,
+            "--github": github,
+            "--write": charts,
+        }
+        return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(
         positional=sides or (),
         base=base or (),

@@ -8,10 +8,10 @@ first ``n`` points and ``Y`` the ``m`` points after them,
             - 2 m / ((n + m) (n - 1)) sum_{i<k} |X_i - X_k|
             - 2 n / ((n + m) (m - 1)) sum_{j<k} |Y_j - Y_k|
 
-is large if the points of ``X`` and of ``Y`` differ more than those within either. The greatest ``Q``
-over all beginnings of ``Y`` and all its ends is the statistic of a part. Its p-value is the share of
-random orders of the points that have a greater one. A part that is significant is divided where
-``Y`` begins, and both halves are tested in turn.
+is large if the points of ``X`` and of ``Y`` differ more than those within either. The greatest
+``Q`` over all beginnings of ``Y`` and all its ends is the statistic of a part. Its p-value is the
+share of random orders of the points that have at least as great a one. A part that is significant
+is divided where ``Y`` begins, and both halves are tested in turn.
 
 All parts of a round are one family of tests with a bound on the false discovery rate. The number of
 random orders of each is sequential (Besag, Clifford 1991, Biometrika 78:301): they end with the
@@ -22,8 +22,10 @@ significant needs no more of them. So p-values as small as thousands of series n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +43,17 @@ __all__ = [
 ]
 
 Numbers = npt.NDArray[np.float64]
-Columns = npt.NDArray[np.float32]
+Columns = npt.NDArray[np.floating[Any]]
 Places = npt.NDArray[np.int64]
 
 # Fewer orders than 8! / 4! / 4! = 70 could not be significant at 5 %, in either direction.
 FEWEST_POINTS = 8
 # Points on either side of a step: one or two slow runs in sequence are not a step.
 FEWEST_BESIDE = 3
-_ENOUGH = 4
+_ENOUGH = 3
 _FIRST_ORDERS = 16
 # Columns that are computed together: their sums fit the cache of a core.
-_COLUMNS = 256
+_COLUMNS = 512
 # Rounding must not make an equal order smaller than the real one.
 _ROUNDING = 1e-5
 
@@ -100,7 +102,9 @@ def divide(
     while parts:
         parts = [each for each in parts if each.end - each.start >= FEWEST_POINTS]
         values = [_scaled(series[each.series][each.start : each.end]) for each in parts]
-        p_values = adjusted(_tested(values, level, dependence, generator), dependence)
+        p_values = adjusted(
+            _tested(values, level=level, dependence=dependence, generator=generator), dependence
+        )
         halves: list[_Part] = []
         for part, column, p_value in zip(parts, values, p_values.tolist(), strict=True):
             if p_value <= level:
@@ -109,6 +113,24 @@ def divide(
                 halves += [_Part(part.series, part.start, at), _Part(part.series, at, part.end)]
         parts = halves
     return [sorted(each, key=lambda division: division.at) for each in found]
+
+
+def fewest_after(points: int, series: int, level: float) -> int | None:
+    """Return how many points after a step can make it significant at the earliest.
+
+    At least ``2 / C(points, after)`` of all orders have the same points on either side of a step
+    that lasts to the end, so its p-value is no smaller. None if it cannot be significant.
+
+    Args:
+        points: Points of a series.
+        series: Series of its family, if no other one has a step.
+        level: False discovery rate.
+    """
+    if points < FEWEST_POINTS:
+        return None
+    wanted = 2.0 * series / level
+    every = range(FEWEST_BESIDE, points // 2 + 1)
+    return next((after for after in every if math.comb(points, after) >= wanted), None)
 
 
 def statistics_of(columns: Columns) -> Columns:
@@ -146,7 +168,7 @@ def statistics_of(columns: Columns) -> Columns:
     return best
 
 
-def place_of_step(values: Numbers) -> int:
+def place_of_step(values: Columns) -> int:
     """Return the index where the second part with the greatest Q begins.
 
     Args:
@@ -195,7 +217,11 @@ def _scaled(values: Numbers) -> Columns:
 
 
 def _tested(
-    parts: Sequence[Columns], level: float, dependence: Dependence, generator: np.random.Generator
+    parts: Sequence[Columns],
+    *,
+    level: float,
+    dependence: Dependence,
+    generator: np.random.Generator,
 ) -> Numbers:
     """Return the p-value of each part, or an upper bound that suffices."""
     real = np.zeros(len(parts), dtype=np.float32)
@@ -207,7 +233,7 @@ def _tested(
     wanted = _FIRST_ORDERS
     while len(left):
         for rows in _alike(parts, left.tolist()):
-            state.draw([parts[row] for row in rows], rows, wanted, generator)
+            state.draw([parts[row] for row in rows], rows, wanted=wanted, generator=generator)
         p_values[left] = state.p_values(left)
         is_decided = adjusted(p_values, dependence)[left] <= level
         left = left[~is_decided & (state.greater[left] < _ENOUGH)]
@@ -246,7 +272,12 @@ class _Orders:
         return found
 
     def draw(
-        self, parts: Sequence[Columns], rows: Places, wanted: int, generator: np.random.Generator
+        self,
+        parts: Sequence[Columns],
+        rows: Places,
+        *,
+        wanted: int,
+        generator: np.random.Generator,
     ) -> None:
         """Draw random orders of parts of one length until each has ``wanted``, or enough."""
         values = np.stack(parts, axis=1)
