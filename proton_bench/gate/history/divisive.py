@@ -54,8 +54,9 @@ _ENOUGH = 3
 _FIRST_ORDERS = 16
 # Columns that are computed together: their sums fit the cache of a core.
 _COLUMNS = 512
-# Rounding must not make an equal order smaller than the real one.
-_ROUNDING = 1e-5
+# Error of a statistic for each point, where values are of size 1: rounding must not make an equally
+# great one smaller.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,7 @@ class _Orders:
             count = int(min(most, (wanted - self.number[here]).min()))
             orders = generator.permuted(np.repeat(values[:, active], count, axis=1), axis=0)
             found = statistics_of(orders)
-            limit = self.real[here] * np.float32(1.0 - _ROUNDING)
+            limit = self.real[here] - _ROUNDING * len(values)
             as_great = found.reshape(len(active), count) >= limit[:, None]
             upto = self.greater[here][:, None] + np.cumsum(as_great, axis=1)
             has_enough = upto[:, -1] >= _ENOUGH

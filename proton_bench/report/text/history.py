@@ -20,7 +20,7 @@ from proton_bench.gate.history.steps import Step
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
-from proton_bench.report.words.edge import edge_of, fitting, fitting_name
+from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.report.words.gate_words import path_text
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
@@ -66,20 +66,21 @@ class HistoryReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only on a terminal columns and names are cut."""
-        edge = edge_of(console, options)
         history = self.history
         head, style = summary_text(history), HEADING
         if self.judged:
             head, style = f"{history.verdict}: {head}", _SUITE.get(history.verdict, WARNING)
-        yield Segment(f"{head}\n", style)
+        edge = edge_of(console, options)
+        yield from prose(console, head, style, edge=edge)
         for note in notes(history):
-            yield Segment(f"note  {note}\n", WARNING)
+            yield from prose(console, f"note  {note}", WARNING, edge=edge)
         shown = [trace for trace in history.traces if trace.steps or self.everything]
         places = dict.fromkeys(place_text(trace) for trace in shown)
         for place in places:
-            yield Segment(f"\n{place}\n", HEADING)
+            yield Segment("\n")
+            yield from prose(console, place, HEADING, edge=edge)
             here = [trace for trace in shown if place_text(trace) == place]
-            yield from _table(here, edge, ascii_only=options.ascii_only)
+            yield from _table(here, console, options)
         yield from self._end(hidden=len(history.traces) - len(shown))
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
@@ -223,8 +224,9 @@ def sparkline(
     return "".join(bars[min(int(share * len(bars)), len(bars) - 1)] for share in shares)
 
 
-def _table(traces: Sequence[Trace], edge: int | None, *, ascii_only: bool) -> Iterator[Segment]:
-    every = _columns(traces, ascii_only=ascii_only)
+def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+    edge = edge_of(console, options)
+    every = _columns(traces, ascii_only=options.ascii_only)
     shown = every if edge is None else fitting_columns(every, edge)
     for column in shown:
         yield Segment(f"{_placed(column, column.heading)}  ", HEADING)
@@ -239,9 +241,8 @@ def _table(traces: Sequence[Trace], edge: int | None, *, ascii_only: bool) -> It
             f"{name if edge is None else fitting_name(name, max(edge - width, LEAST_NAME))}\n"
         )
         for step in trace.steps:
-            line = f"    {step_text(trace, step)}"
             style = _BAD if step in trace.failing else DIM
-            yield Segment(f"{line if edge is None else fitting(line, edge)}\n", style)
+            yield from prose(console, f"    {step_text(trace, step)}", style, edge=edge)
 
 
 def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
