@@ -39,12 +39,14 @@ def _series(trace: Trace) -> dict[str, Any]:
     key = series.key
     return {
         "id": key.digest,
-        "baseline": key.group or None,
-        "path": list(key.path),
+        "baseline": escape_surrogates(key.group) or None,
+        "path": [escape_surrogates(name) for name in key.path],
         "occurrence": key.occurrence,
         "metric": key.metric,
         "unit": key.unit or None,
-        "machine": dict(key.machine),
+        "machine": {
+            escape_surrogates(fact): escape_surrogates(value) for fact, value in key.machine
+        },
         "quarantined": series.is_quarantined,
         "levels": list(trace.levels),
         "change": trace.change,
@@ -57,9 +59,9 @@ def _series(trace: Trace) -> dict[str, Any]:
         if known is None
         else {
             "until_ns": known.until_ns,
-            "by": known.by,
+            "by": escape_surrogates(known.by),
             "at_ns": known.at_ns,
-            "revision": known.revision or None,
+            "revision": escape_surrogates(known.revision) or None,
         },
     }
 
@@ -84,7 +86,7 @@ def _point(point: Point) -> dict[str, Any]:
     return {
         "source": escape_surrogates(point.source),
         "time_ns": point.time_ns,
-        "revision": point.revision or None,
+        "revision": escape_surrogates(point.revision) or None,
         "dirty": point.is_dirty,
         "runs": point.runs,
     }

@@ -46,7 +46,7 @@ _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 _SPARK_WIDTH = 24
 # Noise must not fill the height of a bar.
 _LEAST_RANGE = 0.05
-_REVISION, _MAX_SOURCE, _MAX_MACHINE, _MAX_TOOLS = 12, 60, 80, 3
+_REVISION, _MAX_SOURCE, _MAX_MACHINE, _MAX_TOOLS = 12, 80, 80, 3
 _MAX_REASON = 200
 
 
@@ -177,7 +177,7 @@ def step_text(trace: Trace, step: Step) -> str:
 
 def point_text(point: Point) -> str:
     """Return the name of a point with its revision."""
-    name = visible(point.source, _MAX_SOURCE)
+    name = fitting_name(visible(point.source), _MAX_SOURCE)
     return f"{name}, revision {_revision(point)}" if point.revision else name
 
 
