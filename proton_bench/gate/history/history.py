@@ -65,6 +65,13 @@ class Trace:
             and self._worse(logs[-1] - logs[place]) >= _REMAINING * abs(step.change)
         )
 
+    @property
+    def rise(self) -> float:
+        """The change from before the first failing step to now, as a share; 0 without one."""
+        if not self.failing:
+            return 0.0
+        return self.levels[-1] / self.levels[self.steps.index(self.failing[0])] - 1.0
+
     def _worse(self, change: float) -> float:
         direction = self.series.direction
         return abs(change) if direction == 0 else direction * change
@@ -81,7 +88,7 @@ class History:
     """The history of a program.
 
     Attributes:
-        traces: All series, those with failing steps first, then those with steps, each by size.
+        traces: All series: those with failing steps, then others with steps, each by their change.
         level: False discovery rate.
         left_out: Why experiments are not part of it, by their names.
     """
@@ -183,5 +190,4 @@ def acknowledge(traces: Sequence[Trace], *, by: str, at_ns: int) -> list[Acknowl
 
 
 def _rank(trace: Trace) -> tuple[bool, bool, float]:
-    worst = max((abs(step.change) for step in trace.failing or trace.steps), default=0.0)
-    return not trace.failing, not trace.steps, -worst
+    return not trace.failing, not trace.steps, -abs(trace.rise if trace.failing else trace.change)

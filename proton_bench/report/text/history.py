@@ -84,9 +84,10 @@ class HistoryReport:
         yield from self._end(hidden=len(history.traces) - len(shown))
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
+        yield Segment("\n")
         if hidden:
             text = count_text(hidden, "series has", "series have")
-            yield Segment(f"\n{text} no step; --all shows them\n", DIM)
+            yield Segment(f"{text} no step; --all shows them\n", DIM)
         fewest = self.history.fewest_after
         if fewest is not None:
             yield Segment(
@@ -104,10 +105,11 @@ def summary_text(history: History) -> str:
         return "no path could be measured in any of these runs"
     if history.failing:
         worst = history.failing[0]
-        step = max(worst.failing, key=lambda each: abs(each.change))
+        first, many = worst.failing[0], len(worst.failing)
+        size = _size_text(first) if many == 1 else f"{percent_text(worst.rise)} in {many} steps"
         return (
-            f"{shown_name(worst)}: {worst.series.key.metric} {_size_text(step)} at "
-            f"{point_text(worst.series.points[step.at])}; {len(history.failing)} of "
+            f"{shown_name(worst)}: {worst.series.key.metric} {size} from "
+            f"{point_text(worst.series.points[first.at])}; {len(history.failing)} of "
             f"{count_text(len(history.traces), 'series', 'series')} got worse"
         )
     if with_steps:
