@@ -161,6 +161,9 @@ def test_a_page_is_written_beside_the_table(slower: BaselineStore, proton: Proto
         ("gate", "--history", "nothing"),
         ("gate", "--history", "--junit", "x.xml"),
         ("gate", "--history", "main", "--base", "main"),
+        ("gate", "--history", "--strict"),
+        ("gate", "--history", "--inconclusive", "pass"),
+        ("gate", "--history", "-b", "cupti"),
         ("gate", "--history", "--runs", "3", "--", "bench.py"),
     ],
 )

@@ -106,6 +106,7 @@ def command(
     if history:
         from proton_bench.cli.gating.history import judge_history
 
+        asked_recording = Recording(backend, context_source, mode, hook)
         unused = {
             "--base": base,
             "--new": new,
@@ -117,6 +118,10 @@ def command(
             "--junit": junit,
             "--github": github,
             "--write": charts,
+            "--strict": strict,
+            "--ignore-devices": ignore_devices,
+            "--inconclusive": inconclusive,
+            "-b, -c, -m and -k": asked_recording != Recording(),
         }
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
 from proton_bench.gate.judge.check import Check, choose_checks, lasting_key
 from proton_bench.gate.judge.measured import Measured
@@ -192,9 +193,10 @@ def _as_short(
 
 
 def _texts(measured: Measured, values: Mapping[Subject, Value], policy: Policy) -> dict[str, str]:
+    """Return what to show for the names of paths, which are without running and line numbers."""
     names = {name for path, _, _ in values for name in path}
     shown = with_texts(measured.comparison, Readable(kernels=not policy.raw_names)).tree.texts()
-    return {name: text for name, text in shown.items() if name in names}
+    return {steady: text for name, text in shown.items() if (steady := steady_name(name)) in names}
 
 
 def _tools(run: Run) -> dict[str, str]:

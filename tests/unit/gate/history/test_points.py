@@ -107,3 +107,15 @@ def test_paths_near_the_limit_for_short_ones_have_both_numbers() -> None:
     near, far = (found.values[("step", name), 0, "median"] for name in ("near", "far"))
     assert near.as_short > near.value
     assert far.as_short == far.value
+
+
+def test_names_are_readable_and_last() -> None:
+    mangled, numbered = "_ZN2at4fillIfEEvPf", "triton_poi_fused_add_3"
+    profile = profile_of_times({f"step/{mangled}": [1e5, 1e5], f"step/{numbered}": [1e5, 1e5]})
+
+    (found,) = points(Run(profile, "a.proton"))
+    (raw,) = points(Run(profile, "a.proton"), policy=Policy(raw_names=True))
+
+    assert {path[-1] for path, _, _ in found.values} == {mangled, "triton_poi_fused_add"}
+    assert found.texts[mangled] == "fill<float>"
+    assert mangled not in raw.texts
