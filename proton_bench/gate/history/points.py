@@ -24,7 +24,7 @@ from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import SHORT_NS, locate
 
-__all__ = ["Point", "Subject", "Value", "points_of"]
+__all__ = ["Machine", "Point", "Subject", "Value", "points_of"]
 
 # A path whose share varies around the policy's must not come and go.
 _SHARE_PART = 0.25
@@ -33,6 +33,7 @@ _NEAR_SHORT = 1.5
 _UNITS = {"cycles": "cycles", "mem": "", "flops": "flop/s", "gbps": "GB/s"}
 
 Subject = tuple[tuple[str, ...], int, str]
+Machine = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Point:
     time_ns: int | None
     revision: str
     is_dirty: bool
-    machine: tuple[tuple[str, str], ...]
+    machine: Machine
     tools: Mapping[str, str]
     runs: int
     values: Mapping[Subject, Value]
@@ -98,11 +99,10 @@ def points_of(runs: Sequence[Run], policy: Policy, *, group: str, source: str) -
         UsageError: The runs do not measure the same, or a threshold does not fit their metric.
         ProfileFormatError: Their paths are too many.
     """
-    machines: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    machines: dict[Machine, list[Run]] = {}
     for run in runs:
         if not run.profile.partial:
-            machine = tuple(sorted(machine_of(run.profile).items()))
-            machines.setdefault(machine, []).append(run)
+            machines.setdefault(_machine(run), []).append(run)
     for machine, chosen in machines.items():
         measured, checks, policy_of_runs = _measured(chosen, policy)
         values = dict(_values(measured, checks, policy_of_runs, count=len(chosen)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.history.points import Point, Subject
+from proton_bench.gate.history.points import Machine, Point, Subject
 from proton_bench.gate.statistics.location import SHORT_NS
 
 __all__ = ["Series", "SeriesKey", "series_of"]
@@ -36,7 +36,7 @@ class SeriesKey:
     occurrence: int
     metric: str
     unit: str
-    machine: tuple[tuple[str, str], ...]
+    machine: Machine
 
     @property
     def digest(self) -> str:

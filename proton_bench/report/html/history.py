@@ -14,7 +14,7 @@ from proton_bench.report.html.plots.axes import Tick
 from proton_bench.report.html.template import content_policy, environment, style
 from proton_bench.report.text.history import (
     notes,
-    place_text,
+    places,
     point_text,
     shown_name,
     sparkline,
@@ -123,13 +123,12 @@ class _Place:
 def history_page(history: History) -> str:
     """Return the page of a history, as HTML."""
     left = _MOST_PLOTS
-    places = []
-    for name in dict.fromkeys(place_text(trace) for trace in history.traces):
-        here = [trace for trace in history.traces if place_text(trace) == name]
+    found = []
+    for name, here in places(history.traces):
         with_steps = [trace for trace in here if trace.steps][:left]
         left -= len(with_steps)
         hidden = len(here) - _MOST_ROWS
-        places.append(
+        found.append(
             _Place(
                 name=name,
                 rows=tuple(_row(trace) for trace in here[:_MOST_ROWS]),
@@ -145,7 +144,7 @@ def history_page(history: History) -> str:
             summary=summary_text(history),
             verdict=str(history.verdict),
             notes=list(notes(history)),
-            places=places,
+            places=found,
             policy=content_policy(has_script=False),
             # This file must not change: the policy has its hash.
             style=Markup(style()),

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from proton_bench.gate.history.history import History, Trace
-from proton_bench.gate.history.points import Point
+from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
@@ -29,7 +29,7 @@ from proton_bench.support.units import Unit, count_text
 __all__ = [
     "HistoryReport",
     "notes",
-    "place_text",
+    "places",
     "point_text",
     "shown_name",
     "sparkline",
@@ -47,7 +47,7 @@ _SPARK_WIDTH = 24
 # Noise must not fill the height of a bar.
 _LEAST_RANGE = 0.05
 _REVISION, _MAX_SOURCE, _MAX_MACHINE, _MAX_TOOLS = 12, 80, 80, 3
-_MAX_REASON = 200
+_MAX_REASON, _MAX_FACT = 200, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,9 @@ class HistoryReport:
         for note in notes(history):
             yield from prose(console, f"note  {note}", WARNING, edge=edge)
         shown = [trace for trace in history.traces if trace.steps or self.everything]
-        places = dict.fromkeys(place_text(trace) for trace in shown)
-        for place in places:
+        for place, here in places(shown):
             yield Segment("\n")
             yield from prose(console, place, HEADING, edge=edge)
-            here = [trace for trace in shown if place_text(trace) == place]
             yield from _table(here, console, options)
         yield from self._end(hidden=len(history.traces) - len(shown))
 
@@ -132,17 +130,33 @@ def notes(history: History) -> Iterator[str]:
         yield f"{visible(source, _MAX_SOURCE)} is left out: {visible(why, _MAX_REASON)}"
 
 
-def place_text(trace: Trace) -> str:
-    """Return the baseline and the machine of a series."""
-    key = trace.series.key
-    facts = dict(key.machine)
+def places(traces: Sequence[Trace]) -> list[tuple[str, list[Trace]]]:
+    """Return the series of each baseline and machine with a text that tells it from the others."""
+    found: dict[tuple[str, Machine], list[Trace]] = {}
+    for trace in traces:
+        found.setdefault((trace.series.key.group, trace.series.key.machine), []).append(trace)
+    texts = [_place_text(*place) for place in found]
+    named = []
+    for (group, machine), text in zip(found, texts, strict=True):
+        alike = [other for (_, other), each in zip(found, texts, strict=True) if each == text]
+        apart = [
+            f"{visible(fact, _MAX_FACT)} {visible(value, _MAX_FACT)}"
+            for fact, value in machine
+            if any((fact, value) not in other for other in alike)
+        ]
+        named.append((", ".join([text, *apart]), found[group, machine]))
+    return named
+
+
+def _place_text(group: str, machine: Machine) -> str:
+    facts = dict(machine)
     device = facts.get("GPU name") or next(
-        (value for fact, value in key.machine if fact.endswith(" device")), ""
+        (value for fact, value in machine if fact.endswith(" device")), ""
     )
     uuid = facts.get("GPU uuid", "")
     named = f"{device} ({uuid})" if device and uuid else device
     host = f"host {facts['host']}" if "host" in facts else ""
-    parts = [key.group, named, host]
+    parts = [group, named, host]
     return ", ".join(visible(part, _MAX_MACHINE) for part in parts if part) or "unknown machine"
 
 
@@ -197,7 +211,8 @@ def tool_changes(before: Point, after: Point) -> list[str]:
     """Return which versions changed between two points, the first few."""
     both = [fact for fact in after.tools if fact in before.tools]
     changed = [
-        f"{visible(fact, 40)} {visible(before.tools[fact], 40)} -> {visible(after.tools[fact], 40)}"
+        f"{visible(fact, _MAX_FACT)} {visible(before.tools[fact], _MAX_FACT)} -> "
+        f"{visible(after.tools[fact], _MAX_FACT)}"
         for fact in both
         if before.tools[fact] != after.tools[fact]
     ]

@@ -44,13 +44,19 @@ def test_one_process_is_enough() -> None:
 
 
 def test_machines_and_devices_are_never_mixed() -> None:
-    here, there = run(100.0e3), run(200.0e3, host="there")
-    gpu = run(300.0e3, **other_gpu(uuid="GPU-2"))
+    gpus = [run(1e5, **other_gpu(uuid=uuid)) for uuid in ("GPU-1", "GPU-2")]
+    hosts = [run(1e5, host=host, gpus_at_start=[]) for host in ("here", "there")]
 
-    found = points(here, there, gpu)
+    found = points(*gpus, *hosts)
 
-    assert [each.runs for each in found] == [1, 1, 1]
-    assert len({each.machine for each in found}) == 3
+    assert [each.runs for each in found] == [1, 1, 1, 1]
+    assert len({each.machine for each in found}) == 4
+
+
+def test_containers_on_one_gpu_are_one_machine() -> None:
+    (found,) = points(run(1e5, host="9f2c"), run(1e5, host="01ab"))
+
+    assert found.runs == 2
 
 
 def test_versions_do_not_separate_points_and_are_kept() -> None:

@@ -15,7 +15,13 @@ from proton_bench.gate.history.points import Point
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.history import HistoryReport, sparkline, step_text, tool_changes
+from proton_bench.report.text.history import (
+    HistoryReport,
+    places,
+    sparkline,
+    step_text,
+    tool_changes,
+)
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
 
@@ -66,6 +72,20 @@ def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
     assert "step > a" in some
     assert not re.search(r"step > b$", some, re.MULTILINE)
     assert re.search(r"step > b$", every, re.MULTILINE)
+
+
+def test_machines_that_look_alike_are_told_apart() -> None:
+    one, other = (
+        points_of_times(
+            {"step/a": stepped(20)}, machine=(("GPU ecc", ecc), ("host", "here"), ("GPU name", "X"))
+        )
+        for ecc in ("on", "off")
+    )
+
+    named = dict(places(history([*one, *other]).traces))
+
+    assert list(named) == ["main, X, host here, GPU ecc on", "main, X, host here, GPU ecc off"]
+    assert [len(traces) for traces in named.values()] == [1, 1]
 
 
 def test_the_verdict_leads_where_it_is_wanted() -> None:
