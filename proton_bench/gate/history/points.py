@@ -123,6 +123,17 @@ def points_of(runs: Sequence[Run], policy: Policy, *, group: str, source: str) -
         )
 
 
+def _machine(run: Run) -> Machine:
+    """Return facts that are equal on one machine and device alone.
+
+    A GPU's UUID says it; names of hosts do not, because each container may have its own.
+    """
+    facts = machine_of(run.profile)
+    if "GPU uuid" in facts:
+        facts.pop("host", None)
+    return tuple(sorted(facts.items()))
+
+
 def _measured(runs: Sequence[Run], policy: Policy) -> tuple[Measured, tuple[Check, ...], Policy]:
     """Return what a gate would measure of these runs, as if they were both its sides."""
     half = len(runs) // 2

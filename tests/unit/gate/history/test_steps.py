@@ -43,6 +43,24 @@ def test_one_slow_run_is_no_step() -> None:
     assert find_steps([values], level=0.01) == [()]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_are_found_where_one_run_in_ten_is_slow(seed: int) -> None:
+    values = stepped(60, (35, 0.03), seed=seed)
+    values += 0.1 * (np.random.default_rng(seed).random(60) < 0.1)
+
+    ((step,),) = find_steps([values], level=0.01)
+
+    assert step.at == pytest.approx(35, abs=1)
+    assert step.low < np.log(1.03) < step.high
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_large_step_is_placed_exactly(seed: int) -> None:
+    ((step,),) = find_steps([stepped(40, (15, 0.02), seed=seed)], level=0.01)
+
+    assert step.earliest <= step.at == 15 <= step.latest
+
+
 def test_certain_but_tiny_changes_are_left_out() -> None:
     tiny = stepped(60, (30, LEAST_CHANGE / 2.0), noise=0.0001)
     small = stepped(60, (30, 2.0 * LEAST_CHANGE), noise=0.0001)
