@@ -23,7 +23,17 @@ from proton_bench.gate.history.history import LEVEL
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps
 from proton_bench.gate.statistics.rate import Rate
 
-__all__ = ["NOISES", "Found", "Noise", "compared", "false_alarms", "otava_rules", "simulated"]
+__all__ = [
+    "NOISES",
+    "Found",
+    "Noise",
+    "alarms_over_time",
+    "compared",
+    "false_alarms",
+    "otava_rules",
+    "ours",
+    "simulated",
+]
 
 Numbers = npt.NDArray[np.float64]
 # Finds the places of steps in each of many series of logarithms.
