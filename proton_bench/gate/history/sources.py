@@ -48,7 +48,10 @@ class Sources:
         for word in words or store.catalogue.names():
             if words and is_path(word, store):
                 if not Path(word).exists():
-                    raise UsageError(f"there is no file, folder or baseline {word!a}")
+                    raise UsageError(
+                        f"there is no file, folder or baseline {word!a}; call paths are chosen "
+                        "with --path GLOB"
+                    )
                 files.append(Path(word))
                 continue
             name, id = split_reference(word)

@@ -17,7 +17,6 @@ from proton_bench.report.text.history import (
     places,
     point_text,
     shown_name,
-    sparkline,
     step_text,
     summary_text,
     unit_of,
@@ -60,7 +59,6 @@ class _Row:
     first: str
     last: str
     line: str
-    bars: str
     steps: tuple[_Step, ...]
 
 
@@ -165,7 +163,6 @@ def _row(trace: Trace) -> _Row:
         first=unit.text(levels[0]),
         last=unit.text(levels[-1]),
         line=_line(xs, ys),
-        bars=sparkline(trace.series.values),
         steps=tuple(_Step(step_text(trace, step), step in trace.failing) for step in trace.steps),
     )
 
