@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import StoreOption
-from proton_bench.cli.measured import MetricOption
 
 __all__ = ["command"]
 
@@ -31,7 +30,15 @@ def command(
             help="Show only these call paths, such as 'fwd/**/softmax*'; may be repeated.",
         ),
     ] = None,
-    metric: MetricOption = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            metavar="M",
+            help="Metric to show, such as min, mean, p95, total or cycles (default: those of the "
+            "policy, else median).",
+        ),
+    ] = None,
     store: StoreOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also show paths that did not change.")
