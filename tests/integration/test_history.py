@@ -13,7 +13,7 @@ from fakes.stored import other_gpu, put
 from proton_bench.cli import main
 from proton_bench.gate.baseline.store import BaselineStore
 
-COUNT, STEP = 24, 14
+COUNT, STEP = 20, 12
 Proton = Callable[..., tuple[int, str, str]]
 
 

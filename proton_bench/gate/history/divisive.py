@@ -17,17 +17,20 @@ The points of a part are taken as normal scores of their values. So one point th
 counts as the greatest one, no more: on a machine where one run in ten is 10 % slower, distances of
 values find half of the steps that distances of scores find.
 
-All parts of a round are one family of tests with a bound on the false discovery rate. The number of
-random orders of each is sequential (Besag, Clifford 1991, Biometrika 78:301): they end with the
-`_ENOUGH`-th that is as great as the real order, and ``p = _ENOUGH / number``. If fewer were as
-great so far, ``_ENOUGH / (number + 1)`` is an upper bound of that p-value, so a part that it makes
-significant needs no more of them. So p-values as small as thousands of series need are affordable.
+All parts of a round are one family of tests with a bound on the false discovery rate. Parts with
+equal scores, as all of one length have if no values are equal, share their random orders; their
+p-values are positively dependent then, for which the bound holds (Bates et al. 2023, Ann. Stat.
+51:149). The number of orders of each part is sequential (Besag, Clifford 1991, Biometrika 78:301):
+they end with the `_ENOUGH`-th that is as great as the real order, and ``p = _ENOUGH / number``. If
+fewer were as great so far, ``_ENOUGH / (number + 1)`` is an upper bound of that p-value, so a part
+that it makes significant needs no more of them. So p-values as small as thousands of series need
+are affordable.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +57,7 @@ Places = npt.NDArray[np.int64]
 FEWEST_POINTS = 8
 # Points on either side of a step: one or two slow runs in sequence are not a step.
 FEWEST_BESIDE = 3
-_ENOUGH = 3
-_FIRST_ORDERS = 16
+_ENOUGH = 5
 # Columns that are computed together: their sums fit the cache of a core.
 _COLUMNS = 512
 # Error of a statistic for each point, where values are of size 1: rounding must not make an equally
@@ -223,76 +225,75 @@ def _tested(
     generator: np.random.Generator,
 ) -> Numbers:
     """Return the p-value of each part, or an upper bound that suffices."""
-    real = np.zeros(len(parts), dtype=np.float32)
-    for rows in _alike(parts, range(len(parts))):
-        real[rows] = statistics_of(np.stack([parts[row] for row in rows], axis=1))
-    state = _Orders(real, np.zeros(len(parts), np.int64), np.zeros(len(parts), np.int64))
     p_values = np.ones(len(parts))
-    left = np.flatnonzero(real > 0.0)  # a constant part has no distances
-    wanted = _FIRST_ORDERS
-    while len(left):
-        for rows in _alike(parts, left.tolist()):
-            state.draw([parts[row] for row in rows], rows, wanted=wanted, generator=generator)
-        p_values[left] = state.p_values(left)
-        is_decided = adjusted(p_values, dependence)[left] <= level
-        left = left[~is_decided & (state.greater[left] < _ENOUGH)]
+    left = [_Alike.of(parts, rows) for rows in _with_equal_scores(parts)]
+    wanted = _COLUMNS
+    while left:
+        for group in left:
+            group.draw(wanted, generator)
+            p_values[group.rows] = group.p_values()
+        is_open = adjusted(p_values, dependence) > level
+        left = [group for group in left if (is_open[group.rows] & group.is_counting()).any()]
         wanted *= 2
     return p_values
 
 
-def _alike(parts: Sequence[Columns], rows: Sequence[int]) -> Iterator[Places]:
-    """Yield groups of parts of one length, few enough to compute together."""
-    by_length: dict[int, list[int]] = {}
-    for row in rows:
-        by_length.setdefault(len(parts[row]), []).append(row)
-    for group in by_length.values():
-        for start in range(0, len(group), _COLUMNS // _FIRST_ORDERS):
-            yield np.array(group[start : start + _COLUMNS // _FIRST_ORDERS], dtype=np.int64)
+def _with_equal_scores(parts: Sequence[Columns]) -> list[list[int]]:
+    """Return which parts have the same scores in some order; constant ones are left out."""
+    found: dict[bytes, list[int]] = {}
+    for row, part in enumerate(parts):
+        if part.any():
+            found.setdefault(np.sort(part).tobytes(), []).append(row)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Orders:
-    """The random orders of each part so far.
+class _Alike:
+    """Parts with equal scores, and the random orders that they share.
 
     Attributes:
-        real: Statistic of the real order.
-        number: Random orders, up to the `_ENOUGH`-th that is as great.
+        rows: The parts.
+        scores: Their scores in any order.
+        limits: Statistics of their real orders, less what rounding may add to another one.
+        number: Random orders of each part, up to the `_ENOUGH`-th that is as great.
         greater: Those that are as great.
     """
 
-    real: Columns
+    rows: Places
+    scores: Columns
+    limits: Columns
     number: Places
     greater: Places
 
-    def p_values(self, rows: Places) -> Numbers:
-        """Return the p-values of parts, or upper bounds where orders are still drawn."""
-        has_enough = self.greater[rows] >= _ENOUGH
-        found: Numbers = np.minimum(_ENOUGH / (self.number[rows] + ~has_enough), 1.0)
+    @classmethod
+    def of(cls, parts: Sequence[Columns], rows: Sequence[int]) -> _Alike:
+        """Return the group of these parts, without any random order."""
+        columns = np.stack([parts[row] for row in rows], axis=1)
+        blocks = range(0, len(rows), _COLUMNS)
+        real = [statistics_of(columns[:, start : start + _COLUMNS]) for start in blocks]
+        limits = np.concatenate(real) - _ROUNDING * len(columns)
+        counts = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
+        return cls(np.array(rows), columns[:, 0], limits, *counts)
+
+    def is_counting(self) -> npt.NDArray[np.bool_]:
+        """Return for which parts more orders can change the p-value."""
+        found: npt.NDArray[np.bool_] = self.greater < _ENOUGH
         return found
 
-    def draw(
-        self,
-        parts: Sequence[Columns],
-        rows: Places,
-        *,
-        wanted: int,
-        generator: np.random.Generator,
-    ) -> None:
-        """Draw random orders of parts of one length until each has ``wanted``, or enough."""
-        values = np.stack(parts, axis=1)
-        while True:
-            active = np.flatnonzero((self.greater[rows] < _ENOUGH) & (self.number[rows] < wanted))
-            if not len(active):
-                return
-            here = rows[active]
-            most = max(_COLUMNS // len(active), 1)
-            count = int(min(most, (wanted - self.number[here]).min()))
-            orders = generator.permuted(np.repeat(values[:, active], count, axis=1), axis=0)
-            found = statistics_of(orders)
-            limit = self.real[here] - _ROUNDING * len(values)
-            as_great = found.reshape(len(active), count) >= limit[:, None]
-            upto = self.greater[here][:, None] + np.cumsum(as_great, axis=1)
+    def p_values(self) -> Numbers:
+        """Return the p-values of the parts, or upper bounds where orders are still counted."""
+        found: Numbers = np.minimum(_ENOUGH / (self.number + self.is_counting()), 1.0)
+        return found
+
+    def draw(self, wanted: int, generator: np.random.Generator) -> None:
+        """Draw random orders until each part has ``wanted``, or enough that are as great."""
+        active = np.flatnonzero(self.is_counting())
+        while len(active) and (count := min(wanted - int(self.number[active[0]]), _COLUMNS)) > 0:
+            repeated = np.repeat(self.scores[:, None], count, axis=1)
+            found = statistics_of(generator.permuted(repeated, axis=0))
+            as_great = found >= self.limits[active, None]
+            upto = self.greater[active, None] + np.cumsum(as_great, axis=1)
             has_enough = upto[:, -1] >= _ENOUGH
-            used = np.where(has_enough, (upto >= _ENOUGH).argmax(axis=1) + 1, count)
-            self.number[here] += used
-            self.greater[here] = np.minimum(upto[:, -1], _ENOUGH)
+            self.number[active] += np.where(has_enough, (upto >= _ENOUGH).argmax(axis=1) + 1, count)
+            self.greater[active] = np.minimum(upto[:, -1], _ENOUGH)
+            active = active[~has_enough]

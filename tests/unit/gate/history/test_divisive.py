@@ -146,7 +146,7 @@ def test_one_step_is_found_among_many_series(dependence: Dependence) -> None:
     series = list(generator.normal(size=(100, 40)))
     series[23][25:] += 5.0
 
-    found = divide(series, level=0.01, dependence=dependence)
+    found = divide(series, level=0.05, dependence=dependence)
 
     assert {place: [each.at for each in own] for place, own in enumerate(found) if own} == {
         23: [25]
