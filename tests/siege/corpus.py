@@ -13,6 +13,7 @@ from fakes import nsys
 from fakes.stored import put, stored_run
 
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.baseline.entry import Acknowledgement
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 
@@ -126,3 +127,4 @@ def runs(folder: Path) -> None:
     store = BaselineStore(folder / "store")
     store.promote("main", store.save("main", [stored_run(100.0)]).id)
     store.save("main", [stored_run(101.0)])
+    store.acknowledge([Acknowledgement("0" * 16, ("step", "kernel"), "median", 5, "me", 7)])

@@ -60,6 +60,14 @@ def command(
     junit: JunitOption = None,
     github: GithubOption = False,
     charts: ChartsOption = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Judge the history of baselines, files and folders, as `proton history` reads "
+            "them: fails if a path got worse and nobody acknowledged it.",
+        ),
+    ] = False,
 ) -> int:
     """Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something did.
 
@@ -75,5 +83,17 @@ def command(
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, as_json, markdown, junit, github, files)
     words = PolicyWords(policy, threshold or (), settings or ())
+    if history:
+        from proton_bench.cli.gating.history import judge_history
+
+        unused = {
+            "--runs": runs,
+            "--save": save,
+            "--markdown": markdown,
+            "--junit": junit,
+            "--github": github,
+            "--write": charts,
+        }
+        return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(positional=sides or (), runs=runs, save=save)
     return judge(Wanted(asked, words, store or default_store()), outputs)

@@ -102,6 +102,7 @@ def words_for(dice: Random, file: str, good: str) -> list[str]:
             ["gate", *pair, "--set", "strict=true", "--json", "--set", "ignore-devices=true"],
             ["gate", file, good, "--markdown", "-"],
             ["baseline", "save", "x", file, "--store", "kept"],
+            ["history", file, good, "--all", "--html", "out.html", "--store", "kept"],
             ["doctor", file],
             ["doctor", file, good, "--json"],
         ]
@@ -277,6 +278,9 @@ class Stores(Attack):
             ["baseline", "check", *store],
             ["gate", "main", "1.proton", *store],
             ["gate", "main", "1.proton", *store, "--save", "main"],
+            ["history", *store],
+            ["history", "--acknowledge", *store],
+            ["gate", "--history", "--json", *store],
             ["baseline", "save", "main", "0.proton", *store],
             ["baseline", "promote", "main", *store],
             ["baseline", "export", "main", "exported", *store],
