@@ -68,8 +68,11 @@ def test_the_gate_fails_until_the_step_is_acknowledged(
     assert (code, err.count("\n")) == (0, 1)
     code, out, _ = proton("gate", "--history")
     assert (code, out.startswith("PASS: ")) == (0, True)
-    (known,) = slower.catalogue.acknowledged().series
+    known, whole = sorted(
+        slower.catalogue.acknowledged().series, key=lambda each: each.path, reverse=True
+    )
     assert (known.path, known.metric) == (("step", "b"), "median")
+    assert (whole.path, whole.metric) == ((), "total")
     assert "@" in known.by
     assert known.at_ns > 0
     assert known.revision == revision(COUNT - 1)
@@ -86,9 +89,9 @@ def test_a_later_step_fails_again(slower: BaselineStore, proton: Proton) -> None
     document = json.loads(out)
     assert (code, document["exit_code"], document["verdict"]) == (1, 1, "FAIL")
     failing = [
-        each["path"][-1] for each in document["series"] if any(s["fails"] for s in each["steps"])
+        each["path"][-1:] for each in document["series"] if any(s["fails"] for s in each["steps"])
     ]
-    assert failing == ["c"]
+    assert failing == [["c"], []]  # and the whole run
 
 
 def test_acknowledging_one_path_leaves_the_others(store: BaselineStore, proton: Proton) -> None:
@@ -97,7 +100,8 @@ def test_acknowledging_one_path_leaves_the_others(store: BaselineStore, proton: 
 
     proton("history", "--acknowledge", "--path", "**/b")
 
-    assert [each.path[-1] for each in store.catalogue.acknowledged().series] == ["b"]
+    known = {each.path for each in store.catalogue.acknowledged().series}
+    assert known == {("step", "b"), ()}  # the whole run is around it
     assert proton("gate", "--history")[0] == 1
     proton("history", "--acknowledge", "--path", "c")
     assert proton("gate", "--history")[0] == 0
@@ -137,7 +141,7 @@ def test_another_gpu_makes_no_step(store: BaselineStore, proton: Proton) -> None
     code, out, _ = proton("history", "--json")
 
     series = json.loads(out)["series"]
-    assert (code, len(series)) == (0, 8)
+    assert (code, len(series)) == (0, 10)
     assert not any(each["steps"] for each in series)
     assert proton("gate", "--history")[0] == 0
 
@@ -201,4 +205,3 @@ def test_the_policy_of_the_project_counts(slower: BaselineStore, proton: Proton)
 
     assert code == 0
     assert "step > b" in out
-    assert proton("gate", "--history", "-t", "calls:0")[0] == 5  # no times

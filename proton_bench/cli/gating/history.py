@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from proton_bench.cli.work.progress_line import ProgressLine
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.history import History, acknowledge, history_of
-from proton_bench.gate.history.points import Point
+from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources
 from proton_bench.gate.judge.verdict import EXIT_CODES
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.policy_words import PolicyWords
-from proton_bench.gate.policy.threshold import Threshold, parse_threshold
+from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.report.html.history import history_page
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document
@@ -34,7 +33,7 @@ from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["Opened", "Shown", "history_policy", "judge_history", "open_history", "show"]
+__all__ = ["Opened", "Shown", "judge_history", "open_history", "read_followed", "show"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +63,26 @@ class Shown:
             raise UsageError("--json and --html - both print to standard output: give one of them")
 
 
-def history_policy(paths: Sequence[str], metric: str | None) -> Policy:
-    """Return the policy of the project, for these paths and this metric.
+def read_followed(
+    policy: PolicyWords, paths: Sequence[str] = (), metric: str | None = None
+) -> Followed:
+    """Return what a history follows.
 
     Args:
+        policy: The policy options.
         paths: Globs; none means the paths that the policy says.
         metric: A metric as in thresholds; None means those of the policy.
 
     Raises:
         UsageError: The policy cannot be read, or there is no such metric.
     """
-    policy = chosen_policy(PolicyWords(None))
-    if metric is None and not paths:
-        return policy
-    amount = policy.default_threshold().amounts[0]
-    timed = [each for each in (*policy.thresholds, *policy.overriding) if not each.is_structural]
-    metrics = dict.fromkeys(each.metric for each in timed) or ("median",)
+    found = chosen_policy(policy)
     if metric is not None:
-        metrics = (parse_threshold(f"{metric}:{amount}").metric,)
-    wanted = tuple(
-        Threshold(each, (amount,), selector=glob) for glob in paths or ("",) for each in metrics
-    )
-    return replace(policy, thresholds=wanted, overriding=())
+        metric = parse_threshold(f"{metric}:{found.default_threshold().amounts[0]}").metric
+    return Followed(found, tuple(paths), metric or "")
 
 
-def open_history(words: Sequence[str], policy: Policy, store: Path | None) -> Opened:
+def open_history(words: Sequence[str], followed: Followed, store: Path | None) -> Opened:
     """Read the experiments that these words name, and find their steps.
 
     Raises:
@@ -99,14 +93,14 @@ def open_history(words: Sequence[str], policy: Policy, store: Path | None) -> Op
     known = opened.catalogue.acknowledged().by_series()
     sources = Sources.named(words, opened)
     with ProgressLine() as progress:
-        points = list(_counted(sources, policy, progress))
+        points = list(_counted(sources, followed, progress))
         progress.step("looking for steps")
-        history = history_of(points, policy, acknowledged=known, left_out=sources.left_out)
+        history = history_of(points, followed.policy, acknowledged=known, left_out=sources.left_out)
     return Opened(history, opened)
 
 
-def _counted(sources: Sources, policy: Policy, progress: ProgressLine) -> Iterator[Point]:
-    for number, point in enumerate(sources.points(policy), 1):
+def _counted(sources: Sources, followed: Followed, progress: ProgressLine) -> Iterator[Point]:
+    for number, point in enumerate(sources.points(followed), 1):
         progress.step(f"reading: {number} of {len(sources)}")
         yield point
 
@@ -161,7 +155,7 @@ def judge_history(
             f"--history judges runs that are recorded already and prints a table or --json: leave "
             f"{', '.join(given)} out"
         )
-    history = open_history(words, chosen_policy(policy), store).history
+    history = open_history(words, read_followed(policy), store).history
     if outputs.as_json:
         print_bytes(encode_document(history_document(history)))
     else:

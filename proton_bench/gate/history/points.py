@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
 from proton_bench.gate.judge.check import Check, choose_checks, lasting_key
@@ -21,12 +22,13 @@ from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
 from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
+from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import SHORT_NS, locate
+from proton_bench.model.preorder import subtree_ends
 
-__all__ = ["Machine", "Point", "Subject", "Value", "points_of"]
+__all__ = ["Followed", "Machine", "Point", "Subject", "Value", "points_of"]
 
-# A path whose share varies around the policy's must not come and go.
 _SHARE_PART = 0.25
 # Medians within this factor of the limit for short paths are computed in both ways.
 _NEAR_SHORT = 1.5
@@ -34,6 +36,68 @@ _UNITS = {"cycles": "cycles", "mem": "", "flops": "flop/s", "gbps": "GB/s"}
 
 Subject = tuple[tuple[str, ...], int, str]
 Machine = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Which paths and metrics have series.
+
+    Without paths and a metric these are the checks of the policy, but one for each path where the
+    policy does not ask for more: several numbers that say the same would only make steps harder to
+    find. It is the time of a launch where there are launches, and the total else.
+
+    Attributes:
+        policy: The policy of the gate.
+        paths: Globs of the only paths; the totals around these are followed too.
+        metric: The only metric, as in thresholds; "" for those of the policy.
+    """
+
+    policy: Policy
+    paths: tuple[str, ...] = ()
+    metric: str = ""
+
+    def of_runs(self) -> Policy:
+        """Return the policy by which runs are measured."""
+        globs = self.paths or ("",) if self.paths or self.metric else ()
+        amounts = self.policy.default_threshold().amounts
+        asked = [
+            Threshold(self.metric, amounts, glob, is_written=bool(self.metric)) for glob in globs
+        ]
+        return replace(
+            self.policy,
+            # A path whose share varies around the policy's must not come and go.
+            share=self.policy.share * _SHARE_PART,
+            overriding=(*self.policy.overriding, *asked),
+        )
+
+    def chosen(self, measured: Measured, checks: Sequence[Check]) -> tuple[Check, ...]:
+        """Return the checks that have a series."""
+        if self.metric:
+            checks = [each for each in checks if each.threshold.metric == self.metric]
+        else:
+            written = (*self.policy.thresholds, *self.policy.overriding)
+            asks_totals = any(each.metric == "total" for each in written)
+            launched = {
+                check.row
+                for check in checks
+                if check.threshold.is_about_launches and check.threshold.metric != TAIL
+            }
+            checks = [
+                check
+                for check in checks
+                if not check.is_extra
+                and (check.threshold.metric != "total" or asks_totals or check.row not in launched)
+            ]
+        if not self.paths:
+            return tuple(checks)
+        tree = measured.comparison.tree
+        rows = np.array(Selectors(self.paths).of_tree(tree), dtype=object) != 0
+        around = rows_above(rows, subtree_ends(tree.parents))
+        return tuple(
+            check
+            for check in checks
+            if rows[check.row] or (check.threshold.metric == "total" and around[check.row])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +150,14 @@ class Point:
     texts: Mapping[str, str]
 
 
-def points_of(runs: Sequence[Run], policy: Policy, *, group: str, source: str) -> Iterator[Point]:
+def points_of(
+    runs: Sequence[Run], followed: Followed, *, group: str, source: str
+) -> Iterator[Point]:
     """Yield the points of runs that were recorded together, one for each machine.
 
     Args:
         runs: The runs; unfinished ones are left out.
-        policy: Says which paths and metrics are measured.
+        followed: Which paths and metrics are measured.
         group: Name of a baseline, "" for none.
         source: Name of the runs.
 
@@ -104,8 +170,9 @@ def points_of(runs: Sequence[Run], policy: Policy, *, group: str, source: str) -
         if not run.profile.partial:
             machines.setdefault(_machine(run), []).append(run)
     for machine, chosen in machines.items():
-        measured, checks, policy_of_runs = _measured(chosen, policy)
-        values = dict(_values(measured, checks, policy_of_runs, count=len(chosen)))
+        measured, checks = _measured(chosen, followed)
+        quarantine = followed.policy.quarantine
+        values = dict(_values(measured, checks, quarantine, count=len(chosen)))
         first = min(chosen, key=lambda run: _start_ns(run) or 0)
         git = first.profile.provenance.get("git")
         known = git if isinstance(git, Mapping) else {}
@@ -134,21 +201,21 @@ def _machine(run: Run) -> Machine:
     return tuple(sorted(facts.items()))
 
 
-def _measured(runs: Sequence[Run], policy: Policy) -> tuple[Measured, tuple[Check, ...], Policy]:
+def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[Check, ...]]:
     """Return what a gate would measure of these runs, as if they were both its sides."""
     half = len(runs) // 2
     sides = Arrangement(tuple(runs[:half]) or tuple(runs), tuple(runs[half:]))
-    subject = subject_of(sides, replace(policy, share=policy.share * _SHARE_PART))
+    subject = subject_of(sides, followed.of_runs())
     measured = measure_subject(subject)
-    return measured, choose_checks(measured, subject.policy), subject.policy
+    return measured, followed.chosen(measured, choose_checks(measured, subject.policy))
 
 
 def _values(
-    measured: Measured, checks: Sequence[Check], policy: Policy, *, count: int
+    measured: Measured, checks: Sequence[Check], quarantine: Sequence[str], *, count: int
 ) -> Iterator[tuple[Subject, Value]]:
     observed = observe_checks(measured, checks).values[:count]
-    shares, is_whole = measured.shares(), whole_benchmarks(measured)
-    quarantined = Selectors(policy.quarantine).of_tree(measured.comparison.tree)
+    is_whole = whole_benchmarks(measured)
+    quarantined = Selectors(quarantine).of_tree(measured.comparison.tree)
     middles = [_middle(observed[:, column]) for column in range(len(checks))]
     shorts = _as_short(measured, checks, middles, count=count)
     for check, middle, short in zip(checks, middles, shorts, strict=True):
@@ -161,7 +228,7 @@ def _values(
                 value=middle,
                 as_short=short,
                 unit=_UNITS.get(metric, measured.unit),
-                share=1.0 if check.named or is_whole[row] else float(shares[row]),
+                share=1.0 if check.threshold.selector or is_whole[row] else check.share,
                 direction=check.threshold.direction,
                 is_quarantined=bool(quarantined[row]),
             ),

@@ -11,8 +11,7 @@ from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.reference import is_path, split_reference
 from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.history.points import Point, points_of
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.history.points import Followed, Point, points_of
 
 __all__ = ["Sources"]
 
@@ -69,7 +68,7 @@ class Sources:
     def __len__(self) -> int:
         return len(self.files) + len(self.entries)
 
-    def points(self, policy: Policy) -> Iterator[Point]:
+    def points(self, followed: Followed) -> Iterator[Point]:
         """Yield the points of all experiments; only one is in memory at a time.
 
         Runs that were saved several times for a baseline count once. An entry that cannot be used
@@ -88,14 +87,14 @@ class Sources:
             seen.add(content)
             try:
                 runs = self.store.load_entry(entry.name, entry.id)
-                found = list(points_of(runs, policy, group=entry.name, source=entry.reference))
+                found = list(points_of(runs, followed, group=entry.name, source=entry.reference))
             except (ProfileFormatError, UsageError) as error:
                 self.left_out[entry.reference] = str(error)
                 continue
             yield from found
         for file in self.files:
             runs = read_runs([file])
-            found = list(points_of(runs, policy, group="", source=str(file)))
+            found = list(points_of(runs, followed, group="", source=str(file)))
             if not found:
                 self.left_out[str(file)] = "it has no finished run"
             yield from found

@@ -27,7 +27,8 @@ def command(
         typer.Option(
             "--path",
             metavar="GLOB",
-            help="Show only these call paths, such as 'fwd/**/softmax*'; may be repeated.",
+            help="Show only these call paths, such as 'fwd/**/softmax*', and the totals around "
+            "them; may be repeated.",
         ),
     ] = None,
     metric: Annotated[
@@ -35,8 +36,8 @@ def command(
         typer.Option(
             "--metric",
             metavar="M",
-            help="Metric to show, such as min, mean, p95, total or cycles (default: those of the "
-            "policy, else median).",
+            help="Show only this metric, such as min, mean, p95, total or cycles (default: one for "
+            "each path, and those of the policy).",
         ),
     ] = None,
     store: StoreOption = None,
@@ -61,7 +62,9 @@ def command(
 
     With --acknowledge, `proton gate --history` fails only on later steps.
     """
-    from proton_bench.cli.gating.history import Shown, history_policy, open_history, show
+    from proton_bench.cli.gating.history import Shown, open_history, read_followed, show
+    from proton_bench.gate.policy.policy_words import PolicyWords
 
-    opened = open_history(runs or (), history_policy(paths or (), metric), store)
+    chosen = read_followed(PolicyWords(None), paths or (), metric)
+    opened = open_history(runs or (), chosen, store)
     show(opened, Shown(everything, as_json, html), acknowledges=acknowledges)

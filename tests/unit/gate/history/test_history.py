@@ -9,7 +9,7 @@ import pytest
 from fakes.histories import point, points_of_times, stepped
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.history.history import LEVEL, History, acknowledge, history_of
+from proton_bench.gate.history.history import History, acknowledge, history_of
 from proton_bench.gate.history.points import Point
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
@@ -118,11 +118,6 @@ def test_too_few_points_are_no_pass(count: int) -> None:
 
 def test_no_points_at_all_are_no_pass() -> None:
     assert history([]).verdict is SuiteVerdict.NO_BASELINE
-
-
-@pytest.mark.parametrize(("level", "expected"), [(0.05, LEVEL), (0.001, 0.001)])
-def test_the_level_is_at_most_that_of_the_policy(level: float, expected: float) -> None:
-    assert history(slower(), level=level).level == expected
 
 
 def test_failing_series_come_first_then_those_with_steps() -> None:

@@ -9,7 +9,7 @@ from fakes.stored import other_gpu
 from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.history.points import Point, points_of
+from proton_bench.gate.history.points import Followed, Point, points_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
 
@@ -21,15 +21,22 @@ def run(time_ns: float, at: int = 1, *, seed: int = 1, **facts: Any) -> Run:
     return process(kernels, np.random.default_rng(seed), new=False, at=at, **facts)
 
 
-def points(*runs: Run, policy: Policy | None = None) -> list[Point]:
-    return list(points_of(runs, policy or Policy(), group="main", source="here"))
+def points(*runs: Run, **chosen: Any) -> list[Point]:
+    followed = Followed(**{"policy": Policy(), **chosen})
+    return list(points_of(runs, followed, group="main", source="here"))
+
+
+def followed_by(point: Point) -> set[tuple[str, str]]:
+    """Return the last names of the paths that have a value, with their metrics."""
+    return {(path[-1] if path else "", metric) for path, _, metric in point.values}
 
 
 def test_a_point_is_the_median_over_its_processes() -> None:
     (found,) = points(run(100.0e3, at=3), run(300.0e3, at=2), run(200.0e3, at=4))
 
     assert (found.runs, found.time_ns) == (3, 2 * SECOND_NS)
-    assert found.values.keys() == {(("step", name), 0, "median") for name in NAMES}
+    paths = {(("step", name), 0, "median") for name in NAMES}
+    assert found.values.keys() == {*paths, ((), 0, "total")}
     value = found.values[("step", "a"), 0, "median"]
     assert value.value == pytest.approx(200.0e3, rel=0.01)
     assert (value.unit, value.direction, value.is_quarantined) == ("ns", 1, False)
@@ -84,14 +91,68 @@ def test_a_time_that_cannot_be_true_is_unknown(start: Any) -> None:
     assert found.time_ns is None
 
 
-def test_the_policy_says_what_is_measured() -> None:
+def test_the_policy_adds_to_what_is_measured() -> None:
     policy = Policy(quarantine=("b",)).with_thresholds(["a@p95:3%", "b@mean:3%", "calls:0"])
 
     (found,) = points(run(1e5), policy=policy)
 
-    assert {(path[-1], metric) for path, _, metric in found.values} == {("a", "p95"), ("b", "mean")}
-    assert [value.is_quarantined for value in found.values.values()] == [False, True]
-    assert {value.share for value in found.values.values()} == {1.0}  # named, so it counts
+    default = {("", "total"), ("a", "median"), ("c", "median")}
+    assert followed_by(found) == {*default, ("a", "p95"), ("b", "mean")}
+    assert found.values[("step", "b"), 0, "mean"].is_quarantined
+    assert found.values[("step", "a"), 0, "p95"].share == 1.0  # named, so it counts
+    assert found.values[(), 0, "total"].value == pytest.approx(2e5 * 20, rel=0.01)
+
+
+def nested() -> Run:
+    times = {f"step/{scope}/{name}": [1e5] * 20 for scope in ("fwd", "bwd") for name in "ab"}
+    return Run(profile_of_times(times), "a.proton")
+
+
+def test_each_path_has_one_value() -> None:
+    (found,) = points(nested())
+
+    launches = {("a", "median"), ("b", "median")}
+    assert followed_by(found) == {*launches, ("fwd", "total"), ("bwd", "total"), ("", "total")}
+    assert len(found.values) == 7
+
+
+def test_totals_of_launches_are_followed_if_the_policy_asks() -> None:
+    (found,) = points(nested(), policy=Policy().with_thresholds(["**/fwd/a@total:3%"]))
+
+    assert (("step", "fwd", "a"), 0, "total") in found.values
+
+
+def test_chosen_paths_come_with_the_totals_around_them() -> None:
+    (found,) = points(nested(), paths=("**/fwd/a",))
+
+    assert {(path, metric) for path, _, metric in found.values} == {
+        (("step", "fwd", "a"), "median"),
+        (("step", "fwd"), "total"),
+        ((), "total"),
+    }
+
+
+def test_a_chosen_path_may_be_small() -> None:
+    times = {"step/a": [1e6] * 20, "step/tiny": [1e3] * 20}
+    runs = [Run(profile_of_times(times), "a.proton")]
+
+    (found,) = points(*runs, paths=("tiny",))
+
+    assert found.values[("step", "tiny"), 0, "median"].share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("mean", {("a", "mean"), ("b", "mean")}),
+        ("tail", {("a", "tail"), ("b", "tail")}),
+        ("total", {("fwd", "total"), ("bwd", "total"), ("", "total")}),
+    ],
+)
+def test_a_chosen_metric_is_the_only_one(metric: str, expected: set[tuple[str, str]]) -> None:
+    (found,) = points(nested(), metric=metric)
+
+    assert followed_by(found) == expected
 
 
 def test_values_without_a_logarithm_are_left_out() -> None:
@@ -99,7 +160,7 @@ def test_values_without_a_logarithm_are_left_out() -> None:
 
     (found,) = points(Run(profile, "a.proton"), policy=Policy().with_thresholds(["**@median:3%"]))
 
-    assert {path[-1] for path, _, _ in found.values} == {"a"}
+    assert {path[-1] for path, _, metric in found.values if metric == "median"} == {"a"}
 
 
 def test_paths_near_the_limit_for_short_ones_have_both_numbers() -> None:
@@ -120,8 +181,6 @@ def test_names_are_readable_and_last() -> None:
     profile = profile_of_times({f"step/{mangled}": [1e5, 1e5], f"step/{numbered}": [1e5, 1e5]})
 
     (found,) = points(Run(profile, "a.proton"))
-    (raw,) = points(Run(profile, "a.proton"), policy=Policy(raw_names=True))
 
-    assert {path[-1] for path, _, _ in found.values} == {mangled, "triton_poi_fused_add"}
+    assert {path[-1] for path, _, _ in found.values if path} == {mangled, "triton_poi_fused_add"}
     assert found.texts[mangled] == "fill<float>"
-    assert mangled not in raw.texts

@@ -8,6 +8,7 @@ from fakes.stored import put
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.history.points import Followed
 from proton_bench.gate.history.sources import Sources
 from proton_bench.gate.policy.policy import Policy
 
@@ -22,7 +23,7 @@ def test_all_entries_of_all_baselines_are_points(store: BaselineStore) -> None:
     entries = [store.save(name, [run]) for name, run in zip("abab", runs, strict=True)]
     store.promote("a")
 
-    found = list(Sources.named([], store).points(Policy()))
+    found = list(Sources.named([], store).points(Followed(Policy())))
 
     assert sorted((each.group, each.source) for each in found) == sorted(
         (entry.name, entry.reference) for entry in entries
@@ -40,7 +41,9 @@ def test_words_name_baselines_entries_files_and_folders(
     file = put(tmp_path / "single", runs[5]) / "0.proton"
 
     found = list(
-        Sources.named(["a", entry.reference, str(folder), str(file)], store).points(Policy())
+        Sources.named(["a", entry.reference, str(folder), str(file)], store).points(
+            Followed(Policy())
+        )
     )
 
     assert [(each.group, each.runs) for each in found] == [("a", 1), ("b", 1), ("", 2), ("", 1)]
@@ -70,7 +73,7 @@ def test_runs_that_were_saved_twice_count_once(store: BaselineStore) -> None:
 
     sources = Sources.named([], store)
 
-    assert [each.group for each in sources.points(Policy())] == ["a", "b"]
+    assert [each.group for each in sources.points(Followed(Policy()))] == ["a", "b"]
     assert list(sources.left_out) == [again.reference]
 
 
@@ -80,5 +83,5 @@ def test_a_damaged_entry_is_left_out_and_named(store: BaselineStore) -> None:
 
     sources = Sources.named(["a"], store)
 
-    assert [each.source for each in sources.points(Policy())] == [good.reference]
+    assert [each.source for each in sources.points(Followed(Policy()))] == [good.reference]
     assert list(sources.left_out) == [bad.reference]
