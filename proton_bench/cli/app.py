@@ -31,6 +31,7 @@ COMMANDS = {
         "did."
     ),
     "ab": "Run two versions of a program in turn and show which call paths got slower.",
+    "bisect": "Find the first revision that is slower.",
     "noise": "Run one program several times and store how much it varies on this machine.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
@@ -46,7 +47,7 @@ COMMANDS = {
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = ("view", "why", "diff", "merge", "gate", "baseline", "query", "report", "export")
 # Commands whose module is in a room of `cli.commands`.
-_ROOMS = {"ab": "experiments.", "noise": "experiments."}
+_ROOMS = {"ab": "experiments.", "bisect": "experiments.", "noise": "experiments."}
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list

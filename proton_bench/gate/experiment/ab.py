@@ -28,7 +28,7 @@ from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 
-__all__ = ["begin_ab", "resume_ab", "run_ab"]
+__all__ = ["begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
 # More runs do not change these.
 _HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
@@ -75,9 +75,14 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path)
         sides(request, kept.folder) as arms,
         progress,
     ):
-        result = _Experiment(request, Series(kept, arms, progress), store).result()
+        result = compare_arms(request, Series(kept, arms, progress), store=store)
     write_json(kept.folder / "result.json", result.to_document())
     return result
+
+
+def compare_arms(request: Request, series: Series, *, store: Path) -> GateResult:
+    """Run the missing runs of both arms of a series and judge them; see `begin_ab`."""
+    return _Experiment(request, series, store).result()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

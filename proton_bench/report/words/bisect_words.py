@@ -1,0 +1,106 @@
+"""A search in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from proton_bench.gate.bisect.history import Candidate
+from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, State, Tested
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import GateRow
+from proton_bench.report.words.gate_words import headline, row_text, structure_text
+from proton_bench.report.words.quantity import percent_text
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["bisect_headline", "bisect_lines", "revision_text", "tested_texts"]
+
+_SHORT = 12
+_MOST_TEXT = 200
+_MOST_SHOWN = 10
+
+
+def bisect_headline(result: BisectResult) -> str:
+    """Return one line: the verdict and the revision."""
+    return f"{result.verdict}: {_said(result)}"
+
+
+def _said(result: BisectResult) -> str:
+    if result.verdict is BisectVerdict.FOUND:
+        return f"{revision_text(result.candidates[0])} is the first slower revision"
+    if result.verdict is BisectVerdict.RANGE:
+        count = count_text(len(result.candidates), "revision")
+        return f"one of {count} is the first slower one; what is left cannot be told apart"
+    return visible(result.problem, 600) if result.problem else headline(Outcome(result.proof))
+
+
+def bisect_lines(result: BisectResult) -> Iterator[tuple[str, str]]:
+    """Yield what follows the headline, each with the word in front of it."""
+    if result.verdict is BisectVerdict.RANGE:
+        for each in result.candidates[:_MOST_SHOWN]:
+            yield "maybe", revision_text(each)
+        if len(result.candidates) > _MOST_SHOWN:
+            yield "", f"and {len(result.candidates) - _MOST_SHOWN} more"
+    if result.verdict is BisectVerdict.FOUND:
+        first = result.candidates[0]
+        if first.author or first.date:
+            yield "by", visible(", ".join(each for each in (first.author, first.date) if each))
+        found = result.of(first)
+        if found is not None and found.pairs:
+            yield "slower", f"{visible(result.path, 400)}: {change_text(found)}"
+        yield from _parents(result)
+    if result.candidates:
+        yield "proof", _proof_text(result)
+        yield "", f"{count_text(result.pairs, 'pair')} for {count_text(result.revisions, 'revision')}"
+
+
+def _parents(result: BisectResult) -> Iterator[tuple[str, str]]:
+    """Yield what the revisions just before the first slower one measured."""
+    first = result.candidates[0]
+    before = [each for each in result.tested if each.state is State.GOOD and each.pairs]
+    if before:
+        last = before[-1]
+        yield "before", f"{visible(last.revision.name[:_SHORT])}: {change_text(last)}"
+    elif not first.parents:
+        yield "before", f"{visible(result.good.name[:_SHORT])}, the good revision"
+
+
+def _proof_text(result: BisectResult) -> str:
+    outcome = Outcome(result.proof)
+    row = _proven(result)
+    if row is not None:
+        return row_text(row, outcome)
+    failing = [each for each in outcome.structure if each.fails]
+    return structure_text(failing[0], outcome) if failing else headline(outcome)
+
+
+def _proven(result: BisectResult) -> GateRow | None:
+    rows = result.proof.regressions
+    texts = result.proof.texts
+    for row in rows:
+        path = " > ".join(texts.get(name, name) for name in row.path) or "ROOT"
+        if (path, row.metric) == (result.path, result.metric):
+            return row
+    return None
+
+
+def revision_text(candidate: Candidate) -> str:
+    """Return a revision on one line: the beginning of its hash, and its title."""
+    name = candidate.name if len(candidate.name) < 40 else candidate.name[:_SHORT]
+    title = "" if candidate.title.endswith(candidate.name) else f" {candidate.title}"
+    return visible(f"{name}{title}", _MOST_TEXT)
+
+
+def change_text(tested: Tested) -> str:
+    """Return the change of a revision: ``+3.1 % (+2.8 % to +3.4 %), 2 pairs``."""
+    if not math.isfinite(tested.change):
+        return "-"
+    ends = f"({percent_text(tested.low)} to {percent_text(tested.high)})"
+    return f"{percent_text(tested.change)} {ends}, {count_text(tested.pairs, 'pair')}"
+
+
+def tested_texts(tested: Tested) -> tuple[str, str, str]:
+    """Return the cells of a revision that was run: its state, what was measured, and itself."""
+    said = change_text(tested) if tested.pairs else visible(tested.reason, _MOST_TEXT)
+    return tested.state.value, said, revision_text(tested.revision)
