@@ -8,6 +8,7 @@ import typer
 
 from proton_bench.cli.gating.options import (
     BaseOption,
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
@@ -68,6 +69,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
     backend: BackendOption = None,
     context_source: ContextOption = "shadow",
@@ -104,4 +106,4 @@ def command(
         save=save,
     )
     known = Known(noise, store or default_store(), is_refused=no_noise)
-    return judge(Wanted(asked, words, known), outputs)
+    return judge(Wanted(asked, words, known), outputs, skips_failures=bisect)

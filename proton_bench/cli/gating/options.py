@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BaseOption",
+    "BisectOption",
     "ChartsOption",
     "EverythingOption",
     "GithubOption",
@@ -99,6 +100,14 @@ QuarantineOption = Annotated[
 InconclusiveOption = Annotated[
     Inconclusive | None,
     typer.Option("--inconclusive", help="Whether an undecided gate exits with 3 or 0."),
+]
+BisectOption = Annotated[
+    bool,
+    typer.Option(
+        "--bisect",
+        help="Exit as `git bisect run` expects: 0 good, 1 bad, 125 undecided or a failed run, 128 "
+        "an error.",
+    ),
 ]
 NoiseOption = Annotated[
     Path | None,

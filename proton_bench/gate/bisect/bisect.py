@@ -103,7 +103,8 @@ class _Bisection:
     def run(self) -> BisectResult:
         """Prove, search, and return the result."""
         count = len(self.history)
-        self.progress.say(f"{count_text(count, 'revision')} to search; first the proof that")
+        span = f"{self.request.good} and {self.request.bad}"
+        self.progress.say(f"{count_text(count, 'revision')} to search, first {span} in turn")
         proof = self._prove()
         subject = subject_of(proof)
         alike = self._loaded_alike()

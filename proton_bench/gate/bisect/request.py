@@ -11,6 +11,7 @@ from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 
 __all__ = ["BisectRequest"]
 
@@ -26,7 +27,7 @@ class BisectRequest:
         package: Package whose versions are searched; "" for the commits of the repository.
         first_parent: Whether a merge is one step.
         setup: Command that sets up an environment for each revision; "" for none.
-        runs: Pairs of the proof; 0 for two stages.
+        runs: Pairs of the proof.
         policy: The policy of the proof.
     """
 
@@ -36,7 +37,7 @@ class BisectRequest:
     package: str = ""
     first_parent: bool = False
     setup: str = ""
-    runs: int = 0
+    runs: int = RECOMMENDED_PAIRS
     policy: Policy = field(default_factory=Policy)
 
     @property
@@ -68,14 +69,16 @@ class BisectRequest:
         return find_revision(self.good, folder), find_revision(self.bad, folder)
 
     def to_document(self) -> dict[str, Any]:
-        """Return JSON values. Equal documents are the same search."""
+        """Return JSON values. Equal documents are the same search, with as many pairs or more."""
         if self.package:
             ends = [self.good, self.bad]
         else:
             ends = [each.commit for each in self.commits()]
         options = replace(self.command.options, command=())
+        proof = self.proof.to_document()
+        del proof["runs"]
         return {
-            **self.proof.to_document(),
+            **proof,
             "doing": "bisect",
             "command": replace(self.command, options=options).to_document(),
             "good": ends[0],

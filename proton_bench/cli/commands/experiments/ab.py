@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
@@ -85,6 +86,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
     everything: EverythingOption = False,
     resume: Annotated[
@@ -111,7 +113,7 @@ def command(
 
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
-    comparison = ab.Comparison(outputs, json)
+    comparison = ab.Comparison(outputs, json, skips_failures=bisect)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError(

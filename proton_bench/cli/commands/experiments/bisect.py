@@ -45,11 +45,9 @@ def command(
         typer.Option("--first-parent", help="Take a merge as one step."),
     ] = False,
     runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs", metavar="R", min=1, help="Pairs of the proof (default: as `proton ab`)."
-        ),
-    ] = None,
+        int,
+        typer.Option("--runs", metavar="R", min=1, help="Pairs that prove the regression."),
+    ] = 6,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     json: JsonFileOption = None,
@@ -80,7 +78,7 @@ def command(
         package=package or "",
         first_parent=first_parent,
         setup=setup or "",
-        runs=runs or 0,
+        runs=runs,
         policy=chosen_policy(PolicyWords(policy, threshold or ())),
     )
     return find_revision(request, json=json, restart=restart)

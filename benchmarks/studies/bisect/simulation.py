@@ -4,7 +4,7 @@ Nothing is measured: 64 revisions, one of which is 3 % slower, on a machine that
 `proton_bench.gate.bisect.search`, after a proof of six pairs; plain `git bisect` measures a fixed
 number of pairs at each step and calls a revision bad if their mean is beyond half of the effect.
 
-    python -m benchmarks.studies.bisect --searches 400
+    python -m benchmarks.studies.bisect.simulation --searches 400
 """
 
 from __future__ import annotations
