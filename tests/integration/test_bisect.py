@@ -1,4 +1,4 @@
-"""`proton bisect` finds the slower revision, goes on after an interruption, and says what it skips."""
+"""`proton bisect` finds the slower revision, continues when interrupted, and says what it skips."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Repository:
     def commit(self, slower: float = 1.0, *, runs: bool = True, **files: str) -> str:
         self.number += 1
         text = f"NUMBER = {self.number}\nSLOWER = {slower}\n"
-        (self.folder / "kernels.py").write_text(text if runs else f"raise SystemExit({self.number})\n")
+        text = text if runs else f"raise SystemExit({self.number})\n"
+        (self.folder / "kernels.py").write_text(text)
         return self.change(**files)
 
     def change(self, **files: str) -> str:
@@ -158,11 +159,11 @@ def names(document: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize("guilty", [0, 40, 63])
-def test_one_slower_commit_of_sixty_four_is_named(
-    repository: Repository, bisect: Bisect, guilty: int
+@pytest.mark.parametrize(("count", "guilty"), [(64, 40), (8, 0), (8, 7), (1, 0)])
+def test_the_one_slower_commit_is_named(
+    repository: Repository, bisect: Bisect, count: int, guilty: int
 ) -> None:
-    commits = repository.line(64, guilty)
+    commits = repository.line(count, guilty)
 
     code, found, said = bisect()
 
@@ -369,7 +370,7 @@ def test_a_revision_with_the_code_of_the_good_one_is_run_once(
     for number in range(3):
         repository.change(kernels_dot_py=f"NUMBER = {number}\nSLOWER = 1.0\nX = 1\n")
     repository.change(kernels_dot_py=first)  # as it was
-    slower = [repository.commit(1.05) for _ in range(3)][0]
+    slower, *_ = [repository.commit(1.05) for _ in range(3)]
     repository.commit(1.05)
 
     code, found, _ = bisect()

@@ -1,8 +1,8 @@
 """Real searches: repositories of 64 commits, in one of which a loop got a fifth longer.
 
 Each search runs `proton bisect` in a new repository, in fresh processes, on the machine as it is.
-The program records the least of 200 times of its loop. Every fifth commit changes only a text, one
-commit does not run, and the others change a number that the loop does not use.
+The program records the least of 200 times of its loop, over half a second. Every fifth commit changes
+only a text, one commit does not run, and the others change a number that the loop does not use.
 
     python -m benchmarks.studies.bisect.measured --searches 10
 """
@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ import proton_bench as proton
 from looping import loop
 
 def timed():
+    time.sleep(0.002)
     begun = time.perf_counter_ns()
     loop()
     return time.perf_counter_ns() - begun
@@ -56,12 +58,14 @@ class Trial:
         verdict: The verdict.
         pairs: Pairs of the search, without those of the proof.
         seconds: Its duration, with the proof.
+        found: The document of the command.
     """
 
     is_right: bool
     verdict: str
     pairs: int
     seconds: float
+    found: dict[str, Any]
 
 
 def make_repository(folder: Path, *, seed: int, slower: float) -> str:
@@ -105,7 +109,15 @@ def search(seed: int, slower: float) -> Trial:
             raise RuntimeError(done.stderr.decode())
         found = json.loads((folder / "found.json").read_text())
     titles = [each["title"] for each in found["candidates"]]
-    return Trial(titles == [guilty], found["verdict"], found["pairs"], seconds)
+    return Trial(titles == [guilty], found["verdict"], found["pairs"], seconds, found)
+
+
+def _explained(found: dict[str, Any]) -> str:
+    tested = [
+        f"{each['title']} {each['state']} {100 * (each['change'] or 0):+.1f} % {each['pairs']}"
+        for each in found["tested"]
+    ]
+    return "; ".join([found["headline"], *tested])
 
 
 def _git(folder: Path, *words: str) -> None:
@@ -125,7 +137,12 @@ def main() -> None:
         trial = search(seed, options.slower)
         trials.append(trial)
         right = "right" if trial.is_right else "not"
-        print(f"{seed}: {trial.verdict} {right}, {trial.pairs} pairs, {trial.seconds:.0f} s")
+        print(
+            f"{seed}: {trial.verdict} {right}, {trial.pairs} pairs, {trial.seconds:.0f} s",
+            flush=True,
+        )
+        if not trial.is_right:
+            print(f"   {_explained(trial.found)}")
     right = sum(trial.is_right for trial in trials)
     print(f"{right} of {len(trials)} right")
 

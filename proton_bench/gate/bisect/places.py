@@ -69,8 +69,8 @@ class Places:
             setup = f"{setup} && {request.setup}" if request.setup else setup
             here = Path(request.command.options.folder)
             with own_environment(environment, here, setup) as own:
-                front = (own.packages,)
-                yield Arm(name, request.command, label, front, own.interpreter, own.variables)
+                packages = (own.packages,)
+                yield Arm(name, request.command, label, packages, own.interpreter, own.variables)
             return
         tree = self._folder / _TREES[name]
         revision = Revision(self.root, candidate.title, candidate.name)
@@ -101,10 +101,6 @@ class Places:
                     file = os.path.join(self.root, file.removeprefix(away))
             found.append(LoadedModule(each["name"], file, each["sha256"]))
         return tuple(found)
-
-    def is_own(self, module: LoadedModule) -> bool:
-        """Return whether a module comes from an environment of a revision."""
-        return module.file.startswith(f"{os.path.realpath(self._folder)}{os.sep}")
 
     def _command(self, tree: Path) -> Command:
         """Return the command with the script of a checkout, if git has it unchanged."""

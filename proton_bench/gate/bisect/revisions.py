@@ -36,7 +36,16 @@ def commits_between(good: Revision, bad: Revision, *, first_parent: bool) -> His
     _check_contained(good, bad)
     span = f"{good.commit}..{bad.commit}"
     chosen = ["--first-parent"] if first_parent else []
-    words = ["log", "-z", *_PLAIN, "--reverse", "--topo-order", *chosen, f"--format={_FIELDS}", span]
+    words = [
+        "log",
+        "-z",
+        *_PLAIN,
+        "--reverse",
+        "--topo-order",
+        *chosen,
+        f"--format={_FIELDS}",
+        span,
+    ]
     records = [each.split("\n") for each in git(root, *words).split("\0") if each]
     files = _files(root, span, chosen)
     places = {record[0]: place for place, record in enumerate(records)}

@@ -238,10 +238,9 @@ class Search:
     def _least_known(self) -> int | None:
         slower = self.slower()
         current = self._current
-        if current is not None and self._can_measure(current):
-            # Another revision would have to be prepared first.
-            if 1.0 - _CLEAR < slower[current] < _CLEAR:
-                return current
+        is_open = current is not None and self._can_measure(current)
+        if is_open and 1.0 - _CLEAR < slower[current] < _CLEAR:
+            return current  # another revision would have to be prepared first
         for revision in np.argsort(np.abs(slower - 0.5), kind="stable").tolist():
             if not 1.0 - _USELESS < slower[revision] < _USELESS:
                 return None

@@ -49,7 +49,8 @@ class BisectReport:
         wide = [max(cell_len(line[place]) for line in cells) for place in range(2)]
         for line, tested in zip(cells, self.result.tested, strict=True):
             padded = (
-                text + " " * (width - cell_len(text)) for text, width in zip(line, wide, strict=False)
+                text + " " * (width - cell_len(text))
+                for text, width in zip(line, wide, strict=False)
             )
             text = _cut("  ".join(["", *padded, line[2]]), edge)
             yield Segment(f"{text}\n", _STYLES.get(tested.state, WARNING))

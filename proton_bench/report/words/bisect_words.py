@@ -19,6 +19,7 @@ __all__ = ["bisect_headline", "bisect_lines", "revision_text", "tested_texts"]
 _SHORT = 12
 _MOST_TEXT = 200
 _MOST_SHOWN = 10
+_MOST_PROBLEM = 600
 
 
 def bisect_headline(result: BisectResult) -> str:
@@ -32,7 +33,9 @@ def _said(result: BisectResult) -> str:
     if result.verdict is BisectVerdict.RANGE:
         count = count_text(len(result.candidates), "revision")
         return f"one of {count} is the first slower one; what is left cannot be told apart"
-    return visible(result.problem, 600) if result.problem else headline(Outcome(result.proof))
+    if result.problem:
+        return visible(result.problem, _MOST_PROBLEM)
+    return headline(Outcome(result.proof)).partition(": ")[2]
 
 
 def bisect_lines(result: BisectResult) -> Iterator[tuple[str, str]]:
@@ -52,7 +55,10 @@ def bisect_lines(result: BisectResult) -> Iterator[tuple[str, str]]:
         yield from _parents(result)
     if result.candidates:
         yield "proof", _proof_text(result)
-        yield "", f"{count_text(result.pairs, 'pair')} for {count_text(result.revisions, 'revision')}"
+        yield (
+            "",
+            f"{count_text(result.pairs, 'pair')} for {count_text(result.revisions, 'revision')}",
+        )
 
 
 def _parents(result: BisectResult) -> Iterator[tuple[str, str]]:
