@@ -31,7 +31,7 @@ COMMANDS = {
         "did."
     ),
     "ab": "Run two versions of a program in turn and show which call paths got slower.",
-    "bisect": "Find the first revision that is slower.",
+    "bisect": "Find the first revision that is slower than GOOD.",
     "noise": "Run one program several times and store how much it varies on this machine.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",

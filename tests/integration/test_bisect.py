@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -490,15 +491,79 @@ def test_real_processes_find_a_slower_commit(
         git(folder, "rm", "-q", "--cached", "own.py")
         repository.commit(1.05)
 
+    code, found, said = real(folder, tmp_path_factory.mktemp("cache"), "good", "HEAD")
+
+    assert code == 0, said
+    assert names(found) == [slower]
+
+
+def wheel(folder: Path, version: str, slower: float) -> None:
+    """Write the wheel of a package ``kernels`` of that version."""
+    info = f"kernels-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"kernels-{version}-py3-none-any.whl", "w") as file:
+        file.writestr("kernels.py", f"SLOWER = {slower}\n" if slower else "raise SystemExit(1)\n")
+        head = f"Metadata-Version: 2.1\nName: kernels\nVersion: {version}\n"
+        file.writestr(f"{info}/METADATA", head)
+        kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        file.writestr(f"{info}/WHEEL", kind)
+        file.writestr(f"{info}/RECORD", "")
+
+
+def real(folder: Path, cache: Path, *words: str) -> tuple[int, Any, str]:
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", "bisect", "-b", "cpu", "--runs", "4"]
-        + ["--json", "found.json", "good", "HEAD", "--", "bench.py"],
+        + ["--json", "found.json", *words, "--", "bench.py"],
         cwd=folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode in (0, 3), said
+    return done.returncode, json.loads((folder / "found.json").read_text()), said
+
+
+@pytest.mark.nightly(keep=0)
+def test_the_first_slower_version_of_a_package_is_found(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version, slower in {"1.0": 1.0, "1.1": 1.0, "1.2": 1.05, "1.10": 1.05}.items():
+        wheel(tmp_path, version, slower)
+    (tmp_path / "bench.py").write_text(BENCH)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+
+    code, found, said = real(
+        tmp_path, tmp_path_factory.mktemp("cache"), "--package", "kernels", "1.0", "1.10"
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert names(json.loads((folder / "found.json").read_text())) == [slower]
+    assert code == 0, said
+    assert names(found) == ["1.2"]
+
+
+@pytest.mark.nightly(keep=0)
+def test_revisions_are_built_by_a_command_and_skipped_where_it_fails(
+    repository: Repository, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The command installs a module whose source has another name."""
+    folder = repository.folder
+    (folder / "setup.sh").write_text(
+        "test ! -e broken && cp source.txt $(python -c "
+        "'import sysconfig; print(sysconfig.get_path(\"purelib\"))')/kernels.py\n"
+    )
+    repository.change(source_dot_txt="SLOWER = 1.0\n")
+    git(folder, "tag", "good")
+    first = repository.change(source_dot_txt="SLOWER = 1.0\n# 1\n")
+    broken = repository.change(source_dot_txt="SLOWER = 1.05\n", broken="")
+    git(folder, "rm", "-q", "broken")
+    slower = repository.change(source_dot_txt="SLOWER = 1.05\n# 2\n")
+    repository.change(source_dot_txt="SLOWER = 1.05\n# 3\n")
+
+    cache = tmp_path_factory.mktemp("cache")
+    code, found, said = real(folder, cache, "--setup", "sh setup.sh", "good", "HEAD")
+
+    assert code == 3, said
+    assert set(names(found)) == {broken, slower}
+    assert first not in names(found)
+    assert repository.is_tidy()

@@ -11,7 +11,7 @@ from proton_bench.gate.bisect.likeness import Codes, LoadedFiles, codes_of
 from proton_bench.gate.bisect.places import LazyArms, Places
 from proton_bench.gate.bisect.proof import Proof, prove
 from proton_bench.gate.bisect.request import BisectRequest
-from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, State, Tested
+from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement, State
 from proton_bench.gate.bisect.revisions import can_matter, differing_files
 from proton_bench.gate.bisect.search import UNLIKELY, Search
 from proton_bench.gate.bisect.setting import Setting
@@ -206,7 +206,7 @@ class _Bisection:
 
     # The answer
 
-    def _tested(self, place: int) -> Tested:
+    def _tested(self, place: int) -> Measurement:
         candidate, search = self.setting.revision(place), self.search
         p_bad = float(search.slower()[place])
         state = State.BAD if p_bad > _CLEAR else State.GOOD
@@ -217,15 +217,16 @@ class _Bisection:
             state, reason = State.SKIPPED, self.skipped[candidate.name]
         pairs = search.seen.get(place, [])
         if not pairs:
-            return Tested(candidate, state, p_bad=p_bad, reason=reason)
+            return Measurement(candidate, state, p_bad=p_bad, reason=reason)
         middle, reach = search.signal.estimate(pairs)
         change, low, high = (math.expm1(middle + each) for each in (0.0, -reach, reach))
-        return Tested(candidate, state, len(pairs), change, low, high, p_bad, reason)
+        return Measurement(candidate, state, len(pairs), change, low, high, p_bad, reason)
 
     def _result(self) -> BisectResult:
         setting, search, subject = self.setting, self.search, self.proof.subject
         found = search.answer()
         tested = sorted({*search.seen, *search.skipped, *self.same})
+        before = setting.revision(found[0]).parents or (None,)
         return BisectResult(
             BisectVerdict.FOUND if len(found) == 1 else BisectVerdict.RANGE,
             self.proof.result,
@@ -233,6 +234,7 @@ class _Bisection:
             len(setting.history),
             candidates=tuple(setting.revision(place) for place in found),
             probability=float(search.posterior().max()),
+            parents=tuple(setting.revision(place) for place in before),
             path=subject.text,
             metric=subject.metric,
             tested=tuple(self._tested(place) for place in tested),

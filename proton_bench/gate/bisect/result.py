@@ -11,7 +11,7 @@ from proton_bench.gate.bisect.history import Candidate
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict
 
-__all__ = ["BisectResult", "BisectVerdict", "State", "Tested"]
+__all__ = ["BisectResult", "BisectVerdict", "Measurement", "State"]
 
 SCHEMA = "proton_bench.bisect"
 VERSION = (1, 0)
@@ -41,7 +41,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class Measurement:
     """One revision that was run.
 
     Attributes:
@@ -77,6 +77,7 @@ class BisectResult:
         candidates: Revisions one of which is the first bad one, the most likely first; one if it is
             found, none if nothing was searched.
         probability: Posterior of the first of them.
+        parents: Revisions just before the first of them.
         path: The regressed path on one line; "" if nothing was searched.
         metric: Its metric; "" for a structural change.
         tested: Revisions that were run, in the order of the history.
@@ -89,9 +90,10 @@ class BisectResult:
     revisions: int
     candidates: tuple[Candidate, ...] = ()
     probability: float = math.nan
+    parents: tuple[Candidate, ...] = ()
     path: str = ""
     metric: str = ""
-    tested: tuple[Tested, ...] = ()
+    tested: tuple[Measurement, ...] = ()
     problem: str = ""
 
     @property
@@ -106,7 +108,7 @@ class BisectResult:
         """Pairs of the search, without those of the proof."""
         return sum(each.pairs for each in self.tested)
 
-    def of(self, revision: Candidate) -> Tested | None:
+    def of(self, revision: Candidate) -> Measurement | None:
         """Return what was measured of a revision, None if it was not run."""
         return next((each for each in self.tested if each.revision == revision), None)
 
@@ -122,6 +124,7 @@ class BisectResult:
             "revisions": self.revisions,
             "candidates": [_document(each) for each in self.candidates],
             "probability": _known(self.probability),
+            "parents": [_document(each) for each in self.parents],
             "path": self.path or None,
             "metric": self.metric or None,
             "pairs": self.pairs,
@@ -139,7 +142,7 @@ def _document(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _tested(tested: Tested) -> dict[str, Any]:
+def _tested(tested: Measurement) -> dict[str, Any]:
     numbers = ("change", "low", "high", "p_bad")
     rest = {key: value for key, value in asdict(tested).items() if key not in ("revision", "state")}
     return {

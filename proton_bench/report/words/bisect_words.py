@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from proton_bench.gate.bisect.history import Candidate
-from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, State, Tested
+from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.report.words.gate_words import headline, row_text, structure_text
@@ -63,13 +63,13 @@ def bisect_lines(result: BisectResult) -> Iterator[tuple[str, str]]:
 
 def _parents(result: BisectResult) -> Iterator[tuple[str, str]]:
     """Yield what the revisions just before the first slower one measured."""
-    first = result.candidates[0]
-    before = [each for each in result.tested if each.state is State.GOOD and each.pairs]
-    if before:
-        last = before[-1]
-        yield "before", f"{visible(last.revision.name[:_SHORT])}: {change_text(last)}"
-    elif not first.parents:
-        yield "before", f"{visible(result.good.name[:_SHORT])}, the good revision"
+    for each in result.parents:
+        name = visible(each.name[:_SHORT])
+        found = result.of(each)
+        if each == result.good:
+            yield "before", f"{name}, the good revision"
+        elif found is not None:
+            yield "before", f"{name}: {_measured_text(found)}"
 
 
 def _proof_text(result: BisectResult) -> str:
@@ -98,7 +98,7 @@ def revision_text(candidate: Candidate) -> str:
     return visible(f"{name}{title}", _MOST_TEXT)
 
 
-def change_text(tested: Tested) -> str:
+def change_text(tested: Measurement) -> str:
     """Return the change of a revision: ``+3.1 % (+2.8 % to +3.4 %), 2 pairs``."""
     if not math.isfinite(tested.change):
         return "-"
@@ -106,7 +106,10 @@ def change_text(tested: Tested) -> str:
     return f"{percent_text(tested.change)} {ends}, {count_text(tested.pairs, 'pair')}"
 
 
-def tested_texts(tested: Tested) -> tuple[str, str, str]:
+def tested_texts(tested: Measurement) -> tuple[str, str, str]:
     """Return the cells of a revision that was run: its state, what was measured, and itself."""
-    said = change_text(tested) if tested.pairs else visible(tested.reason, _MOST_TEXT)
-    return tested.state.value, said, revision_text(tested.revision)
+    return tested.state.value, _measured_text(tested), revision_text(tested.revision)
+
+
+def _measured_text(tested: Measurement) -> str:
+    return change_text(tested) if tested.pairs else visible(tested.reason, _MOST_TEXT)

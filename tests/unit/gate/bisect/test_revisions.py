@@ -142,7 +142,8 @@ def wheel(folder: Path, version: str) -> None:
         file.writestr("kernels_of_test.py", f"VERSION = {version!r}\n")
         head = f"Metadata-Version: 2.1\nName: kernels-of-test\nVersion: {version}\n"
         file.writestr(f"{info}/METADATA", head)
-        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        file.writestr(f"{info}/WHEEL", kind)
         file.writestr(f"{info}/RECORD", "")
 
 
