@@ -117,7 +117,7 @@ def _explained(found: dict[str, Any]) -> str:
         f"{each['title']} {each['state']} {100 * (each['change'] or 0):+.1f} % {each['pairs']}"
         for each in found["tested"]
     ]
-    return "; ".join([found["headline"], *tested])
+    return "; ".join([found["proof"]["headline"], *tested])
 
 
 def _git(folder: Path, *words: str) -> None:

@@ -71,10 +71,12 @@ class Bench:
         self.offsets = self.rng.normal(0.0, machine.revision, REVISIONS)
         self.offsets[-1] = 0.0
         self.pairs = 0
+        self.prepared: set[int] = set()
 
     def pair(self, revision: int, *, base_first: bool) -> float:
         """Return ``ln`` of candidate over good of one pair."""
         self.pairs += 1
+        self.prepared.add(revision)
         truth = self.offsets[revision] + math.log1p(SLOWER) * (revision >= self.guilty)
         second = self.machine.second if base_first else -self.machine.second
         return float(truth + second + self._process() - self._process())
@@ -141,6 +143,7 @@ class Outcome:
         open: A range was named.
         pairs: Mean number of pairs, without the proof.
         most: Largest number.
+        prepared: Mean number of revisions that ran, without the bad one.
         searches: All searches.
     """
 
@@ -149,28 +152,31 @@ class Outcome:
     open: int
     pairs: float
     most: int
+    prepared: float
     searches: int
 
 
 def simulate(machine: Machine, find: Find, count: int) -> Outcome:
     """Return the outcome of seeded searches, the same seeds for every way to search."""
     right = wrong = unknown = 0
-    pairs = []
+    pairs, prepared = [], []
     for seed in range(count):
         bench = Bench(machine, seed)
         proof = bench.proven()
         found = find(bench, proof)
         pairs.append(bench.pairs - len(proof))
+        prepared.append(len(bench.prepared - {REVISIONS - 1}))
         right += found == bench.guilty
         unknown += found is None
         wrong += found is not None and found != bench.guilty
-    return Outcome(right, wrong, unknown, float(np.mean(pairs)), max(pairs), count)
+    means = float(np.mean(pairs)), float(np.mean(prepared))
+    return Outcome(right, wrong, unknown, means[0], max(pairs), means[1], count)
 
 
 def table(count: int) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield "| machine | search | right | wrong | range | pairs, mean | pairs, most |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| machine | search | right | wrong | range | pairs, mean | most | revisions run |"
+    yield "|---|---|---|---|---|---|---|---|"
     for machine in MACHINES:
         for name, find in SEARCHES.items():
             seen = simulate(machine, find, count)
@@ -178,7 +184,7 @@ def table(count: int) -> Iterator[str]:
             yield (
                 f"| {machine.name} | {name} | {seen.right * part:.1f} % | "
                 f"{seen.wrong * part:.1f} % | {seen.open * part:.1f} % | {seen.pairs:.1f} | "
-                f"{seen.most} |"
+                f"{seen.most} | {seen.prepared:.1f} |"
             )
 
 

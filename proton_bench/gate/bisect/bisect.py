@@ -14,7 +14,7 @@ from proton_bench.gate.bisect.request import BisectRequest
 from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement, State
 from proton_bench.gate.bisect.revisions import can_matter, differing_files
 from proton_bench.gate.bisect.search import UNLIKELY, Search
-from proton_bench.gate.bisect.setting import Setting
+from proton_bench.gate.bisect.setting import PAIR, Setting
 from proton_bench.gate.experiment.folders.json_files import read_json, write_json
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.interruption import interruptible
@@ -118,7 +118,7 @@ class _Bisection:
         kept = self.setting.runs_of(candidate)
         if _WARM_UP in kept:
             self._compare(place, kept)
-        for pair in self.setting.pairs(kept, Stage.CONFIRMING, self.proof.subject):
+        for pair in self.setting.pairs(kept, PAIR, self.proof.subject):
             self.search.saw(place, pair)
 
     def _measure(self, place: int) -> None:
@@ -147,11 +147,11 @@ class _Bisection:
         measured = sum(len(pairs) for pairs in self.search.seen.values())
         base_first = measured % 2 == 0
         # Half a pair of an interrupted process is not completed: its sides would not be in turn.
-        number = max((run.slot.pair + 1 for run in series.kept.of(Stage.CONFIRMING)), default=0)
-        slots = {arm: Slot(Stage.CONFIRMING, number, arm, base_first) for arm in (BASE, NEW)}
+        number = max((run.slot.pair + 1 for run in series.kept.of(PAIR)), default=0)
+        slots = {arm: Slot(PAIR, number, arm, base_first) for arm in (BASE, NEW)}
         for arm in (BASE, NEW) if base_first else (NEW, BASE):
             _run(series, slots[arm])
-        runs = {run.slot: run for run in series.kept.of(Stage.CONFIRMING)}
+        runs = {run.slot: run for run in series.kept.of(PAIR)}
         subject = self.proof.subject
         try:
             pair = self.setting.seen(series.kept, (runs[slots[BASE]], runs[slots[NEW]]), subject)

@@ -62,7 +62,7 @@ class Places:
             ProtonError: It cannot be checked out, or something cannot be written.
         """
         request, label = self._request, f"{candidate.name[:12]}, {candidate.title}"
-        environment = self._folder / f"{name}-environment"
+        environment = self._environment(name)
         if request.package:
             wanted = shlex.quote(f"{request.package}=={candidate.name}")
             setup = f"python -m pip install --pre --disable-pip-version-check {wanted}"
@@ -85,8 +85,9 @@ class Places:
                 yield Arm(name, command, label, front, own.interpreter, own.variables)
 
     def at_home(self, run: Run) -> Run:
-        """Rename files of a checkout to those of the repository, so that rows match."""
-        for tree in _TREES.values():
+        """Give files of both sides the same names, so that rows match."""
+        for arm, tree in _TREES.items():
+            run = at_home(run, self._environment(arm), str(self._environment("own")))
             run = at_home(run, self._folder / tree, self.root) if self.root else run
         return run
 
@@ -101,6 +102,9 @@ class Places:
                     file = os.path.join(self.root, file.removeprefix(away))
             found.append(LoadedModule(each["name"], file, each["sha256"]))
         return tuple(found)
+
+    def _environment(self, name: str) -> Path:
+        return self._folder / f"{name}-environment"
 
     def _command(self, tree: Path) -> Command:
         """Return the command with the script of a checkout, if git has it unchanged."""

@@ -18,7 +18,10 @@ from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.slot import BASE, NEW, Slot, Stage
 
-__all__ = ["HomeSeries", "Setting"]
+__all__ = ["PAIR", "HomeSeries", "Setting"]
+
+# The stage of the pairs of a search.
+PAIR = Stage.CONFIRMING
 
 _REVISIONS = "revisions"
 

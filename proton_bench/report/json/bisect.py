@@ -7,7 +7,6 @@ from typing import Any
 from proton_bench.gate.bisect.result import BisectResult
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.report.json.gate import encodable, gate_document
-from proton_bench.report.words.bisect_words import bisect_headline
 
 __all__ = ["bisect_document"]
 
@@ -15,7 +14,6 @@ __all__ = ["bisect_document"]
 def bisect_document(result: BisectResult) -> dict[str, Any]:
     """Return what ``proton bisect --json`` writes; ``proof`` is a document of `proton gate`."""
     document = result.to_document()
-    document["headline"] = bisect_headline(result)
     document["proof"] = gate_document(Outcome(result.proof))
     found: dict[str, Any] = encodable(document)
     return found

@@ -108,7 +108,7 @@ def command(
     did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
-    from proton_bench.cli.work import ab
+    from proton_bench.cli.work.experiments import ab
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")

@@ -65,7 +65,7 @@ def command(
     same command continues after an interruption. Exits with 0 if the revision is found, 3 if
     nothing is slower or several revisions remain; 2 is wrong usage.
     """
-    from proton_bench.cli.work.bisect import find_revision
+    from proton_bench.cli.work.experiments.bisect import find_revision
     from proton_bench.gate.bisect.request import BisectRequest
     from proton_bench.gate.policy.policy_words import PolicyWords
 
