@@ -103,7 +103,7 @@ class Processes:
         if self.stop_after is not None and len(self.revisions) >= self.stop_after:
             raise InterruptedExperimentError(15)
         options = RunOptions.from_json(next(each for each in launch.line if each.startswith("{")))
-        file = Path(options.first_folders[0]) / "kernels.py"
+        file = Path((*options.first_folders, options.folder)[0]) / "kernels.py"
         content = file.read_text()
         self.revisions.append(content)
         kernels: dict[str, Any] = {}
@@ -118,7 +118,9 @@ class Processes:
             times["layer2/other"] = times.pop(KERNEL)
         digest = hashlib.sha256(content.encode()).hexdigest()
         seed = f"{digest} {name.name} {len(self.revisions)}"
-        codes = dict.fromkeys(times, kernels.get("CODE", ""))
+        code = file.with_name("code.md")  # a text, so that only the kernels tell the difference
+        kernel = f"{code.read_text()} {kernels['SLOWER']}" if code.exists() else ""
+        codes = dict.fromkeys(times, kernel)
         write_profile(noisy(times, seed, between=0.002, configs=codes), Path(f"{name}.proton"))
         modules = [{"name": "kernels", "file": os.path.realpath(file), "sha256": digest}]
         Path(f"{name}.modules.json").write_text(json.dumps(modules))
@@ -362,26 +364,26 @@ def test_data_that_no_module_holds_may_matter(repository: Repository, bisect: Bi
 
 
 @pytest.mark.usefixtures("processes")
-def test_a_revision_with_the_code_of_the_good_one_is_run_once(
-    repository: Repository, bisect: Bisect
+@pytest.mark.parametrize("code", ["1f", "2e"])
+def test_a_revision_with_the_files_and_the_code_of_the_good_one_is_run_once(
+    repository: Repository, bisect: Bisect, code: str
 ) -> None:
     first = "NUMBER = 0\nSLOWER = 1.0\n"
-    repository.change(kernels_dot_py=first)
+    repository.change(kernels_dot_py=first, code_dot_md="1f")
     git(repository.folder, "tag", "good")
     for number in range(3):
         repository.change(kernels_dot_py=f"NUMBER = {number}\nSLOWER = 1.0\nX = 1\n")
-    repository.change(kernels_dot_py=first)  # as it was
+    repository.change(kernels_dot_py=first, code_dot_md=code)  # as it was
     slower, *_ = [repository.commit(1.05) for _ in range(3)]
     repository.commit(1.05)
 
-    code, found, _ = bisect()
+    exit_code, found, _ = bisect()
 
-    assert code == 0
+    assert exit_code == 0
     assert names(found) == [slower]
     alike = [each for each in found["tested"] if not each["pairs"]]
-    assert len(alike) == 1
-    assert alike[0]["state"] == "good"
-    assert alike[0]["reason"]
+    assert len(alike) == (code == "1f")
+    assert all(each["state"] == "good" and each["reason"] for each in alike)
 
 
 @pytest.mark.usefixtures("processes")
@@ -470,6 +472,53 @@ def test_both_ends_with_the_same_installed_code_cannot_be_compared(
     assert (code, found["verdict"]) == (4, "INCOMPARABLE")
     assert "kernels.py" in said
     assert "--setup" in said
+
+
+@pytest.mark.usefixtures("processes")
+@pytest.mark.parametrize(
+    ("kernels", "code"),
+    [
+        ("SLOWER = 1.0\n", 0),
+        ("SLOWER = 1.1\n", 1),
+        ("raise SystemExit(1)\n", 125),
+        ("SLOWER = 1.0\nRENAMED = 1\nMORE = {f'new/{n}': 1e7 for n in range(9)}\n", 125),
+    ],
+)
+def test_ab_exits_as_git_bisect_run_expects(
+    repository: Repository, bisect: Bisect, kernels: str, code: int
+) -> None:
+    del bisect  # for its folder
+    repository.line(1, 99)
+    (repository.folder / "kernels.py").write_text(kernels)
+
+    found = main(["ab", "--bisect", "-b", "cpu", "--runs", "6", "--base-ref", "good", "bench.py"])
+
+    git(repository.folder, "checkout", "-q", "kernels.py")
+    assert found == code
+
+
+@pytest.mark.nightly(keep=0)
+def test_git_bisect_finds_the_slower_commit_with_ab(
+    repository: Repository, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = repository.folder
+    (folder / "bench.py").rename(folder / "own.py")
+    commits = repository.line(6, 4, broken=frozenset({0}))
+    (folder / "own.py").rename(folder / "bench.py")
+    git(folder, "rm", "-q", "--cached", "own.py")
+    git(folder, "bisect", "start", "HEAD", "good")
+    command = f"{sys.executable} -m proton_bench ab --bisect -b cpu --runs 6 --base-ref good"
+
+    done = subprocess.run(
+        ["git", "bisect", "run", *command.split(), "bench.py"],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{commits[4]} is the first bad commit" in done.stdout
 
 
 @pytest.mark.nightly(keep=1)

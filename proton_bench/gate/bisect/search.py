@@ -47,7 +47,7 @@ _FREEDOM = 4.0
 # Other changes of a revision, as a part of the effect.
 _OFFSET = 1.0 / 6.0
 _OFFSETS = np.linspace(-4.0, 4.0, 81)
-_EFFECTS = np.linspace(0.5, 1.5, 9)
+_EFFECTS = np.linspace(0.4, 2.0, 9)
 _SPREADS = np.geomspace(0.25, 4.0, 9)
 # Least standard deviation of a pair, as a part of the effect.
 _LEAST_SPREAD = 0.02
@@ -107,7 +107,8 @@ class Signal:
     @property
     def most_pairs(self) -> int:
         """Pairs of one revision after which more of them hardly help."""
-        return min(max(12, math.ceil(40.0 * (self.spread / self.effect) ** 2)), 60)
+        wanted = math.ceil(60.0 * (self.spread / self.effect) ** 2)
+        return min(max(24, wanted), 60)
 
     def estimate(self, pairs: Sequence[Seen]) -> tuple[float, float]:
         """Return the mean of pairs without the cost of running second, and half of its interval."""
