@@ -1,8 +1,9 @@
 """Real searches: repositories of 64 commits, in one of which a loop got a fifth longer.
 
 Each search runs `proton bisect` in a new repository, in fresh processes, on the machine as it is.
-The program records the least of 200 times of its loop, over half a second. Every fifth commit
-changes only a text, one does not run, and the others change a number that the loop does not use.
+The program records the least of 200 times of its loop, with a pause between two of them: without one
+all of them may fall into one disturbance. Every fifth commit changes only a text, one does not run,
+and the others change a number that the loop does not use.
 
     python -m benchmarks.studies.bisect.measured --searches 10
 """
@@ -24,12 +25,13 @@ import numpy as np
 
 COMMITS = 64
 BENCH = """
+import sys
 import time
 import proton_bench as proton
 from looping import loop
 
 def timed():
-    time.sleep(0.002)
+    time.sleep(float(sys.argv[1]) / 1e3)
     begun = time.perf_counter_ns()
     loop()
     return time.perf_counter_ns() - begun
@@ -90,7 +92,7 @@ def make_repository(folder: Path, *, seed: int, slower: float) -> str:
     return f"commit {guilty}"
 
 
-def search(seed: int, slower: float) -> Trial:
+def search(seed: int, slower: float, pause_ms: float) -> Trial:
     """Make a repository and search it."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -98,7 +100,7 @@ def search(seed: int, slower: float) -> Trial:
         begun = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "proton_bench", "bisect", "-b", "cpu", "--json", "found.json"]
-            + ["good", "HEAD", "--", "bench.py"],
+            + ["good", "HEAD", "--", "bench.py", str(pause_ms)],
             cwd=folder,
             capture_output=True,
             check=False,
@@ -131,10 +133,11 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slower", type=float, default=1.2)
+    parser.add_argument("--pause-ms", type=float, default=2.0)
     options = parser.parse_args()
     trials = []
     for seed in range(options.seed, options.seed + options.searches):
-        trial = search(seed, options.slower)
+        trial = search(seed, options.slower, options.pause_ms)
         trials.append(trial)
         right = "right" if trial.is_right else "not"
         print(

@@ -218,7 +218,7 @@ class _Bisection:
         pairs = search.seen.get(place, [])
         if not pairs:
             return Measurement(candidate, state, p_bad=p_bad, reason=reason)
-        middle, reach = search.signal.estimate(pairs)
+        middle, reach = search.estimate(place)
         change, low, high = (math.expm1(middle + each) for each in (0.0, -reach, reach))
         return Measurement(candidate, state, len(pairs), change, low, high, p_bad, reason)
 

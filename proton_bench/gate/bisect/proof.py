@@ -57,11 +57,17 @@ def prove(setting: Setting) -> Proof | BisectResult:
         return _nothing(setting, result, BisectVerdict.INCOMPARABLE, problem=_alike_text(alike))
     subject = subject_of(result)
     if result.verdict is not SuiteVerdict.FAIL or subject is None:
-        verdict = _VERDICTS.get(result.verdict, BisectVerdict.INCONCLUSIVE)
-        return _nothing(setting, result, verdict)
+        return _nothing(setting, result, _verdict(result))
     stages = [stage for stage in Stage if stage is not Stage.WARM_UP]
     pairs = [each for stage in stages for each in setting.pairs(setting.kept, stage, subject)]
     return Proof(result, subject, pairs)
+
+
+def _verdict(result: GateResult) -> BisectVerdict:
+    # A gate may pass with a few undecided paths, one of which may be what the user looks for.
+    if result.verdict is SuiteVerdict.PASS and any(row.is_undecided for row in result.rows):
+        return BisectVerdict.INCONCLUSIVE
+    return _VERDICTS.get(result.verdict, BisectVerdict.INCONCLUSIVE)
 
 
 def _nothing(

@@ -110,11 +110,11 @@ class Signal:
         wanted = math.ceil(60.0 * (self.spread / self.effect) ** 2)
         return min(max(24, wanted), 60)
 
-    def estimate(self, pairs: Sequence[Seen]) -> tuple[float, float]:
-        """Return the mean of pairs without the cost of running second, and half of its interval."""
-        clean = [each.difference - self.order_effect * each.order for each in pairs]
-        reach = float(special.stdtrit(_FREEDOM, 0.95)) * self.spread / math.sqrt(len(clean))
-        return float(np.mean(clean)), reach
+    @property
+    def spreads(self) -> Numbers:
+        """Standard deviations of one pair that are considered."""
+        found: Numbers = self.spread * _SPREADS
+        return found
 
     def likelihoods(self, pairs: Sequence[Seen]) -> tuple[Numbers, Numbers]:
         """Return ``ln P(pairs)`` if their revision is good, and if it is bad.
@@ -131,7 +131,7 @@ class Signal:
 
     def _marginal(self, residuals: Numbers, effects: Numbers) -> Numbers:
         """Return ``ln P`` of residuals, one line for each effect, over all offsets."""
-        spreads = self.spread * _SPREADS
+        spreads = self.spreads
         offsets = np.abs(effects)[:, None] * _OFFSET * _OFFSETS
         # Axes: effect, spread, offset, pair.
         distance = residuals[:, None, None, :] - offsets[:, None, :, None]
@@ -187,15 +187,30 @@ class Search:
 
     def posterior(self) -> Numbers:
         """Return for each revision the probability that it is the first bad one."""
+        found: Numbers = self._weights().sum(axis=(1, 2))
+        return found
+
+    def estimate(self, revision: int) -> tuple[float, float]:
+        """Return the change of a measured revision, and half of its 90 % interval.
+
+        Both are on the log scale; the noise is that of all pairs.
+        """
+        order = self.signal.order_effect
+        clean = [each.difference - order * each.order for each in self.seen[revision]]
+        spread = float(self._weights().sum(axis=(0, 1)) @ self.signal.spreads)
+        reach = float(special.stdtrit(_FREEDOM, 0.95)) * spread / math.sqrt(len(clean))
+        return float(np.mean(clean)), reach
+
+    def _weights(self) -> Numbers:
+        """Return the probability of each revision with each effect and each spread."""
         contains = self.history.contains
-        # Axes: revision, effect, spread.
         logs = np.log(self._prior)[:, None, None] + self._base[None]
         for revision, (good, bad) in self._known.items():
             logs += np.where(contains[revision][:, None, None], bad, good)
         for revision, other in self._same.items():
             theirs = contains[other] if other is not None else np.zeros(len(logs), dtype=np.bool_)
             logs[contains[revision] != theirs] += math.log(UNLIKELY)
-        weights = np.exp(logs - logs.max()).sum(axis=(1, 2))
+        weights = np.exp(logs - logs.max())
         found: Numbers = weights / weights.sum()
         return found
 

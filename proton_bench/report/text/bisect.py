@@ -84,7 +84,14 @@ def _said(result: BisectResult) -> str:
         return f"one of {count} is the first slower one; more pairs would not tell which"
     if result.problem:
         return visible(result.problem, _MOST_PROBLEM)
-    return headline(Outcome(result.proof)).partition(": ")[2]
+    outcome = Outcome(result.proof)
+    undecided = [row for row in result.proof.rows if row.is_undecided]
+    if result.verdict is BisectVerdict.INCONCLUSIVE and undecided:
+        worst = max(undecided, key=lambda row: (math.isfinite(row.change), row.change))
+        more = f" and {len(undecided) - 1} more" if len(undecided) > 1 else ""
+        needed = f", for instance --runs {worst.pairs_needed}" if worst.pairs_needed > 0 else ""
+        return f"{row_text(worst, outcome)}{more} may be slower; run more pairs{needed}"
+    return headline(outcome).partition(": ")[2]
 
 
 def _lines(result: BisectResult) -> Iterator[tuple[str, str]]:

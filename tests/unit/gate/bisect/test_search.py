@@ -251,3 +251,18 @@ def test_the_simulation_is_seeded() -> None:
 
     assert (one.guilty, one.proven()) == (other.guilty, other.proven())
     assert 0 <= one.guilty < REVISIONS
+
+
+@settings(max_examples=how_many(100, 20), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), noise=st.sampled_from([0.001, 0.003, 0.01]))
+def test_the_interval_of_a_change_is_as_wide_as_the_noise_of_all_pairs(
+    seed: int, noise: float
+) -> None:
+    truth = Truth(line(32), 12, noise, rng=np.random.default_rng(seed))
+
+    search = truth.search()
+
+    for revision in search.seen:
+        _, reach = search.estimate(revision)
+        scaled = reach * math.sqrt(len(search.seen[revision])) / noise
+        assert 0.8 < scaled < 8.0

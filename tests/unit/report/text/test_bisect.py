@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from fakes.outcomes import HOSTILE, row, structural
+from fakes.outcomes import HOSTILE, row, structural, undecided
 from rich.console import Console
 
 from proton_bench.gate.bisect.history import Candidate
@@ -103,6 +103,17 @@ def test_without_a_regression_the_proof_says_why() -> None:
     lines = printed(BisectResult(BisectVerdict.NO_REGRESSION, passed, GOOD, 64))
 
     assert lines == ["NO-REGRESSION: none of 1 path got worse"]
+
+
+def test_an_undecided_path_is_named_with_the_pairs_that_it_needs() -> None:
+    rows = (row(Verdict.SAME), undecided("noisy"), undecided("other", change=0.01))
+    proof = replace(PROOF, verdict=SuiteVerdict.PASS, rows=rows)
+
+    (line,) = printed(BisectResult(BisectVerdict.INCONCLUSIVE, proof, GOOD, 64))
+
+    assert line.startswith("INCONCLUSIVE: step > noisy: median")
+    assert "1 more" in line
+    assert "--runs 14" in line
 
 
 def test_a_structural_change_is_shown_with_its_launches() -> None:
