@@ -1,9 +1,9 @@
 """Real searches: repositories of 64 commits, in one of which a loop got a fifth longer.
 
 Each search runs `proton bisect` in a new repository, in fresh processes, on the machine as it is.
-The program records the least of 200 times of its loop, with a pause between two of them: without one
-all of them may fall into one disturbance. Every fifth commit changes only a text, one does not run,
-and the others change a number that the loop does not use.
+The program records the least of 200 times of its loop, with pauses between them: without pauses all
+of them may fall into one disturbance. Every fifth commit changes only a text, one does not run, and
+the others change a number that the loop does not use.
 
     python -m benchmarks.studies.bisect.measured --searches 10
 """

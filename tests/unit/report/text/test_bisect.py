@@ -11,12 +11,14 @@ from rich.console import Console
 
 from proton_bench.gate.bisect.history import Candidate
 from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement, State
-from proton_bench.gate.judge.result import GateResult, Note
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.report.json.bisect import bisect_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.bisect import BisectReport
 from proton_bench.report.tree.tree import print_report
+from proton_bench.report.words.gate_words import headline
 from proton_bench.support.console import open_console
 
 GOOD = Candidate("0" * 40, "v1.4")
@@ -100,9 +102,9 @@ def test_the_revision_before_may_be_the_good_one() -> None:
 def test_without_a_regression_the_proof_says_why() -> None:
     passed = replace(PROOF, verdict=SuiteVerdict.PASS, rows=(row(Verdict.SAME, "softmax"),))
 
-    lines = printed(BisectResult(BisectVerdict.NO_REGRESSION, passed, GOOD, 64))
+    (line,) = printed(BisectResult(BisectVerdict.NO_REGRESSION, passed, GOOD, 64))
 
-    assert lines == ["NO-REGRESSION: none of 1 path got worse"]
+    assert line == f"NO-REGRESSION: {headline(Outcome(passed)).partition(': ')[2]}"
 
 
 def test_an_undecided_path_is_named_with_the_pairs_that_it_needs() -> None:
@@ -165,9 +167,8 @@ def test_names_from_elsewhere_cannot_act_on_a_terminal() -> None:
     ],
 )
 def test_exit_codes(verdict: BisectVerdict, proof: SuiteVerdict, code: int) -> None:
-    note = Note(Reason.NOTHING_MATCHED, "nothing")
     found = (FIRST,) if verdict is BisectVerdict.FOUND else ()
-    result = BisectResult(verdict, GateResult(proof, notes=(note,)), GOOD, 3, found)
+    result = BisectResult(verdict, GateResult(proof), GOOD, 3, found)
 
     assert result.exit_code == code
     assert bisect_document(result)["exit_code"] == code
