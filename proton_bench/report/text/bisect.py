@@ -56,7 +56,7 @@ class BisectReport:
         cells = [_cells(each) for each in self.result.tested]
         if not cells:
             return
-        yield Segment("\nMeasured, oldest first\n", HEADING)
+        yield Segment("\nMeasured against GOOD, oldest first, with 90 % intervals\n", HEADING)
         wide = [max(cell_len(line[place]) for line in cells) for place in range(2)]
         for line, tested in zip(cells, self.result.tested, strict=True):
             padded = (

@@ -75,7 +75,7 @@ def test_a_found_revision_has_its_author_its_evidence_and_what_was_measured() ->
         " proof  step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us",
         "        5 pairs for 64 revisions",
         "",
-        "Measured, oldest first",
+        "Measured against GOOD, oldest first, with 90 % intervals",
         "  good     -0.8 % (-2.2 % to +0.5 %), 2 pairs  111111111111 Read masks once",
         "  bad      +4.1 % (+2.7 % to +5.6 %), 2 pairs  222222222222 Use smaller blocks",
         "  skipped  run warm-up 1, new failed           333333333333 Do not compile",
