@@ -56,7 +56,8 @@ class BisectReport:
         cells = [_cells(each) for each in self.result.tested]
         if not cells:
             return
-        yield Segment("\nMeasured against GOOD, oldest first, with 90 % intervals\n", HEADING)
+        heading = "Measured against GOOD, oldest first, with 90 % intervals"
+        yield Segment(f"\n{_cut(heading, edge)}\n", HEADING)
         wide = [max(cell_len(line[place]) for line in cells) for place in range(2)]
         for line, tested in zip(cells, self.result.tested, strict=True):
             padded = (
