@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
@@ -59,6 +60,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
     history: Annotated[
         bool,
@@ -87,6 +89,7 @@ def command(
         from proton_bench.cli.gating.history import judge_history
 
         unused = {
+            "--bisect": bisect,
             "--runs": runs,
             "--save": save,
             "--markdown": markdown,
@@ -96,4 +99,4 @@ def command(
         }
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(positional=sides or (), runs=runs, save=save)
-    return judge(Wanted(asked, words, store or default_store()), outputs)
+    return judge(Wanted(asked, words, store or default_store()), outputs, skips_failures=bisect)

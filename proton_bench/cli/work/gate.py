@@ -6,10 +6,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from proton_bench.cli.gating.bisect_codes import SKIP
 from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.gating.sides import Words, read_words
-from proton_bench.errors import InterruptedExperimentError, OutputError, ProtonError
+from proton_bench.errors import (
+    InterruptedExperimentError,
+    OutputError,
+    ProtonError,
+    TargetFailedError,
+)
 from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.experiment.judged import judged
@@ -36,15 +42,22 @@ class Wanted:
     store: Path
 
 
-def judge(wanted: Wanted, outputs: Outputs) -> int:
-    """Compare new runs with base runs, write the outcome and return the exit code."""
+def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> int:
+    """Compare new runs with base runs, write the outcome and return the exit code.
+
+    Args:
+        wanted: What to compare.
+        outputs: Where the outcome goes.
+        skips_failures: Whether a failed run makes `git bisect run` skip the revision.
+    """
     store = BaselineStore(wanted.store)
     try:
         outcome, after = _answered(wanted, store)
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
-        return _refuse(error, outputs)
+        code = _refuse(error, outputs)
+        return SKIP if skips_failures and isinstance(error, TargetFailedError) else code
     outputs.write(outcome)
     if wanted.words.save is not None and after.runs:
         entry = store.save(wanted.words.save, after.runs)

@@ -31,7 +31,7 @@ from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
 from proton_bench.support.units import count_text
 
-__all__ = ["MOST_PAIRS", "begin_ab", "resume_ab", "run_ab"]
+__all__ = ["MOST_PAIRS", "begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
 # Pairs without --runs.
 MOST_PAIRS = 10
@@ -82,9 +82,14 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path)
         sides(request, kept.folder) as arms,
         progress,
     ):
-        result = _Experiment(request, Series(kept, arms, progress), store).result()
+        result = compare_arms(request, Series(kept, arms, progress), store=store)
     write_json(kept.folder / "result.json", result.to_document())
     return result
+
+
+def compare_arms(request: Request, series: Series, *, store: Path) -> GateResult:
+    """Run the missing runs of both arms of a series and judge them; see `begin_ab`."""
+    return _Experiment(request, series, store).result()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

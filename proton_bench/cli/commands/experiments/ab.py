@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
@@ -84,6 +85,7 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
     everything: EverythingOption = False,
     resume: Annotated[
@@ -105,12 +107,12 @@ def command(
     did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
-    from proton_bench.cli.work import ab
+    from proton_bench.cli.work.experiments import ab
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
-    comparison = ab.Comparison(outputs, json)
+    comparison = ab.Comparison(outputs, json, skips_failures=bisect)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError(
