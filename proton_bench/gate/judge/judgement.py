@@ -24,7 +24,9 @@ from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
+from proton_bench.gate.machine.sensitivity import STATISTICS, advice, is_of_launches
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
 from proton_bench.gate.statistics.common_shift import LARGEST_SHIFT, common_shift
 from proton_bench.gate.statistics.controls import Controls
@@ -115,9 +117,12 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     blockers = tuple(note.reason for note in notes if note.reason in blocking)
     rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
     notes += rule_notes
+    verdict = sum_up(rows, structure, notes, policy=policy)
+    if verdict is SuiteVerdict.INCONCLUSIVE:
+        notes += _hidden(questions, rows)
     return replace(
         shell,
-        verdict=sum_up(rows, structure, notes, policy=policy),
+        verdict=verdict,
         rows=rows,
         structure=structure,
         notes=notes,
@@ -129,6 +134,23 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         paired=questions.arrangement.is_paired,
         texts=_texts(measured, rows, structure, is_raw=policy.raw_names),
     )
+
+
+def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
+    """Return a note on what noise hides and what a next gate can hold, if it hides a threshold."""
+    hidden = [row for row in rows if is_of_launches(row.metric) and _is_hidden(row)]
+    if not hidden:
+        return ()
+    asked = max(hidden, key=lambda row: row.share).metric
+    names = dict.fromkeys((asked, *STATISTICS))
+    text = advice(asked, [questions.sensitivity(name) for name in names])
+    return (Note(Reason.TOO_NOISY, text),) if text else ()
+
+
+def _is_hidden(row: GateRow) -> bool:
+    asked = parse_threshold(row.threshold).ratio
+    waits = row.is_undecided and not row.downgraded
+    return waits and asked is not None and row.detectable > asked
 
 
 def _texts(

@@ -15,11 +15,13 @@ from proton_bench.gate.judge.rows import Judged
 from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.machine.sensitivity import Sensitivity, is_of_launches, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 
 __all__ = ["Context", "Questions"]
@@ -37,11 +39,13 @@ class Context:
         arrangement: How the runs pair, if the caller knows it better than their times.
         part: Share of the false alarms that noise may cause in this look at the runs, if there are
             several looks.
+        pairs: Pairs of the last look, 0 for those at hand.
     """
 
     noise: Noise | None = None
     arrangement: Arrangement | None = None
     part: float = 1.0
+    pairs: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +99,24 @@ class Questions:
             order_explains=self._order_explains(evidence),
         )
         return judged, controls
+
+    def sensitivity(self, metric: str) -> Sensitivity:
+        """Return what a gate of these paths by another statistic of launches would see."""
+        asked = [each for each in self.policy.thresholds if is_of_launches(each.metric)]
+        by_metric = tuple(replace(each, metric=metric) for each in asked)
+        judged, _ = replace(self, policy=replace(self.policy, thresholds=by_metric)).judged()
+        rows = [check.row for check in judged.checks]
+        totals = judged.observations.values * np.maximum(self.measured.calls[:, rows], 1.0)
+        base, new = self.measured.sides(totals.sum(axis=1))
+        at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
+        return sensitivity_of(
+            metric,
+            judged.evidence,
+            self.measured.shares()[rows],
+            totals=(base, new),
+            order=self.arrangement.order,
+            pairs=max(self.context.pairs, at_hand, RECOMMENDED_PAIRS),
+        )
 
     def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
         paired = self.arrangement.is_paired
