@@ -119,7 +119,9 @@ def _add(app: typer.Typer, name: str) -> None:
             each.cls = PlainValuesCommand
         app.add_typer(module.group, name=name, cls=_WholeSentences, context_settings=settings)
     else:
-        app.command(name, cls=PlainValuesCommand, context_settings=settings)(module.command)
+        removed = {"removed": getattr(module, "REMOVED", {})}
+        kind = type("Command", (PlainValuesCommand,), removed)
+        app.command(name, cls=kind, context_settings=settings)(module.command)
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:

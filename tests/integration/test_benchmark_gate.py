@@ -72,7 +72,7 @@ def test_the_same_times_pass(pytester: pytest.Pytester, run_pytest: RunPytest) -
 
     assert result.ret == 0
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got worse"])
+    result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got slower than allowed*"])
 
 
 def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(

@@ -52,7 +52,7 @@ def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
     (file,) = (project / ".proton" / "noise").glob("*.json")
     kept = Noise.from_document(json.loads(file.read_text()), "x")
     assert kept.runs == 10
-    assert len(kept.paths) == 28  # two hold too little of the time
+    assert len({each.path for each in kept.paths if each.path[1:]}) == 28  # two are too small
     said = json.loads((project / "noise.json").read_text())
     assert said["file"] == str(file)
     assert said["false_alarms"]["gates"] == 1000

@@ -55,9 +55,9 @@ PLACES = (
             "manifest.json",
             "result.json",
             "lock",
-            "confirming-001-base.log",
-            "confirming-001-base.proton",
-            "confirming-001-base.modules.json",
+            "pair-001-base.log",
+            "pair-001-base.proton",
+            "pair-001-base.modules.json",
         )
     ),
 )

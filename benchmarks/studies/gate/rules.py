@@ -55,7 +55,7 @@ def judged(drawn: Drawn, *, part: float = 1.0, stored: float = 0.0) -> Judged:
     metrics = ["median"] * paths
     floor = np.full(paths, stored**2 * (2.0 if len(drawn.order) else 1.0))
     evidence = weigh(
-        contrast_of(base, new, drawn.order, metrics=metrics),
+        contrast_of(base, new, tuple(drawn.order), metrics=metrics),
         Background(floor, np.zeros(paths), metrics),
         fewest_runs=min(policy.runs, len(base)),
     )
@@ -70,7 +70,9 @@ def ours(drawn: Drawn) -> Mask:
 
 def ours_with_canary(drawn: Drawn) -> Mask:
     """The same with a canary: there is no verdict if it moved by more than 1 %."""
-    shift = contrast_of(drawn.shared[0][:, None], drawn.shared[1][:, None], drawn.order).effect
+    shift = contrast_of(
+        drawn.shared[0][:, None], drawn.shared[1][:, None], tuple(drawn.order)
+    ).effect
     return judged(drawn).decisions.worse & (not shift_of(shift).moved)
 
 

@@ -115,7 +115,7 @@ def sign_flips(drawn: Drawn) -> Mask:
 
     largest = t_values(signs).max(axis=1)
     own = t_values(np.ones((1, runs)))[0]
-    p_values = (largest[:, None] >= own - 1e-12).mean(axis=0)
+    p_values = (largest[:, None] >= own * (1.0 - 1e-9)).mean(axis=0)
     called: Mask = p_values <= FALSE_ALARMS
     return called & (contrast.separation > 0)
 

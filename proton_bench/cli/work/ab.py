@@ -20,6 +20,7 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
+from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.support.reporting import report_error
 
 __all__ = ["Comparison", "Request", "revision"]
@@ -84,7 +85,8 @@ class Comparison:
             self._write(Outcome.failed(error.report()))
             return code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
-        self._write(Outcome(result))
+        seen = result.comparison
+        self._write(Outcome(result, "" if seen is None else certain_headline(seen)))
         return result.exit_code
 
     def _write(self, outcome: Outcome) -> None:

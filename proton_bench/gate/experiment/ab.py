@@ -38,7 +38,7 @@ MOST_PAIRS = 10
 # Disturbed pairs that are replaced.
 _MOST_LOST = 6
 # More runs do not change these.
-_HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
+_HOPELESS = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 
 
 def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path) -> GateResult:
@@ -196,7 +196,7 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
     if not flipped:
         return result
     rows = tuple(
-        replace(row, reasons=(*row.reasons, Reason.AUTOTUNE_FLIP)) if row.path in flipped else row
+        replace(row, reasons=(*row.reasons, Reason.CODE_CHANGED)) if row.path in flipped else row
         for row in result.rows
     )
     path, configs = next(iter(flipped.items()))
@@ -205,4 +205,4 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
         f"an autotuner chose differently in some runs of a side for {' > '.join(path)}{more} "
         f"({' or '.join(configs)}): a change may come from its choice and not from the code"
     )
-    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))
+    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.NOTICE, text)))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.readable import with_texts
-from proton_bench.analysis.naming.readable import Readable
+from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.experiment.folders.noise_store import noise_of_runs
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
@@ -52,24 +50,11 @@ def judged(
     if noise is None and store is not None:
         noise = noise_of_runs([*base.runs, *new.runs], store)
     result = judge(base.runs, new.runs, policy, context=Context(noise=noise))
-    explains = result.metric and result.verdict is not SuiteVerdict.NO_BASELINE
-    explanation = ""
-    if explains:
-        readable = Readable(kernels=not policy.raw_names)
-        explanation = explain(with_texts(_comparison(base, new, policy), readable))
-    return Outcome(result, explanation, base.missing)
+    seen = result.comparison
+    said = "" if seen is None or result.verdict is SuiteVerdict.NO_BASELINE else explain(seen)
+    return Outcome(result, said, base.missing)
 
 
 def compared(base: Side, new: Side, policy: Policy) -> Subject:
     """Return the parts of the runs that are compared."""
     return subject_of(Arrangement(base.runs, new.runs), policy)
-
-
-def _comparison(base: Side, new: Side, policy: Policy) -> Comparison:
-    """Align the runs of both sides."""
-    subject = compared(base, new, policy)
-    options = CompareOptions(
-        raw_names=policy.raw_names, ignore_devices=policy.ignore_devices, follow=subject.follows
-    )
-    runs = subject.arrangement
-    return compare(runs.base, runs.new, options)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of, own_paths
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
@@ -83,7 +83,8 @@ class Questions:
         )
         limits = limits_of(checks, observations.between())
         same_binary = self._same_binary(checks)
-        controls = examine(evidence, limits, same_binary)
+        # Each kernel is one control.
+        controls = examine(evidence, limits, same_binary & own_paths(checks))
         decisions = decide(evidence, limits, part=self.context.part)
         judged = Judged(
             measured=self.measured,
@@ -95,7 +96,7 @@ class Questions:
             same_binary=same_binary,
             clock_explains=_about_time(checks)
             & self._clock_explains((base, new), background, evidence, limits=limits),
-            shift_explains=self._shift_explains(evidence, limits),
+            shift_explains=self._shift_explains(checks, evidence, limits),
             order_explains=self._order_explains(evidence),
         )
         return judged, controls
@@ -170,10 +171,10 @@ class Questions:
             limits,
         )
 
-    def _shift_explains(self, evidence: Evidence, limits: Limits) -> Mask:
+    def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:
             return np.zeros(len(limits.threshold), dtype=np.bool_)
-        return explained_by_shift(evidence, limits)
+        return explained_by_shift(evidence, limits, own_paths(checks))
 
     def _order_explains(self, evidence: Evidence) -> Mask:
         """Return which changes running second may explain; canary kernels can rule that out."""

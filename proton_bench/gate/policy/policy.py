@@ -23,7 +23,6 @@ _TABLE = "tool.proton.gate"
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
-_TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +31,14 @@ class Policy:
 
     Attributes:
         thresholds: Thresholds; later ones win over earlier ones for the same path and metric.
-            Without any, the median of every path may grow by less than ``threshold``.
         overriding: Thresholds of a command line, which win over those of a file and of markers.
-        threshold: Share by which the median may grow without other thresholds.
+        threshold: Share by which everything may grow for which no other threshold is written;
+            times of the host and of the slowest launches may grow by three times that.
         share: Least share of a run's time of gated paths that are not named.
-        floor_ns: A path that is slower by less than this per launch is not a regression, unless
-        total_floor: it is this part of the run's time. Both hold where no threshold was written.
         runs: Processes needed on each side.
-        undecided_share: Share of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
         strict: Whether new and removed paths fail.
-        same_binary_fails: Whether a path with the same code on both sides can fail.
         ignore_devices: Whether runs of different devices are compared anyway.
-        raw_names: Whether names have to match exactly.
         quarantine: Globs of paths that are shown but never fail.
         rules: Names of rules of plugins, applied to the rows.
     """
@@ -53,15 +47,10 @@ class Policy:
     overriding: tuple[Threshold, ...] = ()
     threshold: float = 0.03
     share: float = 0.005
-    floor_ns: float = 100.0
-    total_floor: float = 0.001
     runs: int = 4
-    undecided_share: float = 0.05
     inconclusive_passes: bool = False
     strict: bool = False
-    same_binary_fails: bool = False
     ignore_devices: bool = False
-    raw_names: bool = False
     quarantine: tuple[str, ...] = field(default=())
     rules: tuple[str, ...] = field(default=())
 
@@ -75,20 +64,31 @@ class Policy:
         return replace(self, overriding=(*self.overriding, *more))
 
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
-        """Return the policy with all its thresholds in one list.
+        """Return the policy with all its thresholds in one list, the defaults first.
+
+        A median or mean that is written for all paths is the default of the other metrics too.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
         """
-        general = self.thresholds
-        if not (self.thresholds or self.overriding):
-            general = (self.default_threshold(),)
-        return replace(self, thresholds=(*general, *marked, *self.overriding), overriding=())
+        every = (*self.thresholds, *marked, *self.overriding)
+        written = [each for threshold in every for each in threshold.expanded()]
+        general = [
+            each.ratio
+            for each in written
+            if each.metric in {"median", "mean"} and not each.selector and each.ratio is not None
+        ]
+        defaults = self.default_threshold(general[-1] if general else None).expanded()
+        return replace(self, thresholds=(*defaults, *written), overriding=())
 
-    def default_threshold(self) -> Threshold:
-        """Return the default threshold."""
-        percent = round(self.threshold * 100.0, 9)
-        return Threshold("median", (Amount(percent, "%"),), is_written=False)
+    def default_threshold(self, share: float | None = None) -> Threshold:
+        """Return the threshold of everything for which no other one is written.
+
+        Args:
+            share: What may be added, None for that of the policy.
+        """
+        percent = round((share or self.threshold) * 100.0, 9)
+        return Threshold("", (Amount(percent, "%"),), is_written=False)
 
 
 def read_policy(path: Path) -> Policy:
@@ -157,13 +157,7 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
             found[name] = read(value)
         except UsageError as error:
             raise UsageError(f"{source}: {key}: {error}") from error
-    policy = replace(start or Policy(), **found)
-    general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
-    if {"threshold", "thresholds"} <= found.keys() and not general:
-        # Both apply: one to every path, the others to the paths that they name.
-        every = replace(policy.default_threshold(), is_written=True)
-        return replace(policy, thresholds=(every, *policy.thresholds))
-    return policy
+    return replace(start or Policy(), **found)
 
 
 def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
@@ -201,16 +195,6 @@ def _number(value: Any) -> float:
     if not math.isfinite(number):
         raise UsageError(f"{value!r} is not a number")
     return number
-
-
-def _time(value: Any) -> float:
-    """Read ``"1us"`` in ns."""
-    if value == "0":
-        return 0.0
-    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        raise UsageError(f'{value!r} is not a time, such as "1us"')
-    return Amount(float(found["number"]), found["unit"]).absolute(1.0)
 
 
 def _runs(value: Any) -> int:
@@ -259,26 +243,23 @@ def _thresholds(value: Any) -> tuple[Threshold, ...]:
 
 
 _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "thresholds": ("thresholds", _thresholds),
     "threshold": ("threshold", _part),
+    "thresholds": ("thresholds", _thresholds),
     "share": ("share", _part_or_none),
-    "floor": ("floor_ns", _time),
-    "total-floor": ("total_floor", _part_or_none),
     "runs": ("runs", _runs),
-    "undecided-share": ("undecided_share", _part_or_none),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
     "strict": ("strict", _flag),
-    "same-binary": ("same_binary_fails", _choice({"report": False, "fail": True})),
-    "ignore-devices": ("ignore_devices", _flag),
-    "raw-names": ("raw_names", _flag),
     "quarantine": ("quarantine", _globs),
+    "ignore-devices": ("ignore_devices", _flag),
     "rules": ("rules", _rules),
 }
 
-# Keys of earlier versions, and what replaces them.
+# Keys of earlier versions, and what to write instead.
+_ONE_KNOB = "`threshold` alone says what is found and what is allowed"
 _REMOVED = {
-    **dict.fromkeys(
-        ("margin", "level", "fdr"), "`threshold` alone says what is found and what is allowed"
-    ),
+    **dict.fromkeys(("margin", "level", "fdr", "floor", "total-floor"), _ONE_KNOB),
     "session-shift": "record both sides in turn, as `proton ab` does",
+    "undecided-share": "5 % of the time of a run may stay undecided",
+    "same-binary": "a slower path whose code did not change is INCONCLUSIVE",
+    "raw-names": "names that compilers number are matched without their numbers",
 }

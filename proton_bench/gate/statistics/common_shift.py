@@ -27,24 +27,32 @@ _USUAL = 3.09 * math.sqrt(2.0) * 0.015
 LARGEST_SHIFT = 0.02
 
 
-def common_shift(evidence: Evidence) -> float:
-    """Return the median effect of the tested paths on the log scale, 0 for too few."""
-    effects = evidence.contrast.effect[evidence.tested]
+def common_shift(evidence: Evidence, paths: npt.NDArray[np.bool_]) -> float:
+    """Return the median effect of the tested paths on the log scale, 0 for too few.
+
+    Args:
+        evidence: All checks.
+        paths: Which of them are of a path of its own.
+    """
+    effects = evidence.contrast.effect[evidence.tested & paths]
     return float(np.median(effects)) if len(effects) >= FEWEST_PATHS else 0.0
 
 
-def explained_by_shift(evidence: Evidence, limits: Limits) -> npt.NDArray[np.bool_]:
+def explained_by_shift(
+    evidence: Evidence, limits: Limits, paths: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """Return which changes vanish beyond the common shift.
 
     The shift makes most paths significant, so the remaining changes are a family of their own.
 
     Args:
-        evidence: All paths.
+        evidence: All checks.
         limits: Their limits.
+        paths: Which of them are of a path of its own.
     """
     effect = evidence.contrast.effect
-    beyond = effect - common_shift(evidence)
-    if int(evidence.tested.sum()) < FEWEST_PATHS:
+    beyond = effect - common_shift(evidence, paths)
+    if int((evidence.tested & paths).sum()) < FEWEST_PATHS:
         beyond = effect - np.clip(effect, -_USUAL, _USUAL)
     remains = changed_for_certain(evidence, beyond, limits)
     found: npt.NDArray[np.bool_] = evidence.tested & ~remains

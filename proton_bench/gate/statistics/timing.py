@@ -112,7 +112,7 @@ class Decisions:
         allowed: Whether it lies within the threshold in the direction that counts.
         detectable: Smallest threshold that these runs can hold, see `power`.
         pairs: Pairs that find the threshold, or the change so far if it is larger; NaN for too
-            many.
+            many, or if the path is allowed.
     """
 
     low: Numbers
@@ -190,7 +190,7 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
         same=same,
         allowed=allowed,
         detectable=detectable(of_one, error, freedom),
-        pairs=_pairs(evidence, limits, states, level=of_one),
+        pairs=_pairs(evidence, limits, states, asked=~(allowed & evidence.tested), level=of_one),
     )
 
 
@@ -200,18 +200,23 @@ def _significance(evidence: Evidence, effect: Numbers, limits: Limits) -> Number
     return adjusted(np.where(evidence.tested, one_sided(effect, limits.margin, **known), np.nan))
 
 
-def _pairs(evidence: Evidence, limits: Limits, states: States, *, level: float) -> Numbers:
-    """Return the pairs that the noise needs, and the states of the program."""
-    contrast = evidence.contrast
-    runs = contrast.runs.astype(np.float64)
+def _pairs(
+    evidence: Evidence, limits: Limits, states: States, *, asked: Mask, level: float
+) -> Numbers:
+    """Return the pairs that the noise of these paths needs, and the states of the program."""
+    found = np.full(len(asked), np.nan)
+    rows = np.flatnonzero(asked & ~evidence.limited)
+    if not len(rows):
+        return found
+    effect, direction = evidence.contrast.effect[rows], limits.direction[rows]
+    runs, margin = evidence.contrast.runs[rows].astype(np.float64), limits.margin[rows]
     # Of one pair measured that often: the scale of R pairs is 1 / R.
-    per_pair = evidence.error**2 * np.maximum(runs, 1.0)
-    badness = np.where(
-        limits.direction == 0, np.abs(contrast.effect), contrast.effect * limits.direction
-    )
-    distance = np.maximum(limits.margin, badness - limits.margin)
-    needed = pairs_needed(level, distance, per_pair, freedom=evidence.noise.freedom, runs=runs)
+    per_pair = evidence.error[rows] ** 2 * np.maximum(runs, 1.0)
+    badness = np.where(direction == 0, np.abs(effect), effect * direction)
+    distance = np.fmax(margin, badness - margin)
+    freedom = evidence.noise.freedom[rows]
+    needed = pairs_needed(level, distance, per_pair, freedom=freedom, runs=runs)
     choices = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)
     enough = choices[states.separations(choices) <= FALSE_ALARMS / 2.0]
-    of_states = enough[0] if len(enough) else np.nan
-    return np.where(evidence.limited, np.nan, np.maximum(needed, of_states))
+    found[rows] = np.maximum(needed, enough[0] if len(enough) else np.nan)
+    return found

@@ -11,7 +11,6 @@ from proton_bench.cli.gating.options import (
     ChartsOption,
     EverythingOption,
     GithubOption,
-    InconclusiveOption,
     JunitOption,
     MarkdownOption,
     PolicyOption,
@@ -38,8 +37,10 @@ from proton_bench.cli.options import (
 from proton_bench.cli.output_file import STDOUT
 from proton_bench.errors import UsageError
 
-__all__ = ["CONTEXT_SETTINGS", "command"]
+__all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
 
+# Options of earlier versions, and what to write instead.
+REMOVED = {"--inconclusive": "write --set inconclusive=pass"}
 _LAST = "last"
 
 
@@ -79,7 +80,6 @@ def command(
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     settings: SetOption = None,
-    inconclusive: InconclusiveOption = None,
     json: JsonFileOption = None,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
@@ -117,7 +117,7 @@ def command(
                 "--resume continues an experiment with its own options: leave the other options out"
             )
         return comparison.resume(None if resume == _LAST else Path(resume).resolve())
-    words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
+    words = PolicyWords(policy, threshold or (), settings or ())
     recording = Recording(backend, context_source, mode, hook)
     new = measured_command(target or [], recording)
     return comparison.begin(

@@ -159,9 +159,9 @@ class Judging:
 
     def _policy(self) -> Policy:
         settings = self._settings
-        words = PolicyWords(
-            settings.policy, settings.compare_fail, inconclusive=settings.inconclusive
-        )
+        chosen = settings.inconclusive
+        more = [f"inconclusive={chosen}"] if chosen is not None else []
+        words = PolicyWords(settings.policy, settings.compare_fail, more)
         return words.policy(settings.policy_file)
 
     def _measured(self, recorded: Callable[[], Run]) -> Sequence[Run]:

@@ -52,7 +52,7 @@ def test_the_same_times_pass(judged: Any) -> None:
 
     assert found.exit_code == 0
     assert found.failures() == {}
-    assert found.lines()[0].startswith("PASS: none of 2 paths got worse")
+    assert found.lines()[0].startswith("PASS: none of 2 paths got slower than allowed")
     assert found.document()["verdict"] == "PASS"
 
 
