@@ -26,7 +26,7 @@ from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
-from proton_bench.gate.machine.sensitivity import STATISTICS, advice, is_of_launches
+from proton_bench.gate.machine.sensitivity import STATISTICS, advice
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
@@ -142,10 +142,10 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
 
 def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
     """Return a note on what noise hides and what a next gate can hold, if it hides a threshold."""
-    hidden = [row for row in rows if is_of_launches(row.metric) and _is_hidden(row)]
+    hidden = [row for row in rows if row.is_undecided and not row.downgraded and _is_hidden(row)]
     if not hidden:
         return ()
-    asked = max(hidden, key=lambda row: row.share).metric
+    asked = questions.policy.statistic or "median"
     names = dict.fromkeys((asked, *STATISTICS))
     text = advice(asked, [questions.sensitivity(name) for name in names])
     return (Note(Reason.TOO_NOISY, text),) if text else ()
@@ -153,8 +153,7 @@ def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
 
 def _is_hidden(row: GateRow) -> bool:
     asked = parse_threshold(row.threshold).ratio
-    waits = row.is_undecided and not row.downgraded
-    return waits and asked is not None and row.detectable > asked
+    return asked is not None and row.detectable > asked
 
 
 def _texts(

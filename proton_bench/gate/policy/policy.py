@@ -13,13 +13,15 @@ from typing import Any
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.rules import find_rules
-from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
+from proton_bench.gate.policy.threshold import TAIL, Amount, Threshold, parse_threshold
 from proton_bench.gate.statistics.power import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 
 __all__ = ["Policy", "policy_from_table", "read_policy"]
 
 _TABLE = "tool.proton.gate"
+# With these the whole time of a run counts; others leave slow launches out.
+_OF_ALL_LAUNCHES = frozenset({"median", "mean"})
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
@@ -66,20 +68,26 @@ class Policy:
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.
 
-        A median or mean that is written for all paths is the default of the other metrics too.
+        A statistic of launches that is written for all paths is the default of totals too. With a
+        median or mean, so it is of slow launches and of the host; `min` and percentiles are asked
+        for because these are noise.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
         """
         every = (*self.thresholds, *marked, *self.overriding)
-        written = [each for threshold in every for each in threshold.expanded()]
-        general = [
-            each.ratio
-            for each in written
-            if each.metric in {"median", "mean"} and not each.selector and each.ratio is not None
-        ]
-        defaults = self.default_threshold(general[-1] if general else None).expanded()
+        written = tuple(each for threshold in every for each in threshold.expanded())
+        general = _statistic(written)
+        defaults = self.default_threshold(general.ratio if general else None).expanded()
+        if general is not None and general.metric not in _OF_ALL_LAUNCHES:
+            defaults = tuple(each for each in defaults if each.metric == "total")
         return replace(self, thresholds=(*defaults, *written), overriding=())
+
+    @property
+    def statistic(self) -> str:
+        """The statistic of launches whose sums are the totals, "" for all of the time."""
+        general = _statistic(self.thresholds)
+        return "" if general is None or general.metric in _OF_ALL_LAUNCHES else general.metric
 
     def default_threshold(self, share: float | None = None) -> Threshold:
         """Return the threshold of everything for which no other one is written.
@@ -89,6 +97,17 @@ class Policy:
         """
         percent = round((share or self.threshold) * 100.0, 9)
         return Threshold("", (Amount(percent, "%"),), is_written=False)
+
+
+def _statistic(thresholds: Sequence[Threshold]) -> Threshold | None:
+    """Return the last threshold that a user wrote for typical launches of all paths."""
+    found = [
+        each
+        for each in thresholds
+        if each.is_about_launches and each.is_written and each.metric != TAIL
+        if not each.selector and each.ratio is not None
+    ]
+    return found[-1] if found else None
 
 
 def read_policy(path: Path) -> Policy:

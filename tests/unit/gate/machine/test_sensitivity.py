@@ -13,73 +13,82 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.sensitivity import (
     Sensitivity,
     advice,
-    is_of_launches,
+    detectable_with,
     sensitivity_of,
 )
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.timing import Evidence
 
 PATHS = 20
 ORDER = [1.0, -1.0] * 5
+EVEN = np.full(PATHS, 1.0 / PATHS)
+NOTHING = np.array([])
 
 
-def seen(
-    deviations: np.ndarray, *, shares: np.ndarray | None = None, pairs: int = 10
-) -> Sensitivity:
-    """Return the sensitivity for paths whose pairs have these standard deviations."""
+def evidence_of(deviation: float) -> Evidence:
+    """Return evidence of paths whose pairs have this standard deviation."""
     rng = np.random.default_rng(5)
-    count = len(deviations)
-    base, new = rng.normal(0.0, deviations / math.sqrt(2.0), (2, len(ORDER), count))
-    nothing = Background(np.zeros(count), np.zeros(count), ["median"] * count)
-    evidence = weigh(contrast_of(base, new, ORDER), nothing, fewest_runs=4)
-    totals = np.exp(base).sum(axis=1), np.exp(new).sum(axis=1)
-    return sensitivity_of(
-        "median",
-        evidence,
-        np.full(count, 1.0 / count) if shares is None else shares,
-        totals=totals,
-        order=ORDER,
-        pairs=pairs,
-    )
+    base, new = rng.normal(0.0, deviation / math.sqrt(2.0), (2, len(ORDER), PATHS))
+    nothing = Background(np.zeros(PATHS), np.zeros(PATHS), ["median"] * PATHS)
+    return weigh(contrast_of(base, new, ORDER), nothing, fewest_runs=4)
 
 
 @given(st.sampled_from([0.005, 0.01, 0.02]), st.integers(6, 30))
 def test_more_pairs_and_less_noise_see_more(deviation: float, pairs: int) -> None:
-    noise = np.full(PATHS, deviation)
+    evidence = evidence_of(deviation)
+    found = detectable_with(pairs, evidence)
 
-    assert seen(noise, pairs=pairs + 2).path < seen(noise, pairs=pairs).path
-    assert seen(noise, pairs=pairs).path < seen(2.0 * noise, pairs=pairs).path
-    assert seen(noise, pairs=pairs).run < seen(2.0 * noise, pairs=pairs).run
-
-
-def test_paths_that_may_stay_undecided_do_not_count() -> None:
-    noise = np.full(PATHS, 0.01)
-    noisy = np.array([0.5, *noise[1:]])
-    small, large = np.full(PATHS, 1.0), np.full(PATHS, 1.0)
-    small[0], large[0] = 0.5, 2.0
-
-    held = seen(noise).path
-    assert seen(noisy, shares=small / small.sum()).path < 2.0 * held
-    assert seen(noisy, shares=large / large.sum()).path > 5.0 * held
+    assert (detectable_with(pairs + 2, evidence) < found).all()
+    assert (found < detectable_with(pairs, evidence_of(2.0 * deviation))).all()
 
 
-def test_the_whole_run_averages_the_noise_of_its_paths() -> None:
-    found = seen(np.full(PATHS, 0.02))
+def test_the_pairs_at_hand_see_what_the_gate_says_of_them() -> None:
+    runs = session([Kernel(f"f/k{number}", between=0.02) for number in range(PATHS)])
+    rows = judge(*runs, Policy()).rows
+    medians = [row.detectable for row in rows if row.metric == "median"]
 
-    assert found.run < 0.7 * found.path
+    evidence = evidence_of(0.02)
+    ten = np.expm1(detectable_with(len(ORDER), evidence))
+    assert min(medians) > ten.min()  # six pairs of alike noise, and more checks
 
 
-@pytest.mark.parametrize(
-    ("metric", "is_one"),
-    [("median", True), ("p25", True), ("p99.9", True), ("total", False), ("calls", False)],
-)
-def test_only_times_of_launches_have_others_in_their_place(metric: str, is_one: bool) -> None:
-    assert is_of_launches(metric) is is_one
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=30), st.data())
+def test_only_a_twentieth_of_the_time_may_see_less(paths: list[float], data: st.DataObject) -> None:
+    shares = np.array([data.draw(st.floats(0.001, 1.0)) for _ in paths])
+
+    found = sensitivity_of("min", np.array(paths), shares, totals=NOTHING, run=NOTHING)
+
+    worse = np.expm1(paths) > found.path * (1.0 + 1e-12)
+    assert shares[worse].sum() <= 0.05 * shares.sum() * (1.0 + 1e-12)
+    at_least = np.expm1(paths) >= found.path * (1.0 - 1e-12)
+    assert shares[at_least].sum() > 0.05 * shares.sum() * (1.0 - 1e-12)
+
+
+def test_the_run_and_large_scopes_hold_the_threshold_too() -> None:
+    paths = np.full(PATHS, 0.02)
+
+    found = sensitivity_of("min", paths, EVEN, totals=np.array([0.01, 0.05]), run=np.array([0.01]))
+
+    assert found.path == pytest.approx(math.expm1(0.02))
+    assert found.run == pytest.approx(math.expm1(0.01))
+    assert found.held == pytest.approx(math.expm1(0.05))
+
+
+@pytest.mark.parametrize("paths", [NOTHING, np.full(PATHS, np.inf), np.full(PATHS, 500.0)])
+def test_noise_that_is_unknown_or_absurd_holds_nothing(paths: np.ndarray) -> None:
+    shares = np.full(len(paths), 1.0)
+
+    assert math.isinf(sensitivity_of("min", paths, shares, totals=NOTHING, run=NOTHING).held)
+
+
+def seen(metric: str, held: float) -> Sensitivity:
+    return Sensitivity(metric, held, held / 2.0, held)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +96,7 @@ def test_only_times_of_launches_have_others_in_their_place(metric: str, is_one: 
     [(0.039, "min:4%"), (0.041, "min:5%"), (0.0001, "min:0.5%"), (0.09, "median:12%")],
 )
 def test_the_best_statistic_is_advised_if_it_is_much_better(by_min: float, threshold: str) -> None:
-    said = advice("median", [Sensitivity("median", 0.11, 0.07), Sensitivity("min", by_min, 0.02)])
+    said = advice("median", [seen("median", 0.11), seen("min", by_min)])
 
     assert f"-t '{threshold}'" in said
     assert parse_threshold(threshold).ratio is not None
@@ -95,18 +104,14 @@ def test_the_best_statistic_is_advised_if_it_is_much_better(by_min: float, thres
 
 @pytest.mark.parametrize(
     "of_statistics",
-    [
-        [],
-        [Sensitivity("min", 0.04, 0.02)],
-        [Sensitivity("median", math.inf, math.nan), Sensitivity("min", math.inf, math.nan)],
-    ],
+    [[], [seen("min", 0.04)], [seen("median", math.inf), seen("min", math.inf)]],
 )
 def test_without_known_noise_there_is_no_advice(of_statistics: list[Sensitivity]) -> None:
     assert advice("median", of_statistics) == ""
 
 
 def test_noise_beyond_use_advises_no_threshold() -> None:
-    said = advice("median", [Sensitivity("median", 1.5, math.nan)])
+    said = advice("median", [Sensitivity("median", 1.5, math.nan, 1.5)])
 
     assert said
     assert "-t" not in said
@@ -116,18 +121,23 @@ def test_noise_beyond_use_advises_no_threshold() -> None:
 NOISY = [Kernel(f"f/k{number}", between=0.03) for number in range(PATHS)]
 
 
-def runs_with_quiet_moments(pairs: int) -> tuple[list[Run], list[Run]]:
-    """Return runs in turn of which each is slower by a random amount, but for some launches."""
+def runs_with_quiet_moments(pairs: int, slower: float = 0.0) -> tuple[list[Run], list[Run]]:
+    """Return runs in turn of which each is slower by a random amount, but for some launches.
+
+    Args:
+        pairs: Runs of each side.
+        slower: By how much more all launches of the new side take, on the log scale.
+    """
     rng = np.random.default_rng(7)
     sides: tuple[list[Run], list[Run]] = ([], [])
     for at in range(2 * pairs):
-        load = rng.normal(0.3, 0.1)
+        load, is_new = rng.normal(0.3, 0.1), at % 4 in {1, 2}
         times = {
-            f"f/k{path}": 1e5 * np.exp(rng.normal([0.0] * 5 + [load] * 15, 0.002))
+            f"f/k{path}": 1e5 * np.exp(rng.normal([0.0] * 5 + [load] * 15, 0.002) + is_new * slower)
             for path in range(PATHS)
         }
         span = {"start_time_ns": at * SECOND_NS, "end_time_ns": at * SECOND_NS + SECOND_NS // 2}
-        sides[at % 4 in {1, 2}].append(Run(profile_of_times(times, provenance=span), f"{at}"))
+        sides[is_new].append(Run(profile_of_times(times, provenance=span), f"{at}"))
     return sides
 
 
@@ -154,6 +164,21 @@ def test_a_statistic_of_quiet_moments_is_advised() -> None:
     assert judge(*runs, Policy().with_thresholds([expression])).verdict is SuiteVerdict.PASS
 
 
+def test_a_gate_by_the_minimum_sums_it_for_the_whole_run() -> None:
+    base, new = runs_with_quiet_moments(6)
+    _, slower = runs_with_quiet_moments(6, slower=0.3)
+
+    by_min = Policy().with_thresholds(["min:5%"])
+    alike, changed = (judge(base, side, by_min) for side in (new, slower))
+
+    run, *_ = [row for row in alike.rows if row.path == ()]
+    assert run.base == pytest.approx(PATHS * 20 * 1e5, rel=0.02)
+    assert abs(run.change) < 0.01
+    worst, *_ = [row for row in changed.rows if row.path == ()]
+    assert (worst.verdict, changed.verdict) == (Verdict.REGRESSED, SuiteVerdict.FAIL)
+    assert {row.metric for row in changed.rows} == {"min", "total"}
+
+
 def test_the_advice_changes_no_row_and_no_verdict() -> None:
     runs = session(NOISY, pairs=6)
 
@@ -164,9 +189,7 @@ def test_the_advice_changes_no_row_and_no_verdict() -> None:
     assert texts(few) != texts(many)
 
 
-@pytest.mark.parametrize(
-    ("noise", "threshold"), [(0.002, "median:3%"), (0.03, "total:3%"), (0.03, "median:200%")]
-)
+@pytest.mark.parametrize(("noise", "threshold"), [(0.002, "median:3%"), (0.03, "median:200%")])
 def test_without_hidden_launch_times_nothing_is_advised(noise: float, threshold: str) -> None:
     kernels = [dataclasses.replace(each, between=noise) for each in NOISY]
 

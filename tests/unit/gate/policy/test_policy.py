@@ -138,6 +138,30 @@ def test_a_threshold_of_all_launches_is_the_default_of_totals_too(
     assert {text.partition(":")[0] for text in texts} >= {"median", "tail", "total", "wall"}
 
 
+@pytest.mark.parametrize("statistic", ["min", "p25", "p95"])
+def test_a_statistic_that_leaves_launches_out_takes_the_place_of_all_defaults(
+    statistic: str,
+) -> None:
+    settled = Policy().with_thresholds([f"{statistic}:8%"]).with_marked(())
+
+    assert {each.metric: each.ratio for each in settled.thresholds} == {
+        "total": pytest.approx(0.08),
+        statistic: pytest.approx(0.08),
+    }
+    assert settled.statistic == statistic
+
+
+@pytest.mark.parametrize(
+    "written",
+    [[], ["5%"], ["f@min:8%"], ["min:8%", "median:3%"], ["tail:8%"], ["total:3%"], ["min:1us"]],
+)
+def test_else_all_of_the_time_counts_in_totals(written: list[str]) -> None:
+    settled = Policy().with_thresholds(written).with_marked(())
+
+    assert settled.statistic == ""
+    assert {"median", "tail", "total", "wall"} <= {each.metric for each in settled.thresholds}
+
+
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
 def test_a_misspelt_table_does_not_fall_back_to_defaults(tmp_path: Path, table: str) -> None:
     file = written(tmp_path, f'[tool.proton.{table}]\nthreshold = "1%"\n')
