@@ -120,7 +120,10 @@ def advice(asked: str, seen: Sequence[Sensitivity]) -> str:
     if step is not None:
         said += f": gate next time with -t '{best.metric}:{step:g}%'"
     if step is None or step > _COARSE:
-        said += "; smaller changes need more launches of each path in a run, or a quieter machine"
+        said += (
+            "; smaller changes need more launches of each path in a run, more pairs, or a quieter "
+            "machine"
+        )
     return said
 
 
