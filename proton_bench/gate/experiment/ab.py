@@ -140,19 +140,23 @@ class _Experiment:
     def _decided(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
         """Add pairs until every path is decided, or none are left to add."""
         most = self.request.runs or MOST_PAIRS
-        lost = 0
+        lost, advised = 0, False
         for look in looks(most, self.request.policy.runs):
             seen = self._pairs(look.pairs + lost)
             while lost < min(len(left_out(seen)), _MOST_LOST):
                 lost = min(len(left_out(seen)), _MOST_LOST)
                 seen = self._pairs(look.pairs + lost)
-            result = self._judge(seen, Context(noise, seen, part=look.part))
+            result = self._judge(seen, Context(noise, seen, look.part, most))
             open_rows = _open_rows(result, most)
             if not open_rows or look.pairs >= most:
                 break
             self.series.progress.say(
                 f"{count_text(open_rows, 'check')} undecided after {look.pairs} pairs"
             )
+            hidden = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
+            if not advised and hidden:
+                self.series.progress.say(hidden[0])
+            advised = True
         return result, seen
 
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:

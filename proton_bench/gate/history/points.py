@@ -206,7 +206,7 @@ def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[
     half = len(runs) // 2
     sides = Arrangement(tuple(runs[:half]) or tuple(runs), tuple(runs[half:]))
     subject = subject_of(sides, followed.of_runs())
-    measured = measure_subject(subject)
+    measured = measure_subject(subject).by_statistic(subject.policy.statistic)
     return measured, followed.chosen(measured, choose_checks(measured, subject.policy))
 
 

@@ -26,7 +26,9 @@ from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
+from proton_bench.gate.machine.sensitivity import STATISTICS, advice
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
 from proton_bench.gate.statistics.common_shift import LARGEST_SHIFT, common_shift
 from proton_bench.gate.statistics.controls import Controls
@@ -118,9 +120,12 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
     notes += rule_notes
     readable = with_texts(measured.comparison, Readable(kernels=True))
+    verdict = sum_up(rows, structure, notes)
+    if verdict is SuiteVerdict.INCONCLUSIVE:
+        notes += _hidden(questions, rows)
     return replace(
         shell,
-        verdict=sum_up(rows, structure, notes),
+        verdict=verdict,
         rows=rows,
         structure=structure,
         notes=notes,
@@ -128,11 +133,28 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         canaries=canaries,
         noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
         metric=measured.source,
+        statistic=policy.statistic,
         unit=measured.unit,
         paired=paired,
         texts=_texts(readable, rows, structure),
         comparison=readable,
     )
+
+
+def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
+    """Return a note on what noise hides and what a next gate can hold, if it hides a threshold."""
+    hidden = [row for row in rows if row.is_undecided and not row.downgraded and _is_hidden(row)]
+    if not hidden:
+        return ()
+    asked = questions.policy.statistic or "median"
+    names = dict.fromkeys((asked, *STATISTICS))
+    text = advice(asked, [questions.sensitivity(name) for name in names])
+    return (Note(Reason.TOO_NOISY, text),) if text else ()
+
+
+def _is_hidden(row: GateRow) -> bool:
+    asked = parse_threshold(row.threshold).ratio
+    return asked is not None and row.detectable > asked
 
 
 def _texts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_
 from proton_bench.errors import UsageError
 from proton_bench.formats.budget import DecodeBudget, Limit
 from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
+from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.location import locate
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
@@ -136,6 +138,28 @@ class Measured:
                 line[place] = Sample.of(distribution)
             found.append(line)
         return found
+
+    def by_statistic(self, statistic: str) -> Measured:
+        """Return the runs with totals as if each launch took as long as this statistic says.
+
+        Rows without times of single launches keep their totals.
+
+        Args:
+            statistic: See `locate`; "" for the totals as they are.
+        """
+        if not statistic or self.nested:
+            return self
+        rows = np.flatnonzero(self.present.any(axis=0) & ~self.canary)
+        totals = self.totals.copy()
+        for line, (run, samples) in enumerate(
+            zip(self.runs, self.samples(rows.tolist()), strict=True)
+        ):
+            tick = tick_of(run.profile, self.unit)
+            for row, sample in zip(rows.tolist(), samples, strict=True):
+                if sample is not None and sample.size and sample.mean > 0.0:
+                    value = locate(sample, statistic, tick=tick, short=False).value
+                    totals[line, row] *= value / sample.mean
+        return replace(self, totals=totals)
 
     def sums(self, base_name: str) -> Numbers:
         """Return the sum of all metrics whose names begin like this, NaN if there is none."""

@@ -12,17 +12,24 @@ from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, lim
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
+from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.machine.sensitivity import Sensitivity, detectable_with, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import Amount, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 
 __all__ = ["Context", "Questions"]
+
+# Of a threshold whose amount decides nothing but how precise a quantile has to be.
+_ANY_PERCENT = 3.0
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -37,11 +44,13 @@ class Context:
         arrangement: How the runs pair, if the caller knows it better than their times.
         part: Share of the false alarms that noise may cause in this look at the runs, if there are
             several looks.
+        pairs: Pairs of the last look, 0 for those at hand.
     """
 
     noise: Noise | None = None
     arrangement: Arrangement | None = None
     part: float = 1.0
+    pairs: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +77,9 @@ class Questions:
 
     def judged(self) -> tuple[Judged, Controls]:
         """Return the judged checks, and the result of the negative controls."""
-        checks = choose_checks(self.measured, self.policy)
-        observations = observe_checks(self.measured, checks)
+        measured = self.measured.by_statistic(self.policy.statistic)
+        checks = choose_checks(measured, self.policy)
+        observations = observe_checks(measured, checks)
         base, new = observations.logarithms()
         background = self._background(checks, observations)
         evidence = weigh(
@@ -83,7 +93,7 @@ class Questions:
         controls = examine(evidence, limits, same_binary & own_paths(checks))
         decisions = decide(evidence, limits, part=self.context.part)
         judged = Judged(
-            measured=self.measured,
+            measured=measured,
             checks=checks,
             observations=observations,
             evidence=evidence,
@@ -96,6 +106,26 @@ class Questions:
             order_explains=self._order_explains(evidence),
         )
         return judged, controls
+
+    def sensitivity(self, metric: str) -> Sensitivity:
+        """Return what a gate of all paths by this statistic would see here."""
+        asked = Threshold(metric, (Amount(_ANY_PERCENT, "%"),))
+        policy = replace(self.policy, thresholds=(asked,)).with_marked(())
+        judged, _ = replace(self, policy=policy).judged()
+        at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
+        pairs = max(self.context.pairs, at_hand, RECOMMENDED_PAIRS)
+        found = detectable_with(pairs, judged.evidence)
+        shares = np.array([check.share for check in judged.checks])
+        totals = np.array([each.threshold.metric == "total" for each in judged.checks], dtype="?")
+        of_run = totals & np.array([each.row == 0 for each in judged.checks], dtype="?")
+        single = own_paths(judged.checks)
+        return sensitivity_of(
+            metric,
+            found[single],
+            shares[single],
+            totals=found[totals & (shares > UNDECIDED_SHARE)],
+            run=found[of_run],
+        )
 
     def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
         paired = self.arrangement.is_paired

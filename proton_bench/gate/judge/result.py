@@ -129,6 +129,8 @@ class GateResult:
         canaries: Shift of the canary kernels.
         noise: The stored noise that was used, or None.
         metric: Full name of the recorded metric that aligned the runs.
+        statistic: Statistic of fast launches whose sums are the totals, so that slow launches were
+            not checked; "" if they were.
         unit: Its unit, also that of values of time.
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
@@ -148,6 +150,7 @@ class GateResult:
     canaries: CanaryShift = field(default_factory=CanaryShift)
     noise: UsedNoise | None = None
     metric: str = ""
+    statistic: str = ""
     unit: str = ""
     paired: bool = False
     base_runs: tuple[str, ...] = ()

@@ -126,5 +126,6 @@ def _as_pairs(
     new = [two if turn else one for one, two, turn in zip(firsts, seconds, turns, strict=True)]
     subject = subject_of(paired_as(base, new, turns), policy)
     measured = measure_subject(subject)
+    measured = measured.by_statistic(subject.policy.statistic)
     checks = choose_checks(measured, subject.policy)
     return measured, checks, observe_checks(measured, checks), np.array(subject.arrangement.order)

@@ -26,7 +26,7 @@ from typing import Any
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
 
-__all__ = ["Finding", "Tier", "disturbances_of", "examine_runs", "facts_of", "machine_of"]
+__all__ = ["SLOWED", "Finding", "Tier", "disturbances_of", "examine_runs", "facts_of", "machine_of"]
 
 
 class Tier(StrEnum):
@@ -81,7 +81,7 @@ _OF_GPU = {
 }
 # Bits of NVML: clocks limited by temperature, by the board or by its power supply. Large kernels
 # often reach the power cap (4), so it matters only if some runs reached it and others did not.
-_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
+SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
 _POWER_CAP = 4
 _WARMER_C = 10
 
@@ -218,7 +218,7 @@ def _throttle_bits(profile: Profile) -> int:
 
 def _slowed(profile: Profile) -> str:
     bits = _throttle_bits(profile)
-    return ", ".join(name for bit, name in _SLOWED.items() if bits & bit)
+    return ", ".join(name for bit, name in SLOWED.items() if bits & bit)
 
 
 def _met_power_cap(profile: Profile) -> str:

@@ -20,8 +20,7 @@ from proton_bench.support.inputs import read_file
 __all__ = ["Policy", "policy_from_table", "read_policy"]
 
 _TABLE = "tool.proton.gate"
-# Metrics whose threshold for all paths is that of other metrics too.
-_OF_ALL = frozenset({"median", "mean", "min"})
+_TYPICAL = frozenset({"median", "mean"})
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
@@ -68,20 +67,27 @@ class Policy:
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.
 
-        A median, mean or minimum that is written for all paths is the default of the other metrics.
+        A statistic of launches that is written for all paths is the default of totals too, and of
+        slow launches and of the host, unless it leaves slow launches out.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
         """
         every = (*self.thresholds, *marked, *self.overriding)
-        written = [each for threshold in every for each in threshold.expanded()]
-        general = [
-            each.ratio
-            for each in written
-            if each.metric in _OF_ALL and not each.selector and each.ratio is not None
-        ]
-        defaults = self.default_threshold(general[-1] if general else None).expanded()
+        written = tuple(each for threshold in every for each in threshold.expanded())
+        general = _statistic(written)
+        defaults = self.default_threshold(general.ratio if general else None).expanded()
+        if general is not None and general.leaves_slow_out:
+            defaults = tuple(each for each in defaults if each.metric == "total")
+            kept = (each for each in every if each.metric or each.selector)
+            written = tuple(each for threshold in kept for each in threshold.expanded())
         return replace(self, thresholds=(*defaults, *written), overriding=())
+
+    @property
+    def statistic(self) -> str:
+        """The statistic of launches whose sums are the totals, "" for all of the time."""
+        general = _statistic(self.thresholds)
+        return general.metric if general is not None and general.leaves_slow_out else ""
 
     def default_threshold(self, share: float | None = None) -> Threshold:
         """Return the threshold of everything for which no other one is written.
@@ -91,6 +97,17 @@ class Policy:
         """
         percent = round((share or self.threshold) * 100.0, 9)
         return Threshold("", (Amount(percent, "%"),), is_written=False)
+
+
+def _statistic(thresholds: Sequence[Threshold]) -> Threshold | None:
+    """Return the last threshold that a user wrote for typical launches of all paths."""
+    found = [
+        each
+        for each in thresholds
+        if (each.metric in _TYPICAL or each.leaves_slow_out) and each.is_written
+        if not each.selector and each.ratio is not None
+    ]
+    return found[-1] if found else None
 
 
 def read_policy(path: Path) -> Policy:

@@ -51,6 +51,7 @@ _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
 _REMOVED = dict.fromkeys(("max", "stddev", "iqr", "mad"), "tail or a percentile such as p95")
 # Noise of the host and of the slowest launches is larger than that of typical launches.
 _LOOSER = 3.0
+_MEDIAN = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,15 @@ class Threshold:
     def is_about_launches(self) -> bool:
         """Whether it is about the time of one launch."""
         return self.metric in LAUNCH_METRICS or _PERCENTILE.fullmatch(self.metric) is not None
+
+    @property
+    def leaves_slow_out(self) -> bool:
+        """Whether it is about the fastest launches, which other work on the machine leaves alone.
+
+        So are the minimum and percentiles below the median.
+        """
+        percentile = _PERCENTILE.fullmatch(self.metric)
+        return self.metric == "min" or (percentile is not None and float(percentile[1]) < _MEDIAN)
 
     @property
     def direction(self) -> int:

@@ -203,7 +203,10 @@ def _significance(evidence: Evidence, effect: Numbers, limits: Limits) -> Number
 def _pairs(
     evidence: Evidence, limits: Limits, states: States, *, asked: Mask, level: float
 ) -> Numbers:
-    """Return the pairs that the noise of these paths needs, and the states of the program."""
+    """Return the pairs that decide: that find a change, or show that it is within the threshold.
+
+    Finding one takes as many as the states of the program need, too.
+    """
     found = np.full(len(asked), np.nan)
     rows = np.flatnonzero(asked & ~evidence.limited)
     if not len(rows):
@@ -218,5 +221,9 @@ def _pairs(
     needed = pairs_needed(level, distance, per_pair, freedom=freedom, runs=runs)
     choices = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)
     enough = choices[states.separations(choices) <= FALSE_ALARMS / 2.0]
-    found[rows] = np.maximum(needed, enough[0] if len(enough) else np.nan)
+    finds = np.maximum(needed, enough[0] if len(enough) else np.nan)
+    room = limits.threshold[rows] - np.maximum(badness, 0.0)
+    half = (1.0 - CONFIDENCE) / 2.0
+    allows = pairs_needed(half, np.fmax(room, 0.0), per_pair, freedom=freedom, runs=runs)
+    found[rows] = np.fmin(finds, allows)
     return found

@@ -87,7 +87,13 @@ def _success(outcome: Outcome) -> str:
     said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
     if improved:
         said += f"; {row_text(improved[0], outcome)}, {len(improved)} improved"
-    return "; ".join(filter(None, (said, _would_have_found(outcome))))
+    return "; ".join(filter(None, (said, _would_have_found(outcome), _unseen(outcome))))
+
+
+def _unseen(outcome: Outcome) -> str:
+    """Return what a passed gate did not look at, "" for nothing."""
+    statistic = outcome.result.statistic
+    return f"slow launches were not looked at, only {statistic}" if statistic else ""
 
 
 def _would_have_found(outcome: Outcome) -> str:

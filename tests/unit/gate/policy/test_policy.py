@@ -138,6 +138,40 @@ def test_a_threshold_of_all_launches_is_the_default_of_totals_too(
     assert {text.partition(":")[0] for text in texts} >= {"median", "tail", "total", "wall"}
 
 
+@pytest.mark.parametrize("statistic", ["min", "p25"])
+def test_a_statistic_that_leaves_launches_out_takes_the_place_of_all_defaults(
+    statistic: str,
+) -> None:
+    settled = Policy().with_thresholds([f"{statistic}:8%"]).with_marked(())
+
+    assert {each.metric: each.ratio for each in settled.thresholds} == {
+        "total": pytest.approx(0.08),
+        statistic: pytest.approx(0.08),
+    }
+    assert settled.statistic == statistic
+
+
+def test_it_also_takes_the_place_of_what_a_file_says_for_everything() -> None:
+    policy = policy_from_table({"thresholds": ["5%", "k@2%", "calls:0"]}, "here")
+
+    settled = policy.with_thresholds(["min:8%"]).with_marked(())
+
+    of_all = {each.metric for each in settled.thresholds if not each.selector}
+    assert of_all == {"total", "calls", "min"}
+    assert "median" in {each.metric for each in settled.thresholds if each.selector == "k"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [[], ["5%"], ["f@min:8%"], ["min:8%", "median:3%"], ["min:8%", "5%"], ["p95:8%"], ["tail:8%"], ["total:3%"], ["min:1us"]],
+)
+def test_else_all_of_the_time_counts_in_totals(written: list[str]) -> None:
+    settled = Policy().with_thresholds(written).with_marked(())
+
+    assert settled.statistic == ""
+    assert {"median", "tail", "total", "wall"} <= {each.metric for each in settled.thresholds}
+
+
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
 def test_a_misspelt_table_does_not_fall_back_to_defaults(tmp_path: Path, table: str) -> None:
     file = written(tmp_path, f'[tool.proton.{table}]\nthreshold = "1%"\n')

@@ -166,6 +166,18 @@ def test_no_number_of_runs_sees_through_the_tick_of_a_timer() -> None:
     assert np.isfinite(decide(free, limits(1)).pairs).all()
 
 
+def test_an_unchanged_path_needs_fewer_pairs_than_a_change_that_must_be_found() -> None:
+    noisy = {"error": 0.015, "freedom": 20.0, "runs": 4}
+    unchanged, changed = (
+        decide(evidence_of(np.array([effect]), **noisy), limits(1)) for effect in (0.0, 0.03)
+    )
+
+    assert not unchanged.allowed[0]
+    assert 4 < unchanged.pairs[0] < changed.pairs[0] / 2.0
+    smaller = {**noisy, "error": 0.015 * np.sqrt(4.0 / unchanged.pairs[0])}
+    assert decide(evidence_of(np.array([0.0]), **smaller), limits(1)).allowed[0]
+
+
 EFFECTS = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20)
 
 
