@@ -163,7 +163,17 @@ def test_it_also_takes_the_place_of_what_a_file_says_for_everything() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    [[], ["5%"], ["f@min:8%"], ["min:8%", "median:3%"], ["min:8%", "5%"], ["p95:8%"], ["tail:8%"], ["total:3%"], ["min:1us"]],
+    [
+        [],
+        ["5%"],
+        ["f@min:8%"],
+        ["min:8%", "median:3%"],
+        ["min:8%", "5%"],
+        ["p95:8%"],
+        ["tail:8%"],
+        ["total:3%"],
+        ["min:1us"],
+    ],
 )
 def test_else_all_of_the_time_counts_in_totals(written: list[str]) -> None:
     settled = Policy().with_thresholds(written).with_marked(())
