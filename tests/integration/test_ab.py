@@ -187,16 +187,6 @@ def test_a_slowdown_takes_as_many_pairs_as_can_fail(
     assert runs_of_pairs(repository) == 12
 
 
-def test_pairs_end_with_those_that_were_asked_for(
-    ab: Ab, repository: Path, made_up: Callable[..., None]
-) -> None:
-    made_up(slower=1.03, between=0.01)
-
-    ab("--runs", "6", "--", "bench.py")
-
-    assert runs_of_pairs(repository) == 12
-
-
 def test_a_noise_that_no_number_of_pairs_overcomes_ends_the_experiment_early(
     ab: Ab, repository: Path, made_up: Callable[..., None]
 ) -> None:

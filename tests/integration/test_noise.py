@@ -63,7 +63,8 @@ def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
 
     too_few = proton(project, "ab", "-b", "cpu", "--base", "bench.py", "--runs", "1", "bench.py")
 
-    assert too_few.returncode == 0, too_few.stdout  # the known noise decides
+    assert too_few.returncode == 3, too_few.stdout  # known noise does not replace runs
+    assert "with  stored noise of this machine, measured with 10 runs" in too_few.stdout
 
 
 def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:

@@ -38,7 +38,8 @@ class Judged:
         """The paths that fail."""
         contrast, found = self.evidence.contrast, self.decisions.worse
         if contrast.first_new:
-            return found & ~explained_by_shift(self.evidence, self.limits)
+            every = np.ones(len(found), dtype=np.bool_)
+            return found & ~explained_by_shift(self.evidence, self.limits, every)
         return found & np.isfinite(contrast.order_effect)
 
 

@@ -24,7 +24,7 @@ from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, one_sided
 
-__all__ = ["Judged", "answer", "apply_rules", "worst_first"]
+__all__ = ["FLOOR_NS", "Judged", "answer", "apply_rules", "worst_first"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ _MOST_CAUSES = 20
 _UNLIKELY = 0.05
 # A path is not worse if it is slower by less than this per launch and per run, unless a threshold
 # says so.
-_FLOOR_NS, _FLOOR = 100.0, 0.001
+FLOOR_NS, _FLOOR = 100.0, 0.001
 # Share of the largest change that makes a row one of the causes of it.
 _NEARLY_ALL = 0.7
 # Larger changes, on the log scale, do not fit a float.
@@ -188,7 +188,7 @@ class _Floors:
         if check.threshold.is_written or self._judged.measured.unit != "ns":
             return True
         of_all = size * float(self._calls[check.row])
-        return size >= _FLOOR_NS or of_all >= _FLOOR * self._total
+        return size >= FLOOR_NS or of_all >= _FLOOR * self._total
 
 
 def _verdict(

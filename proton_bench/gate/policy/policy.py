@@ -200,8 +200,9 @@ def _number(value: Any) -> float:
 
 
 def _runs(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_PAIRS:
-        raise UsageError(f"{value!r} is not a number of runs from 2 to {MOST_PAIRS}")
+    fewest = Policy().runs
+    if isinstance(value, bool) or not isinstance(value, int) or not fewest <= value <= MOST_PAIRS:
+        raise UsageError(f"{value!r} is not a number of runs from {fewest} to {MOST_PAIRS}")
     return value
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.studies.gate.study.components import Launches, PathSpread
 from benchmarks.studies.gate.study.rebuilt import off_the_line
 from benchmarks.studies.gate.study.simulated import Simulated
+from proton_bench.gate.judge.rows import FLOOR_NS
 from proton_bench.gate.machine.canary_shift import LARGEST_SHIFT
 from proton_bench.gate.policy.policy import Policy
 
@@ -51,7 +52,7 @@ def advise(
     found = [
         _margin(policy, spreads, off_the_line(launches)),
         _threshold(policy, spreads),
-        _floor(policy, spreads),
+        _floor(spreads),
     ]
     pairs = _pairs(simulated)
     if pairs is not None:
@@ -94,10 +95,10 @@ def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
     )
 
 
-def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+def _floor(spreads: Sequence[PathSpread]) -> Advice:
     """A floor per launch has to cover ticks of the timer, and no change that the gate can find."""
     known = [each for each in spreads if math.isfinite(each.process)]
-    present = f"{policy.floor_ns:.0f} ns"
+    present = f"{FLOOR_NS:.0f} ns"
     if not known:
         return Advice("floor", present, "nothing", "keep")
     shortest = min(known, key=lambda each: each.time_ns)
@@ -109,7 +110,7 @@ def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
         present,
         f"the shortest path takes {shortest.time_ns / 1000:.1f} us and differs between processes "
         f"by {spread:.0f} ns; {_TICKS} ticks of the timer are {ticks} ns",
-        "keep" if needed <= policy.floor_ns <= 2.0 * needed else f"{needed:.0f} ns",
+        "keep" if needed <= FLOOR_NS <= 2.0 * needed else f"{needed:.0f} ns",
     )
 
 

@@ -89,7 +89,7 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
         ("[tool.proton.gate]\nthreshold = true\n", ": threshold: "),
         ("[tool.proton.gate]\nthreshold = 'x'\n", ": threshold: 'x'"),
         ("[tool.proton.gate]\nshare = nan\n", ": share: "),
-        ("[tool.proton.gate]\nruns = 1\n", ": runs: .* 2 to 200"),
+        ("[tool.proton.gate]\nruns = 3\n", ": runs: .* 4 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", ": runs: "),
         ("[tool.proton.gate]\nstrict = 'yes'\n", ": strict: 'yes'"),
         ("[tool.proton.gate]\ninconclusive = true\n", ": inconclusive: .* fail, pass"),
