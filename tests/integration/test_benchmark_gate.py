@@ -95,7 +95,7 @@ def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(
 def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
     pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path, verbose: str
 ) -> None:
-    keep(pytester, {**BASE, B: 44.0}, seed=2)
+    keep(pytester, {**BASE, B: 48.0}, seed=2)
 
     result = run_pytest(*GATE, verbose, "--junitxml=junit.xml", "--proton-json=times.json")
 

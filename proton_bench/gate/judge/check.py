@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 # Rows that stand for what is below them.
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
 _NEARLY_ALL = 0.9
+_SAME_TOTAL = 0.95
 # Launches of which a tenth is at least one.
 _FEWEST = 10
 
@@ -159,24 +161,24 @@ class _Candidates:
 def _groups(measured: Measured) -> Mask:
     """Mark the rows whose totals are checked.
 
-    Of rows with equal totals, such as a scope in a scope, it is the outermost one; operators and
-    frames of Python only where several paths begin.
+    Of rows with nearly equal totals, such as a scope in a scope, it is the outermost one; operators
+    and frames of Python only where several paths begin.
     """
     tree, totals = measured.comparison.tree, measured.inclusive
-    parents, kinds = tree.parents, tree.kinds
+    parents = tree.parents.tolist()
     filled = np.flatnonzero((totals > 0.0).any(axis=0))
-    children = np.bincount(parents[filled[filled > 0]], minlength=len(tree))
-    around = totals[:, np.maximum(parents, 0)]
-    alike: Mask = np.asarray(np.isclose(totals, around, rtol=1e-9, atol=0.0).all(axis=0))
-    several: Mask = np.asarray(children > np.isin(kinds, _ONE_LAUNCH))
-    # Whether the total of a row is checked, there or further outside.
-    covered = [measured.whole]
+    children = np.bincount(tree.parents[filled[filled > 0]], minlength=len(tree))
+    several: Mask = np.asarray(children > np.isin(tree.kinds, _ONE_LAUNCH))
+    base, new = (side.mean(axis=0).tolist() for side in measured.sides(totals))
+    # The totals that are checked at the row, or nearest around it.
+    covered = [(base[0], new[0]) if measured.whole else (math.inf, math.inf)]
     found = np.zeros(len(tree), dtype=np.bool_)
     found[0] = measured.whole
-    for row, above in enumerate(parents[1:].tolist(), start=1):
-        is_repeated = bool(alike[row]) and covered[above]
-        found[row] = several[row] and not is_repeated
-        covered.append(is_repeated or bool(found[row]))
+    for row in range(1, len(tree)):
+        around = covered[parents[row]]
+        least = (_SAME_TOTAL * around[0], _SAME_TOTAL * around[1])
+        found[row] = several[row] and not (base[row] >= least[0] and new[row] >= least[1])
+        covered.append((base[row], new[row]) if found[row] else around)
     return found
 
 
