@@ -229,6 +229,24 @@ def test_a_fault_of_the_library_in_the_evaluator_is_counted(
     assert (facts["samples"], facts["lost_bursts"]) == (0, 0)
 
 
+def test_the_evaluator_has_the_lowest_priority_and_no_file_of_the_target(
+    tmp_path: Path, cupti_doubles: Doubles
+) -> None:
+    program = """
+os.set_inheritable(os.open("/dev/zero", os.O_RDONLY), True)
+process = evaluator()
+files = os.popen(f"ls -l /proc/{process}/fd").read()
+Path("seen").write_text(f"{os.getpriority(os.PRIO_PROCESS, process)} {files}")
+"""
+    record(tmp_path, cupti_doubles, program=HEAD + program)
+
+    priority, _, files = (tmp_path / "seen").read_text(encoding="utf-8").partition(" ")
+
+    assert priority == "19"
+    assert "memfd:" in files
+    assert "/dev/zero" not in files
+
+
 def test_the_evaluator_ends_with_a_killed_target_that_left_a_forked_child(
     tmp_path: Path, cupti_doubles: Doubles
 ) -> None:
