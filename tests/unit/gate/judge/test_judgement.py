@@ -107,6 +107,16 @@ def test_an_undecided_gate_may_pass_if_the_policy_says_so() -> None:
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 0)
 
 
+def test_a_gate_by_the_fastest_launches_says_that_it_does_not_see_slow_ones() -> None:
+    kernels = [Kernel(f"f/k{n}", between=0.003, within=0.01) for n in range(4)]
+    base, new = session([*kernels[1:], Kernel("f/k0", between=0.003, within=0.4)])
+
+    result = judge(base, new, Policy().with_thresholds(["min:5%"]))
+
+    assert (result.statistic, judge(base, new, Policy()).statistic) == ("min", "")
+    assert {row.metric for row in result.rows} == {"min", "total"}
+
+
 def test_undecided_paths_of_little_time_do_not_matter_unless_named() -> None:
     small = [Kernel("f/s", 30_000.0, between=0.1), *QUIET]
     named = Policy().with_thresholds(["median:3%", "s@median:3%"])

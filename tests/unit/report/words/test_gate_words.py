@@ -176,6 +176,14 @@ def test_a_pass_says_what_it_would_have_found() -> None:
     )
 
 
+def test_a_pass_says_what_it_did_not_look_at() -> None:
+    passed = outcome(SuiteVerdict.PASS, row(metric="min"))
+    by_min = replace(passed, result=replace(passed.result, statistic="min"))
+
+    assert "slow launches" in headline(by_min)
+    assert "slow launches" not in headline(passed)
+
+
 def test_sides_are_counted_and_named() -> None:
     lines = dict(side_lines(FAIL))
 
