@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 # Rows that stand for what is below them.
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
 _NEARLY_ALL = 0.9
+_SAME_TOTAL = 0.95
 # Launches of which a tenth is at least one.
 _FEWEST = 10
 
@@ -82,7 +84,8 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
-    return tuple(checks)
+    tails = _with_tails(measured, [e.row for e in checks if e.threshold.metric == TAIL])
+    return tuple(each for each in checks if each.threshold.metric != TAIL or each.row in tails)
 
 
 def _settled(found: dict[str, Threshold]) -> dict[str, Threshold]:
@@ -138,16 +141,7 @@ class _Candidates:
         if metric == "wall":
             return share > 0.0 and share >= least
         large = share >= least or bool(self._rounds[row])
-        if not (row > 0 and self._launched[row] and large):
-            return False
-        return metric != TAIL or self._has_tail(row)
-
-    def _has_tail(self, row: int) -> bool:
-        """Return whether each run has enough launches for a slowest tenth of them."""
-        lines = zip(self._measured.samples([row]), self._measured.present[:, row], strict=True)
-        return all(
-            sample is not None and sample.size >= _FEWEST for (sample,), here in lines if here
-        )
+        return row > 0 and bool(self._launched[row]) and large
 
     def share_of(self, row: int, metric: str) -> float:
         """Return the share of a run that a check is about."""
@@ -156,27 +150,41 @@ class _Candidates:
         return float((self._walls if metric == "wall" else self._launch_shares)[row])
 
 
+def _with_tails(measured: Measured, rows: Sequence[int]) -> set[int]:
+    """Return which rows have enough launches in each run for a slowest tenth of them."""
+    if not rows:
+        return set()
+    lines = zip(measured.samples(rows), measured.present, strict=True)
+    few = {
+        row
+        for line, present in lines
+        for row, sample in zip(rows, line, strict=True)
+        if present[row] and (sample is None or sample.size < _FEWEST)
+    }
+    return set(rows) - few
+
+
 def _groups(measured: Measured) -> Mask:
     """Mark the rows whose totals are checked.
 
-    Of rows with equal totals, such as a scope in a scope, it is the outermost one; operators and
-    frames of Python only where several paths begin.
+    Of rows with nearly equal totals, such as a scope in a scope, it is the outermost one; operators
+    and frames of Python only where several paths begin.
     """
     tree, totals = measured.comparison.tree, measured.inclusive
-    parents, kinds = tree.parents, tree.kinds
+    parents = tree.parents.tolist()
     filled = np.flatnonzero((totals > 0.0).any(axis=0))
-    children = np.bincount(parents[filled[filled > 0]], minlength=len(tree))
-    around = totals[:, np.maximum(parents, 0)]
-    alike: Mask = np.asarray(np.isclose(totals, around, rtol=1e-9, atol=0.0).all(axis=0))
-    several: Mask = np.asarray(children > np.isin(kinds, _ONE_LAUNCH))
-    # Whether the total of a row is checked, there or further outside.
-    covered = [measured.whole]
+    children = np.bincount(tree.parents[filled[filled > 0]], minlength=len(tree))
+    several: Mask = np.asarray(children > np.isin(tree.kinds, _ONE_LAUNCH))
+    base, new = (side.mean(axis=0).tolist() for side in measured.sides(totals))
+    # The totals that are checked at the row, or nearest around it.
+    covered = [(base[0], new[0]) if measured.whole else (math.inf, math.inf)]
     found = np.zeros(len(tree), dtype=np.bool_)
     found[0] = measured.whole
-    for row, above in enumerate(parents[1:].tolist(), start=1):
-        is_repeated = bool(alike[row]) and covered[above]
-        found[row] = several[row] and not is_repeated
-        covered.append(is_repeated or bool(found[row]))
+    for row in range(1, len(tree)):
+        around = covered[parents[row]]
+        least = (_SAME_TOTAL * around[0], _SAME_TOTAL * around[1])
+        found[row] = several[row] and not (base[row] >= least[0] and new[row] >= least[1])
+        covered.append((base[row], new[row]) if found[row] else around)
     return found
 
 
