@@ -124,7 +124,7 @@ def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
 def test_the_failed_test_is_the_last_failed_one(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
-    keep(pytester, {**BASE, A: 110.0}, seed=2)
+    keep(pytester, {**BASE, A: 120.0}, seed=2)
     # Without `run_pytest`, which leaves the cache out.
     words = ("-p", "no:asyncio")
     assert pytester.runpytest_subprocess(*words, *GATE).ret == 1
@@ -169,7 +169,7 @@ def test_what_is_not_a_verdict_has_an_exit_code_of_its_own(
 def test_failed_tests_are_not_judged_and_keep_their_exit_code(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
-    keep(pytester, {**BASE, A: 110.0}, seed=2)
+    keep(pytester, {**BASE, A: 120.0}, seed=2)
     pytester.makepyfile(test_y="def test_fails(): assert 0\ndef test_after(): pass")
 
     result = run_pytest(*GATE, "--proton-save=main")

@@ -84,7 +84,8 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
-    return tuple(checks)
+    tails = _with_tails(measured, [e.row for e in checks if e.threshold.metric == TAIL])
+    return tuple(each for each in checks if each.threshold.metric != TAIL or each.row in tails)
 
 
 def _settled(found: dict[str, Threshold]) -> dict[str, Threshold]:
@@ -140,22 +141,27 @@ class _Candidates:
         if metric == "wall":
             return share > 0.0 and share >= least
         large = share >= least or bool(self._rounds[row])
-        if not (row > 0 and self._launched[row] and large):
-            return False
-        return metric != TAIL or self._has_tail(row)
-
-    def _has_tail(self, row: int) -> bool:
-        """Return whether each run has enough launches for a slowest tenth of them."""
-        lines = zip(self._measured.samples([row]), self._measured.present[:, row], strict=True)
-        return all(
-            sample is not None and sample.size >= _FEWEST for (sample,), here in lines if here
-        )
+        return row > 0 and bool(self._launched[row]) and large
 
     def share_of(self, row: int, metric: str) -> float:
         """Return the share of a run that a check is about."""
         if metric == "total":
             return float(self._total_shares[row])
         return float((self._walls if metric == "wall" else self._launch_shares)[row])
+
+
+def _with_tails(measured: Measured, rows: Sequence[int]) -> set[int]:
+    """Return which rows have enough launches in each run for a slowest tenth of them."""
+    if not rows:
+        return set()
+    lines = zip(measured.samples(rows), measured.present, strict=True)
+    few = {
+        row
+        for line, present in lines
+        for row, sample in zip(rows, line, strict=True)
+        if present[row] and (sample is None or sample.size < _FEWEST)
+    }
+    return set(rows) - few
 
 
 def _groups(measured: Measured) -> Mask:
