@@ -140,6 +140,7 @@ def test_one_of_thirty_kernels_slower_by_five_percent_is_named_first(
     assert found["rows"][0]["path"] == ["layer2", "k13"]
     assert 0.03 < found["rows"][0]["change"] < 0.07
     assert done.stdout.startswith("FAIL: layer2 > k13")
+    assert "\nwhole run: +" in done.stdout
     assert_tidy(repository)
     assert_all_are_kept(repository)
 

@@ -160,7 +160,7 @@ def _power(
         power.found += bool(worst)
         power.others += any(row not in own for row in result.regressions)
         power.verdicts[
-            (worst or [row.verdict for row in own] or [Verdict.UNMEASURED])[0].value
+            (worst or [row.verdict for row in own] or [Verdict.INCONCLUSIVE])[0].value
         ] += 1
     return power
 
