@@ -35,6 +35,8 @@ __all__ = ["MOST_PAIRS", "begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
 # Pairs without --runs.
 MOST_PAIRS = 10
+# The noise of a few pairs says how many are needed within about this factor.
+_HOPE = 2
 # Disturbed pairs that are replaced.
 _MOST_LOST = 6
 # More runs do not change these.
@@ -187,8 +189,9 @@ class _Experiment:
 
 
 def _open_rows(result: GateResult, most: int) -> int:
-    """Return how many undecided rows that many pairs can decide."""
-    return sum(row.is_undecided and 0 < row.pairs_needed <= most for row in result.rows)
+    """Return how many undecided rows that many pairs may decide."""
+    enough = _HOPE * most
+    return sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
 
 
 def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
