@@ -24,8 +24,9 @@ enum class LockRank : uint8_t {
   kNames,
   kPtxNotes,
   kHeldFiles,
+  kPerfGroups,
 };
-inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kHeldFiles) + 1;
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfGroups) + 1;
 
 /// Registers a mutex to be taken around fork(). It lives as long as the process, or until `forget`.
 /// [noexcept, no lock]

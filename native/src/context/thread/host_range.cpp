@@ -27,6 +27,44 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
   return record;
 }
 
+/// What was counted inside of a range; the source is null where that is not known.
+struct Counted {
+  const CountSource *source = nullptr;
+  Counts counts{};
+};
+
+/// The top frame was opened for a timed range.
+void begin_counts(ThreadState &thread) noexcept {
+  if (const CountSource *source = count_source()) [[unlikely]]
+    thread.counts.enter(*source, thread.stack);
+}
+
+/// The frame of a timed range is about to be closed.
+Counted end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
+  Counted counted;
+  const CountSource *source = count_source();
+  if (source && thread.counts.leave(*source, thread.stack, scope_id, counted.counts)) [[unlikely]]
+    counted.source = source;
+  return counted;
+}
+
+/// Appends the record of a range and what was counted inside. True as RecordLog::append.
+bool append(ThreadState &thread, const RangeRecord &range, const Counted &counted) noexcept {
+  bool chunk_filled = thread.host.append(range);
+  if (!counted.source) [[likely]]
+    return chunk_filled;
+  CountRecord record;
+  record.kind = range.kind;
+  record.at = range.at;
+  record.variant = range.variant;
+  for (size_t i = 0; i < counted.source->metrics.size(); ++i) {
+    record.metric = counted.source->metrics[i];
+    record.count = counted.counts[i];
+    chunk_filled = thread.host.append(record) || chunk_filled;
+  }
+  return chunk_filled;
+}
+
 bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
@@ -107,6 +145,8 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
   if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
     tell(border, false); // while the scope still stands
+  bool is_timed = start_ns > 0 && now.wants_times;
+  Counted counted = is_timed ? end_counts(thread, entry.scope_id()) : Counted{};
   bool is_first_use = false;
   if (index + 1 == thread.stack.depth()) [[likely]] {
     is_first_use = thread.stack.pop(now);
@@ -115,12 +155,12 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
     is_first_use = thread.stack.end(index, now);
   }
   bool chunk_filled = false;
-  if (start_ns > 0 && now.wants_times) {
+  if (is_timed) {
     int64_t end_ns = TickClock::now_ns();
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, counted);
   } else if (was_scope && is_first_use && now.active) {
     chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
   }
@@ -168,6 +208,8 @@ void request_drain() noexcept {
     ShadowStack &stack = this_thread().stack;
     range.depth = stack.depth();
     range.scope_id = stack.push(hashed(name), kind, now).scope_id();
+    if (kind == FrameKind::kOp || kind == FrameKind::kKernel)
+      begin_counts(this_thread());
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;
@@ -188,7 +230,7 @@ void request_drain() noexcept {
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
   }
   close(thread.stack, range.depth, now);
   if (chunk_filled)
@@ -209,7 +251,7 @@ void exit_timed_range(const OpenRange &range) noexcept {
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(entry.id.load(), RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
   }
   close(thread.stack, range.depth, now);
   if (chunk_filled)
@@ -266,7 +308,7 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now)
   if (border && !has_other_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
     tell(border, true);
   if (now.wants_times)
-    entry.set_start(TickClock::now_ns());
+    begin_timed_frame(entry);
   return entry;
 }
 
@@ -293,6 +335,11 @@ bool exit_scope_range(const OpenRange &range) noexcept {
     return false;
   close_top(session_state());
   return true;
+}
+
+void begin_timed_frame(StackEntry &top) noexcept {
+  begin_counts(this_thread());
+  top.set_start(TickClock::now_ns());
 }
 
 void close_frame(uint32_t index, const SessionState &now) noexcept {
