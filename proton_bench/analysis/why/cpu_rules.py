@@ -32,7 +32,8 @@ _MUCH_RECOVERY = 0.25  # of the cycles
 _LEAST_CYCLES = 10_000.0
 
 _TOP_DOWN = (
-    "Yasin, A Top-Down Method for Performance Analysis and Counters Architecture, ISPASS 2014"
+    "Yasin, A Top-Down Method for Performance Analysis and Counters Architecture, ISPASS 2014, "
+    "https://doi.org/10.1109/ISPASS.2014.6844459"
 )
 _MANUAL = "Intel 64 and IA-32 Architectures Optimization Reference Manual, Top-Down Analysis Method"
 _MEASURE = "perf stat --topdown"

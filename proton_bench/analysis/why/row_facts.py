@@ -261,9 +261,7 @@ class Facts:
             has_counters=self.has_counters,
             refusal=self._cpu_refusal if is_cpu else self._refusal,
             coverage=min(max(covered, 0.0), 1.0),
-            clock=clock_ratio(
-                device, float(self._cycles[row]), float(self._counter_time[row])
-            ),
+            clock=clock_ratio(device, float(self._cycles[row]), float(self._counter_time[row])),
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
             stalls=self._of_stalls(row),
             declared=self._of_work(row, place),

@@ -58,7 +58,7 @@ struct Counter {
 struct Group {
   std::mutex mutex;
   std::vector<Counter> counters; ///< the leader first; empty: not open
-  uint64_t serial = 0;          ///< of the start for which it was opened, or could not be
+  uint64_t serial = 0;           ///< of the start for which it was opened, or could not be
   Reading last;
 };
 
@@ -275,8 +275,7 @@ std::vector<int> PerfCounters::probe(const std::vector<PerfEvent> &events) {
 
 void PerfCounters::start(const std::vector<PerfEvent> &events) {
   if (events.empty() || events.size() > kMostCounts)
-    throw Error(ErrorCode::kUsage,
-                "give 1 to " + std::to_string(kMostCounts) + " events to count");
+    throw Error(ErrorCode::kUsage, "give 1 to " + std::to_string(kMostCounts) + " events to count");
   Groups &all = groups();
   static const int handlers = pthread_atfork(nullptr, nullptr, start_child);
   if (handlers != 0)

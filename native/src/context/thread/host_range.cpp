@@ -27,39 +27,31 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
   return record;
 }
 
-/// What was counted inside of a range; the source is null where that is not known.
-struct Counted {
-  const CountSource *source = nullptr;
-  Counts counts{};
-};
-
 /// The top frame was opened for a timed range.
 void begin_counts(ThreadState &thread) noexcept {
   if (const CountSource *source = count_source()) [[unlikely]]
     thread.counts.enter(*source, thread.stack);
 }
 
-/// The frame of a timed range is about to be closed.
-Counted end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
-  Counted counted;
+/// The frame of a timed range is about to be closed. What was counted inside; null: unknown.
+const Counts *end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
   const CountSource *source = count_source();
-  if (source && thread.counts.leave(*source, thread.stack, scope_id, counted.counts)) [[unlikely]]
-    counted.source = source;
-  return counted;
+  return source ? thread.counts.leave(*source, thread.stack, scope_id) : nullptr;
 }
 
 /// Appends the record of a range and what was counted inside. True as RecordLog::append.
-bool append(ThreadState &thread, const RangeRecord &range, const Counted &counted) noexcept {
+bool append(ThreadState &thread, const RangeRecord &range, const Counts *counts) noexcept {
   bool chunk_filled = thread.host.append(range);
-  if (!counted.source) [[likely]]
+  if (!counts) [[likely]]
     return chunk_filled;
   CountRecord record;
   record.kind = range.kind;
   record.at = range.at;
   record.variant = range.variant;
-  for (size_t i = 0; i < counted.source->metrics.size(); ++i) {
-    record.metric = counted.source->metrics[i];
-    record.count = counted.counts[i];
+  const std::vector<uint32_t> &metrics = thread.counts.source().metrics;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    record.metric = metrics[i];
+    record.count = (*counts)[i];
     chunk_filled = thread.host.append(record) || chunk_filled;
   }
   return chunk_filled;
@@ -146,7 +138,7 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
     tell(border, false); // while the scope still stands
   bool is_timed = start_ns > 0 && now.wants_times;
-  Counted counted = is_timed ? end_counts(thread, entry.scope_id()) : Counted{};
+  const Counts *counts = is_timed ? end_counts(thread, entry.scope_id()) : nullptr;
   bool is_first_use = false;
   if (index + 1 == thread.stack.depth()) [[likely]] {
     is_first_use = thread.stack.pop(now);
@@ -160,7 +152,7 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = append(thread, record, counted);
+    chunk_filled = append(thread, record, counts);
   } else if (was_scope && is_first_use && now.active) {
     chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
   }
@@ -205,11 +197,11 @@ void request_drain() noexcept {
   if (!now.active)
     return range;
   try {
-    ShadowStack &stack = this_thread().stack;
-    range.depth = stack.depth();
-    range.scope_id = stack.push(hashed(name), kind, now).scope_id();
+    ThreadState &thread = this_thread();
+    range.depth = thread.stack.depth();
+    range.scope_id = thread.stack.push(hashed(name), kind, now).scope_id();
     if (kind == FrameKind::kOp || kind == FrameKind::kKernel)
-      begin_counts(this_thread());
+      begin_counts(thread);
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;

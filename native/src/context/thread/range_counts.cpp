@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 namespace proton {
 namespace {
@@ -54,17 +55,17 @@ void RangeCounts::enter(const CountSource &source, ShadowStack &stack) noexcept 
   }
 }
 
-bool RangeCounts::leave(const CountSource &source, ShadowStack &stack, uint64_t scope_id,
-                        Counts &counts) noexcept {
+const Counts *RangeCounts::leave(const CountSource &source, ShadowStack &stack,
+                                 uint64_t scope_id) noexcept {
   settle(source, stack);
   take();
   auto found = std::find_if(open_.rbegin(), open_.rend(),
                             [&](const Range &each) { return each.scope_id == scope_id; });
   if (found == open_.rend())
-    return false;
-  counts = found->counts;
+    return nullptr;
+  left_ = found->counts;
   open_.erase(std::next(found).base());
-  return true;
+  return &left_;
 }
 
 } // namespace proton

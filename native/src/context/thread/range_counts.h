@@ -30,10 +30,11 @@ class RangeCounts {
 public:
   /// The top frame of the stack has been opened for a range. [owning thread, noexcept]
   void enter(const CountSource &source, ShadowStack &stack) noexcept;
-  /// Sets the counts of the range whose frame is about to be closed, without those of ranges
-  /// inside. False: they are not known. [owning thread, noexcept]
-  bool leave(const CountSource &source, ShadowStack &stack, uint64_t scope_id,
-             Counts &counts) noexcept;
+  /// The counts of the range whose frame is about to be closed, without those of ranges inside,
+  /// until the next call; null: they are not known. [owning thread, noexcept]
+  const Counts *leave(const CountSource &source, ShadowStack &stack, uint64_t scope_id) noexcept;
+  /// Of the counts that were returned.
+  const CountSource &source() const noexcept { return *source_; }
 
 private:
   struct Range {
@@ -46,6 +47,7 @@ private:
 
   const CountSource *source_ = nullptr;
   std::vector<Range> open_;
+  Counts left_{};
 };
 
 } // namespace proton
