@@ -62,7 +62,7 @@ def main(output: str) -> None:
     code = forked()
     proton.finalize(session, "proton")
     after = len(os.listdir("/proc/self/fd"))
-    print(json.dumps({"before": before, "after": after, "child": code}))
+    sys.stdout.write(json.dumps({"before": before, "after": after, "child": code}) + "\n")
 
 
 if __name__ == "__main__":

@@ -92,10 +92,10 @@ def _is_bad_speculation(facts: RowFacts) -> Match | None:
         return None
     text = f"mispredicted branches take {share * 100:.0f} % of the cycles or more"
     known = _evidence(facts)
-    evidence = (Evidence("counter.recovery", text, share, "fraction of cycles"),)
-    evidence += tuple(known[id_] for id_ in ("counter.branch_mpki", "counter.ipc") if id_ in known)
+    recovery = Evidence("counter.recovery", text, share, "fraction of cycles")
+    beside = (known[each] for each in ("counter.branch_mpki", "counter.ipc") if each in known)
     # The recovery may take longer than what is counted here.
-    return Match("branches", evidence, 1.0 - per_cycle / _WIDEST)
+    return Match("branches", (recovery, *beside), 1.0 - per_cycle / _WIDEST)
 
 
 def _is_compute(facts: RowFacts) -> Match | None:

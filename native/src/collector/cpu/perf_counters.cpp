@@ -13,7 +13,6 @@
 #include <cmath>
 #include <memory>
 
-#include "calltree/metric_name.h"
 #include "support/error.h"
 #include "support/fork_locks.h"
 
@@ -243,7 +242,7 @@ const CountSource *source_of(const std::vector<PerfEvent> &events) {
   fresh->take = take;
   fresh->events = events;
   for (const PerfEvent &event : events)
-    fresh->metrics.push_back(MetricName::of(event.metric, Aggregation::kInclusive).number);
+    fresh->metrics.push_back(number_of_counts(event.metric));
   Groups &all = groups();
   std::lock_guard lock(all.mutex);
   for (const auto &each : all.sources)

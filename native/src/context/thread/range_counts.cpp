@@ -4,6 +4,8 @@
 #include <atomic>
 #include <iterator>
 
+#include "calltree/metric_name.h"
+
 namespace proton {
 namespace {
 
@@ -20,6 +22,10 @@ bool is_open(ShadowStack &stack, uint32_t index, uint64_t scope_id) noexcept {
 }
 
 } // namespace
+
+uint32_t number_of_counts(std::string_view name) {
+  return MetricName::of(name, Aggregation::kInclusive).number;
+}
 
 void set_count_source(const CountSource *source) noexcept {
   g_source.store(source, std::memory_order_release);

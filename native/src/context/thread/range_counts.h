@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "context/thread/shadow_stack.h"
@@ -18,8 +19,10 @@ struct CountSource {
   /// Sets what the calling thread counted since it asked before. False: that is not known, or is
   /// part of what the next call sets.
   bool (*take)(const CountSource &source, Counts &counts) noexcept = nullptr;
-  std::vector<uint32_t> metrics; ///< numbers of their MetricNames, `kMostCounts` at most
+  std::vector<uint32_t> metrics; ///< from `number_of_counts`, `kMostCounts` at most
 };
+/// The number of the metric to which counts of this name add.
+uint32_t number_of_counts(std::string_view name);
 /// Sets the source that is asked where timed ranges begin and end; null: none. [any thread]
 void set_count_source(const CountSource *source) noexcept;
 const CountSource *count_source() noexcept;
