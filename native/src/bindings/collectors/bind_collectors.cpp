@@ -167,9 +167,7 @@ py::list list_recording(const std::string &path) {
   return events;
 }
 
-} // namespace
-
-void bind_collectors(py::module_ &module) {
+void bind_cpu_collector(py::module_ &module) {
   py::class_<CpuCollector>(module, "CpuCollector")
       .def(py::init([](uint32_t max_depth, const std::vector<EventTuple> &events) {
              return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth,
@@ -210,6 +208,12 @@ void bind_collectors(py::module_ &module) {
     PerfCounters::Times times = PerfCounters::instance().times();
     return std::make_pair(times.enabled_ns, times.running_ns);
   });
+}
+
+} // namespace
+
+void bind_collectors(py::module_ &module) {
+  bind_cpu_collector(module);
   module.attr("can_sample_host") = StackReader::works();
   py::class_<HostSampler>(module, "HostSampler")
       .def(py::init([](double rate_hz) {
