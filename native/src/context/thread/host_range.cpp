@@ -299,8 +299,10 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now)
   ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
   if (border && !has_other_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
     tell(border, true);
-  if (now.wants_times)
-    begin_timed_frame(entry);
+  if (now.wants_times) {
+    begin_counts(thread);
+    entry.set_start(TickClock::now_ns());
+  }
   return entry;
 }
 
@@ -330,7 +332,8 @@ bool exit_scope_range(const OpenRange &range) noexcept {
 }
 
 void begin_timed_frame(StackEntry &top) noexcept {
-  begin_counts(this_thread());
+  if (count_source()) [[unlikely]]
+    begin_counts(this_thread());
   top.set_start(TickClock::now_ns());
 }
 

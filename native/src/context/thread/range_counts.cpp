@@ -1,15 +1,12 @@
 #include "context/thread/range_counts.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 
 #include "calltree/metric_name.h"
 
 namespace proton {
 namespace {
-
-std::atomic<const CountSource *> g_source{nullptr};
 
 void add(Counts &sum, const Counts &counts) noexcept {
   for (size_t i = 0; i < counts.size(); ++i)
@@ -28,10 +25,8 @@ uint32_t number_of_counts(std::string_view name) {
 }
 
 void set_count_source(const CountSource *source) noexcept {
-  g_source.store(source, std::memory_order_release);
+  g_count_source.store(source, std::memory_order_release);
 }
-
-const CountSource *count_source() noexcept { return g_source.load(std::memory_order_acquire); }
 
 /// Forgets ranges that nothing will end: their counts are those of the ranges around them.
 void RangeCounts::settle(const CountSource &source, ShadowStack &stack) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -25,7 +26,10 @@ struct CountSource {
 uint32_t number_of_counts(std::string_view name);
 /// Sets the source that is asked where timed ranges begin and end; null: none. [any thread]
 void set_count_source(const CountSource *source) noexcept;
-const CountSource *count_source() noexcept;
+inline std::atomic<const CountSource *> g_count_source{nullptr}; ///< only for the function below
+inline const CountSource *count_source() noexcept {
+  return g_count_source.load(std::memory_order_acquire);
+}
 
 /// The open ranges of one thread. What is counted belongs to the innermost of them, so that the
 /// counts of a range and those of all ranges inside add up to what was counted meanwhile.
