@@ -139,7 +139,7 @@ class CodeBytes:
         except KeyError:
             asked = self._new(kernel)
         try:
-            size = asked.of_launch(grid, arguments) if asked is not None else None
+            size = asked.of_launch(tuple(grid), arguments) if asked is not None else None
             if size is not None:
                 # The kernel's own metadata is added later, and wins.
                 found.data[CODE_BYTES] = size
