@@ -1,5 +1,5 @@
 # ruff: noqa: N803, T201
-"""Kernels whose loads and stores are counted, and two programs about them.
+"""Kernels whose loads and stores are counted, and three programs about them.
 
 python memory_kernels.py compile      prints what Triton makes of them, as one JSON object
 python memory_kernels.py interpret    reads launches from lines, and prints what each moved
@@ -251,6 +251,26 @@ def assembly(x, y, N, BLOCK: tl.constexpr):
     )
 
 
+@triton.jit
+def host_descriptor(source, y, N, BLOCK: tl.constexpr):
+    for start in range(0, source.shape[1], BLOCK):
+        tl.store(y, tl.sum(source.load([0, start]).reshape(BLOCK * BLOCK), 0))
+    for step in range(N):
+        tl.store(y + step, 0.0)
+
+
+@triton.jit
+def tupled(places, N, BLOCK: tl.constexpr):
+    for step in range(N):
+        tl.store(places[0] + step, 0.0)
+
+
+@triton.jit
+def flagged(y, F, BLOCK: tl.constexpr):
+    if F:
+        tl.store(y + tl.arange(0, BLOCK), 0.0)
+
+
 def _compile() -> None:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -316,5 +336,32 @@ def _interpret() -> None:
         print(moved, flush=True)
 
 
+def _launch() -> None:
+    """Print what the metadata of launches says."""
+    import torch
+    from fakes.triton_driver import FakeDriver
+    from triton import knobs
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from proton_bench_plugins.triton.code_bytes import CodeBytes
+
+    FakeDriver()
+    found: list[int | None] = []
+    knobs.runtime.launch_enter_hook.add(lambda facts: found.append(facts.data.get("code_bytes")))
+    CodeBytes().watch(sys.modules["triton.compiler.compiler"])
+    y = SimpleNamespace(dtype=torch.float32, data_ptr=lambda: 256)
+    for inner in (1, 16, 40, 64):  # Triton compiles 1 and multiples of 16 into the code
+        matmul[(4,)](y, y, y, 32, 64, inner, BM=16, BN=32, BK=16, GROUP=2)
+    persistent[lambda arguments: (arguments["PROGRAMS"],)](y, y, N=100, BLOCK=16, PROGRAMS=3)
+    for shape in ((8, 8), (4, 16)):
+        tensor = torch.zeros(shape)
+        descriptor = TensorDescriptor(tensor, list(shape), [shape[1], 1], [4, 4])
+        host_descriptor[(2,)](descriptor, y, 5, BLOCK=4)
+    tupled[(2,)]((y, y), 9, BLOCK=4)
+    for flag in (True, False, 2**40):
+        flagged[(2,)](y, flag, BLOCK=4)
+    print(json.dumps(found))
+
+
 if __name__ == "__main__":
-    _compile() if sys.argv[1] == "compile" else _interpret()
+    {"compile": _compile, "launch": _launch, "interpret": _interpret}[sys.argv[1]]()

@@ -6,6 +6,7 @@ its loops and branches depend on.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import weakref
@@ -17,7 +18,6 @@ import numpy as np
 
 from proton_bench.errors import MetricError
 from proton_bench.flags import flags
-from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton.asked_bytes import asked_bytes
 from proton_bench_plugins.triton.integers import GRID_AXES, evaluate, used_arguments
 
@@ -27,7 +27,8 @@ CODE_BYTES = "code_bytes"
 # Launches that are remembered for a kernel; arguments that never repeat must not fill the memory.
 _MOST_KNOWN = 4096
 
-Read = Callable[[Sequence[Any]], Any]
+# Number of an argument; of a descriptor also the field and the axis.
+_Place = int | tuple[int, str, int]
 
 
 class KernelBytes:
@@ -49,12 +50,13 @@ class KernelBytes:
             raise MetricError("the kernel has no TTIR")
         self._asked, types = asked_bytes(text)
         used = used_arguments(self._asked)
-        reads = list(_reads(kernel.src.signature)) if used else []
-        if used and len(reads) != len(types):
+        places = list(_places(kernel.src.signature)) if used else []
+        if used and len(places) != len(types):
             raise MetricError("the kernel's arguments are not those of its source")
-        self._reads: dict[int, Read] = {at: reads[at] for at in used}
-        self.names = tuple(kernel.src.fn.arg_names)
+        self._used = {at: places[at] for at in used}
+        self._read = _reader(list(self._used.values()))
         self._known: dict[Any, int | None] = {}
+        self.names = tuple(kernel.src.fn.arg_names)
 
     def of_launch(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
         """Return the bytes of a launch, None if they cannot be computed.
@@ -63,8 +65,7 @@ class KernelBytes:
             grid: Programs along up to three axes.
             arguments: All arguments of the source, constants included.
         """
-        reads = self._reads
-        key: Any = (grid, *[read(arguments) for read in reads.values()]) if reads else grid
+        key = (grid, self._read(arguments)) if self._used else grid
         try:
             return self._known[key]
         except KeyError:
@@ -75,10 +76,10 @@ class KernelBytes:
         return found
 
     def _computed(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
-        if self._reads and len(arguments) != len(self.names):
+        if self._used and len(arguments) != len(self.names):
             return None
         sizes = [*map(int, grid), *(1,) * (GRID_AXES - len(grid))]
-        values = {at: read(arguments) for at, read in self._reads.items()}
+        values = {at: _read(arguments, place) for at, place in self._used.items()}
         integers = {at: int(value) for at, value in values.items() if isinstance(value, int)}
         try:
             each = evaluate(self._asked, integers, sizes)
@@ -91,8 +92,8 @@ class KernelBytes:
         return int(each.sum(dtype=np.float64)) * alike
 
 
-def _reads(signature: Mapping[str, Any]) -> Iterator[Read]:
-    """Yield how to read each argument of the compiled function from those of the source.
+def _places(signature: Mapping[str, Any]) -> Iterator[_Place]:
+    """Yield where each argument of the compiled function is in those of the source.
 
     A constant is no argument of it, and a descriptor is several: itself, its shape, its strides.
     """
@@ -101,51 +102,80 @@ def _reads(signature: Mapping[str, Any]) -> Iterator[Read]:
             raise MetricError("a tuple is several arguments")
         if kind.startswith("tensordesc"):
             rank = kind.partition("[")[2].partition("]")[0].count(",") + 1
-            yield operator.itemgetter(at)
+            yield at
             for field in ("shape", "strides"):
-                yield from (_of_descriptor(at, field, axis) for axis in range(rank))
+                yield from ((at, field, axis) for axis in range(rank))
         elif kind != "constexpr":
-            yield operator.itemgetter(at)
+            yield at
 
 
-def _of_descriptor(at: int, field: str, axis: int) -> Read:
-    return lambda arguments: getattr(arguments[at], field)[axis]
+def _reader(places: Sequence[_Place]) -> Callable[[Sequence[Any]], Any]:
+    """Return what reads arguments at a launch: a tuple, or the only one."""
+    plain = [place for place in places if isinstance(place, int)]
+    if plain and len(plain) == len(places):
+        return operator.itemgetter(*plain)
+    if len(places) == 1:
+        return lambda arguments: _read(arguments, places[0])
+    return lambda arguments: tuple(_read(arguments, place) for place in places)
+
+
+def _read(arguments: Sequence[Any], place: _Place) -> Any:
+    if isinstance(place, int):
+        return arguments[place]
+    at, field, axis = place
+    return getattr(arguments[at], field)[axis]
 
 
 class CodeBytes:
     """Adds the metric to the metadata of launches, while it watches Triton."""
 
     def __init__(self) -> None:
+        self._is_on = False
         self._kernels: weakref.WeakKeyDictionary[Any, KernelBytes | None] = (
             weakref.WeakKeyDictionary()
         )
 
-    def watch(self, module: ModuleType) -> Patch:
-        """Add the metric until the patch is removed.
+    def watch(self, module: ModuleType) -> Callable[[], None]:
+        """Add the metric until the returned function is called.
 
         Args:
             module: ``triton.compiler.compiler``.
         """
-        return Patch(module.CompiledKernel, "launch_metadata", self._metadata)
+        owner, original = module.CompiledKernel, module.CompiledKernel.launch_metadata
+        replacement = self._adding(original)
+        owner.launch_metadata, self._is_on = replacement, True
 
-    def _metadata(  # noqa: PLR0917 - Triton's signature
-        self, original: Callable[..., Any], kernel: Any, grid: Any, stream: Any, *arguments: Any
-    ) -> Any:
-        found = original(kernel, grid, stream, *arguments)
-        if found is None or flags.upstream_shape:
+        def restore() -> None:
+            self._is_on = False  # also for one that was wrapped again, and stays
+            if vars(owner).get("launch_metadata") is replacement:
+                owner.launch_metadata = original
+
+        return restore
+
+    def _adding(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        kernels = self._kernels
+
+        @functools.wraps(original)
+        def launch_metadata(kernel: Any, grid: Any, stream: Any, *arguments: Any) -> Any:
+            # One function, because every launch calls it.
+            found = original(kernel, grid, stream, *arguments)
+            if found is None or not self._is_on or flags.upstream_shape:
+                return found
+            try:
+                asked = kernels[kernel]
+            except KeyError:
+                asked = self._new(kernel)
+            try:
+                if asked is not None:
+                    size = asked.of_launch(tuple(grid), arguments)
+                    if size is not None:
+                        # The kernel's own metadata is added later, and wins.
+                        found.data[CODE_BYTES] = size
+            except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
+                kernels[kernel] = None
             return found
-        try:
-            asked = self._kernels[kernel]
-        except KeyError:
-            asked = self._new(kernel)
-        try:
-            size = asked.of_launch(tuple(grid), arguments) if asked is not None else None
-            if size is not None:
-                # The kernel's own metadata is added later, and wins.
-                found.data[CODE_BYTES] = size
-        except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
-            self._kernels[kernel] = None
-        return found
+
+        return launch_metadata
 
     def _new(self, kernel: Any) -> KernelBytes | None:
         try:

@@ -95,7 +95,7 @@ class LaunchHook(_native.launch_hook, Hook):
         if self._code_bytes is None:
             self._code_bytes = CodeBytes()
         try:
-            self._undo.callback(self._code_bytes.watch(compiler).remove)
+            self._undo.callback(self._code_bytes.watch(compiler))
         except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
             say(f"warning: no code_bytes of Triton's kernels: {type(error).__name__}: {error}")
 

@@ -100,3 +100,12 @@ def test_nothing_is_said_where_the_code_does_not_say_it(
     name: str, kernels: dict[str, KernelBytes]
 ) -> None:
     assert of_launch(kernels, name, [3], {"N": 5}) is None
+
+
+@pytest.mark.parametrize("triton", TRITONS, ids=lambda folder: folder or "installed")
+def test_arguments_are_those_of_triton_launches(triton: str, tmp_path: Path) -> None:
+    found = run_on(triton, tmp_path, PROGRAM.name, "launch")
+
+    products = [4 * (passes * (16 * 16 + 16 * 32) + 16 * 32) * 4 for passes in (1, 1, 3, 4)]
+    descriptors = [2 * (passes * (16 + 1) + 5) * 4 for passes in (2, 4)]
+    assert found == [*products, 7 * 16 * 2 * 4, *descriptors, None, 2 * 16, 0, 2 * 16]
