@@ -250,10 +250,13 @@ def _minus(a: Number, b: Number) -> Number:
 
 def _signed_quotient(a: Number, b: Number) -> Number:
     _refuse_zero(b)
-    size: Number = abs(a) // abs(b)
-    if isinstance(size, int):
+    if isinstance(a, int) and isinstance(b, int):
+        size = abs(a) // abs(b)
         return -size if (a < 0) != (b < 0) else size
-    return np.where((np.asarray(a) < 0) != (np.asarray(b) < 0), -size, size)
+    left, right = np.asarray(a), np.asarray(b)
+    sizes = np.abs(left) // np.abs(right)
+    signed: Number = np.where((left < 0) != (right < 0), -sizes, sizes)
+    return signed
 
 
 def _quotient_down(a: Number, b: Number) -> Number:

@@ -73,8 +73,8 @@ _REQUESTS = {"code_bytes": "asks for", "bytes": "names"}
 _MEANINGS = {
     _BYTES: "what the device's memory moved, from counters",
     _FLOPS: "from counters of {}, at most: each instruction of the FMA pipe is a multiply-add",
-    _TRAFFIC: "what the code asks for, what launches name, and what the device's memory moved; if "
-    "less, caches served the rest",
+    _TRAFFIC: "what the code asks for, or else what launches name, and what the device's memory "
+    "moved; if less, caches served the rest",
 }
 # Types of operands in the short forms of names, by their width.
 _WIDTHS = (
@@ -244,7 +244,8 @@ def _traffic(profile: Profile) -> MetricValues:
     valid = np.any([values > 0 for values in requests.values()], axis=0)
     for row in np.flatnonzero(valid).tolist():
         known = {name: float(values[row]) for name, values in requests.items()}
-        texts[row] = _side_by_side(known, float(moved.values[row]))
+        name = _known(known)[0]  # for more there is no room in a column
+        texts[row] = _side_by_side({name: known[name]}, float(moved.values[row]))
     return MetricValues(_TRAFFIC, Aggregation.PROPERTY, texts, valid, _MEANINGS[_TRAFFIC])
 
 
