@@ -38,7 +38,7 @@ GRID_AXES = 3
 MOST_LOOPS = 5
 _RANK = GRID_AXES + MOST_LOOPS
 # A launch of more different programs is not computed: that would take milliseconds.
-_MOST_ELEMENTS = 1 << 20
+_MOST_ELEMENTS = 1 << 17
 _LIMIT = 1 << 63
 
 
