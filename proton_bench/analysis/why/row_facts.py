@@ -130,7 +130,8 @@ class RowFacts:
         clock: SM clock while it ran / highest clock; NaN if unknown.
         launch: Facts of its launches.
         stalls: PC samples, None without.
-        declared: What the program said of its work: the least time / time by "bytes" and "flops32".
+        declared: What the program said of its work: the least time / time by "bytes" and "flops32";
+            by "code_bytes" that of all bytes that its code asks for, if DRAM moved them.
         moved_bytes: Bytes of a copy, or those that the program declares; 0 if unknown.
         use_of_device: How busy its device was, None if unknown.
         processor: Counts of a processor by column, those that are known.
@@ -318,13 +319,14 @@ class Facts:
             return {}
         found: dict[str, float] = {}
         for name, values in self._declared.items():
-            amount, peak = float(values[row]), self._peaks[place].get(name, 0.0)
+            peak = self._peaks[place].get(name.removeprefix("code_"), 0.0)
+            amount = float(values[row])
             if amount > 0 and peak > 0 and math.isfinite(amount):
                 found[name] = amount / peak / time_s
         return found
 
 
-_WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
+_WORK = ("bytes", "code_bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
 def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
