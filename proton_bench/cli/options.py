@@ -112,7 +112,7 @@ HookOption = Annotated[
         "-k",
         "--hook",
         metavar="triton",
-        help="Launch hook, e.g. triton: evaluate launch_metadata.",
+        help="Launch hook, e.g. triton: evaluate launch_metadata, read bytes from the code.",
     ),
 ]
 ModuleOption = Annotated[

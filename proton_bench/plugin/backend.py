@@ -207,7 +207,7 @@ def assign_modes(backends: Sequence[Backend], text: str | None) -> tuple[Mode, .
         One mode per backend, in order.
 
     Raises:
-        UsageError: No backend declares the mode, or those that do lack an option (the message names
+        UsageError: No backend declares the mode, or all that do lack an option (the message names
             the choices), or a backend is given two modes.
     """
     assigned = [Mode()] * len(backends)
@@ -264,10 +264,14 @@ def _assign(backends: Sequence[Backend], text: str) -> tuple[Mode, ...]:
     declared = [_declared_mode(backend, mode.name) for backend in backends]
     if not any(declared):
         raise UsageError(_unknown_mode_message(backends, mode))
+    takers = [
+        spec if spec is not None and {*mode.options} <= {*spec.options} else None
+        for spec in declared
+    ]
     for backend, spec in zip(backends, declared, strict=True):
-        if spec is not None:
+        if spec is not None and not any(takers):
             _check_options(backend, spec, mode)
-    return tuple(mode if spec is not None else Mode() for spec in declared)
+    return tuple(mode if spec is not None else Mode() for spec in takers)
 
 
 def _declared_mode(backend: Backend, name: str) -> ModeSpec | None:

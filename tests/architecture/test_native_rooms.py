@@ -20,12 +20,13 @@ COLLECTOR_SEES = ("support", "record", "driver")
 # thread: operators, and ranges such as NVTX, are part of the path of what they launch.
 # graph_capture.h lets it say that a thread captures work into a graph, python_lock.h lets it wait
 # where the program may hold Python's lock, stack_reader.h reads the frames of all threads,
-# and context/layer lets nodes of a backward pass stand below
-# the layers of their forward pass.
+# range_counts.h asks it what was counted inside of ranges, and context/layer lets nodes of a
+# backward pass stand below the layers of their forward pass.
 COLLECTOR_SEES_FILES = (
     "context/thread/current.h",
     "context/thread/graph_capture.h",
     "context/thread/host_range.h",
+    "context/thread/range_counts.h",
     "context/thread/stack_reader.h",
     "context/python/python_lock.h",
     "context/layer/layer_path.h",

@@ -60,7 +60,8 @@ def test_metadata_of_a_compiled_kernel_stands_on_its_node(
     _launch()
 
     metrics = child(read_tree(tmp_path / "x.hatchet"), "layer", "scale_128")["metrics"]
-    assert metrics == {"flops32": 512.0, "bytes": 4096, "elements": 512.0}
+    named = {"flops32": 512.0, "bytes": 4096, "elements": 512.0}
+    assert metrics == {**named, "code_bytes": 2 * 2 * 128 * (4 + 4)}
 
 
 def test_filtered_and_failing_kernels_still_run(

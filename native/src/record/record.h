@@ -114,6 +114,7 @@ enum class HostEntryKind : uint8_t {
   kValue,       ///< ValueRecord
   kLaunchValue, ///< LaunchValueRecord
   kNoValue,     ///< NoLaunchValue
+  kCount,       ///< CountRecord
 };
 
 enum class RangeKind : uint8_t { kScope, kOp, kKernel, kSeen };
@@ -129,6 +130,16 @@ struct RangeRecord {
   int64_t end_ns = 0;          ///< of TickClock; 0: unknown
   int64_t duration_ns = 0;
   int64_t self_ns = 0; ///< duration less that of nested ranges of the same collector
+};
+
+/// What a thread counted inside of such a range, without that of ranges inside.
+struct CountRecord {
+  HostEntryKind entry = HostEntryKind::kCount;
+  RangeKind kind = RangeKind::kScope;
+  Capture at; ///< as in the record of the range
+  int32_t variant = -1;
+  uint32_t metric = 0; ///< number of a MetricName
+  int64_t count = 0;
 };
 
 struct LargeValue; ///< one that is not a number
@@ -174,12 +185,14 @@ struct NoLaunchValue {
 /// What a host thread did, in the order in which it did it.
 union HostEntry {
   RangeRecord range;
+  CountRecord count;
   ValueRecord value;
   LaunchValueRecord launch_value;
   NoLaunchValue no_value;
 
   HostEntry() : range{} {}
   HostEntry(const RangeRecord &record) : range(record) {}
+  HostEntry(const CountRecord &record) : count(record) {}
   HostEntry(const ValueRecord &record) : value(record) {}
   HostEntry(const LaunchValueRecord &record) : launch_value(record) {}
   HostEntry(const NoLaunchValue &record) : no_value(record) {}

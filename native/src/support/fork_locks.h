@@ -25,8 +25,9 @@ enum class LockRank : uint8_t {
   kPtxNotes,
   kHeldFiles,
   kEvaluator,
+  kPerfGroups,
 };
-inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kEvaluator) + 1;
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfGroups) + 1;
 
 /// Registers a mutex to be taken around fork(). It lives as long as the process, or until `forget`.
 /// [noexcept, no lock]

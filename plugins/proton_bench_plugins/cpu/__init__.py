@@ -1,7 +1,8 @@
 """The ``cpu`` backend: torch operators and interpreted Triton kernels, timed on their threads.
 
 ``time (ns)`` is self time on operators and kernels; scopes have ``wall (ns)``. It is the default
-without a GPU driver, and then makes Triton interpret its kernels.
+without a GPU driver, and then makes Triton interpret its kernels. Mode ``counters`` also counts
+instructions, cycles and misses.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from proton_bench.plugin import (
     Availability,
     Backend,
     Collector,
+    Finding,
     Mode,
     ModeSpec,
+    Status,
     hookimpl,
 )
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
@@ -28,9 +31,11 @@ from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 __all__ = ["BACKEND"]
 
 _INTERPRET = "TRITON_INTERPRET"
+_COUNTERS = "counters"
 _DEPTH = "depth"
 _PASSES = "passes"
 _MOST_DIGITS = 9
+_DEPTH_MEANING = "depth of nested torch operators to record: default 2, 0 for all"
 
 
 def _availability() -> Availability:
@@ -42,9 +47,11 @@ def _availability() -> Availability:
 
 
 def _open(mode: Mode) -> Collector:
-    from proton_bench_plugins.cpu.collector import DEFAULT_DEPTH, HostCollector
+    from proton_bench_plugins.cpu.collector import DEFAULT_DEPTH, CountingCollector, HostCollector
 
-    depth = _depth(mode.options.get(_DEPTH, str(DEFAULT_DEPTH)))
+    depth = _depth(mode.options.get(_DEPTH, str(DEFAULT_DEPTH)), mode.name)
+    if mode.name == _COUNTERS:
+        return CountingCollector(depth)
     passes = unquote(mode.options.get(_PASSES, ""))
     if not passes:
         return HostCollector(depth)
@@ -59,10 +66,10 @@ def _open(mode: Mode) -> Collector:
     return HostCollector(depth, rules)
 
 
-def _depth(text: str) -> int:
+def _depth(text: str, mode: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise UsageError(
-            f"mode cpu:{_DEPTH}={text!r}: give the number of nested operators to record, "
+            f"mode {mode}:{_DEPTH}={text!r}: give the number of nested operators to record, "
             "1 for those that the program calls, 0 for all"
         )
     return int(text)
@@ -83,6 +90,17 @@ def _prepare() -> str | None:
     return f"no GPU driver found: Triton kernels run in its interpreter ({_INTERPRET}=1)"
 
 
+def _examine() -> Sequence[Finding]:
+    from proton_bench_plugins.cpu.perf_events import find_events
+
+    found = find_events()
+    if found.error:
+        return [Finding("processor counters", Status.ABSENT, "none", found.error)]
+    value = ", ".join(name for name, _, _ in found.events)
+    advice = f"not at the same time: {', '.join(found.missing)}" if found.missing else ""
+    return [Finding("processor counters", Status.OK, value, advice)]
+
+
 BACKEND = Backend(
     name="cpu",
     summary="torch operators and interpreted Triton kernels on the CPU",
@@ -92,10 +110,15 @@ BACKEND = Backend(
         ModeSpec(
             "cpu",
             {
-                _DEPTH: "depth of nested torch operators to record: default 2, 0 for all",
+                _DEPTH: _DEPTH_MEANING,
                 _PASSES: "operations of interpreted kernels to bracket, e.g. loops,loads",
             },
             "torch operators up to a depth, and scopes in interpreted kernels",
+        ),
+        ModeSpec(
+            _COUNTERS,
+            {_DEPTH: _DEPTH_MEANING},
+            "the same with instructions, cycles, cache and branch misses of the processor",
         ),
         PERIODIC_FLUSHING,
     ),
@@ -104,6 +127,7 @@ BACKEND = Backend(
     device_kinds=("CPU",),
     passes_mode="cpu",
     prepare=_prepare,
+    examine=_examine,
     default_because="no GPU was found",
 )
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proton_bench import _native
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.models.torch_verdict import judge_torch
+from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
 from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
+from proton_bench_plugins.cpu.perf_events import find_events
 from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
 
 if TYPE_CHECKING:
+    from proton_bench_plugins.cpu.perf_events import Event
     from proton_bench_plugins.instrumentation.passes import Rule
     from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
-__all__ = ["DEFAULT_DEPTH", "HostCollector"]
+__all__ = ["DEFAULT_DEPTH", "CountingCollector", "HostCollector"]
 
 DEFAULT_DEPTH = 2  # operators that the program calls, and those that they call
 
@@ -33,14 +36,20 @@ class HostCollector:
     Args:
         max_depth: Operators nested deeper are not recorded; 0 records all.
         passes: What to bracket in interpreted kernels.
+        events: What the processor counts inside of what is timed.
     """
 
-    def __init__(self, max_depth: int = DEFAULT_DEPTH, passes: tuple[Rule, ...] = ()) -> None:
+    def __init__(
+        self,
+        max_depth: int = DEFAULT_DEPTH,
+        passes: tuple[Rule, ...] = (),
+        events: Sequence[Event] = (),
+    ) -> None:
         self._max_depth = max_depth
         self._passes = passes
         self._interpreted: list[InterpretedScopes] = []
         self._observers: list[InterpreterObserver] = []
-        self._native = _native.CpuCollector(max_depth)
+        self._native = _native.CpuCollector(max_depth, events)
         self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
 
@@ -111,6 +120,36 @@ class HostCollector:
 
             self._interpreted.append(InterpretedScopes(self._passes, module))
             self._undo.callback(self._interpreted[-1].remove)
+
+
+class CountingCollector(HostCollector):
+    """Also counts instructions, cycles and misses, where the kernel allows.
+
+    Args:
+        max_depth: As for `HostCollector`.
+    """
+
+    def __init__(self, max_depth: int = DEFAULT_DEPTH) -> None:
+        self._found = find_events()
+        self._is_said = not self._found.error
+        super().__init__(max_depth, events=self._found.events)
+
+    def start(self) -> None:
+        """Begin to time and to count; says in one line why nothing is counted."""
+        super().start()
+        if not self._is_said:
+            self._is_said = True
+            warn(f"processor counters are not recorded: {self._found.error}")
+
+    def facts(self) -> Mapping[str, Any]:
+        """Return what was counted, and in which part of the time: less than 1 is an estimate."""
+        facts: dict[str, Any] = {"events": [name for name, _, _ in self._found.events]}
+        if self._found.error:
+            facts["error"] = self._found.error
+        enabled_ns, running_ns = _native.perf_times()
+        if enabled_ns:
+            facts["running"] = running_ns / enabled_ns
+        return {"cpu_counters": facts}
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from proton_bench import _native
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.recording.context.metric import Metric, normalize_metrics
 from proton_bench.recording.kernels.hooks import Hook
+from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import say
 from proton_bench_plugins.triton.graph_values import metadata_of
 from proton_bench_plugins.triton.late_values import LateValues, is_late
 
+if TYPE_CHECKING:
+    from proton_bench_plugins.triton.code_bytes import CodeBytes
+
 __all__ = ["LaunchHook"]
+
+_COMPILER = "triton.compiler.compiler"
 
 
 class LaunchHook(_native.launch_hook, Hook):
@@ -23,7 +31,8 @@ class LaunchHook(_native.launch_hook, Hook):
     There is one instance per process. Launches of ``launch_metadata`` itself are below
     ``__proton_launch_metadata`` > kernel. If ``launch_metadata`` raises, stderr has one message per
     kernel, and the launch continues without it. Tensors on a device are copied to the host in the
-    order of their stream; nothing waits for them until the session is flushed.
+    order of their stream; nothing waits for them until the session is flushed. ``code_bytes`` is
+    what the kernel's code asks for.
 
     ``enter`` and ``exit`` are native; the methods here are called for what is rare.
     """
@@ -40,12 +49,16 @@ class LaunchHook(_native.launch_hook, Hook):
             made = super().__new__(cls)
             made._reported = set()
             made._late = LateValues(made.report)
+            made._code_bytes = None
+            made._undo = contextlib.ExitStack()
             made.configure()
             cls._instance = made
         return cls._instance
 
     _reported: set[str]
     _late: LateValues
+    _code_bytes: CodeBytes | None
+    _undo: contextlib.ExitStack
     _include: re.Pattern[str] | None
     _exclude: re.Pattern[str] | None
 
@@ -68,10 +81,23 @@ class LaunchHook(_native.launch_hook, Hook):
         """Do nothing: a launch has everything needed."""
 
     def activate(self) -> None:
-        """Do nothing: the hook manager connects and disconnects the hook."""
+        """Begin to watch the code of kernels; the hook manager connects the hook itself."""
+        self._undo.callback(ImportCallback(_COMPILER, self._watch).cancel)
 
     def deactivate(self) -> None:
-        """Do nothing: a running launch still gets its exit."""
+        """Stop watching; a running launch still gets its exit."""
+        self._undo.close()
+
+    def _watch(self, compiler: ModuleType) -> None:
+        # Imported only now, because a program without Triton may not need numpy.
+        from proton_bench_plugins.triton.code_bytes import CodeBytes
+
+        if self._code_bytes is None:
+            self._code_bytes = CodeBytes()
+        try:
+            self._undo.callback(self._code_bytes.watch(compiler))
+        except Exception as error:  # noqa: BLE001 - the target's import must not fail because of us
+            say(f"warning: no code_bytes of Triton's kernels: {type(error).__name__}: {error}")
 
     def flush(self) -> None:
         """Wait for pending metrics of a device."""

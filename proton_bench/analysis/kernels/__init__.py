@@ -1,5 +1,5 @@
-"""Inside kernels: PC samples, stall reasons, lines of source, scopes.
+"""Inside kernels and operators: PC samples, stall reasons, lines of source, scopes, counters.
 
-In: a profile with samples or scopes inside kernels.
-Out: hot lines, ratios of stalls, cycles, and the cost of recording them.
+In: a profile with samples, counters or scopes inside kernels.
+Out: hot lines, ratios of stalls and counters, cycles, and the cost of recording them.
 """

@@ -16,6 +16,7 @@ __all__ = [
     "came_too_late",
     "counter_facts",
     "range_facts",
+    "said_of",
 ]
 
 
@@ -29,7 +30,8 @@ class CounterFacts:
         covered_ns: Time inside samples, over all devices.
         lost_bursts: Bursts that failed.
         lost_samples: Samples that came without times or values.
-        thread_ns: Processor time of the sampling thread.
+        held_ns: Time in which launches had to wait because counters were switched.
+        thread_ns: Processor time of the sampling threads.
         error: Why nothing or not everything was sampled, or "".
     """
 
@@ -38,6 +40,7 @@ class CounterFacts:
     covered_ns: int = 0
     lost_bursts: int = 0
     lost_samples: int = 0
+    held_ns: int = 0
     thread_ns: int = 0
     error: str = ""
 
@@ -63,7 +66,7 @@ class RangeFacts:
 
 def counter_facts(profile: Profile) -> CounterFacts | None:
     """Return the facts of the sampling backend, None where counters were not sampled."""
-    said = _said(profile, "counters")
+    said = said_of(profile, "counters")
     if said is None:
         return None
     return CounterFacts(
@@ -72,6 +75,7 @@ def counter_facts(profile: Profile) -> CounterFacts | None:
         covered_ns=_number(said, "covered_ns"),
         lost_bursts=_number(said, "lost_bursts"),
         lost_samples=_number(said, "lost_samples"),
+        held_ns=_number(said, "held_ns"),
         thread_ns=_number(said, "thread_ns"),
         error=_text(said, "error"),
     )
@@ -79,7 +83,7 @@ def counter_facts(profile: Profile) -> CounterFacts | None:
 
 def range_facts(profile: Profile) -> RangeFacts | None:
     """Return the facts of exact counting, None where it was not asked for."""
-    said = _said(profile, "ranges")
+    said = said_of(profile, "ranges")
     if said is None:
         return None
     return RangeFacts(
@@ -92,7 +96,9 @@ def range_facts(profile: Profile) -> RangeFacts | None:
 
 
 def are_missing(profile: Profile) -> bool:
-    """Return whether counters of kernels were asked for, and no kernel has any."""
+    """Return whether counters of kernels of GPUs were asked for, and no kernel has any."""
+    if profile.provenance.get("backend") == "cpu":
+        return False
     mode = profile.provenance.get("mode")
     name, *options = mode.split(":") if isinstance(mode, str) else [""]
     is_asked = name in {"counters", "counters=exact"} or "counters=exact" in options
@@ -109,7 +115,8 @@ def came_too_late(profile: Profile) -> bool:
 
 
 # A file may contain anything.
-def _said(profile: Profile, key: str) -> Mapping[str, Any] | None:
+def said_of(profile: Profile, key: str) -> Mapping[str, Any] | None:
+    """Return what a collector said under this key, None if none did."""
     collectors = profile.provenance.get("collectors")
     for facts in collectors.values() if isinstance(collectors, Mapping) else ():
         said = facts.get(key) if isinstance(facts, Mapping) else None

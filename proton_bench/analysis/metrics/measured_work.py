@@ -9,8 +9,8 @@ the only width of operations that its launches name, else it comes from the name
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +48,8 @@ __all__ = [
     "is_measured_work",
     "measured_work_names",
     "measured_work_values",
-    "named_and_moved",
     "pipe_flops",
+    "requested_and_moved",
     "size_text",
     "traffic_text",
 ]
@@ -67,12 +67,14 @@ _95_PERCENT = 1.959964  # standard errors of a normal distribution
 _LEAST_MEASURED = 0.95
 # A difference of less says nothing: neither side knows its bytes better.
 _ALIKE = 0.1
+# Bytes that launches request, in words: by what the kernel's code asks for, and by launch_metadata.
+_REQUESTS = {"code_bytes": "asks for", "bytes": "names"}
 
 _MEANINGS = {
     _BYTES: "what the device's memory moved, from counters",
     _FLOPS: "from counters of {}, at most: each instruction of the FMA pipe is a multiply-add",
-    _TRAFFIC: "what launches name, and what the device's memory moved; if less, caches served the "
-    "rest",
+    _TRAFFIC: "what the code asks for, or else what launches name, and what the device's memory "
+    "moved; if less, caches served the rest",
 }
 # Types of operands in the short forms of names, by their width.
 _WIDTHS = (
@@ -114,7 +116,8 @@ def measured_work_names(profile: Profile) -> tuple[str, ...]:
     names: list[str] = []
     if _has(profile, ["dram"]) and any("bytes" in roofline_peaks(each) for each in profile.devices):
         names += [_BYTES, *(rate for rate, (of, _) in _RATES.items() if of == _BYTES)]
-        names += [_TRAFFIC] if own_values(profile, "bytes") is not None else []
+        is_requested = any(own_values(profile, name) is not None for name in _REQUESTS)
+        names += [_TRAFFIC] if is_requested else []
     if _has(profile, _PIPES) and any(map(pipe_rates, profile.devices)):
         names += [_FLOPS, *(rate for rate, (of, _) in _RATES.items() if of == _FLOPS)]
     return tuple(names)
@@ -130,9 +133,10 @@ def measured_work_values(profile: Profile, name: str) -> MetricValues:
     known = measured_work_names(profile)
     if text not in known:
         have = f"known are {', '.join(known)}" if known else "this file lacks one of these"
+        more = ", and bytes of launches (-k triton)" if text == _TRAFFIC else ""
         raise MetricError(
             f"metric {name!r} needs hardware counters (proton run -m counters) of a device with "
-            f"known peak rates{', and bytes of launches' if text == _TRAFFIC else ''}: {have}"
+            f"known peak rates{more}: {have}"
         )
     if text == _TRAFFIC:
         return _traffic(profile)
@@ -179,39 +183,53 @@ def busiest_pipe_seconds(profile: Profile) -> Floats:
     return seconds
 
 
-def named_and_moved(profile: Profile) -> tuple[Floats, Amount]:
-    """Return the bytes that launches name, and what DRAM moved.
+def requested_and_moved(profile: Profile) -> tuple[Mapping[str, Floats], Amount]:
+    """Return the bytes that launches request, and what DRAM moved.
 
-    They are comparable, ``valid``, where nearly all work of a row names bytes and was measured.
+    Requests are by ``code_bytes`` and ``bytes``, 0 in rows where they are not known or not
+    comparable: a request is comparable where nearly all work of a row has it and was measured.
     """
-    own = own_values(profile, "bytes")
-    named = np.zeros(len(profile)) if own is None else own
     moved = dram_bytes(profile)
-    compared = covered(profile, named > 0)
-    every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
-    known = _below(profile, np.where(compared, _own(profile, COUNTED_TIME) * SECONDS["ns"], 0.0))
-    # What ran beside rows that name bytes moved some that nothing is known to compare with.
-    whole = known >= _LEAST_MEASURED * np.maximum(every, moved.seconds)
-    valid = moved.valid & (known > 0) & whole
-    return _below(profile, named), replace(moved, valid=valid)
+    requests: dict[str, Floats] = {}
+    for name in _REQUESTS:
+        own = own_values(profile, name)
+        if own is None:
+            continue
+        compared = covered(profile, own > 0)
+        every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
+        counted = _own(profile, COUNTED_TIME) * SECONDS["ns"]
+        known = _below(profile, np.where(compared, counted, 0.0))
+        # What ran beside rows that request bytes moved some that nothing is known to compare with.
+        whole = known >= _LEAST_MEASURED * np.maximum(every, moved.seconds)
+        valid = moved.valid & (known > 0) & whole
+        requests[name] = np.where(valid, _below(profile, own), 0.0)
+    return requests, moved
 
 
-def traffic_text(named: float, moved: float, half: float) -> str:
-    """Return how the bytes that launches name differ from those that DRAM moved.
+def traffic_text(requests: Mapping[str, float], moved: float, half: float) -> str:
+    """Return how the bytes that launches request differ from those that DRAM moved.
 
     Args:
-        named: Bytes that the launches name.
+        requests: Bytes by ``code_bytes`` and ``bytes``, 0 where they are not known.
         moved: Bytes that the device's memory moved.
         half: Half of the 95 % interval of ``moved``.
     """
-    text = _pair(named, moved)
-    if abs(moved - named) <= max(half, _ALIKE * named):
+    text = _side_by_side(requests, moved)
+    name = _known(requests)[0]
+    if abs(moved - requests[name]) <= max(half, _ALIKE * requests[name]):
         return text
-    return f"{text}: {'the rest came from caches' if moved < named else 'more than it names'}"
+    if moved > requests[name]:
+        return f"{text}: more than it {_REQUESTS[name]}"
+    return f"{text}: the rest came from caches{' or was masked' if name == 'code_bytes' else ''}"
 
 
-def _pair(named: float, moved: float) -> str:
-    return f"names {size_text(named)}, DRAM moved {size_text(moved)}"
+def _known(requests: Mapping[str, float]) -> list[str]:
+    return [name for name in _REQUESTS if requests.get(name, 0.0) > 0]
+
+
+def _side_by_side(requests: Mapping[str, float], moved: float) -> str:
+    known = [f"{_REQUESTS[name]} {size_text(requests[name])}" for name in _known(requests)]
+    return ", ".join([*known, f"DRAM moved {size_text(moved)}"])
 
 
 def size_text(amount: float) -> str:
@@ -221,11 +239,13 @@ def size_text(amount: float) -> str:
 
 
 def _traffic(profile: Profile) -> MetricValues:
-    named, moved = named_and_moved(profile)
+    requests, moved = requested_and_moved(profile)
     texts = np.empty(len(profile), dtype=object)
-    valid = moved.valid & (named > 0)
+    valid = np.any([values > 0 for values in requests.values()], axis=0)
     for row in np.flatnonzero(valid).tolist():
-        texts[row] = _pair(float(named[row]), float(moved.values[row]))
+        known = {name: float(values[row]) for name, values in requests.items()}
+        name = _known(known)[0]  # for more there is no room in a column
+        texts[row] = _side_by_side({name: known[name]}, float(moved.values[row]))
     return MetricValues(_TRAFFIC, Aggregation.PROPERTY, texts, valid, _MEANINGS[_TRAFFIC])
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.gpm_means import gpm_means
 from proton_bench.analysis.kernels.counter_facts import counter_facts, range_facts
+from proton_bench.analysis.kernels.cpu_counters import cpu_counter_error
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
@@ -24,8 +25,12 @@ from proton_bench.model import preorder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.counter_columns import (
+    BRANCH_MISSES,
+    CACHE_MISSES,
     COUNTED_TIME,
+    CPU_CYCLES,
     CYCLES,
+    INSTRUCTIONS,
     bias_column,
     busy_column,
     variance_column,
@@ -125,9 +130,11 @@ class RowFacts:
         clock: SM clock while it ran / highest clock; NaN if unknown.
         launch: Facts of its launches.
         stalls: PC samples, None without.
-        declared: What the program said of its work: the least time / time by "bytes" and "flops32".
+        declared: What the program said of its work: the least time / time by "bytes" and "flops32";
+            by "code_bytes" that of all bytes that its code asks for, if DRAM moved them.
         moved_bytes: Bytes of a copy, or those that the program declares; 0 if unknown.
         use_of_device: How busy its device was, None if unknown.
+        processor: Counts of a processor by column, those that are known.
     """
 
     name: str
@@ -147,6 +154,7 @@ class RowFacts:
     declared: Mapping[str, float] = field(default_factory=dict)
     moved_bytes: float = 0.0
     use_of_device: DeviceVerdict | None = None
+    processor: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mean_ns(self) -> float:
@@ -183,6 +191,12 @@ class Facts:
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         asked = counter_facts(profile) or range_facts(profile)
         self._refusal = asked.error if asked is not None else ""
+        self._cpu_refusal = cpu_counter_error(profile)
+        self._processor = {
+            name: profile.columns[name]
+            for name in (INSTRUCTIONS, CPU_CYCLES, CACHE_MISSES, BRANCH_MISSES)
+            if name in profile.columns and profile.columns[name].kind.is_number
+        }
         self._cycles = _inclusive(profile, CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
@@ -227,6 +241,8 @@ class Facts:
     def _gathered(self, row: int) -> RowFacts:
         profile = self.profile
         place = int(profile.device_rows[row])
+        device = profile.device(row)
+        is_cpu = device is not None and device.kind == "CPU"
         uses, withheld = self._of_counters(row)
         time_ns = float(self.own_ns[row])
         covered = float(self._counter_time[row]) / time_ns if self.has_counters else 0.0
@@ -235,7 +251,7 @@ class Facts:
             kind=profile.kind(row),
             time_ns=time_ns,
             launches=max(float(self._counts[row]), 0.0),
-            device=profile.device(row),
+            device=device,
             uses=uses if covered >= _LEAST_COVERED else {},
             withheld=withheld,
             unused=frozenset(
@@ -244,17 +260,24 @@ class Facts:
                 if busy_ns < _LITTLE_USED * time_ns
             ),
             has_counters=self.has_counters,
-            refusal=self._refusal,
+            refusal=self._cpu_refusal if is_cpu else self._refusal,
             coverage=min(max(covered, 0.0), 1.0),
-            clock=clock_ratio(
-                profile.device(row), float(self._cycles[row]), float(self._counter_time[row])
-            ),
+            clock=clock_ratio(device, float(self._cycles[row]), float(self._counter_time[row])),
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
             stalls=self._of_stalls(row),
             declared=self._of_work(row, place),
             moved_bytes=float(self._declared["bytes"][row]),
             use_of_device=self._verdicts.get(place),
+            processor=self._of_processor(row) if is_cpu else {},
         )
+
+    def _of_processor(self, row: int) -> dict[str, float]:
+        known = {
+            name: float(column.values[row])
+            for name, column in self._processor.items()
+            if bool(column.known[row])
+        }
+        return {name: value for name, value in known.items() if 0 <= value < math.inf}
 
     def _of_counters(self, row: int) -> tuple[dict[str, Use], dict[str, Use]]:
         uses: dict[str, Use] = {}
@@ -296,13 +319,14 @@ class Facts:
             return {}
         found: dict[str, float] = {}
         for name, values in self._declared.items():
-            amount, peak = float(values[row]), self._peaks[place].get(name, 0.0)
+            peak = self._peaks[place].get(name.removeprefix("code_"), 0.0)
+            amount = float(values[row])
             if amount > 0 and peak > 0 and math.isfinite(amount):
                 found[name] = amount / peak / time_s
         return found
 
 
-_WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
+_WORK = ("bytes", "code_bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
 def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:

@@ -30,6 +30,7 @@ _LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 _MOST_OF_PEAK = 1.05
+_REUSED = 1.2  # asked for / moved: more is not the interval of a counter
 # With these measured, hardly another unit of the GPU can be what limits a kernel.
 _COMPLETE = ("tensor", "fp64", "issue", "dram", "l2", "l1")
 _HALF_RATE = 0.45  # of the issue slots fill the pipe of integers and comparisons
@@ -211,6 +212,8 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
                 return None
             ratio = limit[1].ratio
             evidence = _beside(facts, quantity)
+            if kind.startswith("memory:"):
+                evidence = (*evidence, *_asked(facts))
             if kind.startswith("compute:") and facts.clock <= _CAPPED:
                 evidence = (*evidence, _clock_evidence(facts))
             return Match(f"{_percent(ratio)} %", evidence, max(0.0, 1.0 - ratio))
@@ -224,6 +227,20 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
         return Match(f"{declared * 100:.0f} %", (work_done,), max(0.0, 1.0 - declared))
 
     return find
+
+
+def _asked(facts: RowFacts) -> tuple[Evidence, ...]:
+    """Return how much more the kernel's code asks for than DRAM moved, if both are known."""
+    asked, moved = facts.declared.get("code_bytes", 0.0), facts.uses.get("dram")
+    if asked <= 0 or moved is None or moved.fraction <= moved.half_width:
+        return ()
+    ratio = asked / moved.fraction
+    text = f"its code asks for {ratio:.1f} x the bytes that DRAM moved"
+    if ratio >= _REUSED:
+        text += ": caches serve the rest, or it is masked"
+    elif ratio <= 1 / _REUSED:
+        text += ": lines are moved again, or for a part of them"
+    return (Evidence("code.bytes", text, ratio, "of the bytes that DRAM moved"),)
 
 
 def _clock_evidence(facts: RowFacts) -> Evidence:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.why.cpu_rules import CPU_RULES, why_unknown
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
 from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
@@ -68,7 +69,7 @@ class Verdicts:
 
     def _judge(self, row: int) -> Verdict:
         facts = self.facts.of(row)
-        for rule in RULES:
+        for rule in (*RULES, *CPU_RULES):
             match = rule.find(facts)
             if match is None:
                 continue
@@ -205,8 +206,7 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     """Return why nothing can be said, what would tell, and what is known."""
     stalls = _stall_facts(facts)
     if facts.device_kind == "CPU":
-        reason = "no CPU counters: cache misses and instructions per cycle are not recorded"
-        return reason, "perf stat -d", ()
+        return why_unknown(facts)
     if facts.device_kind == "HIP":
         measure = "rocprof-compute, then proton view --counters" if stalls else _SAMPLES
         return "no counters: those of AMD GPUs are not recorded", measure, stalls

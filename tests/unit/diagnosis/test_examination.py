@@ -14,6 +14,7 @@ def test_everything_is_looked_at_once() -> None:
         "scripts",
         "gpu",
         "backends",
+        "cpu",
         "cupti",
         "rocprofiler",
         "roctracer",

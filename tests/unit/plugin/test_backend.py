@@ -87,6 +87,18 @@ def test_the_mode_goes_to_the_backend_that_declares_it() -> None:
     assert [mode.text for mode in modes] == ["", "pcsampling:interval=9"]
 
 
+def test_a_mode_with_options_goes_to_the_backends_that_have_them() -> None:
+    plain = make_backend("cpu", ModeSpec("pcsampling"))
+
+    shared = assign_modes([SAMPLING, plain], "pcsampling")
+    alone = assign_modes([SAMPLING, plain], "pcsampling:interval=1")
+
+    assert [mode.name for mode in shared] == ["pcsampling", "pcsampling"]
+    assert [mode.name for mode in alone] == ["pcsampling", ""]
+    with pytest.raises(UsageError, match="interval"):
+        assign_modes([SAMPLING, plain], "pcsampling:note=1")
+
+
 def test_without_a_mode_every_backend_gets_its_default() -> None:
     assert assign_modes([PLAIN, SAMPLING], None) == (Mode(), Mode())
 

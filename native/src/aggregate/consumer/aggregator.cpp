@@ -252,6 +252,12 @@ void Aggregator::add_range(const RangeRecord &record) {
     event_book_.add_range(record, *epoch, range_nodes_);
 }
 
+void Aggregator::add_count(const CountRecord &record) {
+  if (Epoch *epoch = epochs_.find(record.at.epoch))
+    for (const EpochMember &member : epoch->members)
+      member.tree->add_count(member.phase, record);
+}
+
 void Aggregator::add_value(const ValueRecord &record) {
   UserMetric metric(MetricName::numbered(record.metric), take_value(record));
   if (add_value(record.at, metric) && record.scope_id != 0)
@@ -268,6 +274,9 @@ void Aggregator::add_entry(const HostEntry &entry) {
   switch (entry.kind()) {
   case HostEntryKind::kRange:
     add_range(entry.range);
+    break;
+  case HostEntryKind::kCount:
+    add_count(entry.count);
     break;
   case HostEntryKind::kValue:
     add_value(entry.value);

@@ -89,6 +89,7 @@ private:
   void add_single(const LaunchRecord &record, Epoch *epoch);
   void add_entry(const HostEntry &entry);
   void add_range(const RangeRecord &record);
+  void add_count(const CountRecord &record);
   void add_value(const ValueRecord &record);
   /// The values of a launch, to which the log adds now.
   LaunchValues &values_at(uint64_t launch);

@@ -257,7 +257,7 @@ NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
   ++target.revision;
   if (is_scope) {
     bool wants_end = record.kind == RangeKind::kSeen || wants_times();
-    NodeIndex node = wants_end ? node_for(target, record.at.shadow, 0) : kNoNode;
+    NodeIndex node = wants_end ? range_node(target, record.kind, record.at, -1) : kNoNode;
     if (record.kind == RangeKind::kSeen || !records_wall_)
       return node;
     MetricColumns &metrics = target.tree.metrics();
@@ -266,19 +266,37 @@ NodeIndex SessionTree::add_range(uint32_t number, const RangeRecord &record) {
     metrics.add_sample(wall, node, static_cast<double>(record.duration_ns));
     return node;
   }
-  static const int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
-  if (record.kind == RangeKind::kOp) {
-    NodeIndex node = node_for(target, record.at.shadow, record.at.python);
-    target.tree.set_device(node, device);
-    target.add_time(node, record.self_ns);
-    return node;
-  }
-  const ContextNode *named = naming_frame(own.parent);
-  const ContextNode &kernel = named ? *named : own;
-  Leaf leaf{kernel.name, device, find_variant(record.variant)};
-  NodeIndex node = leaf_node(target, {kernel.parent, record.at.python, 0}, leaf);
+  NodeIndex node = range_node(target, record.kind, record.at, record.variant);
   target.add_time(node, record.self_ns);
   return node;
+}
+
+NodeIndex SessionTree::range_node(Phase &target, RangeKind kind, const Capture &at,
+                                  int32_t variant) {
+  if (kind == RangeKind::kScope || kind == RangeKind::kSeen)
+    return node_for(target, at.shadow, 0);
+  static const int32_t device = DeviceTable::instance().find_or_add("CPU", 0);
+  if (kind == RangeKind::kOp) {
+    NodeIndex node = node_for(target, at.shadow, at.python);
+    target.tree.set_device(node, device);
+    return node;
+  }
+  const ContextNode &own = ContextTree::instance().node(at.shadow);
+  const ContextNode *named = naming_frame(own.parent);
+  const ContextNode &kernel = named ? *named : own;
+  Leaf leaf{kernel.name, device, find_variant(variant)};
+  return leaf_node(target, {kernel.parent, at.python, 0}, leaf);
+}
+
+void SessionTree::add_count(uint32_t number, const CountRecord &record) {
+  const ContextNode &own = ContextTree::instance().node(record.at.shadow);
+  bool is_scope = record.kind == RangeKind::kScope;
+  if (own.generation < generation_ || (is_scope && !shows(own.kind)))
+    return;
+  Phase &target = phase(number);
+  ++target.revision;
+  NodeIndex node = range_node(target, record.kind, record.at, record.variant);
+  target.tree.metrics().add(node, MetricName::numbered(record.metric), record.count);
 }
 
 const ContextNode *SessionTree::naming_frame(ContextId at) const {

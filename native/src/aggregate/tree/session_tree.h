@@ -51,6 +51,8 @@ public:
   // Each returns the node to which it added; that of a range is kNoNode when the session does not
   // show it.
   NodeIndex add_range(uint32_t phase, const RangeRecord &record);
+  /// Adds to the node to which the record of the range adds.
+  void add_count(uint32_t phase, const CountRecord &record);
   NodeIndex add_kernel(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record);
   NodeIndex add_copy(uint32_t phase, const LaunchRecord &launch, const CopyRecord &record);
   /// What the scopes inside a kernel took, below its leaf: that of its times, if it has any.
@@ -195,6 +197,8 @@ private:
   };
 
   Phase &phase(uint32_t number);
+  /// The node of an operator, an interpreted kernel or a scope that the session shows.
+  NodeIndex range_node(Phase &target, RangeKind kind, const Capture &at, int32_t variant);
   /// Adds a kernel, also to what runs beside counters. `place`: see `add_found`.
   NodeIndex add_counted(uint32_t phase, const LaunchRecord &launch, const KernelRecord &record,
                         const GraphPlace *place);

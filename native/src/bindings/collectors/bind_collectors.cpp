@@ -7,6 +7,7 @@
 #include "bindings/values/python_variant.h"
 #include "collector/cpu/cpu_collector.h"
 #include "collector/cpu/op_stack.h"
+#include "collector/cpu/perf_counters.h"
 #include "collector/cpu/torch_observer.h"
 #include "collector/host/host_sampler.h"
 #include "collector/replay/replay_collector.h"
@@ -63,6 +64,16 @@ void enter_kernel(const py::str &name, const py::object &variant) {
   PythonVariant facts(variant);
   const VariantRecord *record = facts.record();
   begin_kernel(PythonText(name.ptr(), "name").text(), record ? intern_variant(*record) : -1);
+}
+
+/// (name of the column, type, config)
+using EventTuple = std::tuple<std::string, uint32_t, uint64_t>;
+
+std::vector<PerfEvent> perf_events(const std::vector<EventTuple> &tuples) {
+  std::vector<PerfEvent> events;
+  for (const auto &[metric, type, config] : tuples)
+    events.push_back({metric, type, config});
+  return events;
 }
 
 uint32_t text_index(Recording &recording, const py::dict &event, const char *key) {
@@ -156,14 +167,13 @@ py::list list_recording(const std::string &path) {
   return events;
 }
 
-} // namespace
-
-void bind_collectors(py::module_ &module) {
+void bind_cpu_collector(py::module_ &module) {
   py::class_<CpuCollector>(module, "CpuCollector")
-      .def(py::init([](uint32_t max_depth) {
-             return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth);
+      .def(py::init([](uint32_t max_depth, const std::vector<EventTuple> &events) {
+             return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth,
+                                                   perf_events(events));
            }),
-           py::arg("max_depth") = 2)
+           py::arg("max_depth") = 2, py::arg("events") = std::vector<EventTuple>())
       .def("start", &CpuCollector::start)
       .def("flush", &CpuCollector::flush)
       .def("stop", &CpuCollector::stop)
@@ -188,6 +198,22 @@ void bind_collectors(py::module_ &module) {
       .def("exit_kernel", [](CpuCollector &) { end_kernel(); })
       .def("mute", [](CpuCollector &) { mute_ops(); })
       .def("unmute", [](CpuCollector &) { unmute_ops(); });
+  module.def(
+      "probe_perf_events",
+      [](const std::vector<EventTuple> &events) {
+        return PerfCounters::probe(perf_events(events));
+      },
+      py::arg("events"), py::pos_only());
+  module.def("perf_times", [] {
+    PerfCounters::Times times = PerfCounters::instance().times();
+    return std::make_pair(times.enabled_ns, times.running_ns);
+  });
+}
+
+} // namespace
+
+void bind_collectors(py::module_ &module) {
+  bind_cpu_collector(module);
   module.attr("can_sample_host") = StackReader::works();
   py::class_<HostSampler>(module, "HostSampler")
       .def(py::init([](double rate_hz) {

@@ -213,6 +213,19 @@ void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
         PyObject_CallMethodObjArgs(hook, names().add_staged, kernel, found.staged.ptr(), nullptr));
 }
 
+/// Adds numbers that need no evaluation: those beside Triton's own entries.
+void add_known_numbers(PyObject *hook, PyObject *data, PyObject *kernel) {
+  constexpr Py_ssize_t kEntriesOfTriton = 3; // name, function, stream
+  if (!PyDict_CheckExact(data) || PyDict_GET_SIZE(data) <= kEntriesOfTriton)
+    return;
+  std::vector<UserMetric> numbers;
+  py::object rest;
+  if (state_of(hook).metrics.split(data, numbers, rest))
+    add_numbers(hook, kernel, numbers);
+  else
+    report_pending(hook, kernel);
+}
+
 /// Whether the launch's metadata has something to evaluate. Only a LazyDict says so.
 bool has_functions(PyObject *metadata) {
   auto extras = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, names().extras));
@@ -227,10 +240,12 @@ void enter_launch(PyObject *hook, PyObject *metadata, const SessionState &now) {
   py::object kernel = as_text(name_in(data.ptr()).ptr());
   if (!is_wanted(hook, kernel.ptr()))
     return;
-  if (has_functions(metadata))
+  if (has_functions(metadata)) {
     enter_evaluated(hook, metadata, kernel.ptr());
-  else
-    open_launch(t_hook, kernel.ptr(), now);
+    return;
+  }
+  open_launch(t_hook, kernel.ptr(), now);
+  add_known_numbers(hook, data.ptr(), kernel.ptr());
 }
 
 PyObject *hook_enter(PyObject *object, PyObject *metadata) {

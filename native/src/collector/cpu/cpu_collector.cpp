@@ -10,6 +10,8 @@ namespace proton {
 void CpuCollector::start() {
   TickClock::calibrate();
   set_op_depth(max_depth_);
+  if (!events_.empty())
+    PerfCounters::instance().start(events_);
   set_ops_enabled(true);
 }
 
@@ -18,10 +20,14 @@ void CpuCollector::flush() {
     return; // no session would see the count
   if (uint64_t strays = take_stray_ops(); strays != 0)
     sink_.dropped({"torch operator ended out of order or on another thread", strays});
+  if (uint64_t failures = PerfCounters::instance().take_failures(); failures != 0)
+    sink_.dropped({"counters of a thread could not be opened or were closed", failures});
 }
 
 void CpuCollector::stop() {
   set_ops_enabled(false);
+  if (!events_.empty())
+    PerfCounters::instance().stop();
   TorchObserver::instance().detach(TorchObserver::kTimes);
 }
 

@@ -2,16 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "collector/collector.h"
+#include "collector/cpu/perf_counters.h"
 #include "record/record_sink.h"
 
 namespace proton {
 
 class CpuCollector : public Collector {
 public:
-  /// Operators deeper than `max_depth` are not recorded; 0 records all.
-  CpuCollector(RecordSink &sink, uint32_t max_depth) : sink_(sink), max_depth_(max_depth) {}
+  /// Operators deeper than `max_depth` are not recorded; 0 records all. The events, if any, are
+  /// counted inside of operators, kernels and scopes.
+  CpuCollector(RecordSink &sink, uint32_t max_depth, std::vector<PerfEvent> events = {})
+      : sink_(sink), max_depth_(max_depth), events_(std::move(events)) {}
   void start() override;
   /// Ranges are complete when they end; this reports what was lost.
   void flush() override;
@@ -20,6 +25,7 @@ public:
 private:
   RecordSink &sink_;
   uint32_t max_depth_;
+  std::vector<PerfEvent> events_;
 };
 
 } // namespace proton

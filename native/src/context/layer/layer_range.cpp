@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "context/thread/thread_state.h"
-#include "support/tick_clock.h"
 
 namespace proton {
 namespace {
@@ -40,7 +39,7 @@ std::vector<const LayerPath *> inside(const LayerPath *path, const LayerPath *cu
     StackEntry &entry = stack.push({path->name, path->hash}, FrameKind::kLayer, now);
     layer.range.scope_id = entry.scope_id();
     if (now.wants_times)
-      entry.set_start(TickClock::now_ns());
+      begin_timed_frame(entry);
     set_current_layers(path);
   } catch (...) { // no memory or too deep: what follows stays with the enclosing frame
   }

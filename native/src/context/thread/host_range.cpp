@@ -27,6 +27,36 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
   return record;
 }
 
+/// The top frame was opened for a timed range.
+void begin_counts(ThreadState &thread) noexcept {
+  if (const CountSource *source = count_source()) [[unlikely]]
+    thread.counts.enter(*source, thread.stack);
+}
+
+/// The frame of a timed range is about to be closed. What was counted inside; null: unknown.
+const Counts *end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
+  const CountSource *source = count_source();
+  return source ? thread.counts.leave(*source, thread.stack, scope_id) : nullptr;
+}
+
+/// Appends the record of a range and what was counted inside. True as RecordLog::append.
+bool append(ThreadState &thread, const RangeRecord &range, const Counts *counts) noexcept {
+  bool chunk_filled = thread.host.append(range);
+  if (!counts) [[likely]]
+    return chunk_filled;
+  CountRecord record;
+  record.kind = range.kind;
+  record.at = range.at;
+  record.variant = range.variant;
+  const std::vector<uint32_t> &metrics = thread.counts.source().metrics;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    record.metric = metrics[i];
+    record.count = (*counts)[i];
+    chunk_filled = thread.host.append(record) || chunk_filled;
+  }
+  return chunk_filled;
+}
+
 bool is_scope(const StackEntry &entry) {
   return entry.kind == FrameKind::kScope || entry.kind == FrameKind::kTest;
 }
@@ -107,6 +137,8 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   ScopeBorder border = was_scope ? g_scope_border.load(std::memory_order_acquire) : nullptr;
   if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
     tell(border, false); // while the scope still stands
+  bool is_timed = start_ns > 0 && now.wants_times;
+  const Counts *counts = is_timed ? end_counts(thread, entry.scope_id()) : nullptr;
   bool is_first_use = false;
   if (index + 1 == thread.stack.depth()) [[likely]] {
     is_first_use = thread.stack.pop(now);
@@ -115,12 +147,12 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
     is_first_use = thread.stack.end(index, now);
   }
   bool chunk_filled = false;
-  if (start_ns > 0 && now.wants_times) {
+  if (is_timed) {
     int64_t end_ns = TickClock::now_ns();
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, counts);
   } else if (was_scope && is_first_use && now.active) {
     chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
   }
@@ -165,9 +197,11 @@ void request_drain() noexcept {
   if (!now.active)
     return range;
   try {
-    ShadowStack &stack = this_thread().stack;
-    range.depth = stack.depth();
-    range.scope_id = stack.push(hashed(name), kind, now).scope_id();
+    ThreadState &thread = this_thread();
+    range.depth = thread.stack.depth();
+    range.scope_id = thread.stack.push(hashed(name), kind, now).scope_id();
+    if (kind == FrameKind::kOp || kind == FrameKind::kKernel)
+      begin_counts(thread);
   } catch (...) { // no memory or too deep: the time stays with the enclosing range
   }
   return range;
@@ -188,7 +222,7 @@ void request_drain() noexcept {
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
   }
   close(thread.stack, range.depth, now);
   if (chunk_filled)
@@ -209,7 +243,7 @@ void exit_timed_range(const OpenRange &range) noexcept {
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(entry.id.load(), RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = thread.host.append(record);
+    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
   }
   close(thread.stack, range.depth, now);
   if (chunk_filled)
@@ -265,8 +299,10 @@ StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now)
   ScopeBorder border = g_scope_border.load(std::memory_order_acquire);
   if (border && !has_other_scope(thread.stack, thread.stack.depth() - 1)) [[unlikely]]
     tell(border, true);
-  if (now.wants_times)
+  if (now.wants_times) {
+    begin_counts(thread);
     entry.set_start(TickClock::now_ns());
+  }
   return entry;
 }
 
@@ -293,6 +329,12 @@ bool exit_scope_range(const OpenRange &range) noexcept {
     return false;
   close_top(session_state());
   return true;
+}
+
+void begin_timed_frame(StackEntry &top) noexcept {
+  if (count_source()) [[unlikely]]
+    begin_counts(this_thread());
+  top.set_start(TickClock::now_ns());
 }
 
 void close_frame(uint32_t index, const SessionState &now) noexcept {

@@ -38,6 +38,8 @@ OpenRange enter_range(std::string_view name, FrameKind kind) noexcept;
 /// recorded. [launching thread, noexcept]
 bool exit_range(const OpenRange &range, RangeKind kind, const RangeTimes &times,
                 int32_t variant) noexcept;
+/// Begins to time the top frame of the calling thread's stack, and to count inside.
+void begin_timed_frame(StackEntry &top) noexcept;
 /// Closes a frame in the same way and records it as a scope, if it has a start.
 void exit_timed_range(const OpenRange &range) noexcept;
 /// Closes the frame in the same way and records nothing. [launching thread, noexcept]

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "context/python/python_path.h"
+#include "context/thread/range_counts.h"
 #include "context/thread/shadow_stack.h"
 #include "record/record_log.h"
 
@@ -32,6 +33,7 @@ struct ThreadState {
   uint32_t launching = kNoThread; ///< the reader's: number of the thread whose launches come next
   bool is_fixed = false;          ///< the reader's: it has not consumed to the ends that it fixed
   std::atomic<ThreadState *> next{nullptr}; ///< made after this one
+  RangeCounts counts;                       ///< of the ranges on its stack
 };
 
 /// A thread by the system's number, and Python's name or else the system's.

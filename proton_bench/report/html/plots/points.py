@@ -18,8 +18,8 @@ from proton_bench.analysis.metrics.measured_work import (
     busiest_pipe_seconds,
     dram_bytes,
     measured_work_names,
-    named_and_moved,
     pipe_flops,
+    requested_and_moved,
     size_text,
     traffic_text,
 )
@@ -32,7 +32,6 @@ from proton_bench.support.text import visible
 __all__ = ["KnownWork", "PlottedKernel", "known_work", "plotted_kernel"]
 
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 # What is beyond these is no rate of any device, and would squeeze all others into a corner.
 _LEAST, _MOST = 1e-20, 1e30
@@ -72,7 +71,7 @@ class KnownWork:
         moved: Bytes that counters measured, None without them.
         done: Operations by counters, None without them.
         pipe_seconds: Least time of these operations.
-        named_bytes: Bytes that launches name, and where they are comparable with ``moved``.
+        requests: Bytes that launches request, where they are comparable with ``moved``.
         named_flops: Operations that launches name, by ``flops8`` to ``flops64``.
     """
 
@@ -80,7 +79,7 @@ class KnownWork:
     moved: Amount | None
     done: Amount | None
     pipe_seconds: Floats
-    named_bytes: tuple[Floats, Flags] | None
+    requests: Mapping[str, Floats]
     named_flops: Mapping[str, Floats]
 
 
@@ -100,14 +99,11 @@ def _known_work(profile: Profile) -> KnownWork | None:
     done = pipe_flops(profile) if "pipe_flops" in known else None
     if named is None and (moved is None or done is None):
         return None
-    compared = None
-    if "traffic" in known:
-        named_bytes, amount = named_and_moved(profile)
-        compared = named_bytes, amount.valid & (named_bytes > 0)
+    requests = requested_and_moved(profile)[0] if "traffic" in known else {}
     least = np.zeros(len(profile)) if done is None else busiest_pipe_seconds(profile)
     flops = {f"flops{width}": own_values(profile, f"flops{width}") for width in FLOPS_WIDTHS}
     known_flops = {name: own for name, own in flops.items() if own is not None}
-    return KnownWork(named, moved, done, least, compared, known_flops)
+    return KnownWork(named, moved, done, least, requests, known_flops)
 
 
 def plotted_kernel(
@@ -180,8 +176,9 @@ def _bytes(work: KnownWork, row: int) -> _Bytes | None:
 
 
 def _moved_words(work: KnownWork, row: int, *, amount: float, half: float) -> str:
-    if work.named_bytes is not None and work.named_bytes[1][row]:
-        return f" ({traffic_text(float(work.named_bytes[0][row]), amount, half)})"
+    requests = {name: float(values[row]) for name, values in work.requests.items()}
+    if any(requests.values()):
+        return f" ({traffic_text(requests, amount, half)})"
     if amount <= half:
         return f" (DRAM moved at most {size_text(amount + half)})"
     return f" (DRAM moved {size_text(amount)} +-{size_text(half)})"

@@ -141,6 +141,17 @@ def test_traffic_compares_what_launches_name() -> None:
     assert values(kernels(named), "traffic")[2] == "names 4.2 TB, DRAM moved 1.01 TB"
 
 
+def test_traffic_compares_what_the_code_asks_for() -> None:
+    both = {**counted(dram=0.3), "bytes": 4.2e12, "code_bytes": 9e12}
+    asked, quiet = {**counted(dram=0.3), "code_bytes": 2e12}, counted(dram=0.3)
+
+    assert values(kernels(both), "traffic")[2] == "asks for 9 TB, DRAM moved 1.01 TB"
+    assert values(kernels(asked, quiet), "traffic")[2:] == [
+        *("asks for 2 TB, DRAM moved 1.01 TB", None)
+    ]
+    assert "traffic" in available_metrics(kernels(asked)).derivable
+
+
 def test_traffic_is_not_compared_where_others_ran_too() -> None:
     named, other = {**counted(dram=0.3), "bytes": 4.2e12}, counted(dram=0.3)
 
@@ -164,9 +175,13 @@ def test_difference_is_explained_beyond_its_interval(
 ) -> None:
     half = 6e8 if moved == 5e8 else 1e6
 
-    text = traffic_text(named, moved, half)
+    for name in ("bytes", "code_bytes"):
+        text = traffic_text({name: named}, moved, half)
 
-    assert (":" in text, explained in text) == (bool(explained), True)
+        assert (":" in text, explained in text) == (bool(explained), True)
+
+    both = traffic_text({"bytes": 1e3, "code_bytes": named}, moved, half)
+    assert all(each in both for each in (size_text(named), size_text(1e3), size_text(moved)))
 
 
 def test_sizes_have_decimal_prefixes() -> None:

@@ -84,6 +84,16 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
     "issue": (kernel(uses=uses(issue=0.7)), "compute:issue", {"counter.issue"}),
     "dram": (kernel(uses=uses(dram=0.7, tensor=0.01)), "memory:dram", {"counter.dram"}),
     "l2": (kernel(uses=uses(l2=0.7)), "memory:l2", {"counter.l2"}),
+    "l2 that serves what the code asks for": (
+        kernel(uses=uses(l2=0.7, dram=0.2), declared={"code_bytes": 0.8}),
+        "memory:l2",
+        {"counter.l2", "counter.dram", "code.bytes"},
+    ),
+    "bytes of the code beside compute": (
+        kernel(uses=uses(fp64=0.7, dram=0.2), declared={"code_bytes": 0.8}),
+        "compute:fp64",
+        {"counter.fp64", "counter.dram"},
+    ),
     "l1": (kernel(uses=uses(l1=0.7)), "memory:l1", {"counter.l1"}),
     "shared, which passes l1": (
         kernel(uses=uses(shared=0.6, l1=0.7)),
@@ -193,6 +203,7 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "reasons without a majority": kernel(
         stalls=stalled(barrier=0.2, wait=0.15, membar=0.1), uses=uses(dram=0.1)
     ),
+    "bytes of the code, which say nothing of DRAM": kernel(declared={"code_bytes": 0.9}),
     "declared work far from peak": kernel(declared={"bytes": 0.3}),
     "declared work that cannot be": kernel(declared={"bytes": math.inf}),
     "declared work that is measured otherwise": kernel(
@@ -372,3 +383,17 @@ def test_no_verdict_without_evidence_and_no_gain_beyond_the_row(facts: RowFacts)
         assert all(evidence.id and evidence.text for evidence in match.evidence)
         assert 0.0 <= match.gain <= 1.0
         assert 0.0 <= match.idle <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "ratio", "said"), [(0.8, 4.0, "caches"), (0.2, 1.0, ""), (0.05, 0.25, "again")]
+)
+def test_what_the_code_asks_for_is_compared_with_what_dram_moved(
+    asked: float, ratio: float, said: str
+) -> None:
+    decision = decided(kernel(uses=uses(l2=0.7, dram=0.2), declared={"code_bytes": asked}))
+
+    assert decision is not None
+    found = {each.id: each for each in decision[1].evidence}["code.bytes"]
+    assert found.value == pytest.approx(ratio)
+    assert (":" in found.text, said in found.text) == (bool(said), True)

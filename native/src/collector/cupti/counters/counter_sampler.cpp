@@ -25,6 +25,8 @@ constexpr uint32_t kHoldMs = 50;             // for launches that are open; then
 constexpr uint32_t kEndHoldMs = 1000;
 constexpr int kMostStops = 10;
 constexpr uint32_t kMostFailures = 3; // bursts of a device, one after the other
+constexpr const char *kEvaluatedHere =
+    "; so the program evaluates its samples itself, and its launches wait meanwhile";
 constexpr int64_t kMostEndNs = int64_t{20} * 1'000'000'000; // for values of the last burst
 constexpr int64_t kLongestPauseNs = int64_t{60} * 1'000'000'000;
 
@@ -61,6 +63,7 @@ void CounterSampler::start(const CuptiLibrary &library, const CudaDriver &driver
   driver_ = &driver;
   options_ = std::move(options);
   end_by_ns_ = std::numeric_limits<int64_t>::max();
+  is_told_ = false;
   {
     std::lock_guard lock(mutex_);
     is_ending_ = false;
@@ -279,13 +282,14 @@ void CounterSampler::lose_burst(PmDevice &device, const std::string &why) {
   {
     std::lock_guard lock(mutex_);
     ++facts_.lost_bursts;
-    if (facts_.error.empty())
+    if (!evaluator_->is_usable() && !is_told_) {
+      facts_.error = why + kEvaluatedHere;
+      is_told_ = true;
+    } else if (facts_.error.empty()) {
       facts_.error = why;
+    }
   }
-  if (!evaluator_->is_usable())
-    while (!devices_.empty())
-      give_up_device(*devices_.back());
-  else if (++failures_[device.device()] >= kMostFailures)
+  if (++failures_[device.device()] >= kMostFailures)
     give_up_device(device);
 }
 

@@ -103,6 +103,7 @@ private:
   std::set<int32_t> known_;              ///< opened or refused
   std::set<void *> looked_at_;           ///< contexts
   size_t turn_ = 0;
+  bool is_told_ = false; ///< that this program evaluates samples itself
 
   mutable std::mutex mutex_; ///< of what follows
   std::condition_variable wake_;

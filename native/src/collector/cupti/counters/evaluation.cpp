@@ -105,19 +105,6 @@ private:
   std::map<std::string, std::unique_ptr<CuptiProfilerHost>> hosts_;
 };
 
-std::vector<double> evaluate(CuptiProfilerHost &host, const MappedImage &image,
-                             const std::vector<uint64_t> &samples) {
-  size_t metrics = host.metrics().size();
-  std::vector<double> values(samples.size() * metrics);
-  double *row = values.data();
-  for (uint64_t sample : samples) {
-    if (host.evaluate(image.data(), image.bytes(), sample, row) != cupti::kSuccess)
-      std::fill_n(row, metrics, std::numeric_limits<double>::quiet_NaN());
-    row += metrics;
-  }
-  return values;
-}
-
 int64_t process_time_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -137,7 +124,8 @@ bool answer_one(Hosts &hosts, int socket, int memory) {
   std::vector<double> values;
   std::string error;
   try {
-    values = evaluate(hosts.find(text), MappedImage(memory, request), samples);
+    MappedImage image(memory, request);
+    values = evaluate_samples(hosts.find(text), image.data(), image.bytes(), samples);
   } catch (const std::exception &failed) {
     error = failed.what();
   }
@@ -148,6 +136,19 @@ bool answer_one(Hosts &hosts, int socket, int memory) {
 }
 
 } // namespace
+
+std::vector<double> evaluate_samples(CuptiProfilerHost &host, const uint8_t *image, size_t bytes,
+                                     const std::vector<uint64_t> &samples) {
+  size_t metrics = host.metrics().size();
+  std::vector<double> values(samples.size() * metrics);
+  double *row = values.data();
+  for (uint64_t sample : samples) {
+    if (host.evaluate(image, bytes, sample, row) != cupti::kSuccess)
+      std::fill_n(row, metrics, std::numeric_limits<double>::quiet_NaN());
+    row += metrics;
+  }
+  return values;
+}
 
 void serve_evaluations(int socket, int memory) {
   // A call of libcupti that hangs would not see that the recorded program has ended.

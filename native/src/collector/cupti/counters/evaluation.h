@@ -1,9 +1,17 @@
 // Evaluating samples in a process of its own: what both sides say to each other, and its loop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include "driver/cupti/cupti_profiler_host.h"
 
 namespace proton {
+
+/// One row of metrics for each of these samples of an image; NaNs where it cannot be evaluated.
+std::vector<double> evaluate_samples(CuptiProfilerHost &host, const uint8_t *image, size_t bytes,
+                                     const std::vector<uint64_t> &samples);
 
 // Both sides are the same build on one machine, so numbers go as they are.
 

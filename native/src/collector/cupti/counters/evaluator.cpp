@@ -226,6 +226,11 @@ int Evaluator::end() noexcept {
   return status;
 }
 
+void Evaluator::give_up() noexcept {
+  end();
+  starts_ = kMostStarts;
+}
+
 void Evaluator::fail(bool is_late) {
   int status = end();
   std::string why = "ended";
@@ -265,8 +270,6 @@ std::vector<double> Evaluator::evaluate(const SharedBytes &image, const std::str
                                         const std::vector<uint64_t> &samples) {
   if (samples.empty())
     return {};
-  if (!is_usable())
-    throw Error(ErrorCode::kUnavailable, std::string(kWhat) + "ended twice");
   deadline_ns_ = monotonic_ns() + most_wait_ns_;
   if (process_ <= 0)
     start();
@@ -283,8 +286,10 @@ std::vector<double> Evaluator::evaluate(const SharedBytes &image, const std::str
   used_ns_ = answer.used_ns;
   std::string error(std::min<uint64_t>(answer.error_bytes, 1 << 16), '\0');
   transfer(error.data(), error.size(), false);
-  if (!error.empty())
-    throw Error(ErrorCode::kUnavailable, error);
+  if (!error.empty()) { // another process of the same library would say the same
+    give_up();
+    throw Error(ErrorCode::kUnavailable, kWhat + ("failed: " + error));
+  }
   if (answer.values != samples.size() * metrics.size())
     fail(false);
   std::vector<double> values(answer.values);

@@ -37,7 +37,9 @@ public:
   std::vector<double> evaluate(const SharedBytes &image, const std::string &chip,
                                const std::vector<std::string> &metrics,
                                const std::vector<uint64_t> &samples);
-  /// False: it died too often.
+  /// Ends the process for good.
+  void give_up() noexcept;
+  /// False: it died too often, or it was given up.
   bool is_usable() const { return process_ > 0 || starts_ < kMostStarts; }
   /// Processor time of all its processes, as far as they said.
   int64_t used_ns() const { return earlier_ns_ + used_ns_; }

@@ -1,8 +1,10 @@
 #include "collector/cupti/counters/pm_device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
+#include "collector/cupti/counters/evaluation.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -166,10 +168,22 @@ std::vector<uint64_t> PmDevice::read_times(PmSamples &samples) const {
   return timed;
 }
 
+std::vector<double> PmDevice::values_of(const std::vector<uint64_t> &samples) {
+  if (!evaluator_.is_usable())
+    return evaluate_samples(*host_, image_.data, image_.bytes, samples);
+  std::vector<double> values = evaluator_.evaluate(image_, chip_, metrics(), samples);
+  bool is_any = std::any_of(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
+  if (!is_any && !samples.empty()) {
+    evaluator_.give_up();
+    throw Error(ErrorCode::kUnavailable, "the process that evaluates counters found no values");
+  }
+  return values;
+}
+
 void PmDevice::read_image(PmSamples &samples) {
   std::vector<uint64_t> timed = read_times(samples);
   int64_t before_ns = monotonic_ns();
-  samples.values = evaluator_.evaluate(image_, chip_, metrics(), timed);
+  samples.values = values_of(timed);
   samples.evaluate_ns += monotonic_ns() - before_ns;
   size_t width = metrics().size(), kept = 0;
   for (size_t i = 0; i < timed.size(); ++i) {

@@ -66,6 +66,8 @@ private:
   /// Those with times; the values of some of them may be missing.
   void read_image(PmSamples &samples);
   std::vector<uint64_t> read_times(PmSamples &samples) const;
+  /// Where the other process cannot, the calling thread evaluates, and launches wait meanwhile.
+  std::vector<double> values_of(const std::vector<uint64_t> &samples);
 
   const CuptiLibrary &library_;
   const CuptiPmSampling &cupti_;

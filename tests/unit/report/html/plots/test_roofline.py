@@ -101,11 +101,12 @@ def test_points_beyond_what_can_be_seen_are_counted() -> None:
 DATA = Path(__file__).parents[4] / "data" / "counters"
 
 
-def measured(*, named: float, dram: float, half: float = 0.01) -> Profile:
+def measured(*, named: float, dram: float, half: float = 0.01, asked: float = 0) -> Profile:
     """A kernel of a millisecond with operations, and bytes by its launches and by counters."""
     time_ns = 1e6
     metrics = {"time (ns)": time_ns, "count": 1, "flops16": 1e10, "counter_time (ns)": time_ns}
     metrics |= {"bytes": named} if named else {}
+    metrics |= {"code_bytes": asked} if asked else {}
     metrics["dram_busy (ns)"] = dram * time_ns
     metrics["dram_variance (ns^2)"] = (half / 1.959964 * time_ns) ** 2
     builder = ProfileBuilder()
@@ -139,6 +140,14 @@ def test_difference_to_named_bytes_is_told() -> None:
     (plot,) = roofline_plots(measured(named=1e10, dram=0.5), Selection())
 
     assert "the rest came from caches" in plot.points[0].text
+
+
+def test_difference_to_what_the_code_asks_for_is_told() -> None:
+    profile = measured(named=0, asked=1e10, dram=0.5)
+    (plot,) = roofline_plots(profile, Selection())
+
+    assert "asks for 10 GB, DRAM moved" in plot.points[0].text
+    assert place(profile) == place(measured(named=0, dram=0.5))
 
 
 def test_kernels_that_name_nothing_stand_by_their_counters() -> None:

@@ -1,0 +1,186 @@
+"""The metric ``code_bytes``: what the loads and stores of a launched kernel ask for.
+
+It is computed from the kernel's TTIR, once for each grid and each set of the integer arguments that
+its loops and branches depend on.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from proton_bench.errors import MetricError
+from proton_bench.flags import flags
+from proton_bench_plugins.triton.asked_bytes import asked_bytes
+from proton_bench_plugins.triton.integers import GRID_AXES, evaluate, used_arguments
+
+__all__ = ["CODE_BYTES", "CodeBytes", "KernelBytes"]
+
+CODE_BYTES = "code_bytes"
+# Launches that are remembered for a kernel; arguments that never repeat must not fill the memory.
+_MOST_KNOWN = 4096
+
+# Number of an argument; of a descriptor also the field and the axis.
+_Place = int | tuple[int, str, int]
+
+
+class KernelBytes:
+    """What launches of a kernel ask for.
+
+    Args:
+        kernel: Triton's ``CompiledKernel``.
+
+    Attributes:
+        names: Arguments of its source.
+
+    Raises:
+        MetricError: Its code does not say.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        text = kernel.asm.get("ttir")
+        if text is None:
+            raise MetricError("the kernel has no TTIR")
+        self._asked, types = asked_bytes(text)
+        used = used_arguments(self._asked)
+        places = list(_places(kernel.src.signature)) if used else []
+        if used and len(places) != len(types):
+            raise MetricError("the kernel's arguments are not those of its source")
+        self._used = {at: places[at] for at in used}
+        self._read = _reader(list(self._used.values()))
+        self._known: dict[Any, int | None] = {}
+        self.names = tuple(kernel.src.fn.arg_names)
+
+    def of_launch(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
+        """Return the bytes of a launch, None if they cannot be computed.
+
+        Args:
+            grid: Programs along up to three axes.
+            arguments: All arguments of the source, constants included.
+        """
+        key = (grid, self._read(arguments)) if self._used else grid
+        try:
+            return self._known[key]
+        except KeyError:
+            pass
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        found = self._known[key] = self._computed(grid, arguments)
+        return found
+
+    def _computed(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
+        if self._used and len(arguments) != len(self.names):
+            return None
+        sizes = [*map(int, grid), *(1,) * (GRID_AXES - len(grid))]
+        values = {at: _read(arguments, place) for at, place in self._used.items()}
+        integers = {at: int(value) for at, value in values.items() if isinstance(value, int)}
+        try:
+            each = evaluate(self._asked, integers, sizes)
+        except MetricError:
+            return None
+        if isinstance(each, int):
+            return each * math.prod(sizes)
+        # Programs that differ only along an axis which does not matter ask for the same.
+        alike = math.prod(sizes) // math.prod(each.shape)
+        return int(each.sum(dtype=np.float64)) * alike
+
+
+def _places(signature: Mapping[str, Any]) -> Iterator[_Place]:
+    """Yield where each argument of the compiled function is in those of the source.
+
+    A constant is no argument of it, and a descriptor is several: itself, its shape, its strides.
+    """
+    for at, kind in enumerate(signature.values()):
+        if not isinstance(kind, str):
+            raise MetricError("a tuple is several arguments")
+        if kind.startswith("tensordesc"):
+            rank = kind.partition("[")[2].partition("]")[0].count(",") + 1
+            yield at
+            for field in ("shape", "strides"):
+                yield from ((at, field, axis) for axis in range(rank))
+        elif kind != "constexpr":
+            yield at
+
+
+def _reader(places: Sequence[_Place]) -> Callable[[Sequence[Any]], Any]:
+    """Return what reads arguments at a launch: a tuple, or the only one."""
+    plain = [place for place in places if isinstance(place, int)]
+    if plain and len(plain) == len(places):
+        return operator.itemgetter(*plain)
+    if len(places) == 1:
+        return lambda arguments: _read(arguments, places[0])
+    return lambda arguments: tuple(_read(arguments, place) for place in places)
+
+
+def _read(arguments: Sequence[Any], place: _Place) -> Any:
+    if isinstance(place, int):
+        return arguments[place]
+    at, field, axis = place
+    return getattr(arguments[at], field)[axis]
+
+
+class CodeBytes:
+    """Adds the metric to the metadata of launches, while it watches Triton."""
+
+    def __init__(self) -> None:
+        self._is_on = False
+        self._kernels: weakref.WeakKeyDictionary[Any, KernelBytes | None] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def watch(self, module: ModuleType) -> Callable[[], None]:
+        """Add the metric until the returned function is called.
+
+        Args:
+            module: ``triton.compiler.compiler``.
+        """
+        owner, original = module.CompiledKernel, module.CompiledKernel.launch_metadata
+        replacement = self._adding(original)
+        owner.launch_metadata, self._is_on = replacement, True
+
+        def restore() -> None:
+            self._is_on = False  # also for one that was wrapped again, and stays
+            if vars(owner).get("launch_metadata") is replacement:
+                owner.launch_metadata = original
+
+        return restore
+
+    def _adding(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        kernels = self._kernels
+
+        @functools.wraps(original)
+        def launch_metadata(kernel: Any, grid: Any, stream: Any, *arguments: Any) -> Any:
+            # One function, because every launch calls it.
+            found = original(kernel, grid, stream, *arguments)
+            if found is None or not self._is_on or flags.upstream_shape:
+                return found
+            try:
+                asked = kernels[kernel]
+            except KeyError:
+                asked = self._new(kernel)
+            try:
+                if asked is not None:
+                    size = asked.of_launch(tuple(grid), arguments)
+                    if size is not None:
+                        # The kernel's own metadata is added later, and wins.
+                        found.data[CODE_BYTES] = size
+            except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
+                kernels[kernel] = None
+            return found
+
+        return launch_metadata
+
+    def _new(self, kernel: Any) -> KernelBytes | None:
+        try:
+            asked = KernelBytes(kernel)
+        except Exception:  # noqa: BLE001 - as above
+            asked = None
+        self._kernels[kernel] = asked
+        return asked
