@@ -61,7 +61,10 @@ def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> 
     outputs.write(outcome)
     if wanted.words.save is not None and after.runs:
         entry = store.save(wanted.words.save, after.runs)
-        sys.stderr.write(f"proton: saved as candidate {entry.reference}\n")
+        sys.stderr.write(
+            f"proton: saved as candidate {entry.reference}; `proton baseline promote "
+            f"{wanted.words.save}` makes it the base of later gates\n"
+        )
     return outcome.result.exit_code
 
 

@@ -118,7 +118,7 @@ def advice(asked: str, seen: Sequence[Sensitivity]) -> str:
         said += f"; by {best.metric} a gate would see {_both(best)}"
     step = next((each for each in _STEPS if each >= 100.0 * best.held), None)
     if step is not None:
-        said += f": gate next time with -t '{best.metric}:{step:g}%'"
+        said += f": gate next time with the threshold {best.metric}:{step:g}%"
     if step is None or step > _COARSE:
         said += (
             "; smaller changes need more launches of each path in a run, more pairs, or a quieter "

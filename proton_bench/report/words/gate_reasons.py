@@ -7,7 +7,10 @@ from proton_bench.gate.judge.verdict import Reason, Verdict
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["MEANINGS", "noise_text", "part_text", "reasons_text", "runs_text"]
+__all__ = ["MEANINGS", "noise_text", "part_text", "reasons_text", "runs_text", "seen_text"]
+
+# A change by more than this factor is seen without a gate.
+_LARGEST = 10.0
 
 MEANINGS = {
     Reason.TOO_NOISY: "too noisy for so few runs",
@@ -28,6 +31,11 @@ MEANINGS = {
 }
 _MORE_RUNS = frozenset({Reason.TOO_NOISY, Reason.TOO_FEW_RUNS})
 _MAX_CAUSE = 120
+
+
+def seen_text(row: GateRow) -> str:
+    """Return the smallest threshold that these runs can hold, ``-`` if it is of no use."""
+    return part_text(row.detectable) if row.detectable < _LARGEST else "-"
 
 
 def part_text(part: float) -> str:
@@ -53,6 +61,8 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
 
 def noise_text(row: GateRow) -> str:
     """Return what cannot be seen because of noise."""
+    if not row.detectable < _LARGEST:
+        return f"the noise is {part_text(row.noise)}: no change can be seen here in so few runs"
     return (
         f"the noise is {part_text(row.noise)}: changes below {part_text(row.detectable)} cannot be "
         "seen here"

@@ -17,6 +17,7 @@ from proton_bench.report.words.gate_reasons import (
     part_text,
     reasons_text,
     runs_text,
+    seen_text,
 )
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
@@ -259,7 +260,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
         Column("verdict", tuple(str(row.verdict) for row in rows)),
         Column("change", tuple(percent_text(row.change) for row in rows)),
         Column("95 % interval", intervals, 2),
-        Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
+        Column("would see", tuple(seen_text(row) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),
         Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),

@@ -98,7 +98,7 @@ def seen(metric: str, held: float) -> Sensitivity:
 def test_the_best_statistic_is_advised_if_it_is_much_better(by_min: float, threshold: str) -> None:
     said = advice("median", [seen("median", 0.11), seen("min", by_min)])
 
-    assert f"-t '{threshold}'" in said
+    assert f"the threshold {threshold}" in said
     assert parse_threshold(threshold).ratio is not None
 
 
@@ -158,7 +158,7 @@ def test_a_statistic_of_quiet_moments_is_advised() -> None:
     result = judge(*runs, Policy())
     (said,) = texts(result)
 
-    expression = said.split("-t '")[1].split("'")[0]
+    expression = said.split("the threshold ")[1].split(";")[0]
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
     assert expression.startswith("min:")
     assert judge(*runs, Policy().with_thresholds([expression])).verdict is SuiteVerdict.PASS
@@ -202,6 +202,6 @@ def test_unchanged_code_passes_by_the_advised_threshold() -> None:
     runs = session(NOISY, pairs=10, seed=3)
     (said,) = texts(judge(*runs, Policy()))
 
-    expression = said.split("-t '")[1].split("'")[0]
+    expression = said.split("the threshold ")[1].split(";")[0]
     others = session(NOISY, pairs=10, seed=4)
     assert judge(*others, Policy().with_thresholds([expression])).verdict is SuiteVerdict.PASS

@@ -6,7 +6,7 @@ import pytest
 from fakes.outcomes import row, undecided
 
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.report.words.gate_reasons import MEANINGS, part_text, reasons_text
+from proton_bench.report.words.gate_reasons import MEANINGS, part_text, reasons_text, seen_text
 
 
 def test_every_reason_has_a_meaning() -> None:
@@ -33,6 +33,14 @@ def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
     assert reasons_text(undecided(), paired=True) == (
         "the noise is 3.0 %: changes below 7.1 % cannot be seen here; needs 14 pairs in all"
     )
+
+
+@pytest.mark.parametrize("detectable", [10.0, 6e9, math.inf, math.nan])
+def test_changes_that_nobody_needs_a_gate_for_are_no_number(detectable: float) -> None:
+    blind = undecided(detectable=detectable)
+
+    assert seen_text(blind) == "-"
+    assert "changes below" not in reasons_text(blind, paired=True)
 
 
 @pytest.mark.parametrize(
