@@ -1,4 +1,4 @@
-"""The policy of a gate: thresholds, levels, floors, and treatment of unknowns."""
+"""The policy of a gate: thresholds, and what is checked and allowed."""
 
 from __future__ import annotations
 
