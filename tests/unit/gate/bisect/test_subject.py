@@ -69,3 +69,20 @@ def test_without_a_regression_a_forbidden_change_is_searched() -> None:
 
 def test_without_either_there_is_nothing_to_search() -> None:
     assert subject_of(GateResult(SuiteVerdict.PASS, rows=(row(),))) is None
+
+
+def test_paths_that_a_threshold_names_come_first() -> None:
+    noisy = row(Verdict.REGRESSED, "noisy", change=0.3, low=0.05, high=0.6, named=True)
+    clear = row(Verdict.REGRESSED, "clear", change=0.05, low=0.045, high=0.055)
+
+    found = subject_of(GateResult(SuiteVerdict.FAIL, rows=(clear, noisy)))
+
+    assert found == Subject(("step", "noisy"), 0, "median", "step > noisy")
+
+
+def test_the_whole_run_may_be_searched() -> None:
+    whole = row(Verdict.REGRESSED, path=(), metric="total")
+
+    assert subject_of(GateResult(SuiteVerdict.FAIL, rows=(whole,))) == Subject(
+        (), 0, "total", "whole run"
+    )
