@@ -33,8 +33,8 @@ SidesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         help="The base and the new side: each a profile, a folder of runs, or the name of a "
-        "baseline. With --runs, BASE and then a command.",
-        metavar="BASE NEW | BASE -- CMD",
+        "baseline. With --runs, BASE and then a command; with --history, any number of them.",
+        metavar="BASE NEW | BASE -- CMD | RUN",
     ),
 ]
 StoreOption = Annotated[
