@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None) -> int:
             }
             runs = folder / "runs"
             record(sides, asked.pairs, runs)
-            policy = ["--policy", str(_HERE / "policy.toml"), "--no-noise", "--all"]
+            policy = ["--policy", str(_HERE / "policy.toml"), "--all"]
             return proton(["gate", *policy, *of_gate, str(runs / "base"), str(runs / "new")])
     except ProtonError as error:
         sys.stderr.write(f"error: {error}\n")

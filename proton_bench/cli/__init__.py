@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proton_bench.cli.boundary import collect_rarely, exit_code
+from proton_bench.cli.gating.bisect_codes import asks_for_bisect, bisect_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.support.text import visible
 
@@ -32,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         collect_rarely()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return exit_code(lambda: _dispatch_bounded(arguments))
+    code = exit_code(lambda: _dispatch_bounded(arguments))
+    return bisect_code(code) if asks_for_bisect(arguments) else code
 
 
 def _dispatch_bounded(arguments: list[str]) -> int:

@@ -31,7 +31,9 @@ COMMANDS = {
         "did."
     ),
     "ab": "Run two versions of a program in turn and show which call paths got slower.",
+    "bisect": "Find the first revision that is slower than GOOD.",
     "noise": "Run one program several times and store how much it varies on this machine.",
+    "history": "Show how long each call path took over time, and the runs where that changed.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
     "query": "Query profiles in SQL.",
@@ -44,9 +46,20 @@ COMMANDS = {
     ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
-_READERS = ("view", "why", "diff", "merge", "gate", "baseline", "query", "report", "export")
+_READERS = (
+    "view",
+    "why",
+    "diff",
+    "merge",
+    "gate",
+    "history",
+    "baseline",
+    "query",
+    "report",
+    "export",
+)
 # Commands whose module is in a room of `cli.commands`.
-_ROOMS = {"ab": "experiments.", "noise": "experiments."}
+_ROOMS = dict.fromkeys(("ab", "bisect", "history", "noise"), "experiments.")
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list
@@ -119,7 +132,9 @@ def _add(app: typer.Typer, name: str) -> None:
             each.cls = PlainValuesCommand
         app.add_typer(module.group, name=name, cls=_WholeSentences, context_settings=settings)
     else:
-        app.command(name, cls=PlainValuesCommand, context_settings=settings)(module.command)
+        removed = {"removed": getattr(module, "REMOVED", {})}
+        kind = type("Command", (PlainValuesCommand,), removed)
+        app.command(name, cls=kind, context_settings=settings)(module.command)
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:

@@ -27,6 +27,7 @@ __all__ = [
     "about_metric",
     "measured_command",
     "split_command",
+    "split_recording",
 ]
 
 MetricOption = Annotated[
@@ -42,6 +43,14 @@ JsonFileOption = Annotated[
     Path | None,
     typer.Option("--json", metavar="F", help="Write a JSON document; - prints it instead."),
 ]
+
+
+_RECORDING = {
+    **dict.fromkeys(("-b", "--backend"), "backend"),
+    **dict.fromkeys(("-c", "--context"), "context"),
+    **dict.fromkeys(("-m", "--mode"), "mode"),
+    **dict.fromkeys(("-k", "--hook"), "hook"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,21 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
     return Command(options, target.arguments, (*interpreter_flags(sys.orig_argv), *target.flags))
 
 
+def split_recording(words: Sequence[str]) -> tuple[list[str], Recording]:
+    """Split words that may begin with the options of `proton run` that say how to record.
+
+    Raises:
+        UsageError: An option has no value.
+    """
+    left, found = list(words), {}
+    while left and (name := _RECORDING.get(left[0].partition("=")[0])):
+        word, mark, value = left.pop(0).partition("=")
+        if not mark and not left:
+            raise UsageError(f"{word} needs a value, and a command after it")
+        found[name] = value if mark else left.pop(0)
+    return left, Recording(**found)
+
+
 def split_command(text: str) -> list[str]:
     """Split a command that was given as one word.
 
@@ -105,5 +129,4 @@ def about_metric(policy: Policy, metric: str | None) -> Policy:
     """
     if metric is None:
         return policy
-    amount = policy.default_threshold().amounts[0]
-    return policy.with_thresholds([f"{metric}:{amount}"])
+    return policy.with_thresholds([f"{metric}:{policy.default_threshold().amounts[0]}"])

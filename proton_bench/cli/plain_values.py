@@ -6,14 +6,17 @@ than most commands. Typer still converts or checks the values that need it.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, ClassVar, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
+
+from proton_bench.errors import UsageError
 
 __all__ = ["PlainValuesCommand", "PlainValuesGroup"]
 
@@ -33,7 +36,25 @@ _PATH_SETTINGS = (
 
 
 class PlainValuesCommand(TyperCommand):
-    """A command whose plain values are not converted."""
+    """A command whose plain values are not converted.
+
+    Attributes:
+        removed: Options of earlier versions, and what to do instead.
+    """
+
+    removed: ClassVar[Mapping[str, str]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command.
+
+        Raises:
+            UsageError: One is an option of an earlier version.
+        """
+        for word in itertools.takewhile(lambda word: word != "--", args):
+            name = word.partition("=")[0]
+            if name in self.removed:
+                raise UsageError(f"{name} is not an option any more: {self.removed[name]}")
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return arguments and options, the one for help among them."""

@@ -37,7 +37,7 @@ DOCS = {
 }
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 FOLDERS = ("tutorials", "how-to", "reference", "explanation")
-MOST_PAGES = 15
+MOST_PAGES = 17
 # Documents that say where things lie.
 MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/reference/places.md"]
 # A path of the tree, unless it holds a <name>.
@@ -174,7 +174,7 @@ def test_every_page_stands_in_the_index_once_under_its_kind() -> None:
         assert sorted(entries) == sorted(page for page in DOCS if page.startswith(f"{folder}/"))
 
 
-def test_pages_lie_in_four_folders_of_at_most_fifteen() -> None:
+def test_pages_lie_in_four_small_folders() -> None:
     folders = Counter(page.rpartition("/")[0] for page in DOCS if page != "index")
 
     assert folders.keys() == set(FOLDERS)

@@ -94,7 +94,7 @@ def test_the_command_prints_tables_and_writes_json(
 
 
 def test_identical_programs_do_not_fail_and_large_slowdowns_are_found() -> None:
-    blocks = blocks_of(study(16), 4)
+    blocks = blocks_of(study(24), 6)
 
     power = judge_power(blocks, ["gemm"])
 

@@ -89,7 +89,6 @@ def settings_of(folder: Path, **changes: object) -> Settings:
         compare_fail=(),
         policy=None,
         project=folder,
-        noise=None,
         runs=6,
         inconclusive=None,
         missing_passes=False,

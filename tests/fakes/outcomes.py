@@ -7,7 +7,7 @@ from typing import Any
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
-from proton_bench.gate.judge.structure import StructuralChange
+from proton_bench.gate.judge.structure import Kind, StructuralChange
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 
 # What tries to be HTML, rich's markup, a command of GitHub, a table's cell, a mention and a line.
@@ -22,15 +22,17 @@ def row(verdict: Verdict = Verdict.SAME, name: str = "kernel", **facts: Any) -> 
         "metric": "median",
         "threshold": "median:3%",
         "verdict": verdict,
-        "reasons": (Reason.SLOWER,),
+        "reasons": (),
         "named": False,
         "share": 0.1,
         "base": 100_000.0,
         "new": 105_000.0,
+        "limit": 0.03,
         "change": 0.05,
         "low": 0.04,
         "high": 0.06,
         "p_worse": 1e-4,
+        "noise": 0.004,
         "detectable": 0.029,
         "pairs_needed": 0,
         "base_runs": 6,
@@ -48,6 +50,7 @@ def undecided(name: str = "noisy", **facts: Any) -> GateRow:
         "reasons": (Reason.TOO_NOISY,),
         "low": -0.02,
         "high": 0.12,
+        "noise": 0.03,
         "detectable": 0.071,
         "pairs_needed": 14,
     }
@@ -59,14 +62,14 @@ def unknown(name: str = "unknown") -> GateRow:
     nothing = dict.fromkeys(
         ("base", "new", "change", "low", "high", "detectable", "order_effect"), math.nan
     )
-    return row(Verdict.UNMEASURED, name, reasons=(Reason.NO_VALUES,), **nothing)
+    return row(Verdict.INCONCLUSIVE, name, reasons=(Reason.NO_VALUES,), **nothing)
 
 
-def structural(verdict: Verdict = Verdict.CALLS_MORE, **facts: Any) -> StructuralChange:
+def structural(kind: Kind = Kind.LAUNCHES, **facts: Any) -> StructuralChange:
     """Return two launches more of a kernel."""
     known: dict[str, Any] = {
         "path": ("step", "more"),
-        "verdict": verdict,
+        "kind": kind,
         "former_path": (),
         "base_calls": (4.0, 4.0),
         "new_calls": (6.0, 6.0),
@@ -93,8 +96,8 @@ def outcome(
 
 def every_outcome() -> dict[str, Outcome]:
     """Return an outcome of each verdict by its name."""
-    disturbed = Note(Reason.DISTURBED, "clocks: nothing before, heat now. Run them again")
-    other = Note(Reason.OTHER_DEVICE, "GPU name: H200 before, B200 now. They cannot be compared")
+    disturbed = Note(Reason.MACHINE, "clocks: nothing before, heat now. Run them again", voids=True)
+    other = Note(Reason.NOT_COMPARABLE, "GPU name: H200 before, B200 now. They cannot be compared")
     return {
         "pass": outcome(SuiteVerdict.PASS, row(), row(Verdict.IMPROVED, "faster", change=-0.1)),
         "fail": outcome(
@@ -104,19 +107,19 @@ def every_outcome() -> dict[str, Outcome]:
             unknown(),
             row(name="calm"),
             explanation="+0.5 % (+5 us): 98 % of it is softmax under step",
-            structure=(structural(), structural(Verdict.NEW, path=("new",), base_calls=(0.0, 0.0))),
+            structure=(structural(), structural(Kind.NEW, path=("new",), base_calls=(0.0, 0.0))),
         ),
         "structure": outcome(
             SuiteVerdict.FAIL,
             row(),
-            structure=(structural(fails=True, reasons=(Reason.CHANGED,)),),
+            structure=(structural(fails=True),),
         ),
         "inconclusive": outcome(SuiteVerdict.INCONCLUSIVE, undecided(), notes=(disturbed,)),
         "void": outcome(SuiteVerdict.INCONCLUSIVE, row(), notes=(disturbed,)),
         "incomparable": outcome(SuiteVerdict.INCOMPARABLE, notes=(other,), metric=""),
         "no-baseline": outcome(
             SuiteVerdict.NO_BASELINE,
-            notes=(Note(Reason.NO_BASE_RUNS, "there is no base run"),),
+            notes=(Note(Reason.NO_BASE, "there is no base run"),),
             problem="there is no baseline 'main'",
             metric="",
         ),
@@ -134,9 +137,9 @@ def hostile_outcome() -> Outcome:
         explanation="+1 %",
         structure=(
             structural(path=(HOSTILE,), fails=True),
-            structural(Verdict.MOVED, path=(HOSTILE,), former_path=(HOSTILE, "x")),
+            structural(Kind.MOVED, path=(HOSTILE,), former_path=(HOSTILE, "x")),
         ),
-        notes=(Note(Reason.OTHER_TOOLS, f"triton: {HOSTILE} before"),),
+        notes=(Note(Reason.NOTICE, f"triton: {HOSTILE} before"),),
         base_runs=(HOSTILE,),
         new_runs=(HOSTILE,),
     )

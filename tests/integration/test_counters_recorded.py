@@ -196,9 +196,7 @@ def test_an_evaluator_that_is_killed_costs_one_burst(
     assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
 
 
-def test_without_an_evaluator_the_program_evaluates(
-    tmp_path: Path, cupti_doubles: Doubles
-) -> None:
+def test_without_an_evaluator_the_program_evaluates(tmp_path: Path, cupti_doubles: Doubles) -> None:
     program = """
 sys.executable = "/does/not/exist"
 session = proton.start("own", backend="cupti", mode="counters")

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.counted import Kernel, counted_profile
+from fakes.histories import points_of_times, revision, stepped
 from rich.console import Console
 from rich.text import Text
 from syrupy.assertion import SnapshotAssertion
@@ -23,9 +25,12 @@ from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
 from proton_bench.cli.show import ViewRequest, show
 from proton_bench.formats.registry import read_profile
+from proton_bench.gate.history.history import History, history_of
+from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.device import Variant
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
+from proton_bench.report.text.history import HistoryReport
 from proton_bench.report.text.summary import summary_lines
 from proton_bench.report.text.why import WhyReport, WhyRowReport
 from proton_bench.report.tree.tree import print_report
@@ -204,3 +209,44 @@ def test_why_of_a_row(path: str, golden: SnapshotAssertion) -> None:
 
     assert found == golden(name=f"counted-80-why-{path.replace('/', '-')}")
     assert max(map(len, found.splitlines())) <= 80
+
+
+def nightly() -> History:
+    """Return 40 nights of a model: a step with a new version, a slow drift, and an improvement."""
+    drift = [(4 * number, 0.015) for number in range(1, 10)]
+    times = {
+        "net.attn/flash_fwd_kernel": stepped(40, (26, 0.06)),
+        "net.mlp/triton_poi_fused_gelu": stepped(40, *drift, seed=2) - 0.7,
+        "net.lm_head/ampere_fp16_s16816gemm_fp16_256x128_nn": stepped(40, (9, -0.1), seed=3) + 1.2,
+        "net.norm/layer_norm_kernel": stepped(40, seed=4) - 1.5,
+    }
+    points = [
+        replace(
+            each,
+            source=f"main@20231115T{number:06}-{revision(number)[:8]}",
+            tools={"torch": "2.6.0" if number < 26 else "2.7.0"},
+        )
+        for number, each in enumerate(points_of_times(times))
+    ]
+    return history_of(points, Policy(), acknowledged={})
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_history(width: int, golden: SnapshotAssertion) -> None:
+    console = Console(
+        file=Terminal(),
+        width=width,
+        color_system=None,
+        force_terminal=True,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    print_report(console, HistoryReport(nightly(), everything=True, judged=True))
+    text = console.file
+    assert isinstance(text, Terminal)
+    found = Text.from_ansi(text.getvalue()).plain
+
+    assert found == golden(name=f"nightly-{width}-history")
+    assert max(map(len, found.splitlines())) <= width

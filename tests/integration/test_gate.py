@@ -20,6 +20,7 @@ from fakes.stored import put
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.experiment.folders.noise_store import save_noise
 from proton_bench.gate.machine.calibration import measure_noise
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.builder import ProfileBuilder
@@ -87,7 +88,7 @@ CASES = [
     (["base", "slow"], 1, "FAIL"),
     (["base", "more", "-t", "calls:0"], 1, "FAIL"),
     (["base", "noisy"], 3, "INCONCLUSIVE"),
-    (["base", "noisy", "--inconclusive=pass"], 0, "INCONCLUSIVE"),
+    (["base", "noisy", "--set", "inconclusive=pass"], 0, "INCONCLUSIVE"),
     (["base/0.proton", "slow/0.proton"], 3, "INCONCLUSIVE"),
     (["foreign", "same"], 4, "INCOMPARABLE"),
     (["gone", "same"], 5, "NO-BASELINE"),
@@ -158,10 +159,14 @@ def hip_profile() -> Profile:
         (["base", "same", "-t", "heat:5%"], "'heat' is not a metric"),
         (["base", "same", "--policy", "gone.toml"], "cannot be read"),
         (["base", "same", "--set", "colour=red"], "unknown key 'colour'"),
-        (["base", "same", "--noise", "half.proton"], "noise half.proton"),
-        (["base", "same", "--base", "base/0.proton"], "named twice"),
+        (["base", "same", "--base", "base/0.proton"], "one folder"),
+        (["base", "same", "--noise=half.proton"], "used by itself"),
+        (["-b", "cpu", "base", "same"], "write it after --"),
+        (["base", "same", "--strict"], "--set strict=true"),
+        (["base", "same", "--quarantine", "x"], "--set quarantine=GLOB"),
+        (["base", "same", "--set", "margin=1%"], "`threshold` alone"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
-        (["base", "same", "--inconclusive", "maybe"], "'maybe'"),
+        (["base", "same", "--set", "inconclusive=maybe"], "'maybe'"),
         (["base", "same", "--write", "chart=x"], "'chart' is not a format"),
         (["base", "same", "--colour"], "--colour"),
     ],
@@ -185,7 +190,7 @@ def test_a_base_of_another_kind_of_device_is_incomparable(gate: Gate, folder: Pa
     write_profile(hip_profile(), folder / "hip.proton")
 
     assert gate("hip.proton", "same")[0] == 4
-    assert gate("hip.proton", "same", "--ignore-devices")[0] == 5
+    assert gate("hip.proton", "same", "--set", "ignore-devices=true")[0] == 5
 
 
 def test_a_base_that_a_killed_run_left_is_inconclusive(gate: Gate, folder: Path) -> None:
@@ -199,7 +204,7 @@ def test_a_base_that_a_killed_run_left_is_inconclusive(gate: Gate, folder: Path)
 
 
 def test_a_gate_that_passes_undecided_warns(gate: Gate) -> None:
-    code, _, err = gate("base", "noisy", "--inconclusive=pass")
+    code, _, err = gate("base", "noisy", "--set", "inconclusive=pass")
 
     assert code == 0
     assert err.startswith("proton: warning: the gate is undecided")
@@ -216,31 +221,30 @@ def test_the_project_s_policy_holds(gate: Gate, folder: Path) -> None:
 
 
 def test_a_quarantined_path_is_shown_and_never_fails(gate: Gate) -> None:
-    code, out, _ = gate("base", "slow", "--quarantine", "*script*")
+    code, out, _ = gate("base", "slow", "--set", "quarantine=*script*")
 
     assert code == 0
-    assert "QUARANTINED" in out
+    assert "quarantined by the policy" in out
 
 
 def test_strict_fails_on_new_paths(gate: Gate, folder: Path) -> None:
-    fewer = session(QUIET)[0]
-    put(folder / "fewer", *fewer)
+    small = Kernel("fwd/extra", 10_000.0)
+    put(folder / "extra", *session([*QUIET, Kernel(SLOW.path), small])[1])
 
-    assert gate("fewer", "same")[0] == 0
-    code, out, _ = gate("fewer", "same", "--strict")
+    assert gate("base", "extra")[0] == 0
+    code, out, _ = gate("base", "extra", "--set", "strict=true")
     assert code == 1
     assert "FAILS NEW" in out
 
 
-def test_stored_noise_stands_in_for_runs(
-    gate: Gate, folder: Path, sides: dict[str, list[Run]]
-) -> None:
+def test_stored_noise_is_named(gate: Gate, folder: Path, sides: dict[str, list[Run]]) -> None:
     noise = measure_noise([*sides["base"], *sides["same"]], Policy())
-    (folder / "noise.json").write_text(json.dumps(noise.to_document()))
-    words = ["base/0.proton", "slow/0.proton", "--base", "base/1.proton", "--new", "slow/1.proton"]
+    words = ["base/0.proton", "slow/0.proton"]
 
     assert gate(*words)[0] == 3
-    assert gate(*words, "--noise", "noise.json")[0] == 1
+    save_noise(noise, folder / ".proton", facts={})
+    (folder / "pyproject.toml").touch()
+    assert "stored noise of this machine" in gate(*words)[1]
 
 
 # -- baselines -----------------------------------------------------------------------------------
@@ -328,7 +332,8 @@ def test_charts_of_other_tools_are_written_beside_the_report(gate: Gate, folder:
 
     assert (code, out[:5]) == (1, "FAIL:")
     assert (folder / "metrics.txt").read_text().endswith("proton_gate_exit_code 1\n# EOF\n")
-    assert len(json.loads((folder / "chart.json").read_text())) == 9
+    charted = json.loads((folder / "chart.json").read_text())
+    assert len({each["name"] for each in charted}) == len(charted) > 9
     assert gate("base", "gone", *words)[0] == 2
     assert json.loads((folder / "chart.json").read_text()) == []
 

@@ -70,7 +70,8 @@ def doors(
 
 def judged(document: Document) -> dict[tuple[str, str], str]:
     """Return the verdict of each row."""
-    return {(row["path"][0], row["metric"]): row["verdict"] for row in document["rows"]}
+    rows = [row for row in document["rows"] if not row["is_extra"]]
+    return {(row["path"][0], row["metric"]): row["verdict"] for row in rows}
 
 
 CASES: dict[str, tuple[list[Run], str, dict[str, str]]] = {
@@ -87,7 +88,7 @@ CASES: dict[str, tuple[list[Run], str, dict[str, str]]] = {
         {A: "SAME", B: "SAME"},
     ),
     "marker forbids it": (
-        recorded({A: 100.0, B: 44.0}, thresholds={B: "median:5%", A: "median:50%"}),
+        recorded({A: 100.0, B: 48.0}, thresholds={B: "median:5%", A: "median:50%"}),
         "FAIL",
         {A: "SAME", B: "REGRESSED"},
     ),
@@ -128,7 +129,7 @@ def test_both_doors_say_the_same(doors: Doors, tmp_path: Path, case: str, stored
         (["-t", "*test_b/*@p95:10%"], {"compare_fail": ("*test_b/*@p95:10%",)}, 1),
         (["-t", "calls:0"], {"compare_fail": ("calls:0",)}, 1),
         (["--policy", "gate.toml"], {"policy": Path("gate.toml")}, 0),
-        (["--inconclusive=pass"], {"inconclusive": "pass"}, 1),
+        (["--set", "inconclusive=pass"], {"inconclusive": "pass"}, 1),
     ],
 )
 def test_options_mean_what_their_twins_mean(
@@ -148,23 +149,17 @@ def test_the_policy_of_the_project_holds_at_both(doors: Doors, tmp_path: Path) -
 
     found = doors("base")
 
-    assert {row["threshold"] for row in found["rows"]} == {"median:30%"}
+    assert {row["threshold"] for row in found["rows"]} <= {"median:30%", "tail:90%"}
     assert found["verdict"] == "PASS"
 
 
-@pytest.mark.parametrize("is_named", [True, False])
-def test_noise_of_the_machine_stands_in_for_runs_at_both(
-    doors: Doors, tmp_path: Path, is_named: bool
-) -> None:
+def test_noise_of_the_machine_is_used_at_both(doors: Doors, tmp_path: Path) -> None:
     base = runs_of(BASE, runs=10, seed=1)
-    put(tmp_path / "base", *base[:1])
-    put(tmp_path / "new", *recorded({A: 100.0, B: 80.0}, runs=1))
-    file = save_noise(measure_noise(base, Policy()), tmp_path / ".proton", facts={})
-    if is_named:
-        file = file.rename(tmp_path / "noise.json")
+    put(tmp_path / "base", *base)
+    put(tmp_path / "new", *recorded({A: 100.0, B: 80.0}))
+    save_noise(measure_noise(base, Policy()), tmp_path / ".proton", facts={})
 
-    words = ["--noise", str(file)] if is_named else []
-    found = doors("base", words, noise=file if is_named else None)
+    found = doors("base")
 
     assert judged(found) == {(A, "median"): "SAME", (B, "median"): "REGRESSED"}
     assert found["verdict"] == "FAIL"
@@ -200,7 +195,7 @@ def test_both_doors_say_the_same_of_any_times(
     thresholds = data.draw(
         st.dictionaries(
             st.sampled_from([A, B, C]),
-            st.sampled_from(["median:5%", "p95:50%", "min:1us", "calls:0", "mean:~2x"]),
+            st.sampled_from(["median:5%", "p95:50%", "min:1us", "calls:0", "mean:100%"]),
         ),
         "markers",
     )
@@ -254,9 +249,9 @@ def with_noise(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("step_ns", "chosen", "verdict", "code"),
     [
-        (200_000, (), "PASS", 0),
-        (400_000, (), "FAIL", 1),
-        (200_000, ("-k", "test_a"), "PASS", 0),
+        (200_000, (), "INCONCLUSIVE", 3),
+        (400_000, (), "INCONCLUSIVE", 3),
+        (200_000, ("-k", "test_a"), "INCONCLUSIVE", 3),
     ],
 )
 def test_the_file_that_pytest_writes_is_what_it_judged(
@@ -293,8 +288,9 @@ def test_the_file_that_pytest_writes_is_what_it_judged(
     for each in (by_pytest, by_gate):
         each["new_runs"] = [Path(name).name for name in each["new_runs"]]
     assert by_pytest == by_gate
-    assert {row["path"][1] for row in by_gate["rows"]} == {"round"}
-    allowed = {row["path"][0]: row["threshold"] for row in by_gate["rows"]}
+    rounds = [row for row in by_gate["rows"] if not row["is_extra"]]
+    assert {row["path"][1] for row in rounds} == {"round"}
+    allowed = {row["path"][0]: row["threshold"] for row in rounds}
     assert allowed["test_x.py::test_a"] == "median:3%"
     if not chosen:
         assert allowed["test_x.py::test_b"].endswith("@median:300%")

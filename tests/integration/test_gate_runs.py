@@ -50,7 +50,9 @@ def project(
 @pytest.fixture
 def gate(project: Path, capfd: pytest.CaptureFixture[str]) -> Gate:
     def run(*words: object) -> tuple[int, str, str]:
-        code = main(["gate", "-b", "cpu", *map(str, words)])
+        given = [str(word) for word in words]
+        place = given.index("--") + 1
+        code = main(["gate", *given[:place], "-b", "cpu", *given[place:]])
         out, err = capfd.readouterr()
         assert "Traceback" not in out
         return code, out, err
@@ -59,32 +61,33 @@ def gate(project: Path, capfd: pytest.CaptureFixture[str]) -> Gate:
 
 
 def test_a_command_is_run_afresh_and_judged(gate: Gate, project: Path) -> None:
-    code, out, err = gate("--runs", 4, "base", "--json", "--", "bench.py", "1.08")
+    put(project / "base", *runs_of_base(6))
+
+    code, out, err = gate("--runs", 6, "base", "--json", "--", "bench.py", "1.08")
 
     document = json.loads(out)
     assert (code, document["verdict"]) == (1, "FAIL")
     assert document["rows"][0]["path"] == ["layer2", "k13"]
     (folder,) = (project / ".proton" / "gate").glob("*/")
-    assert len(list(folder.glob("*.proton"))) == len(document["new_runs"]) == 4
+    assert len(list(folder.glob("*.proton"))) == len(document["new_runs"]) == 6
     assert str(folder.relative_to(project)) in err
 
 
-def test_stored_noise_of_this_machine_stands_in_for_runs_unless_refused(
-    gate: Gate, project: Path
-) -> None:
-    file = save_noise(measure_noise(runs_of_base(10), Policy()), project / ".proton", facts={})
-    words = ["base/0.proton", "new/new-0.proton"]
-    code, _, _ = gate("--runs", 1, "base/0.proton", "--save", "new", "--", "bench.py", "1.2")
-    assert code == 1
-    main(["baseline", "export", "new", "new"])
+def test_four_runs_of_a_slower_kernel_do_not_pass(gate: Gate) -> None:
+    """They cannot fail yet, and the kernel has little of the time."""
+    code, out, _ = gate("--runs", 4, "base", "--", "bench.py", "1.08")
 
-    for known in ([], ["--noise", file]):
-        code = main(["gate", *words, *map(str, known), "--markdown", "said.md"])
-        said = (project / "said.md").read_text()
-        assert code == 1
-        assert "- with: stored noise of this machine, measured with 10 runs: " in said
-        assert file.name in said
-    assert main(["gate", *words, "--no-noise", "--json"]) == 3
+    assert code == 3
+    assert out.startswith("INCONCLUSIVE: layer2 > k13: median ")
+
+
+def test_stored_noise_of_this_machine_is_named(gate: Gate, project: Path) -> None:
+    file = save_noise(measure_noise(runs_of_base(10), Policy()), project / ".proton", facts={})
+    code, said, _ = gate("--runs", 1, "base/0.proton", "--markdown", "-", "--", "bench.py", "1.2")
+
+    assert code == 3
+    assert "- with: stored noise of this machine, measured with 10 runs: " in said
+    assert file.name in said
 
 
 def test_the_first_runs_of_a_baseline_are_recorded_and_saved(gate: Gate, project: Path) -> None:
@@ -111,11 +114,3 @@ def test_a_run_that_fails_ends_the_gate(gate: Gate, project: Path) -> None:
     assert (code, out) == (2, "")
     assert "run 1 of bench.py ended with exit code 1; the end of its output" in err
     assert "IndexError" in (project / "gate.xml").read_text()
-
-
-def test_noise_is_named_or_refused(gate: Gate) -> None:
-    code, _, err = gate("--runs", 1, "base", "--noise", "x.json", "--no-noise", "--", "bench.py")
-
-    assert code == 2
-    assert "--noise" in err
-    assert "--no-noise" in err

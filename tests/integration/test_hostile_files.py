@@ -107,15 +107,21 @@ def test_a_limit_is_named_and_can_be_raised(
 
 
 @pytest.mark.parametrize(
-    ("option", "content"),
-    [("--policy", "share = " + "[" * 20_000), ("--noise", "[" * 20_000)],
+    ("words", "file", "content"),
+    [
+        (["--policy", "deep"], "deep", "share = " + "[" * 20_000),
+        (["--store", "n"], "n/noise/44136fa355b3678a.json", "[" * 20_000),
+    ],
 )
-def test_deeply_nested_settings_are_refused(tmp_path: Path, option: str, content: str) -> None:
+def test_deeply_nested_settings_are_refused(
+    tmp_path: Path, words: list[str], file: str, content: str
+) -> None:
     for name in ("a.hatchet", "b.hatchet"):
         (tmp_path / name).write_bytes(nested(3))
-    (tmp_path / "deep").write_text(content)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(content)
 
-    code, text = run(tmp_path, "gate", "a.hatchet", "b.hatchet", option, "deep")
+    code, text = run(tmp_path, "gate", "a.hatchet", "b.hatchet", *words)
 
     assert code == 2
     assert len(text.splitlines()) == 1

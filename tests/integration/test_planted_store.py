@@ -55,9 +55,9 @@ PLACES = (
             "manifest.json",
             "result.json",
             "lock",
-            "confirming-001-base.log",
-            "confirming-001-base.proton",
-            "confirming-001-base.modules.json",
+            "pair-001-base.log",
+            "pair-001-base.proton",
+            "pair-001-base.modules.json",
         )
     ),
 )
@@ -70,7 +70,7 @@ COMMANDS = (
     "baseline promote main",
     "baseline export main copy",
     "gate main runs --save main",
-    "gate -b cpu --runs 1 --save main main -- bench.py",
+    "gate --runs 1 --save main main -- -b cpu bench.py",
     "ab --resume last",
     "ab -b cpu --runs 1 --base bench.py -- bench.py",
     "noise -b cpu --runs 8 -- bench.py",
@@ -129,7 +129,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for words in ("save main runs", "promote main"):
             assert main(["baseline", *words.split()]) == 0
         main(["ab", "-b", "cpu", "--runs", "1", "--base", "bench.py", "--", "bench.py"])
-        main(["gate", "-b", "cpu", "--runs", "1", "main", "--", "bench.py"])
+        main(["gate", "--runs", "1", "main", "--", "-b", "cpu", "bench.py"])
         main(["noise", "-b", "cpu", "--runs", "8", "--", "bench.py"])
     return project
 

@@ -13,9 +13,9 @@ from fakes import nsys
 from fakes.stored import put, stored_run
 
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.baseline.entry import Acknowledgement
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.machine.noise import MetricNoise, Noise
-from proton_bench.gate.statistics.prior import Prior
+from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
@@ -107,11 +107,11 @@ def profiles(folder: Path) -> dict[str, bytes]:
 
 def settings() -> dict[str, bytes]:
     """Return files that commands read beside profiles, by their names."""
-    priors = (
-        MetricNoise("median", Prior(1e-5, 8.0), Prior(2e-5, 8.0)),
-        MetricNoise("p95", Prior(1e-4, 8.0), Prior(2e-4, 8.0)),
+    paths = (
+        PathNoise(("k",), 0, "median", Spread(1e-5, 8.0), Spread(2e-5, 8.0)),
+        PathNoise(("k",), 0, "p95", Spread(1e-4, 8.0), Spread(2e-4, 8.0)),
     )
-    noise = Noise({"host": "here"}, (), priors, 10).to_document()
+    noise = Noise({"host": "here"}, paths, 10).to_document()
     return {
         "policy.toml": POLICY,
         "own.toml": (TESTS.parent / "benchmarks/hot_paths/policy.toml").read_bytes(),
@@ -127,3 +127,4 @@ def runs(folder: Path) -> None:
     store = BaselineStore(folder / "store")
     store.promote("main", store.save("main", [stored_run(100.0)]).id)
     store.save("main", [stored_run(101.0)])
+    store.acknowledge([Acknowledgement("0" * 16, ("step", "kernel"), "median", 5, "me", 7)])

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Drawn", "Machine", "Program"]
+__all__ = ["H200", "Drawn", "Machine", "Program"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+
+# Spreads between processes that a study measured: benchmarks/studies/README.md.
+H200 = (0.0014, 0.0010, 0.0010, 0.0014, 0.0030, 0.0009, 0.0011, 0.0009)
+_NOISY = (0.02, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +23,15 @@ class Program:
 
     Attributes:
         paths: Call paths.
-        noisy_share: Part of them that differs by 2 to 10 % from process to process.
-        slowed: Number of other paths that are slower on the new side.
+        slowed: Number of paths that are slower on the new side, quiet ones if there are enough.
         slowdown: By how much, as a part.
-        launches: Launches of a path in a process.
+        launches: Launches of a path in a process; with 1 there is no spread within processes.
     """
 
-    paths: int = 300
-    noisy_share: float = 0.05
+    paths: int = 100
     slowed: int = 0
     slowdown: float = 0.0
-    launches: int = 100
+    launches: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,55 +39,79 @@ class Machine:
     """Standard deviations of logarithms, unless they say otherwise.
 
     Attributes:
-        between: Median over the paths of the spread between processes.
+        own: Spreads between processes, of which each path has one.
+        varied: Spread of the logarithms of these spreads between paths.
+        noisy: Part of the paths that differ by 2 to 10 % from process to process.
         within: Median of the spread between launches of a process.
         session: What all paths of both runs of a pair share; of a side if sides are apart.
         pair: What all paths of one of the two runs of a pair share.
         order: What running second in a pair adds.
         drift: What every run adds to the one before.
+        wandering: What all paths share from run to run with an autocorrelation of 0.8 (AR(1)).
         tail: Degrees of freedom of a t distribution of the spread between processes, 0 for normal.
+        states: Part of the paths that have a second state, which is 2 to 10 % slower.
+        chance: That a process of such a path is in its slow state.
+        state: By how much slower it is; 0 for 2 to 10 %, another for each path.
         alternating: Whether the sides take turns at going first.
         apart: Whether all base runs came before all new ones, in one block.
     """
 
-    between: float = 0.004
+    own: tuple[float, ...] = H200
+    varied: float = 0.0
+    noisy: float = 0.0
     within: float = 0.015
-    session: float = 0.015
-    pair: float = 0.003
+    session: float = 0.0001
+    pair: float = 0.0003
     order: float = 0.0
     drift: float = 0.0
+    wandering: float = 0.0
     tail: int = 0
+    states: float = 0.0
+    chance: float = 0.5
+    state: float = 0.0
     alternating: bool = True
     apart: bool = False
 
     def draw(self, program: Program, runs: int, generator: np.random.Generator) -> Drawn:
         """Return the launches of so many runs on each side."""
         paths = program.paths
-        between, within, noisy = self.spreads(program, generator)
-        quiet = np.flatnonzero(~noisy)
-        slowed = np.zeros(paths, dtype=np.bool_)
-        slowed[generator.choice(quiet, min(program.slowed, len(quiet)), replace=False)] = True
-        effect = np.where(slowed, np.log1p(program.slowdown), 0.0)
+        own, within, noisy = self.spreads(program, generator)
         order = np.array([1.0 if self._base_first(pair) else -1.0 for pair in range(runs)])
         shared = self._shared(order, generator)
-        middles = shared[:, :, None] + self._tailed((2, runs, paths), generator) * between
-        middles[1] += effect
-        spread = generator.normal(0.0, 1.0, (2, runs, paths, program.launches))
-        launches = np.exp(middles[..., None] + spread * within[:, None])
-        # One launch of a hundred is late by 10 to 100 %.
-        late = generator.random(launches.shape) < 0.01
-        launches[late] *= 1.0 + generator.uniform(0.1, 1.0, int(late.sum()))
+        middles = shared[:, :, None] + self._tailed((2, runs, paths), generator) * own
+        slow = generator.random(paths) < self.states
+        sizes = generator.uniform(*_NOISY, paths) if not self.state else self.state
+        in_state = slow & (generator.random(middles.shape) < self.chance)
+        middles += np.where(in_state, np.log1p(sizes), 0.0)
+        slowed = np.zeros(paths, dtype=np.bool_)
+        slowed[np.argsort(generator.random(paths) + noisy, kind="stable")[: program.slowed]] = True
+        middles[1] += np.where(slowed, np.log1p(program.slowdown), 0.0)
+        launches = self._launches(middles, within, program, generator=generator)
         return Drawn(launches[0], launches[1], np.zeros(0) if self.apart else order, slowed, shared)
 
     def spreads(
         self, program: Program, generator: np.random.Generator
     ) -> tuple[Numbers, Numbers, Mask]:
         """Return each path's spread between processes and within one, and which are noisy."""
-        between = np.exp(generator.normal(np.log(self.between), 0.5, program.paths))
-        noisy = generator.random(program.paths) < program.noisy_share
-        between[noisy] = generator.uniform(0.02, 0.10, int(noisy.sum()))
-        within = np.exp(generator.normal(np.log(self.within), 0.4, program.paths))
-        return between, within, noisy
+        paths = program.paths
+        own = generator.choice(np.array(self.own), paths)
+        own = own * np.exp(generator.normal(0.0, self.varied, paths))
+        noisy = generator.random(paths) < self.noisy
+        own[noisy] = generator.uniform(*_NOISY, int(noisy.sum()))
+        within = np.exp(generator.normal(np.log(self.within), 0.4, paths))
+        return own, within, noisy
+
+    def _launches(
+        self, middles: Numbers, within: Numbers, program: Program, *, generator: np.random.Generator
+    ) -> Numbers:
+        if program.launches == 1:
+            return np.exp(middles)[..., None]
+        spread = generator.normal(0.0, 1.0, (*middles.shape, program.launches))
+        launches: Numbers = np.exp(middles[..., None] + spread * within[:, None])
+        # One launch of a hundred is late by 10 to 100 %.
+        late = generator.random(launches.shape) < 0.01
+        launches[late] *= 1.0 + generator.uniform(0.1, 1.0, int(late.sum()))
+        return launches
 
     def _base_first(self, pair: int) -> bool:
         return not self.alternating or pair % 2 == 0
@@ -95,12 +121,15 @@ class Machine:
         runs = len(order)
         own = generator.normal(0.0, self.pair, (2, runs))
         if self.apart:
-            slots = np.arange(2 * runs, dtype=np.float64).reshape(2, runs)
-            return own + generator.normal(0.0, self.session, (2, 1)) + self.drift * slots
-        session = generator.normal(0.0, self.session, runs)
-        second = np.stack([order < 0, order > 0]).astype(np.float64)
-        slots = 2.0 * np.arange(runs) + second
-        return own + session + self.order * second + self.drift * slots
+            slots = np.arange(2 * runs).reshape(2, runs)
+            common = generator.normal(0.0, self.session, (2, 1))
+            second = np.zeros((2, runs))
+        else:
+            second = np.stack([order < 0, order > 0]).astype(np.float64)
+            slots = (2 * np.arange(runs) + second).astype(np.int64)
+            common = generator.normal(0.0, self.session, runs)
+        wandering = _autocorrelated(2 * runs, self.wandering, generator)[slots]
+        return own + common + self.order * second + self.drift * slots + wandering
 
     def _tailed(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
         if not self.tail:
@@ -128,3 +157,17 @@ class Drawn:
     order: Numbers
     slowed: Mask
     shared: Numbers
+
+    def first(self, pairs: int) -> Drawn:
+        """Return the first pairs alone."""
+        part = slice(0, pairs)
+        return Drawn(
+            self.base[part], self.new[part], self.order[part], self.slowed, self.shared[:, part]
+        )
+
+
+def _autocorrelated(count: int, spread: float, generator: np.random.Generator) -> Numbers:
+    found = generator.normal(0.0, spread, count)
+    for at in range(1, count):
+        found[at] = 0.8 * found[at - 1] + 0.6 * found[at]
+    return found

@@ -2,31 +2,104 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
 from benchmarks.studies.gate.machine import Drawn
-from proton_bench.gate.experiment.escalation import Plan
+from proton_bench.gate.experiment.looks import looks
 from proton_bench.gate.machine.canary_shift import shift_of
-from proton_bench.gate.machine.noise import Spread
-from proton_bench.gate.policy.policy import MARGIN_PART, Policy
+from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
-from proton_bench.gate.statistics.contrast import Contrast
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide
 
-__all__ = ["RULES", "Rule", "ours", "ours_with_canary", "screened_then_confirmed"]
+__all__ = ["OTHER_TOOLS", "Judged", "Rule", "in_looks", "judged", "ours", "ours_with_canary"]
 
+Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rule = Callable[[Drawn], Mask]
 
 
-def _pooled(drawn: Drawn) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+# -- this gate -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What this gate makes of an experiment, without canaries and absolute floors."""
+
+    decisions: Decisions
+    evidence: Evidence
+    limits: Limits
+
+    @property
+    def worse(self) -> Mask:
+        """The paths that fail."""
+        contrast, found = self.evidence.contrast, self.decisions.worse
+        if contrast.first_new:
+            every = np.ones(len(found), dtype=np.bool_)
+            return found & ~explained_by_shift(self.evidence, self.limits, every)
+        return found & np.isfinite(contrast.order_effect)
+
+
+def judged(drawn: Drawn, *, part: float = 1.0, stored: float = 0.0) -> Judged:
+    """Judge an experiment with the default policy.
+
+    Args:
+        drawn: The runs.
+        part: Share of the false alarms that noise may cause.
+        stored: Stored spread of each path between processes.
+    """
+    policy, paths = Policy(), drawn.base.shape[1]
+    base, new = _numbers(drawn)
+    metrics = ["median"] * paths
+    floor = np.full(paths, stored**2 * (2.0 if len(drawn.order) else 1.0))
+    evidence = weigh(
+        contrast_of(base, new, tuple(drawn.order), metrics=metrics),
+        Background(floor, np.zeros(paths), metrics),
+        fewest_runs=min(policy.runs, len(base)),
+    )
+    limits = Limits(np.full(paths, np.log1p(policy.threshold)), np.ones(paths))
+    return Judged(decide(evidence, limits, part=part), evidence, limits)
+
+
+def ours(drawn: Drawn) -> Mask:
+    """This gate, by all pairs at once."""
+    return judged(drawn).worse
+
+
+def ours_with_canary(drawn: Drawn) -> Mask:
+    """The same with a canary: there is no verdict if it moved by more than 1 %."""
+    shift = contrast_of(
+        drawn.shared[0][:, None], drawn.shared[1][:, None], tuple(drawn.order)
+    ).effect
+    return judged(drawn).decisions.worse & (not shift_of(shift).moved)
+
+
+def in_looks(drawn: Drawn) -> tuple[Judged, int]:
+    """Add pairs until every path is decided, as `proton ab` does.
+
+    Returns:
+        The last look, and its number of pairs.
+    """
+    most = len(drawn.order)
+    for look in looks(most):
+        found = judged(drawn.first(look.pairs), part=look.part)
+        is_open = ~(found.decisions.allowed | found.worse) & (found.decisions.pairs <= most)
+        if not is_open.any():
+            break
+    return found, look.pairs
+
+
+def _numbers(drawn: Drawn) -> tuple[Numbers, Numbers]:
+    # Without ties the median of grouped data is the median.
+    base, new = (np.log(np.median(side, axis=2)) for side in (drawn.base, drawn.new))
+    return base, new
+
+
+# -- other tools ---------------------------------------------------------------------------------
+def _pooled(drawn: Drawn) -> tuple[Numbers, Numbers]:
     sides = [np.moveaxis(side, 1, 0).reshape(side.shape[1], -1) for side in (drawn.base, drawn.new)]
     return sides[0], sides[1]
 
@@ -65,65 +138,10 @@ def subtraction(drawn: Drawn) -> Mask:
     return found
 
 
-def ours(drawn: Drawn) -> Mask:
-    """This gate with its default policy, without canaries and absolute floors."""
-    found, evidence, limits = _judged(drawn)
-    if len(drawn.order):
-        return found.worse & np.isfinite(evidence.contrast.order_effect)
-    return found.worse & ~_explained(evidence, limits)
-
-
-def _explained(evidence: Evidence, limits: Limits) -> Mask:
-    policy = Policy()
-    usual = math.log1p(policy.session_shift)
-    return explained_by_shift(evidence, limits, level=policy.level, usual=usual)
-
-
-def ours_with_canary(drawn: Drawn) -> Mask:
-    """The same with a canary: there is no verdict if it moved by more than 1 %."""
-    shift = contrast_of(drawn.shared[0][:, None], drawn.shared[1][:, None], drawn.order).effect
-    return _judged(drawn)[0].worse & (not shift_of(shift).moved)
-
-
-def screened_then_confirmed(drawn: Drawn) -> Mask:
-    """Two stages: the first pairs flag paths, the others are fresh and judge these alone."""
-    plan = Plan()
-    stages = slice(None, plan.screening_pairs), slice(plan.screening_pairs, None)
-    first, fresh = (
-        replace(drawn, base=drawn.base[part], new=drawn.new[part], order=drawn.order[part])
-        for part in stages
-    )
-    screened, _, _ = _judged(first)
-    flagged = np.minimum(screened.p_more, screened.p_less) < plan.flag_below
-    return _judged(fresh, flagged)[0].worse
-
-
-def _judged(drawn: Drawn, tested: Mask | None = None) -> tuple[Decisions, Evidence, Limits]:
-    policy = Policy()
-    paths = drawn.base.shape[1]
-    nothing = np.zeros(paths)
-    # Without ties the median of the mid-distribution is the median.
-    base, new = (np.log(np.median(side, axis=2)) for side in (drawn.base, drawn.new))
-    contrast: Contrast = contrast_of(base, new, drawn.order)
-    background = Background(nothing, nothing, ["median"] * paths, [Spread(math.nan, 0.0)] * paths)
-    evidence = weigh(contrast, background, fewest_runs=min(policy.runs, len(base)))
-    if tested is not None:
-        evidence = replace(evidence, tested=evidence.tested & tested)
-    part = policy.threshold
-    limits = Limits(
-        np.full(paths, np.log1p(policy.margin_of(part))),
-        np.full(paths, np.log1p(part)),
-        np.full(paths, np.log1p(MARGIN_PART * part)),
-        np.ones(paths),
-    )
-    return decide(evidence, limits, level=policy.level), evidence, limits
-
-
-RULES: dict[str, Rule] = {
+OTHER_TOOLS: dict[str, Rule] = {
     "pytest-benchmark `mean:5%`, launches of all runs": mean_over_5,
     "pytest-benchmark `median:5%`, launches of all runs": median_over_5,
     "pytest-benchmark `median:5%`, one run each": median_over_5_of_one_run,
     "Mann-Whitney at 5 %, launches of all runs": mann_whitney,
     "plain subtraction, one run each, over 3 %": subtraction,
-    "ours": ours,
 }

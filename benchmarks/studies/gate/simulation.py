@@ -1,32 +1,57 @@
-"""How often rules raise false alarms and find slowdowns, on a simulated machine.
+"""How often rules raise false alarms and find slowdowns, on simulated machines.
 
-Everything printed is a simulation: the spreads are inputs (`machine.py`), not measurements, and the
-same authors made the rule and the model. ``python -m benchmarks.studies.gate.simulation``, from the
-top folder; minutes. Seeded: the same command prints the same tables.
+Everything printed is a simulation: the spreads are inputs (`machine.py`), partly measured ones, and
+the same authors made the rule and the models. ``python -m benchmarks.studies.gate.simulation``,
+from the top folder; half an hour. Seeded: the same command prints the same tables.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.studies.gate.machine import Machine, Program
+from benchmarks.studies.gate.machine import Drawn, Machine, Program
 from benchmarks.studies.gate.rules import (
-    RULES,
+    OTHER_TOOLS,
     Rule,
+    in_looks,
+    judged,
     ours,
     ours_with_canary,
-    screened_then_confirmed,
 )
+from benchmarks.studies.gate.variants import VARIANTS
 from proton_bench.gate.statistics.rate import Rate
 
-__all__ = ["SCENARIOS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
+__all__ = ["MODELS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
 
-SLOWDOWNS = (0.01, 0.02, 0.03, 0.05, 0.10)
+SLOWDOWNS = (0.02, 0.03, 0.05, 0.10)
 _SLOWED = 6
+_CPU = Machine(own=(0.1,), varied=0.3, pair=0.1)
+
+# Machines that the gate is made for. All but the last ones have the spreads of an H200.
+MODELS: dict[str, Machine] = {
+    "H200": Machine(),
+    "quiet GPU: 0.3 %": Machine(own=(0.003,), varied=0.5),
+    "5 % of paths noisy, 2 to 10 %": Machine(noisy=0.05),
+    "30 % of paths noisy": Machine(noisy=0.3),
+    "two states on 20 % of paths": Machine(states=0.2),
+    "slow state of 30 % on 20 % of paths": Machine(states=0.2, chance=0.3),
+    "rare slow state, +10 %, p = 0.1, all paths": Machine(states=1.0, chance=0.1, state=0.1),
+    "heavy tails: t with 3 degrees": Machine(own=(0.003,), varied=0.5, tail=3),
+    "drift of 2.5 % a run": Machine(drift=0.025),
+    "running second costs 1 %": Machine(order=0.01),
+    "AR(1) of 2 %": Machine(wandering=0.02),
+    "shared 15 %": Machine(own=(0.004,), varied=0.5, pair=0.15),
+    "CPU: own 10 % and shared 10 %": _CPU,
+    "quiet CPU: 1.5 %, shared 0.5 %, 5 % noisy": Machine(
+        own=(0.015,), varied=0.5, pair=0.005, noisy=0.05
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +86,6 @@ class Outcome:
     found: Rate
 
 
-QUIET = Program(noisy_share=0.0)
-SCENARIOS = (
-    Scenario("6 pairs"),
-    Scenario("4 pairs", runs=4),
-    Scenario("5 pairs", runs=5),
-    Scenario("8 pairs", runs=8),
-    Scenario("6 pairs, no noisy paths", program=QUIET),
-    Scenario("6 pairs, 8 paths, one of three noisy", program=Program(8, 0.33)),
-    Scenario("6 pairs, spread between processes of t with 3 degrees", machine=Machine(tail=3)),
-    Scenario("6 pairs, running second costs 1 %", machine=Machine(order=0.01)),
-    Scenario("6 pairs, drift of 1 % a run", machine=Machine(drift=0.01)),
-    Scenario("6 pairs, drift of 2.5 % a run", machine=Machine(drift=0.025)),
-    Scenario(
-        "4 pairs, 60 paths, all of a run slower or faster by 10 %",
-        runs=4,
-        machine=Machine(pair=0.1),
-        program=Program(60),
-    ),
-    Scenario(
-        "6 pairs, 60 paths, all of a run slower or faster by 20 %",
-        machine=Machine(pair=0.2),
-        program=Program(60),
-    ),
-    Scenario(
-        "6 pairs, drift of 2.5 % a run, the base always first",
-        machine=Machine(drift=0.025, alternating=False),
-    ),
-    Scenario("two stages: 3 pairs, then 6 of what was flagged", 9, rule=screened_then_confirmed),
-    Scenario("stored base, 6 runs each", machine=Machine(apart=True)),
-    Scenario("the same with a canary", machine=Machine(apart=True), rule=ours_with_canary),
-)
-
-
 def simulate(scenario: Scenario, *, gates: int, seed: int) -> Outcome:
     """Judge simulated experiments; the same seed gives every rule the same ones."""
     generator = np.random.default_rng(seed)
@@ -107,59 +99,181 @@ def simulate(scenario: Scenario, *, gates: int, seed: int) -> Outcome:
     return Outcome(Rate(alarms, gates), Rate(found, slowed))
 
 
+# -- tables --------------------------------------------------------------------------------------
 def main() -> None:
-    """Print all tables as Markdown."""
+    """Print the chosen tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gates", type=int, default=1000, help="gates of each line")
+    parser.add_argument("tables", nargs="*", choices=[*_TABLES, []], help="all by default")
+    parser.add_argument("--gates", type=int, default=3000, help="unchanged gates of 100 paths")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    print_rules(chosen.gates, chosen.seed)
-    print_scenarios(chosen.gates, chosen.seed)
+    for name in chosen.tables or _TABLES:
+        _TABLES[name](chosen.gates, chosen.seed)
 
 
-def print_rules(gates: int, seed: int) -> None:
-    """Print all rules on identical launches, with and without noisy paths."""
-    for title, program in (("5 % of the paths noisy", Program()), ("no noisy path", QUIET)):
-        scenario = Scenario("6 pairs", program=program)
-        print(f"\nRules on identical data, {title}:\n")
-        _print_table(
-            "rule",
-            (
-                (name, _line(replace(scenario, rule=rule), gates=gates, seed=seed))
-                for name, rule in RULES.items()
-            ),
+def print_models(gates: int, seed: int, *, all_paths: Sequence[int] = (100, 3, 1000)) -> None:
+    """Print the gate on every model, for several numbers of paths and pairs.
+
+    Four pairs never fail a path: each cell would be 0.
+    """
+    for paths in all_paths:
+        for runs in (6, 10):
+            print(f"\n{paths} paths, {runs} pairs:\n")
+            lines = [
+                Scenario(name, runs, machine, Program(paths)) for name, machine in MODELS.items()
+            ]
+            _print_scenarios(lines, gates=_fewer(gates, paths), seed=seed, first="machine")
+
+
+def print_thousands(gates: int, seed: int) -> None:
+    """Print the same for 3 000 paths."""
+    print_models(gates, seed, all_paths=(3000,))
+
+
+def print_variants(gates: int, seed: int) -> None:
+    """Print other statistics on identical data."""
+    for name in (
+        "H200",
+        "5 % of paths noisy, 2 to 10 %",
+        "two states on 20 % of paths",
+        "rare slow state, +10 %, p = 0.1, all paths",
+        "shared 15 %",
+        "CPU: own 10 % and shared 10 %",
+    ):
+        print(f"\n{name}, 100 paths, 6 pairs:\n")
+        lines = [Scenario(each, machine=MODELS[name], rule=rule) for each, rule in VARIANTS.items()]
+        _print_scenarios(lines, gates=gates, seed=seed, first="rule")
+
+
+def print_tools(gates: int, seed: int) -> None:
+    """Print rules of other tools on identical launches."""
+    for name in ("H200", "5 % of paths noisy, 2 to 10 %"):
+        print(f"\nRules on identical launches, {name}, 100 paths, 6 pairs:\n")
+        rules = {**OTHER_TOOLS, "ours": ours}
+        lines = [
+            Scenario(each, machine=MODELS[name], program=Program(launches=100), rule=rule)
+            for each, rule in rules.items()
+        ]
+        _print_scenarios(lines, gates=max(gates // 10, 1), seed=seed, first="rule")
+
+
+def print_others(gates: int, seed: int) -> None:
+    """Print experiments that are not pairs in turn, and stored noise that is out of date."""
+    print("\n100 paths:\n")
+    quiet, apart = MODELS["quiet GPU: 0.3 %"], Machine(session=0.015, apart=True)
+    lines = [
+        Scenario(
+            f"6 pairs, {times} times the stored noise of 1 %",
+            machine=Machine(own=(0.01 * times,)),
+            rule=_with_stored,
         )
+        for times in (1, 2, 3, 5)
+    ]
+    lines += [
+        Scenario(
+            "drift, the base always first", machine=replace(quiet, drift=0.025, alternating=False)
+        ),
+        Scenario("stored base, 6 runs each", machine=apart),
+        Scenario("stored base, 6 runs each, with a canary", machine=apart, rule=ours_with_canary),
+    ]
+    _print_scenarios(lines, gates=gates, seed=seed, first="experiment")
 
 
-def print_scenarios(gates: int, seed: int) -> None:
-    """Print this gate in all kinds of experiments."""
-    print("\nOurs:\n")
-    lines = ((each.name, _line(each, gates=gates, seed=seed)) for each in SCENARIOS)
-    _print_table("experiment", lines)
+def print_looks(gates: int, seed: int) -> None:
+    """Print pairs that are added until every path is decided."""
+    print("\nAt most 10 pairs, 100 paths:\n")
+    found = [f"+{each:.0%} found, pairs" for each in SLOWDOWNS]
+    heads = ["machine", "false alarms", "4 pairs", "pairs", *found, "+3% called the same"]
+    _print_heads(heads)
+    for name, machine in MODELS.items():
+        same = _watch(machine, Program(), gates=gates, seed=seed)
+        cells = [_rate_text(same.alarms), f"{same.lengths[4] / gates:.0%}", f"{same.pairs:.1f}"]
+        missed = ""
+        for number, slowdown in enumerate(SLOWDOWNS):
+            program = Program(slowed=_SLOWED, slowdown=slowdown)
+            seen = _watch(machine, program, gates=max(gates // 20, 5), seed=seed + 1 + number)
+            cells.append(f"{seen.found.value:.0%}, {seen.pairs:.1f}")
+            missed = f"{seen.missed.value:.1%}" if slowdown == 0.03 else missed
+        print(f"| {' | '.join([name, *cells, missed])} |", flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """Experiments that add pairs: gates with alarms, slowed paths found or called the same."""
+
+    alarms: Rate
+    found: Rate
+    missed: Rate
+    lengths: Counter[int]
+
+    @property
+    def pairs(self) -> float:
+        """Mean number of pairs."""
+        return sum(size * count for size, count in self.lengths.items()) / self.lengths.total()
+
+
+def _watch(machine: Machine, program: Program, *, gates: int, seed: int) -> _Watched:
+    generator = np.random.default_rng(seed)
+    alarms = found = missed = slowed = 0
+    lengths: Counter[int] = Counter()
+    for _ in range(gates):
+        drawn = machine.draw(program, 10, generator)
+        last, pairs = in_looks(drawn)
+        lengths[pairs] += 1
+        alarms += bool((last.worse & ~drawn.slowed).any())
+        found += int((last.worse & drawn.slowed).sum())
+        missed += int((last.decisions.allowed & drawn.slowed).sum())
+        slowed += int(drawn.slowed.sum())
+    return _Watched(Rate(alarms, gates), Rate(found, slowed), Rate(missed, slowed), lengths)
+
+
+def _with_stored(drawn: Drawn) -> npt.NDArray[np.bool_]:
+    return judged(drawn, stored=0.01).worse
+
+
+def _fewer(gates: int, paths: int) -> int:
+    """Return fewer gates of other sizes, which take long."""
+    return gates if paths == 100 else max(gates // 3 if paths < 100 else gates * 100 // paths, 20)
+
+
+def _print_scenarios(scenarios: Iterable[Scenario], *, gates: int, seed: int, first: str) -> None:
+    """Print each line as soon as it is known."""
+    _print_heads([first, "false alarms", *(f"+{slowdown:.0%}" for slowdown in SLOWDOWNS)])
+    for each in scenarios:
+        print(f"| {' | '.join([each.name, *_line(each, gates=gates, seed=seed)])} |", flush=True)
+
+
+def _print_heads(heads: Sequence[str]) -> None:
+    print(f"| {' | '.join(heads)} |")
+    print(f"|{'---|' * len(heads)}")
 
 
 def _line(scenario: Scenario, *, gates: int, seed: int) -> list[str]:
     """Return false alarms without any change, and the found share of each slowdown."""
-    without = simulate(scenario, gates=gates, seed=seed)
-    low, high = without.alarms.bounds()
-    cells = [f"{without.alarms.value:.1%} [{low:.1%}, {high:.1%}]"]
+    alarms = simulate(scenario, gates=gates, seed=seed).alarms
+    cells = [_rate_text(alarms)]
     for number, slowdown in enumerate(SLOWDOWNS):
-        program = replace(
-            scenario.program, slowed=min(_SLOWED, scenario.program.paths // 4), slowdown=slowdown
-        )
+        slowed = max(1, min(_SLOWED, scenario.program.paths // 4))
+        program = replace(scenario.program, slowed=slowed, slowdown=slowdown)
         changed = replace(scenario, program=program)
-        found = simulate(changed, gates=max(gates // 5, 1), seed=seed + 1 + number)
+        found = simulate(changed, gates=max(gates // 20, 5), seed=seed + 1 + number)
         cells.append(f"{found.found.value:.0%}")
     return cells
 
 
-def _print_table(first: str, lines: Iterable[tuple[str, list[str]]]) -> None:
-    """Print each line as soon as it is known."""
-    heads = [first, "false alarms", *(f"+{slowdown:.0%}" for slowdown in SLOWDOWNS)]
-    print(f"| {' | '.join(heads)} |")
-    print(f"|{'---|' * len(heads)}")
-    for name, cells in lines:
-        print(f"| {' | '.join([name, *cells])} |", flush=True)
+def _rate_text(rate: Rate) -> str:
+    low, high = rate.bounds()
+    return f"{rate.value:.2%} [{low:.2%}, {high:.2%}]"
+
+
+_TABLES = {
+    "models": print_models,
+    "thousands": print_thousands,
+    "variants": print_variants,
+    "tools": print_tools,
+    "looks": print_looks,
+    "others": print_others,
+}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from proton_bench.analysis.compare.kernel_groups import kernel_labels
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
 
-__all__ = ["Cause", "Explanation", "Kind", "explain"]
+__all__ = ["Cause", "Explanation", "Kind", "explain", "row_cause"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -108,6 +108,13 @@ def explain(comparison: Comparison) -> Explanation | None:
     if cause is not None and cause.share < _ENOUGH:
         cause = _scope(comparison, total) or cause
     return Explanation(base, new, () if cause is None else (cause,))
+
+
+def row_cause(comparison: Comparison, row: int) -> Cause | None:
+    """Return a row alone as a cause; None if the metric does not add up."""
+    if comparison.own is None:
+        return None
+    return _cause(comparison, Kind.ROW, np.arange(len(comparison)) == row)
 
 
 def _best(comparison: Comparison, gains: npt.NDArray[np.float64]) -> Cause | None:

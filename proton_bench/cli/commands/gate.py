@@ -7,53 +7,45 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
-    BaseOption,
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
-    InconclusiveOption,
     JunitOption,
     MarkdownOption,
-    NewOption,
-    NoiseOption,
-    NoNoiseOption,
     PolicyOption,
-    QuarantineOption,
     RunsOption,
     SetOption,
     SidesArgument,
     StoreOption,
     ThresholdOption,
 )
-from proton_bench.cli.measured import Recording
-from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 from proton_bench.cli.project import default_store
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
+
+_AFTER_MARK = "write it after --, as in `proton gate --runs 6 main -- -b cpu bench.py`"
+_ONE_FOLDER = "put the runs of a side into one folder and name that"
+# Options of earlier versions, and what to write instead.
+REMOVED = {
+    **dict.fromkeys(("-b", "--backend", "-c", "--context", "-m", "--mode"), _AFTER_MARK),
+    **dict.fromkeys(("-k", "--hook"), _AFTER_MARK),
+    **dict.fromkeys(("--base", "--new"), _ONE_FOLDER),
+    **dict.fromkeys(("--noise", "--no-noise"), "noise stored for this machine is used by itself"),
+    "--quarantine": "write --set quarantine=GLOB",
+    "--strict": "write --set strict=true",
+    "--ignore-devices": "write --set ignore-devices=true",
+    "--inconclusive": "write --set inconclusive=pass",
+    "--raw-names": "names that compilers number are matched without their numbers",
+}
 
 
 def command(
     sides: SidesArgument = None,
-    base: BaseOption = None,
-    new: NewOption = None,
     runs: RunsOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     settings: SetOption = None,
-    quarantine: QuarantineOption = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail on new and removed paths.")
-    ] = False,
-    ignore_devices: Annotated[
-        bool,
-        typer.Option("--ignore-devices", help="Compare runs of different kinds of devices."),
-    ] = False,
-    raw_names: Annotated[
-        bool, typer.Option("--raw-names", help="Names have to match exactly.")
-    ] = False,
-    inconclusive: InconclusiveOption = None,
-    noise: NoiseOption = None,
-    no_noise: NoNoiseOption = False,
     store: StoreOption = None,
     save: Annotated[
         str | None,
@@ -68,40 +60,43 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
-    backend: BackendOption = None,
-    context_source: ContextOption = "shadow",
-    mode: ModeOption = None,
-    hook: HookOption = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Judge the history of baselines, files and folders, as `proton history` reads "
+            "them: fails if a path got worse and nobody acknowledged it.",
+        ),
+    ] = False,
 ) -> int:
     """Compare new runs with base runs; exits with 0 if nothing got slower and 1 if something did.
 
-    With --runs R, CMD is recorded as with `proton run` in R fresh processes. 2 is wrong usage or a
-    corrupt file, 3 undecided, 4 not comparable, 5 no baseline.
+    With --runs R, CMD is recorded as with `proton run` in R fresh processes; it may begin with the
+    options -b, -c, -m and -k of that. 2 is wrong usage or a corrupt file, 3 undecided, 4 not
+    comparable, 5 no baseline.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
     from proton_bench.cli.gating.sides import Words
-    from proton_bench.cli.work.gate import Known, Wanted, judge
+    from proton_bench.cli.work.gate import Wanted, judge
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, as_json, markdown, junit, github, files)
-    flags = {"strict": strict, "ignore-devices": ignore_devices, "raw-names": raw_names}
-    words = PolicyWords(
-        policy,
-        threshold or (),
-        settings or (),
-        quarantine or (),
-        [key for key, is_set in flags.items() if is_set],
-        inconclusive,
-    )
-    asked = Words(
-        positional=sides or (),
-        base=base or (),
-        new=new or (),
-        runs=runs,
-        recording=Recording(backend, context_source, mode, hook),
-        save=save,
-    )
-    known = Known(noise, store or default_store(), is_refused=no_noise)
-    return judge(Wanted(asked, words, known), outputs)
+    words = PolicyWords(policy, threshold or (), settings or ())
+    if history:
+        from proton_bench.cli.gating.history import judge_history
+
+        unused = {
+            "--bisect": bisect,
+            "--runs": runs,
+            "--save": save,
+            "--markdown": markdown,
+            "--junit": junit,
+            "--github": github,
+            "--write": charts,
+        }
+        return judge_history(sides or (), words, outputs, store=store, unused=unused)
+    asked = Words(positional=sides or (), runs=runs, save=save)
+    return judge(Wanted(asked, words, store or default_store()), outputs, skips_failures=bisect)

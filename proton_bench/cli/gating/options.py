@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,19 +14,13 @@ if TYPE_CHECKING:
     from proton_bench.gate.policy.policy_words import PolicyWords
 
 __all__ = [
-    "BaseOption",
+    "BisectOption",
     "ChartsOption",
     "EverythingOption",
     "GithubOption",
-    "Inconclusive",
-    "InconclusiveOption",
     "JunitOption",
     "MarkdownOption",
-    "NewOption",
-    "NoNoiseOption",
-    "NoiseOption",
     "PolicyOption",
-    "QuarantineOption",
     "RunsOption",
     "SetOption",
     "SidesArgument",
@@ -36,29 +29,13 @@ __all__ = [
     "chosen_policy",
 ]
 
-
-class Inconclusive(StrEnum):
-    """Exit code of an undecided gate: 3, or 0 with a warning."""
-
-    FAIL = "fail"
-    PASS = "pass"
-
-
 SidesArgument = Annotated[
     list[str] | None,
     typer.Argument(
         help="The base and the new side: each a profile, a folder of runs, or the name of a "
-        "baseline. With --runs, BASE and then a command.",
-        metavar="BASE NEW | BASE -- CMD",
+        "baseline. With --runs, BASE and then a command; with --history, any number of them.",
+        metavar="BASE NEW | BASE -- CMD | RUN",
     ),
-]
-BaseOption = Annotated[
-    list[str] | None,
-    typer.Option("--base", metavar="RUN", help="Another base run; may be repeated."),
-]
-NewOption = Annotated[
-    list[str] | None,
-    typer.Option("--new", metavar="RUN", help="Another new run; may be repeated."),
 ]
 StoreOption = Annotated[
     Path | None,
@@ -82,34 +59,21 @@ ThresholdOption = Annotated[
         "-t",
         "--threshold",
         metavar="EXPR",
-        help="A threshold, such as median:3%, 'fwd/**/softmax*@p95:10%' or calls:0; may be "
-        "repeated, the last one that matches a path counts.",
+        help="What may get slower by how much, such as 5%, 'fwd/**/softmax*@p95:10%' or calls:0; "
+        "may be repeated, the last one that matches a path counts.",
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A key of the policy; may be repeated."),
 ]
-QuarantineOption = Annotated[
-    list[str] | None,
+BisectOption = Annotated[
+    bool,
     typer.Option(
-        "--quarantine", metavar="GLOB", help="Paths that are shown but never fail; may be repeated."
+        "--bisect",
+        help="Exit as `git bisect run` expects: 0 good, 1 bad, 125 undecided or a failed run, 128 "
+        "an error.",
     ),
-]
-InconclusiveOption = Annotated[
-    Inconclusive | None,
-    typer.Option("--inconclusive", help="Whether an undecided gate exits with 3 or 0."),
-]
-NoiseOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--noise",
-        metavar="FILE",
-        help="File of `proton noise` (default: the one stored for the machine of these runs).",
-    ),
-]
-NoNoiseOption = Annotated[
-    bool, typer.Option("--no-noise", help="Judge by these runs alone, without stored noise.")
 ]
 RunsOption = Annotated[
     int | None,

@@ -68,7 +68,7 @@ class Outputs:
         if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
             sys.stderr.write(
                 "proton: warning: the gate is undecided, and passes because of "
-                "--inconclusive=pass\n"
+                "inconclusive=pass of the policy\n"
             )
         if self.markdown is not None:
             text = gate_markdown(outcome)

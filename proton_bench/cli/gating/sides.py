@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.cli.measured import Recording, measured_command
+from proton_bench.cli.measured import measured_command, split_recording
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.reference import Side, read_base, read_sides
 from proton_bench.gate.baseline.store import BaselineStore, check_name
@@ -25,18 +25,12 @@ class Words:
 
     Attributes:
         positional: Words without an option, with the ``--`` in front of a command.
-        base: Of ``--base``.
-        new: Of ``--new``.
         runs: Of ``--runs``, None without it.
-        recording: How to record a command.
         save: Baseline that the new side is saved for.
     """
 
     positional: Sequence[str]
-    base: Sequence[str] = ()
-    new: Sequence[str] = ()
     runs: int | None = None
-    recording: Recording = field(default_factory=Recording)
     save: str | None = None
 
 
@@ -45,15 +39,13 @@ class Fresh:
     """A new side that has yet to run.
 
     Attributes:
-        words: The command, as `proton run` takes it.
+        words: The command, as `proton run` takes it, with options in front.
         count: Processes.
-        recording: How to record them.
         is_saved: Whether to run even without a base.
     """
 
     words: Sequence[str]
     count: int
-    recording: Recording
     is_saved: bool
 
     def read(self, base: Sequence[str], store: BaselineStore, folder: Path) -> tuple[Side, Side]:
@@ -71,7 +63,7 @@ class Fresh:
             InterruptedExperimentError: A signal arrived; finished runs are kept.
             OutputError: Something cannot be written.
         """
-        command = measured_command(self.words, self.recording)
+        command = measured_command(*split_recording(self.words))
         expected = read_base(base, (), store)
         if not (expected.runs or self.is_saved):
             return expected, Side(())
@@ -114,16 +106,13 @@ def read_words(words: Words) -> Sides:
             f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` to "
             "run it in R fresh processes, or leave -- out to compare two recorded sides"
         )
-    if words.recording != Recording():
-        raise UsageError("-b, -c, -m and -k are for recording a command: give --runs R -- CMD too")
-    base, new = _sides([*before, *after], list(words.base), list(words.new))
-    if not (base and new):
+    sides = [*before, *after]
+    if len(sides) != 2:
         raise UsageError(
             "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the name "
-            "of a baseline. Add runs with --base and --new, or run a command R times with --runs "
-            "R BASE -- CMD"
+            "of a baseline. To run a command R times write --runs R BASE -- CMD"
         )
-    return Sides(base, new)
+    return Sides(sides[:1], sides[1:])
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], bool, list[str]]:
@@ -137,16 +126,12 @@ def _split(words: Sequence[str]) -> tuple[list[str], bool, list[str]]:
 def _with_command(
     words: Words, before: Sequence[str], after: Sequence[str], *, has_mark: bool
 ) -> Sides:
-    if words.new:
-        raise UsageError(
-            "--runs records the new side, --new names a recorded one: give one of them"
-        )
     if not after:
         hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
         raise UsageError(f"--runs R needs a command: write it after --{hint}")
     if words.save is not None:
         check_name(words.save)
-    base = [*before, *words.base]
+    base = list(before)
     if not base and words.save is not None:
         base = [f"baseline:{words.save}"]
     if not base:
@@ -154,11 +139,5 @@ def _with_command(
             "there is nothing to compare the command with: name a profile, a folder of runs or a "
             "baseline before --, or the baseline to save it for with --save NAME"
         )
-    fresh = Fresh(after, words.runs or 0, words.recording, is_saved=words.save is not None)
+    fresh = Fresh(after, words.runs or 0, is_saved=words.save is not None)
     return Sides(base, fresh)
-
-
-def _sides(words: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    if len(words) == 2:
-        return [words[0], *base], [words[1], *new]
-    return (base, new) if not words else (words, [])

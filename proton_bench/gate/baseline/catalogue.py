@@ -12,9 +12,11 @@ from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import decode_profile
 from proton_bench.gate.baseline.entry import (
+    Acknowledgements,
     Entry,
     Pointer,
     StoredRun,
+    decode_acknowledgements,
     decode_entry,
     decode_pointer,
 )
@@ -22,12 +24,14 @@ from proton_bench.gate.baseline.key import Key
 from proton_bench.support.files import Folder
 from proton_bench.support.text import visible
 
-__all__ = ["ENTRY_FILE", "Catalogue"]
+__all__ = ["ACKNOWLEDGED_FILE", "ENTRY_FILE", "Catalogue"]
 
+ACKNOWLEDGED_FILE = "acknowledged.json"
 ENTRY_FILE = "entry.json"
 _POINTER_SUFFIX = ".json"
 _MOST_ENTRY_BYTES = 16 << 20
 _MOST_POINTER_BYTES = 1 << 16
+_MOST_ACKNOWLEDGED_BYTES = 64 << 20
 # Errors of reading the store.
 _DAMAGED = (OSError, ProfileFormatError, UsageError)
 
@@ -207,6 +211,28 @@ class Catalogue:
         """
         promoted = [entry for _, entry in self.promoted(name)]
         return min(promoted, key=lambda entry: key.distance(entry.key), default=None)
+
+    # -- acknowledged steps --------------------------------------------------------------------
+    def acknowledged(self) -> Acknowledgements:
+        """Return the acknowledged steps.
+
+        Raises:
+            ProfileFormatError: Their file is corrupt, or not a plain file.
+            UsageError: The store is a link, or not a folder.
+        """
+        source = visible(self._folder / ACKNOWLEDGED_FILE)
+        try:
+            with Folder.open(self._folder) as store:
+                content = store.read(ACKNOWLEDGED_FILE, _MOST_ACKNOWLEDGED_BYTES)
+        except FileNotFoundError:
+            return Acknowledgements()
+        except (OSError, ProfileFormatError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ProfileFormatError(
+                f"{source} cannot be read: {reason}; `proton baseline check --repair` moves it "
+                "aside"
+            ) from None
+        return decode_acknowledgements(content, source)
 
     # -- runs ----------------------------------------------------------------------------------
     def load(self, entry: Entry) -> list[Run]:

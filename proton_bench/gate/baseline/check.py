@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.gate.baseline.catalogue import Catalogue
+from proton_bench.gate.baseline.catalogue import ACKNOWLEDGED_FILE, Catalogue
 from proton_bench.gate.baseline.entry import is_name
 from proton_bench.gate.baseline.lock import LOCK, held, shared
 from proton_bench.gate.baseline.store import FOLDERS, BaselineStore
@@ -84,7 +84,15 @@ def _wrong_parts(store: Folder) -> dict[str, str]:
 
 def _wrong_files(catalogue: Catalogue) -> dict[str, str]:
     found = dict(_wrong_entries(catalogue))
-    return {**found, **dict(_wrong_names(catalogue, found))}
+    return {**found, **dict(_wrong_names(catalogue, found)), **_wrong_acknowledged(catalogue)}
+
+
+def _wrong_acknowledged(catalogue: Catalogue) -> dict[str, str]:
+    try:
+        catalogue.acknowledged()
+    except ProfileFormatError as error:
+        return {ACKNOWLEDGED_FILE: str(error)}
+    return {}
 
 
 def _wrong_entries(catalogue: Catalogue) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The description of one saved set of runs, and the pointer that a promotion moves."""
+"""The files of a store: saved runs, what a name points to, and acknowledged steps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from proton_bench.gate.baseline.key import Key
 
 __all__ = [
     "MOST_NUMBER",
+    "Acknowledgement",
+    "Acknowledgements",
     "Entry",
     "Pointer",
     "StoredRun",
+    "decode_acknowledgements",
     "decode_entry",
     "decode_pointer",
     "is_id",
@@ -25,6 +28,7 @@ __all__ = [
 
 _ENTRY = "proton_bench.baseline"
 _POINTER = "proton_bench.baseline_pointer"
+_ACKNOWLEDGED = "proton_bench.acknowledged"
 _VERSION = (1, 0)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
@@ -118,6 +122,56 @@ class Pointer:
     def encoded(self) -> bytes:
         """Return the input of `decode_pointer`."""
         return _encoded(_POINTER, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """The acknowledged steps of one series.
+
+    Attributes:
+        series: Digest of the series' key.
+        path: Path of the series, for people.
+        metric: Its metric, for people.
+        until_ns: Steps that begin later, in ns since 1970, are not acknowledged.
+        by: Who acknowledged them: user and machine.
+        at_ns: When, in ns since 1970.
+        revision: Git revision of the newest point of the series then, "" if unknown.
+    """
+
+    series: str
+    path: tuple[str, ...]
+    metric: str
+    until_ns: int
+    by: str
+    at_ns: int
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgements:
+    """All acknowledged steps of a store; the last acknowledgement of each series counts."""
+
+    series: tuple[Acknowledgement, ...] = ()
+
+    def encoded(self) -> bytes:
+        """Return the input of `decode_acknowledgements`."""
+        return _encoded(_ACKNOWLEDGED, self)
+
+    def by_series(self) -> dict[str, Acknowledgement]:
+        """Return them by the digests of their series."""
+        return {each.series: each for each in self.series}
+
+
+def decode_acknowledgements(content: bytes, source: str) -> Acknowledgements:
+    """Return the acknowledgements in the content of a file.
+
+    Raises:
+        ProfileFormatError: It is corrupt, or of an unknown version.
+    """
+    found = _decoded(content, source, (_ACKNOWLEDGED, Acknowledgements))
+    for each in found.series:
+        _check_numbers(source, 0, each.until_ns, each.at_ns)
+    return found
 
 
 def decode_entry(content: bytes, source: str) -> Entry:

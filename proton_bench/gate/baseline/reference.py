@@ -15,7 +15,7 @@ from proton_bench.gate.baseline.key import Key, key_of
 from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 
-__all__ = ["Side", "read_base", "read_sides", "split_reference"]
+__all__ = ["Side", "is_path", "read_base", "read_sides", "split_reference"]
 
 _MARK = "baseline:"
 
@@ -82,7 +82,7 @@ def _side(words: Sequence[str], store: BaselineStore, key: Key | None) -> Side:
     paths: list[Path] = []
     missing = []
     for word in words:
-        if _is_path(word, store):
+        if is_path(word, store):
             path = Path(word)
             paths += [path] if path.exists() else []
             missing += [] if path.exists() else [f"there is no file, folder or baseline {word!a}"]
@@ -96,7 +96,12 @@ def _side(words: Sequence[str], store: BaselineStore, key: Key | None) -> Side:
     return Side(() if missing else tuple(runs), "; ".join(missing))
 
 
-def _is_path(word: str, store: BaselineStore) -> bool:
+def is_path(word: str, store: BaselineStore) -> bool:
+    """Return whether a word is a file or folder rather than a baseline of a store.
+
+    Raises:
+        UsageError: It could be both.
+    """
     if word.startswith(_MARK):
         return False
     name, _, _ = word.partition("@")

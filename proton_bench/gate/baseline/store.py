@@ -5,6 +5,7 @@
     .proton/entries/<id>/entry.json, 0.proton, ...   saved runs; one rename puts them here
     .proton/names/<name>/<key>.json                  which entry a name means for a key
     .proton/staging/                                 what is being written, or was
+    .proton/acknowledged.json                        steps of histories that are known
     .proton/lock                                     held while names change
     .proton/damaged/                                 what `check.py` moved aside
 
@@ -28,9 +29,11 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.native.file import NativeFile
-from proton_bench.gate.baseline.catalogue import ENTRY_FILE, Catalogue
+from proton_bench.gate.baseline.catalogue import ACKNOWLEDGED_FILE, ENTRY_FILE, Catalogue
 from proton_bench.gate.baseline.entry import (
     MOST_NUMBER,
+    Acknowledgement,
+    Acknowledgements,
     Entry,
     Pointer,
     StoredRun,
@@ -161,6 +164,21 @@ class BaselineStore:
                 pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
         return entry, former
+
+    def acknowledge(self, steps: Sequence[Acknowledgement]) -> None:
+        """Add acknowledged steps; each replaces an earlier acknowledgement of its series.
+
+        Raises:
+            UsageError: A folder of the store is a link.
+            ProfileFormatError: The file with the earlier ones is corrupt.
+            OutputError: The store cannot be written; it is unchanged then.
+        """
+        with refused("acknowledge steps"), self._opened() as opened, held(opened.store):
+            _sweep(opened.staging)
+            known = self.catalogue.acknowledged().by_series()
+            known |= Acknowledgements(tuple(steps)).by_series()
+            content = Acknowledgements(tuple(known.values())).encoded()
+            opened.store.write(ACKNOWLEDGED_FILE, content, scratch=opened.staging)
 
     def remove(self, name: str, id: str | None = None) -> list[str]:
         """Remove one entry, or a baseline with everything saved for it.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import ProfileFormatError, ProtonError
 from proton_bench.gate.experiment.autotune import flipped_paths
-from proton_bench.gate.experiment.escalation import Plan, screen
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
 from proton_bench.gate.experiment.folders.noise_store import stored_noise
+from proton_bench.gate.experiment.looks import looks
 from proton_bench.gate.experiment.processes.interruption import interruptible
 from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.request import Request
@@ -25,13 +25,22 @@ from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, Note
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.machine.disturbed import left_out
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.support.units import count_text
 
-__all__ = ["begin_ab", "resume_ab", "run_ab"]
+__all__ = ["MOST_PAIRS", "begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
+# Pairs without --runs.
+MOST_PAIRS = 10
+# The noise of a few pairs says how many are needed within about this factor.
+_HOPE = 2
+# Disturbed pairs that are replaced.
+_MOST_LOST = 6
 # More runs do not change these.
-_HOPELESS = frozenset({Reason.OTHER_DEVICE, Reason.NOTHING_MATCHED})
+_HOPELESS = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 
 
 def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path) -> GateResult:
@@ -75,9 +84,14 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path)
         sides(request, kept.folder) as arms,
         progress,
     ):
-        result = _Experiment(request, Series(kept, arms, progress), store).result()
+        result = compare_arms(request, Series(kept, arms, progress), store=store)
     write_json(kept.folder / "result.json", result.to_document())
     return result
+
+
+def compare_arms(request: Request, series: Series, *, store: Path) -> GateResult:
+    """Run the missing runs of both arms of a series and judge them; see `begin_ab`."""
+    return _Experiment(request, series, store).result()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +99,6 @@ class _Experiment:
     request: Request
     series: Series
     store: Path
-    plan: Plan = field(default_factory=Plan)
 
     def result(self) -> GateResult:
         warm_up = pairs(Stage.WARM_UP, 1)
@@ -98,7 +111,7 @@ class _Experiment:
         if hopeless is not None:
             return replace(hopeless, notes=(*hopeless.notes, *validity.notes))
         noise = self._noise(first)
-        result, judged = self._at_once(noise) if self.request.runs else self._in_stages(noise)
+        result, judged = self._decided(noise)
         validity = self._check_validity()
         if validity.fatal:
             return self._incomparable(validity)
@@ -126,31 +139,33 @@ class _Experiment:
             )
             return None
 
-    def _at_once(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
-        arrangement = self._runs(Stage.CONFIRMING, self.request.runs)
-        return self._judge(arrangement, Context(noise, arrangement)), arrangement
-
-    def _in_stages(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
-        seen = self._runs(Stage.SCREENING, self.plan.screening_pairs)
-        policy = self.request.policy
-        screening = screen(
-            seen.base, seen.new, policy, plan=self.plan, context=Context(noise, seen)
-        )
-        if not screening.flagged:
-            looser = replace(policy, runs=min(policy.runs, self.plan.screening_pairs))
-            context = Context(noise, seen, confirm=())
-            return judge(seen.base, seen.new, looser, context=context), seen
-        self.series.progress.say(
-            f"{len(screening.flagged)} of {screening.screened} paths are measured again"
-        )
-        fresh = self._runs(Stage.CONFIRMING, max(self.plan.confirming_pairs, policy.runs))
-        return self._judge(fresh, Context(noise, fresh, confirm=screening.flagged)), fresh
+    def _decided(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+        """Add pairs until every path is decided, or none are left to add."""
+        most = self.request.runs or MOST_PAIRS
+        lost, advised = 0, False
+        for look in looks(most, self.request.policy.runs):
+            seen = self._pairs(look.pairs + lost)
+            while lost < min(len(left_out(seen)), _MOST_LOST):
+                lost = min(len(left_out(seen)), _MOST_LOST)
+                seen = self._pairs(look.pairs + lost)
+            result = self._judge(seen, Context(noise, seen, look.part, most))
+            open_rows = _open_rows(result, most)
+            if not open_rows or look.pairs >= most:
+                break
+            self.series.progress.say(
+                f"{count_text(open_rows, 'check')} undecided after {look.pairs} pairs"
+            )
+            hidden = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
+            if not advised and hidden:
+                self.series.progress.say(hidden[0])
+            advised = True
+        return result, seen
 
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:
         return judge(runs.base, runs.new, self.request.policy, context=context)
 
-    def _runs(self, stage: Stage, count: int) -> Arrangement:
-        slots = pairs(stage, count)
+    def _pairs(self, count: int) -> Arrangement:
+        slots = pairs(Stage.PAIR, count)
         self.series.run(slots)
         recorded = {slot: self._at_home(run) for slot, run in self.series.read(slots).items()}
         base = [slot for slot in slots if slot.arm == BASE]
@@ -170,7 +185,13 @@ class _Experiment:
 
     def _incomparable(self, validity: Validity) -> GateResult:
         notes = (*validity.fatal, *validity.notes)
-        return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=self.request.policy.level)
+        return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=FALSE_ALARMS)
+
+
+def _open_rows(result: GateResult, most: int) -> int:
+    """Return how many undecided rows that many pairs may decide."""
+    enough = _HOPE * most
+    return sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
 
 
 def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
@@ -183,7 +204,7 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
     if not flipped:
         return result
     rows = tuple(
-        replace(row, reasons=(*row.reasons, Reason.AUTOTUNE_FLIP)) if row.path in flipped else row
+        replace(row, reasons=(*row.reasons, Reason.CODE_CHANGED)) if row.path in flipped else row
         for row in result.rows
     )
     path, configs = next(iter(flipped.items()))
@@ -192,4 +213,4 @@ def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
         f"an autotuner chose differently in some runs of a side for {' > '.join(path)}{more} "
         f"({' or '.join(configs)}): a change may come from its choice and not from the code"
     )
-    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.AUTOTUNE_FLIP, text)))
+    return replace(result, rows=rows, notes=(*result.notes, Note(Reason.NOTICE, text)))

@@ -10,7 +10,6 @@ from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
-from proton_bench.gate.statistics.discovery import Dependence
 
 __all__ = ["Request"]
 
@@ -26,7 +25,7 @@ class Request:
         base: What the base runs; None means the same.
         revision: Version of the repository that the base loads; None means the same.
         setup: Command that sets up an environment for each side; "" for none.
-        runs: Pairs to judge at once; 0 for two stages.
+        runs: Most pairs; 0 for the default.
         policy: The policy.
     """
 
@@ -42,7 +41,6 @@ class Request:
         policy = asdict(self.policy)
         for name in _THRESHOLDS:
             policy[name] = [str(each) for each in getattr(self.policy, name)]
-        policy["dependence"] = self.policy.dependence.value
         return {
             "doing": "ab",
             "command": self.command.to_document(),
@@ -59,7 +57,6 @@ class Request:
         policy = dict(document["policy"])
         for name in _THRESHOLDS:
             policy[name] = tuple(parse_threshold(text) for text in policy.get(name, ()))
-        policy["dependence"] = Dependence(policy["dependence"])
         policy["quarantine"] = tuple(policy["quarantine"])
         policy["rules"] = tuple(policy.get("rules", ()))
         base, revision = document["base"], document["revision"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, TargetFailedError
@@ -17,6 +17,7 @@ from proton_bench.gate.experiment.processes.fresh_process import Launch, output_
 from proton_bench.gate.experiment.processes.turn import machine_turn
 from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.slot import Slot, missing
+from proton_bench.gate.machine.conditions import disturbances_now
 from proton_bench.recording.children.children import files_of_children
 from proton_bench.support.files import Folder, refused
 from proton_bench.support.units import count_text
@@ -33,13 +34,22 @@ class Series:
     Args:
         kept: The finished runs.
         arms: Sides by name.
-        progress: Gets the progress.
+        progress: Gets the progress, and before the first run what disturbs it.
+        look: Looks at the machine.
     """
 
-    def __init__(self, kept: KeptRuns, arms: Mapping[str, Arm], progress: Progress) -> None:
+    def __init__(
+        self,
+        kept: KeptRuns,
+        arms: Mapping[str, Arm],
+        progress: Progress,
+        *,
+        look: Callable[[], Sequence[str]] = disturbances_now,
+    ) -> None:
         self.kept = kept
         self.arms = arms
         self.progress = progress
+        self._look: Callable[[], Sequence[str]] | None = look
 
     def run(self, slots: Sequence[Slot]) -> None:
         """Run the missing slots in this order, and incomplete pairs again.
@@ -50,6 +60,10 @@ class Series:
             OutputError: Something cannot be written.
         """
         to_come = missing(slots, self.kept)
+        if to_come and self._look is not None:
+            disturbances, self._look = self._look(), None  # later this measurement is part of them
+            if disturbances:
+                self.progress.say("; ".join(disturbances))
         self.progress.expect(len(to_come))
         with self._telling_what_is_kept():
             for slot in to_come:

@@ -1,4 +1,4 @@
-"""The order of runs: pairs in the order ABBA, in stages."""
+"""The order of runs: pairs in the order ABBA."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ class Stage(StrEnum):
     """The purpose of a run."""
 
     WARM_UP = "warm-up"
-    SCREENING = "screening"
-    CONFIRMING = "confirming"
+    PAIR = "pair"
     ALONE = "alone"
 
 
@@ -44,7 +43,7 @@ class Slot:
 
     @property
     def text(self) -> str:
-        """Its description: ``screening 2, base``, or ``2`` of one side alone."""
+        """Its description: ``pair 2, base``, or ``2`` of one side alone."""
         number = str(self.pair + 1)
         return number if self.stage is Stage.ALONE else f"{self.stage} {number}, {self.arm}"
 
@@ -67,11 +66,10 @@ def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
         kept: Those that ran.
     """
     broken = {(slot.stage, slot.pair) for slot in slots if slot not in kept}
-    judged = {Stage.SCREENING, Stage.CONFIRMING}
     return [
         slot
         for slot in slots
-        if slot not in kept or (slot.stage in judged and (slot.stage, slot.pair) in broken)
+        if slot not in kept or (slot.stage is Stage.PAIR and (slot.stage, slot.pair) in broken)
     ]
 
 

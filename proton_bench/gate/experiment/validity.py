@@ -73,7 +73,7 @@ def _modules(kept: KeptRuns, arm: str) -> list[Loaded]:
 def _alike(files: list[str], request: Request) -> Note:
     ref = request.revision.ref if request.revision else ""
     return Note(
-        Reason.LOADED_ALIKE,
+        Reason.NOT_COMPARABLE,
         f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
         "times say nothing about the change. An installed package or a folder comes before the "
         "worktree in the search path: give each side its own environment with --setup 'pip "
@@ -84,7 +84,7 @@ def _alike(files: list[str], request: Request) -> Note:
 def _idle(request: Request) -> Note:
     ref = request.revision.ref if request.revision else ""
     return Note(
-        Reason.CHANGE_NOT_LOADED,
+        Reason.NOTICE,
         f"no side loaded a file that changed since {ref} as a module; if the changed code has to "
         "be built, give each side its own environment with --setup",
     )
@@ -93,7 +93,7 @@ def _idle(request: Request) -> Note:
 def _unmeasured_script(request: Request) -> Note:
     ref = request.revision.ref if request.revision else ""
     return Note(
-        Reason.CHANGE_NOT_LOADED,
+        Reason.NOTICE,
         f"of the files that changed since {ref} only the script was loaded, and both sides ran "
         "the current one: it measures the modules that it imports. To compare two scripts, name "
         "the old one with --base, such as --base old.py",
@@ -102,7 +102,7 @@ def _unmeasured_script(request: Request) -> Note:
 
 def _edited(arm: str, files: list[str]) -> Note:
     return Note(
-        Reason.CHANGED_MEANWHILE,
+        Reason.NOT_COMPARABLE,
         f"{_listed(files)} changed between the runs of the {arm} side: do not edit files while "
         "both sides are measured, and start again",
     )
@@ -110,7 +110,7 @@ def _edited(arm: str, files: list[str]) -> Note:
 
 def _unknown() -> Note:
     return Note(
-        Reason.MODULES_UNKNOWN,
+        Reason.NOTICE,
         "it is unknown which files the sides loaded and whether they ran different code, because "
         "the target is not a Python program or ended abruptly",
     )

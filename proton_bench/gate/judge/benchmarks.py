@@ -3,9 +3,9 @@
 All gates use `subject_of`, so that the same files give the same result everywhere. Below each
 benchmark, identified by its id, are ``round`` with the times of its rounds and the paths recorded
 while they ran, all per call. Calibration decides the numbers of rounds and of calls per round, so
-they do not matter. Set-up, warm-up, flushes of the cache and everything else is left out, except
-canary kernels. The profiles hold the thresholds of markers and whether only some tests were
-selected.
+they do not matter. ``outside of the rounds`` is the elapsed time of the test without them. Warm-up,
+flushes of the cache and everything else is left out, except canary kernels. The profiles hold the
+thresholds of markers and whether only some tests were selected.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.measured import Measured, measure
 from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold, parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.model.benchmark_columns import (
@@ -29,16 +31,20 @@ from proton_bench.model.benchmark_columns import (
     CHOSEN_TESTS,
     CLOCK,
     CPU_ROUND,
+    FLUSH,
     GPU_ROUND,
     ROUNDS,
     THRESHOLD,
+    WARM_UP,
 )
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
+from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
 __all__ = [
+    "OUTSIDE",
     "ROUND",
     "Subject",
     "launch_slack",
@@ -50,9 +56,11 @@ __all__ = [
 
 # Row of the whole function.
 ROUND = "round"
-_TIME, _COUNT = "time (ns)", "count"
+# Row of the test without its rounds.
+OUTSIDE = "outside of the rounds"
+_TIME, _COUNT, _WALL = "time (ns)", "count", "wall (ns)"
 # A benchmark's time is that of its rounds.
-_LEFT_OUT = frozenset({"wall (ns)", ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
+_LEFT_OUT = frozenset({_WALL, ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
 # Work of one call, from the marker.
 _WORK = ("flops", "bytes")
 # Used only in comparisons: rows of whole benchmarks, and one more launch as a share of a call.
@@ -113,12 +121,17 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
 
 def measure_subject(subject: Subject) -> Measured:
     """Align the runs of a subject; raises the errors of `measure`."""
-    return measure(
+    measured = measure(
         subject.arrangement,
-        raw_names=subject.policy.raw_names,
         ignore_devices=subject.policy.ignore_devices,
         follow=subject.follows,
     )
+    tree = measured.comparison.tree
+    matched = Selectors(subject.policy.quarantine).of_tree(tree)
+    quarantined = rows_below(np.array(matched, dtype=np.int64) > 0, subtree_ends(tree.parents))
+    beside = measured.canary | whole_benchmarks(measured) | quarantined
+    # Another selection of benchmarks is another total.
+    return replace(measured, beside=beside, whole=subject.follows)
 
 
 def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:
@@ -201,6 +214,7 @@ def _gated(profile: Profile) -> Profile:
     for row, name in _ids(profile).items():
         place = builder.add(0, name, FrameKind.TEST)
         _add_round(profile, builder, row, place=place)
+        _add_outside(profile, builder, row, place=place)
         _copy_below(profile, builder, row, place=place)
     for row in profile.children(0):
         if profile.name(row) == CANARY_SCOPE:
@@ -229,6 +243,20 @@ def _add_round(profile: Profile, builder: ProfileBuilder, row: int, *, place: in
     leaf = builder.add(place, ROUND, FrameKind.SCOPE, metrics=metrics)
     if times is not None:
         builder.set_distribution(leaf, _TIME, times)
+
+
+def _add_outside(profile: Profile, builder: ProfileBuilder, row: int, *, place: int) -> None:
+    """Add the elapsed time of a test outside of its rounds: set-up, the first call, tear-down."""
+    call = int(profile.parents[row])
+    test = int(profile.parents[call]) if call > 0 else 0
+    whole = _number(profile, _WALL, test) if test > 0 else None
+    if whole is None or profile.kind(test) is not FrameKind.TEST:
+        return
+    # Calibration decides how often these are called.
+    repeated = [each for each in profile.children(call) if profile.name(each) in {WARM_UP, FLUSH}]
+    inside = sum(_number(profile, _WALL, each) or 0.0 for each in (row, *repeated))
+    if whole > inside:
+        builder.add(place, OUTSIDE, FrameKind.SCOPE, metrics={_WALL: whole - inside})
 
 
 def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: int) -> None:

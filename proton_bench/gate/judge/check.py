@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,23 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.policy.policy import MARGIN_PART, Policy
+from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
-from proton_bench.gate.policy.threshold import Threshold
+from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
+from proton_bench.model.frame import FrameKind
 
-__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of"]
+__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of", "own_paths"]
 
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+# Rows that stand for what is below them.
+_ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
+_NEARLY_ALL = 0.9
+_SAME_TOTAL = 0.95
+# Launches of which a tenth is at least one.
+_FEWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,40 +38,177 @@ class Check:
     """One check of one path.
 
     Attributes:
-        row: Row of the comparison.
+        row: Row of the comparison; 0 is the whole run.
         threshold: The threshold.
         named: Whether a selector of the policy chose the path.
+        share: Share of the path in a base run, or in a new run if that is more: of the time, with
+            the paths below it for a total; of the elapsed time for `wall`.
         occurrence: Number among the rows with this path, from 0 in the order of the tree.
     """
 
     row: int
     threshold: Threshold
     named: bool
+    share: float
     occurrence: int = 0
+
+    @property
+    def is_extra(self) -> bool:
+        """Whether it is of the slowest launches or of the host, and nobody asked for it."""
+        return self.threshold.metric in {TAIL, "wall"} and not self.threshold.is_written
 
 
 def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     """Return the checks of paths measured on both sides, chosen without looking at changes.
 
     A path is checked if a selector names it, if it has ``policy.share`` of the time, or if it is a
-    whole benchmark.
+    whole benchmark. Launches are checked one by one, scopes and layers by their totals with all
+    that is below them.
     """
-    tree = measured.comparison.tree
-    base, new = measured.sides(measured.present)
-    rows = np.flatnonzero(base.any(axis=0) & new.any(axis=0) & ~measured.canary)
-    large = (measured.shares() >= policy.share) | whole_benchmarks(measured)
-    timed = [each for each in policy.thresholds if not each.is_structural]
-    if not any(each.selector for each in timed):
-        rows = rows[large[rows]]
-    governing, occurrences = Governing(timed, tree), _occurrences(measured)
+    timed = [
+        each
+        for each in policy.thresholds
+        # Where elapsed time is all there is, it has all other checks.
+        if not each.is_structural
+        and (each.is_written or not measured.nested or each.metric != "wall")
+    ]
+    candidates = _Candidates(measured, policy)
+    named = any(each.selector for each in timed)
+    rows = candidates.rows(everything=named)
+    governing, occurrences = Governing(timed, measured.comparison.tree), _occurrences(measured)
     checks = [
-        Check(row, each, bool(each.selector), occurrences[row])
+        Check(row, each, is_named, candidates.share_of(row, each.metric), occurrences[row])
         for row in rows.tolist()
-        for each in governing.of_row(row).values()
-        if large[row] or each.selector
+        for each in _settled(governing.of_row(row)).values()
+        for is_named in [bool(each.selector) and each.is_written]
+        if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
-    return tuple(checks)
+    tails = _with_tails(measured, [e.row for e in checks if e.threshold.metric == TAIL])
+    return tuple(each for each in checks if each.threshold.metric != TAIL or each.row in tails)
+
+
+def _settled(found: dict[str, Threshold]) -> dict[str, Threshold]:
+    """Return the thresholds of a path, with defaults that follow what was written for it."""
+    tail, median = found.get(TAIL), found.get("median")
+    if not {"mean", "min"}.isdisjoint(found):
+        # They were written instead of the median; slow launches count in a mean.
+        left_out = {TAIL, "median"} if "mean" in found else {"median"}
+        return {
+            name: each for name, each in found.items() if each.is_written or name not in left_out
+        }
+    if tail is not None and median is not None and not tail.is_written:
+        return {**found, TAIL: median.looser(TAIL)}
+    return found
+
+
+class _Candidates:
+    """Which rows have something to check, and its share of a run.
+
+    Args:
+        measured: The runs.
+        policy: Has the least share of a path that nobody names.
+    """
+
+    def __init__(self, measured: Measured, policy: Policy) -> None:
+        self._least = policy.share
+        base, new = (each.any(axis=0) for each in measured.sides(measured.present))
+        self._launched = base & new & ~measured.canary
+        self._rounds = whole_benchmarks(measured)
+        self._launch_shares = np.maximum(*measured.side_shares())
+        self._total_shares = np.maximum(*measured.side_shares(inclusive=True))
+        sums = [each.max(axis=0) > 0.0 for each in measured.sides(measured.inclusive)]
+        self._summed = sums[0] & sums[1] & ~measured.canary
+        self._groups = self._summed & _groups(measured)
+        self._walls = _walls(measured)
+        self._measured = measured
+
+    def rows(self, *, everything: bool) -> npt.NDArray[np.intp]:
+        """Return the rows that may have a check; all of them if any path may be named."""
+        if everything:
+            return np.flatnonzero(self._launched | self._summed | (self._walls > 0.0))
+        large = self._launched & ((self._launch_shares >= self._least) | self._rounds)
+        large |= self._groups & (self._total_shares >= self._least)
+        return np.flatnonzero(large | (self._walls >= self._least))
+
+    def has(self, row: int, metric: str, *, is_named: bool) -> bool:
+        """Return whether there is something to check."""
+        share, least = self.share_of(row, metric), 0.0 if is_named else self._least
+        if metric == "total":
+            if row == 0:
+                return self._measured.whole and bool(self._summed[0])
+            return bool((self._summed if is_named else self._groups)[row]) and share >= least
+        if metric == "wall":
+            return share > 0.0 and share >= least
+        large = share >= least or bool(self._rounds[row])
+        return row > 0 and bool(self._launched[row]) and large
+
+    def share_of(self, row: int, metric: str) -> float:
+        """Return the share of a run that a check is about."""
+        if metric == "total":
+            return float(self._total_shares[row])
+        return float((self._walls if metric == "wall" else self._launch_shares)[row])
+
+
+def _with_tails(measured: Measured, rows: Sequence[int]) -> set[int]:
+    """Return which rows have enough launches in each run for a slowest tenth of them."""
+    if not rows:
+        return set()
+    lines = zip(measured.samples(rows), measured.present, strict=True)
+    few = {
+        row
+        for line, present in lines
+        for row, sample in zip(rows, line, strict=True)
+        if present[row] and (sample is None or sample.size < _FEWEST)
+    }
+    return set(rows) - few
+
+
+def _groups(measured: Measured) -> Mask:
+    """Mark the rows whose totals are checked.
+
+    Of rows with nearly equal totals, such as a scope in a scope, it is the outermost one; operators
+    and frames of Python only where several paths begin.
+    """
+    tree, totals = measured.comparison.tree, measured.inclusive
+    parents = tree.parents.tolist()
+    filled = np.flatnonzero((totals > 0.0).any(axis=0))
+    children = np.bincount(tree.parents[filled[filled > 0]], minlength=len(tree))
+    several: Mask = np.asarray(children > np.isin(tree.kinds, _ONE_LAUNCH))
+    base, new = (side.mean(axis=0).tolist() for side in measured.sides(totals))
+    # The totals that are checked at the row, or nearest around it.
+    covered = [(base[0], new[0]) if measured.whole else (math.inf, math.inf)]
+    found = np.zeros(len(tree), dtype=np.bool_)
+    found[0] = measured.whole
+    for row in range(1, len(tree)):
+        around = covered[parents[row]]
+        least = (_SAME_TOTAL * around[0], _SAME_TOTAL * around[1])
+        found[row] = several[row] and not (base[row] >= least[0] and new[row] >= least[1])
+        covered.append((base[row], new[row]) if found[row] else around)
+    return found
+
+
+def _walls(measured: Measured) -> Numbers:
+    """Return the share of each row in the elapsed time of all outermost scopes, 0 for none.
+
+    A scope that has nearly all the time of the one around it is not checked apart from it.
+    """
+    finite = np.isfinite(values := measured.walls()) & ~measured.canary
+    base, new = (each.any(axis=0) for each in measured.sides(finite))
+    known: Mask = np.asarray(base & new)
+    if measured.nested:  # there totals are elapsed times already
+        shares: Numbers = np.maximum(*measured.side_shares(inclusive=True))
+        return np.where(known, shares, 0.0)
+    parents = measured.comparison.tree.parents
+    means, outer, total = np.where(finite, values, 0.0).mean(axis=0), np.zeros(len(parents)), 0.0
+    for row in range(1, len(parents)):
+        above = outer[parents[row]]
+        outer[row] = means[row] or above
+        total += 0.0 if above else means[row]
+        if above and means[row] > _NEARLY_ALL * above:
+            known[row] = False
+    found: Numbers = np.where(known, means / total if total > 0.0 else 0.0, 0.0)
+    return found
 
 
 def _occurrences(measured: Measured) -> list[int]:
@@ -104,14 +251,24 @@ class Governing:
         """Return the thresholds of a path by their metrics."""
         selected = self._selected[row]
         found = self._known.get(selected)
+        if row == 0:  # which no glob matches
+            return {e.metric: e for e in self._thresholds if not e.selector}
         if found is None:
             chosen = (self._thresholds[place] for place in self._selectors.chosen(selected))
             found = self._known[selected] = {each.metric: each for each in chosen}
         return found
 
 
-def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limits:
-    """Return thresholds and margins on the log scale.
+def own_paths(checks: Sequence[Check]) -> Mask:
+    """Mark the checks of typical launches: those of totals and slowest launches repeat them."""
+    return np.array(
+        [not each.is_extra and each.threshold.metric not in {"total", "wall"} for each in checks],
+        dtype=np.bool_,
+    )
+
+
+def limits_of(checks: Sequence[Check], typical: Numbers) -> Limits:
+    """Return thresholds on the log scale.
 
     Growing by a share ``r`` and shrinking back are both ``ln(1 + r)``, so swapping the sides swaps
     better and worse.
@@ -119,17 +276,13 @@ def limits_of(checks: Sequence[Check], typical: Numbers, policy: Policy) -> Limi
     Args:
         checks: The checks.
         typical: A typical value of each, which turns absolute amounts into shares.
-        policy: Margins.
     """
     parts = np.array(
         [_part(check.threshold, value) for check, value in zip(checks, typical, strict=True)],
         dtype=np.float64,
     )
-    margins = np.array([policy.margin_of(part) for part in parts], dtype=np.float64)
     return Limits(
-        margin=np.log1p(margins),
         threshold=np.log1p(parts),
-        equivalence=np.log1p(MARGIN_PART * parts),
         direction=np.array([check.threshold.direction for check in checks], dtype=np.float64),
     )
 

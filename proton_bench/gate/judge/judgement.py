@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
+from proton_bench.gate.judge import notes as said
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
-from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.notes import note_of, notes_on, unmatched
+from proton_bench.gate.judge.check import own_paths
+from proton_bench.gate.judge.notes import notes_on, unmatched
 from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
 from proton_bench.gate.judge.rows import Judged, answer, apply_rules
@@ -22,17 +23,19 @@ from proton_bench.gate.judge.uncompared import uncompared
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.copies import check_replicates
+from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
 from proton_bench.gate.machine.noise import UsedNoise
+from proton_bench.gate.machine.sensitivity import STATISTICS, advice
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.statistics.arrangement import arrange
-from proton_bench.gate.statistics.common_shift import common_shift
+from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.gate.statistics.arrangement import Arrangement, arrange
+from proton_bench.gate.statistics.common_shift import LARGEST_SHIFT, common_shift
 from proton_bench.gate.statistics.controls import Controls
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.support.units import count_text
 
 __all__ = ["judge"]
-
-# Obstacles to a certain regression; another unit only if the sides were recorded apart.
-_BLOCKING = (Reason.DISTURBED, Reason.CONTROLS_MOVED, Reason.CANARY_MOVED)
 
 
 def judge(
@@ -66,23 +69,34 @@ def judge(
         SuiteVerdict.NO_BASELINE,
         base_runs=tuple(run.source for run in base_runs),
         new_runs=tuple(run.source for run in new_runs),
-        level=policy.level,
+        level=FALSE_ALARMS,
         inconclusive_passes=policy.inconclusive_passes,
     )
     if not base_runs:
-        return replace(shell, notes=(note_of(Reason.NO_BASE_RUNS),))
+        return replace(shell, notes=(said.NO_BASE_RUNS,))
     check_replicates((*base_runs, *new_runs))
-    findings = examine_runs(base_runs, new_runs)
-    notes = notes_on(findings, policy)
-    if any(note.reason is Reason.OTHER_DEVICE for note in notes):
+    arrangement, lost = _undisturbed(context.arrangement or arrange(base_runs, new_runs))
+    findings = examine_runs(arrangement.base, arrangement.new)
+    notes = (*notes_on(findings, policy), *lost)
+    if any(note.reason is Reason.NOT_COMPARABLE for note in notes):
         verdict = SuiteVerdict.INCOMPARABLE
         return replace(shell, verdict=verdict, notes=notes, findings=findings)
     shell = replace(shell, findings=findings)
     one_sidedness = one_sided(base_runs, new_runs)
     if one_sidedness:
-        return replace(shell, notes=(Note(Reason.NOTHING_MATCHED, one_sidedness), *notes))
-    subject = subject_of(context.arrangement or arrange(base_runs, new_runs), policy)
+        return replace(shell, notes=(Note(Reason.NO_BASE, one_sidedness), *notes))
+    subject = subject_of(arrangement, policy)
     return _concluded(subject, context, replace(shell, notes=notes))
+
+
+def _undisturbed(arrangement: Arrangement) -> tuple[Arrangement, tuple[Note, ...]]:
+    """Return the pairs that nothing disturbed, and a note on the others."""
+    lost = left_out(arrangement)
+    if not lost:
+        return arrangement, ()
+    listed = "; ".join(f"pair {at + 1}: {what}" for at, what in sorted(lost.items()))
+    text = f"{count_text(len(lost), 'disturbed pair')} left out: {listed}"
+    return without(arrangement, lost), (Note(Reason.NOTICE, text),)
 
 
 def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateResult:
@@ -94,17 +108,24 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     canaries = questions.canaries()
     noise = questions.noise()
     missing = unmatched(measured, policy, judged.checks)
-    if not any(note.reason is Reason.NOTHING_MATCHED for note in missing):
+    if not any(note.reason is Reason.NO_BASE for note in missing):
         missing += uncompared(measured, policy, asked=subject.asked)
     notes = (*shell.notes, *missing)
     notes += tuple(_session_notes(questions, judged, controls, canaries=canaries))
-    blocking = {*_BLOCKING, *(() if questions.arrangement.is_paired else (Reason.OTHER_UNIT,))}
-    blockers = tuple(note.reason for note in notes if note.reason in blocking)
+    # Another unit matters only if the sides were recorded apart.
+    paired = questions.arrangement.is_paired
+    doubts = [note for note in notes if note.reason is Reason.MACHINE and note != said.COMMON_SHIFT]
+    blocked = canaries.moved or any(note.voids or not paired for note in doubts)
+    blockers = (Reason.MACHINE,) if blocked else ()
     rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
     notes += rule_notes
+    readable = with_texts(measured.comparison, Readable(kernels=True))
+    verdict = sum_up(rows, structure, notes)
+    if verdict is SuiteVerdict.INCONCLUSIVE:
+        notes += _hidden(questions, rows)
     return replace(
         shell,
-        verdict=sum_up(rows, structure, notes, policy=policy),
+        verdict=verdict,
         rows=rows,
         structure=structure,
         notes=notes,
@@ -112,23 +133,37 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         canaries=canaries,
         noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
         metric=measured.source,
+        statistic=policy.statistic,
         unit=measured.unit,
-        paired=questions.arrangement.is_paired,
-        texts=_texts(measured, rows, structure, is_raw=policy.raw_names),
+        paired=paired,
+        texts=_texts(readable, rows, structure),
+        comparison=readable,
     )
 
 
+def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
+    """Return a note on what noise hides and what a next gate can hold, if it hides a threshold."""
+    hidden = [row for row in rows if row.is_undecided and not row.downgraded and _is_hidden(row)]
+    if not hidden:
+        return ()
+    asked = questions.policy.statistic or "median"
+    names = dict.fromkeys((asked, *STATISTICS))
+    text = advice(asked, [questions.sensitivity(name) for name in names])
+    return (Note(Reason.TOO_NOISY, text),) if text else ()
+
+
+def _is_hidden(row: GateRow) -> bool:
+    asked = parse_threshold(row.threshold).ratio
+    return asked is not None and row.detectable > asked
+
+
 def _texts(
-    measured: Measured,
-    rows: Sequence[GateRow],
-    structure: Sequence[StructuralChange],
-    *,
-    is_raw: bool,
+    readable: Comparison, rows: Sequence[GateRow], structure: Sequence[StructuralChange]
 ) -> dict[str, str]:
     """Return what is shown for the names of the result that are not shown as they are."""
     paths = [row.path for row in rows]
     paths += [path for each in structure for path in (each.path, each.former_path or ())]
-    texts = with_texts(measured.comparison, Readable(kernels=not is_raw)).tree.texts()
+    texts = readable.tree.texts()
     names = dict.fromkeys(name for path in paths for name in path)
     return {name: texts[name] for name in names if name in texts}
 
@@ -136,24 +171,23 @@ def _texts(
 def _session_notes(
     questions: Questions, judged: Judged, controls: Controls, *, canaries: CanaryShift
 ) -> list[Note]:
-    shifted = questions.is_ambiguous and abs(common_shift(judged.evidence)) > math.log1p(
-        questions.policy.margin
-    )
-    said = {
-        Reason.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
-        Reason.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
+    shift = abs(common_shift(judged.evidence, own_paths(judged.checks)))
+    shifted = questions.is_ambiguous and shift > LARGEST_SHIFT
+    found = {
+        said.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
+        said.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
         and questions.noise() is None,
-        Reason.CONTROLS_MOVED: controls.invalid,
-        Reason.CANARY_MOVED: canaries.moved,
-        Reason.COMMON_SHIFT: shifted,
-        Reason.GLOBAL_SHIFT: not shifted and _is_global(judged),
+        said.CONTROLS_MOVED: controls.invalid,
+        said.CANARY_MOVED: canaries.moved,
+        said.COMMON_SHIFT: shifted,
+        said.GLOBAL_SHIFT: not shifted and _is_global(judged),
     }
-    return [note_of(reason) for reason, holds in said.items() if holds]
+    return [note for note, holds in found.items() if holds]
 
 
 def _is_global(judged: Judged) -> bool:
     """Return whether four of five paths, and at least eight, changed alike."""
-    tested = judged.evidence.tested
+    tested = judged.evidence.tested & own_paths(judged.checks)
     effect = judged.evidence.contrast.effect[tested]
     margin = judged.limits.margin[tested]
     count = len(effect)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.row_sums import SubtreeSums
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
 from proton_bench.errors import UsageError
 from proton_bench.formats.budget import DecodeBudget, Limit
 from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
+from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.location import locate
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
@@ -28,6 +31,7 @@ __all__ = ["Measured", "measure"]
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_NESTED = "wall"  # elapsed time: that of a scope includes that of the scopes in it
 _BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
 
 
@@ -43,6 +47,11 @@ class Measured:
         present: Whether a run has the row.
         calls: Launches; 0 for none or unknown.
         canary: Rows of canary kernels, which are not gated.
+        beside: Rows that are not a part of the totals above them: canary kernels, quarantined
+            paths, and rounds of benchmarks, whose kernels are counted.
+        whole: Whether the runs as a whole are comparable, and not only some paths of them.
+        nested: Whether the value of a row includes the rows below it, as elapsed time does.
+        inclusive: Value of each run on each row with the rows below it.
     """
 
     comparison: Comparison
@@ -52,6 +61,21 @@ class Measured:
     present: Mask
     calls: Numbers
     canary: Mask
+    beside: Mask
+    whole: bool = True
+    nested: bool = False
+    inclusive: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        kept = self.present & ~self.beside
+        values = np.where(kept, self.totals, 0.0)
+        parents = self.comparison.tree.parents
+        if self.nested:
+            found = _nested(parents, values, kept)
+        else:
+            sums = SubtreeSums(parents)
+            found = np.stack([np.asarray(sums.of(line), dtype=np.float64) for line in values])
+        object.__setattr__(self, "inclusive", found)
 
     @property
     def first_new(self) -> int:
@@ -67,19 +91,29 @@ class Measured:
         """Return the lines of the base runs and those of the new ones."""
         return values[: self.first_new], values[self.first_new :]
 
-    def shares(self) -> Numbers:
-        """Return the share of each row in a run's total, as the mean of both sides."""
-        base, new = self.side_shares()
-        found: Numbers = (base + new) / 2.0
-        return found
+    def side_shares(self, *, inclusive: bool = False) -> tuple[Numbers, Numbers]:
+        """Return the share of each row in a base run's total, and in a new run's.
 
-    def side_shares(self) -> tuple[Numbers, Numbers]:
-        """Return the share of each row in a base run's total, and in a new run's."""
-        own = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
-        sums = np.maximum(own.sum(axis=1, keepdims=True), 0.0)
-        parts = np.divide(own, sums, out=np.zeros_like(own), where=sums > 0)
+        Args:
+            inclusive: Count the rows below each row too.
+        """
+        values = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
+        sums = self.inclusive[:, :1] if self.nested else values.sum(axis=1, keepdims=True)
+        if inclusive:
+            values = self.inclusive
+        parts = np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
         base, new = self.sides(parts)
         return base.mean(axis=0), new.mean(axis=0)
+
+    def shares(self) -> Numbers:
+        """Return the share of each row in a base run's total; of new rows in a new run's."""
+        base, new = self.side_shares()
+        found: Numbers = np.where(base > 0.0, base, new)
+        return found
+
+    def walls(self) -> Numbers:
+        """Return the elapsed time of scopes in each run, NaN if it was not recorded."""
+        return self.sums("wall")
 
     def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
         """Check that the paths of these rows can be written: each names all rows above.
@@ -105,6 +139,28 @@ class Measured:
             found.append(line)
         return found
 
+    def by_statistic(self, statistic: str) -> Measured:
+        """Return the runs with totals as if each launch took as long as this statistic says.
+
+        Rows without times of single launches keep their totals.
+
+        Args:
+            statistic: See `locate`; "" for the totals as they are.
+        """
+        if not statistic or self.nested:
+            return self
+        rows = np.flatnonzero(self.present.any(axis=0) & ~self.canary)
+        totals = self.totals.copy()
+        for line, (run, samples) in enumerate(
+            zip(self.runs, self.samples(rows.tolist()), strict=True)
+        ):
+            tick = tick_of(run.profile, self.unit)
+            for row, sample in zip(rows.tolist(), samples, strict=True):
+                if sample is not None and sample.size and sample.mean > 0.0:
+                    value = locate(sample, statistic, tick=tick, short=False).value
+                    totals[line, row] *= value / sample.mean
+        return replace(self, totals=totals)
+
     def sums(self, base_name: str) -> Numbers:
         """Return the sum of all metrics whose names begin like this, NaN if there is none."""
         total = np.full(self.totals.shape, np.nan)
@@ -120,14 +176,11 @@ class Measured:
         return total
 
 
-def measure(
-    arrangement: Arrangement, *, raw_names: bool, ignore_devices: bool, follow: bool = True
-) -> Measured:
+def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = True) -> Measured:
     """Align runs by their most important metric: a time, or the metric closest to it.
 
     Args:
         arrangement: The runs.
-        raw_names: Names have to match exactly.
         ignore_devices: Align runs of different devices too.
         follow: Match rows that moved to another scope.
 
@@ -135,16 +188,18 @@ def measure(
         MetricError: A run lacks the metric, or it is not a number.
         UsageError: A run is empty, units differ, or no metric adds up.
     """
-    options = CompareOptions(raw_names=raw_names, ignore_devices=ignore_devices, follow=follow)
+    options = CompareOptions(ignore_devices=ignore_devices, follow=follow)
     # Extreme times overflow in the intervals of the comparison, which are not used here.
     with np.errstate(over="ignore", invalid="ignore"):
         comparison = compare(arrangement.base, arrangement.new, options)
     tree, source = comparison.tree, comparison.measure.source
-    if not source:
+    nested = MetricSpec(comparison.measure.name).base.lower() == _NESTED
+    if not source and not nested:
         raise UsageError(
             f"values of {comparison.measure.name!a} do not add up over a run, so there is "
             "nothing to gate; record times, cycles or counts"
         )
+    source = source or comparison.measure.name
     shape = (len(arrangement.base) + len(arrangement.new), len(tree))
     totals, calls = np.zeros(shape), np.zeros(shape)
     present = np.zeros(shape, dtype=np.bool_)
@@ -156,6 +211,7 @@ def measure(
             totals[line], present[line] = placed.values, placed.valid
         if "count" in columns and columns["count"].kind.is_number:
             calls[line] = sum_column(_finite(columns["count"]), places, len(tree)).values
+    canary = _canaries(comparison)
     return Measured(
         comparison=comparison,
         source=source,
@@ -163,8 +219,19 @@ def measure(
         totals=totals,
         present=present,
         calls=calls,
-        canary=_canaries(comparison),
+        canary=canary,
+        beside=canary,
+        nested=nested,
     )
+
+
+def _nested(parents: npt.NDArray[Any], values: Numbers, known: Mask) -> Numbers:
+    """Return values that include the rows below; unknown ones are the sums of those below."""
+    found = values.copy()
+    for row in range(len(parents) - 1, 0, -1):
+        above = int(parents[row])
+        found[:, above] += np.where(known[:, above], 0.0, found[:, row])
+    return found
 
 
 def _shown(profile: Profile) -> Profile:

@@ -14,62 +14,77 @@ from proton_bench.gate.machine.fingerprint import Finding, Tier
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
 
-__all__ = ["note_of", "notes_on", "unmatched"]
+__all__ = [
+    "CANARY_MOVED",
+    "COMMON_SHIFT",
+    "CONTROLS_MOVED",
+    "GLOBAL_SHIFT",
+    "NOISE_OF_ANOTHER_MACHINE",
+    "NOTHING_GATED",
+    "NOTHING_MATCHED",
+    "NO_BASE_RUNS",
+    "ORDER_CONFOUNDED",
+    "notes_on",
+    "unmatched",
+]
 
-_TEXTS = {
-    Reason.NO_BASE_RUNS: "there is no base run to compare with; record one",
-    Reason.NOTHING_MATCHED: (
-        "no measured path of the base is in the new runs; check that both are runs of the same "
-        "program"
-    ),
-    Reason.NOTHING_GATED: (
-        "no path has enough of the time to be gated; lower `share`, or name paths in a threshold"
-    ),
-    Reason.ORDER_CONFOUNDED: (
-        "the same side ran first in every pair, so a drift of the machine looks like a change "
-        "and no path can fail; alternate which side runs first"
-    ),
-    Reason.NOISE_OF_ANOTHER_MACHINE: (
-        "the stored noise is of another machine or device and was not used; measure it here with "
-        "proton noise"
-    ),
-    Reason.CONTROLS_MOVED: (
-        "kernels whose code did not change seem to have changed too, so these runs say nothing "
-        "about the others; run again on a quieter machine"
-    ),
-    Reason.CANARY_MOVED: (
-        "the canary kernels ran more than 1 % slower or faster on one side, so the machine's "
-        "speed changed; run again"
-    ),
-    Reason.COMMON_SHIFT: (
-        "most paths changed alike, and the cause may be the machine or the program; record both "
-        "sides in turn, or with canary kernels"
-    ),
-    Reason.GLOBAL_SHIFT: (
-        "most paths changed alike; if the canary kernels did not, the cause is the program or "
-        "its tools, not the machine"
-    ),
-}
-_REASONS = {
-    Tier.HARD: (Reason.OTHER_DEVICE, "runs of these cannot be compared"),
+NO_BASE_RUNS = Note(Reason.NO_BASE, "there is no base run to compare with; record one")
+NOTHING_MATCHED = Note(
+    Reason.NO_BASE,
+    "no measured path of the base is in the new runs; check that both are runs of the same program",
+)
+NOTHING_GATED = Note(
+    Reason.NOTHING_GATED,
+    "no path has enough of the time to be gated; lower `share`, or name paths in a threshold",
+    voids=True,
+)
+ORDER_CONFOUNDED = Note(
+    Reason.ORDER,
+    "the same side ran first in every pair, so a drift of the machine looks like a change and no "
+    "path can fail; alternate which side runs first",
+)
+NOISE_OF_ANOTHER_MACHINE = Note(
+    Reason.NOTICE,
+    "the stored noise is of another machine or device and was not used; measure it here with "
+    "proton noise",
+)
+CONTROLS_MOVED = Note(
+    Reason.MACHINE,
+    "kernels whose code did not change seem to have changed too, so these runs say nothing about "
+    "the others; run again on a quieter machine",
+    voids=True,
+)
+CANARY_MOVED = Note(
+    Reason.NOT_COMPARABLE,
+    "the canary kernels ran more than 1 % slower or faster on one side, so the machine's speed "
+    "changed; run again",
+)
+COMMON_SHIFT = Note(
+    Reason.MACHINE,
+    "most paths changed alike, and the cause may be the machine or the program; record both sides "
+    "in turn, or with canary kernels",
+    voids=True,
+)
+GLOBAL_SHIFT = Note(
+    Reason.NOTICE,
+    "most paths changed alike; if the canary kernels did not, the cause is the program or its "
+    "tools, not the machine",
+)
+_TIERS = {
+    Tier.HARD: (Reason.NOT_COMPARABLE, "runs of these cannot be compared"),
     Tier.UNIT: (
-        Reason.OTHER_UNIT,
+        Reason.MACHINE,
         "units of one model differ by several percent; record both sides in turn on one of them",
     ),
-    Tier.TOOL: (Reason.OTHER_TOOLS, "a change may come from the tools"),
-    Tier.STATE: (Reason.DISTURBED, "the runs were disturbed; run them again"),
+    Tier.TOOL: (Reason.NOTICE, "a change may come from the tools"),
+    Tier.STATE: (Reason.MACHINE, "the runs were disturbed; run them again"),
 }
-
-
-def note_of(reason: Reason) -> Note:
-    """Return the note for a reason that needs no further facts."""
-    return Note(reason, _TEXTS[reason])
 
 
 def notes_on(findings: Sequence[Finding], policy: Policy) -> tuple[Note, ...]:
     """Return one note for each tier of findings, hardest first."""
     notes = []
-    for tier, (reason, meaning) in _REASONS.items():
+    for tier, (reason, meaning) in _TIERS.items():
         chosen = [each for each in findings if each.tier is tier]
         if not chosen or (tier is Tier.HARD and policy.ignore_devices):
             continue
@@ -77,7 +92,8 @@ def notes_on(findings: Sequence[Finding], policy: Policy) -> tuple[Note, ...]:
             f"{each.fact}: {each.base or 'nothing'} before, {each.new or 'nothing'} now"
             for each in chosen
         )
-        notes.append(Note(reason, f"{listed}. {meaning[0].upper()}{meaning[1:]}"))
+        text = f"{listed}. {meaning[0].upper()}{meaning[1:]}"
+        notes.append(Note(reason, text, voids=tier is Tier.STATE))
     return tuple(notes)
 
 
@@ -87,9 +103,9 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     base, new = (each.any(axis=0) for each in measured.sides(measured.present))
     notes = []
     if not bool((base & new & ~measured.canary).any()):
-        notes.append(note_of(Reason.NOTHING_MATCHED))
+        notes.append(NOTHING_MATCHED)
     elif not checks and any(not each.is_structural for each in policy.thresholds):
-        notes.append(note_of(Reason.NOTHING_GATED))
+        notes.append(NOTHING_GATED)
     named = [each for each in policy.thresholds if each.selector]
     selectors = Selectors(each.selector for each in named)
     selected, found = selectors.of_tree(tree), 0
@@ -99,5 +115,5 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
     for place, each in enumerate(named):
         if place not in matched:
             text = f"threshold {str(each)!r} matches no measured path; check its glob"
-            notes.append(Note(Reason.RULE_MATCHED_NOTHING, text))
+            notes.append(Note(Reason.NOTHING_GATED, text, voids=True))
     return tuple(notes)

@@ -15,6 +15,7 @@ from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.machine.tick import tick_of
+from proton_bench.gate.policy.threshold import TAIL
 from proton_bench.gate.statistics.location import (
     SHORT_NS,
     Location,
@@ -30,7 +31,8 @@ Numbers = npt.NDArray[np.float64]
 
 # Metrics that are summed over launches, and the prefixes of their recorded metrics.
 _SUMMED = {"cycles": "cycles", "mem": "mem", "flops": "flops", "gbps": "bytes"}
-_FROM_SUMS = frozenset({"total", *_SUMMED})
+_FROM_SUMS = frozenset({"total", "wall", *_SUMMED})
+_SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
 _BEARABLE = 0.1
 
@@ -42,12 +44,15 @@ class Observations:
     Attributes:
         values: In the metric's unit; NaN if there is none.
         tick_variances: Contribution of the timer's tick to the variance of each ``ln(value)``.
+        metrics: What was measured for each check: the mean of all launches instead of their median
+            if single ones were not kept precisely enough.
         notes: Notes on the values of each check.
         first_new: Number of base runs.
     """
 
     values: Numbers
     tick_variances: Numbers
+    metrics: tuple[str, ...]
     notes: tuple[tuple[Reason, ...], ...]
     first_new: int
 
@@ -104,11 +109,13 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
     _check_units(measured, checks)
     shape = (len(measured.runs), len(checks))
     values, ticks = np.full(shape, np.nan), np.zeros(shape)
+    metrics = [check.threshold.metric for check in checks]
     notes: list[tuple[Reason, ...]] = []
     places = {row: place for place, row in enumerate(sorted({check.row for check in checks}))}
     samples = measured.samples(list(places))
-    asked = {check.threshold.metric for check in checks}
+    asked = set(metrics)
     sums = {name: measured.sums(_SUMMED[name]) for name in sorted(asked & _SUMMED.keys())}
+    sums |= {"total": measured.inclusive, "wall": measured.walls()}
     steps = [tick_of(run.profile, measured.unit) for run in measured.runs]
     for column, check in enumerate(checks):
         if check.threshold.metric in _FROM_SUMS:
@@ -127,16 +134,16 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
             found = [Location(math.nan)] * len(line)
         values[:, column] = [each.value for each in found]
         ticks[:, column] = [each.log_variance for each in found]
-        only = not unknown and worst > 1.0 and check.threshold.metric == "median"
-        extra = [Reason.MEAN_ONLY] * only + [Reason.QUANTILE_UNKNOWN] * unknown
-        notes.append(_noted(measured, check, values[:, column], *extra))
-    return Observations(values, ticks, tuple(notes), measured.first_new)
+        if metrics[column] == "median" and worst > 1.0 and not unknown:
+            metrics[column] = "mean"
+        notes.append(_noted(measured, check, values[:, column]))
+    return Observations(values, ticks, tuple(metrics), tuple(notes), measured.first_new)
 
 
 def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
     for check in checks:
         amounts = check.threshold.amounts
-        times = check.threshold.metric not in _FROM_SUMS or check.threshold.metric == "total"
+        times = check.threshold.metric not in _SUMMED
         if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
             raise UsageError(
                 f"threshold {str(check.threshold)!r} is an amount of time, but these runs have "
@@ -153,9 +160,26 @@ def _from_samples(
     return [
         Location(math.nan, math.nan)
         if sample is None or not sample.size
+        else _tail(sample, tick)
+        if check.threshold.metric == TAIL
         else locate(sample, check.threshold.metric, tick=tick, short=short)
         for sample, tick in zip(line, steps, strict=True)
     ]
+
+
+def _tail(sample: Sample, tick: float) -> Location:
+    """Return the mean of the slowest tenth of the launches, the expected shortfall at 90 %.
+
+    Unlike a quantile it grows with every launch beyond it: in number and in length.
+    """
+    upto, known = np.cumsum(sample.counts), sample.known
+    start = upto[-1] * (1.0 - _SLOWEST)
+    weights = np.maximum(upto - np.maximum(upto - sample.counts, start), 0.0)
+    value = float(np.average(sample.values, weights=weights))
+    if bool((weights[known.unknown] > 0.0).any()) or not value > 0.0:
+        return Location(value, 0.0, math.inf)
+    error = float(np.average(known.highs - known.lows, weights=weights)) / value
+    return Location(value, tick_variance(value, tick, float(weights.sum())), error)
 
 
 def _excess(found: Location, check: Check) -> float:
@@ -183,12 +207,12 @@ def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> lis
 
 def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) -> Numbers:
     row, metric = check.row, check.threshold.metric
-    totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
-    if metric == "total":
-        return totals
     own: Numbers = sums[metric][:, row]
-    if metric == "mem":
+    if metric == "total":  # a run without any of it has nothing to compare
+        return np.where(own != 0.0, own, np.nan)
+    if metric in {"mem", "wall"}:
         return own
+    totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
     if metric == "cycles":
         return own / np.maximum(measured.calls[:, row], 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,24 +220,19 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
     return rates / 1e9 if metric == "gbps" else rates
 
 
-def _noted(measured: Measured, check: Check, values: Numbers, *known: Reason) -> tuple[Reason, ...]:
+def _noted(measured: Measured, check: Check, values: Numbers) -> tuple[Reason, ...]:
     """Return the notes on a check's values and launches."""
     tree = measured.comparison.tree
-    notes = list(known)
-    if not np.isfinite(values).any() and Reason.QUANTILE_UNKNOWN not in known:
+    notes = []
+    if bool((values <= 0.0).any()) or not np.isfinite(values).any():
         notes.append(Reason.NO_VALUES)
-    if bool((values <= 0.0).any()):
-        notes.append(Reason.NOT_POSITIVE)
-    if not measured.present[:, check.row].all():
-        notes.append(Reason.MISSING_IN_RUNS)
-    if tree.code_changed(check.row):
-        notes.append(Reason.CODE_CHANGED)
+    elif not np.isfinite(values).all():
+        notes.append(Reason.TOO_FEW_RUNS)
     variants = tree.variants_of(check.row)
     configs = {each.config for each in variants if each is not None and each.config}
-    if len(configs) > 1:
-        notes.append(Reason.AUTOTUNE_CHOICE)
-    if -2 in {int(tree.base.codes[check.row]), int(tree.new.codes[check.row])}:
-        notes.append(Reason.CODES_VARY)
+    several = -2 in {int(tree.base.codes[check.row]), int(tree.new.codes[check.row])}
+    if several or len(configs) > 1 or tree.code_changed(check.row):
+        notes.append(Reason.CODE_CHANGED)
     return tuple(notes)
 
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.structure import StructuralChange
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 
 __all__ = ["Outcome"]
-
-_CALM = frozenset({Verdict.SAME})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +33,12 @@ class Outcome:
     @property
     def telling_rows(self) -> tuple[GateRow, ...]:
         """The rows worth looking at, worst first."""
-        return tuple(row for row in self.result.rows if row.verdict not in _CALM)
+        return tuple(row for row in self.result.rows if not _is_calm(row))
 
     @property
     def calm_rows(self) -> tuple[GateRow, ...]:
-        """The rows that are the same on both sides."""
-        return tuple(row for row in self.result.rows if row.verdict in _CALM)
+        """The other rows: the same on both sides, or slowest launches of which little is known."""
+        return tuple(row for row in self.result.rows if _is_calm(row))
 
     @property
     def structure(self) -> tuple[StructuralChange, ...]:
@@ -48,3 +46,8 @@ class Outcome:
         return tuple(
             sorted(self.result.structure, key=lambda each: (not each.fails, -abs(each.change)))
         )
+
+
+def _is_calm(row: GateRow) -> bool:
+    is_open = row.is_undecided or Reason.QUARANTINE in row.reasons or not row.is_extra
+    return row.verdict is Verdict.SAME or (row.verdict is Verdict.INCONCLUSIVE and not is_open)

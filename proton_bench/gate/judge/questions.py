@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of, own_paths
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
+from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
 from proton_bench.gate.machine.fingerprint import machine_of
-from proton_bench.gate.machine.noise import Noise, Spread
+from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.machine.sensitivity import Sensitivity, detectable_with, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import Amount, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
+from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 
 __all__ = ["Context", "Questions"]
+
+# Of a threshold whose amount decides nothing but how precise a quantile has to be.
+_ANY_PERCENT = 3.0
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -36,12 +42,15 @@ class Context:
     Attributes:
         noise: Stored noise of this machine.
         arrangement: How the runs pair, if the caller knows it better than their times.
-        confirm: Paths that screening flagged; the others are the same. None gates all.
+        part: Share of the false alarms that noise may cause in this look at the runs, if there are
+            several looks.
+        pairs: Pairs of the last look, 0 for those at hand.
     """
 
     noise: Noise | None = None
     arrangement: Arrangement | None = None
-    confirm: Collection[tuple[str, ...]] | None = None
+    part: float = 1.0
+    pairs: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,27 +77,23 @@ class Questions:
 
     def judged(self) -> tuple[Judged, Controls]:
         """Return the judged checks, and the result of the negative controls."""
-        checks = choose_checks(self.measured, self.policy)
-        observations = observe_checks(self.measured, checks)
+        measured = self.measured.by_statistic(self.policy.statistic)
+        checks = choose_checks(measured, self.policy)
+        observations = observe_checks(measured, checks)
         base, new = observations.logarithms()
         background = self._background(checks, observations)
         evidence = weigh(
-            contrast_of(base, new, self.arrangement.order),
+            contrast_of(base, new, self.arrangement.order, metrics=background.metrics),
             background,
             fewest_runs=self.policy.runs,
         )
-        limits = limits_of(checks, observations.between(), self.policy)
+        limits = limits_of(checks, observations.between())
         same_binary = self._same_binary(checks)
-        screened = self._screened(checks)
-        controls = examine(evidence, limits, same_binary, level=self.policy.level)
-        evidence = replace(
-            evidence, tested=evidence.tested & ~screened, null_scale=controls.null_scale
-        )
-        decisions = decide(
-            evidence, limits, level=self.policy.level, dependence=self.policy.dependence
-        )
+        # Each kernel is one control.
+        controls = examine(evidence, limits, same_binary & own_paths(checks))
+        decisions = decide(evidence, limits, part=self.context.part)
         judged = Judged(
-            measured=self.measured,
+            measured=measured,
             checks=checks,
             observations=observations,
             evidence=evidence,
@@ -97,22 +102,39 @@ class Questions:
             same_binary=same_binary,
             clock_explains=_about_time(checks)
             & self._clock_explains((base, new), background, evidence, limits=limits),
-            shift_explains=self._shift_explains(evidence, limits),
+            shift_explains=self._shift_explains(checks, evidence, limits),
             order_explains=self._order_explains(evidence),
-            screened=screened,
         )
         return judged, controls
 
+    def sensitivity(self, metric: str) -> Sensitivity:
+        """Return what a gate of all paths by this statistic would see here."""
+        asked = Threshold(metric, (Amount(_ANY_PERCENT, "%"),))
+        policy = replace(self.policy, thresholds=(asked,)).with_marked(())
+        judged, _ = replace(self, policy=policy).judged()
+        at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
+        pairs = max(self.context.pairs, at_hand, RECOMMENDED_PAIRS)
+        found = detectable_with(pairs, judged.evidence)
+        shares = np.array([check.share for check in judged.checks])
+        totals = np.array([each.threshold.metric == "total" for each in judged.checks], dtype="?")
+        of_run = totals & np.array([each.row == 0 for each in judged.checks], dtype="?")
+        single = own_paths(judged.checks)
+        return sensitivity_of(
+            metric,
+            found[single],
+            shares[single],
+            totals=found[totals & (shares > UNDECIDED_SHARE)],
+            run=found[of_run],
+        )
+
     def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
         paired = self.arrangement.is_paired
-        ticks = (observations.tick_floor(paired=paired), observations.resolution())
+        floor, noise = observations.tick_floor(paired=paired), self.noise()
+        if noise is not None:
+            keys = [lasting_key(self.measured, each) for each in checks]
+            floor = np.maximum(floor, noise.variances(keys, paired=paired))
         metrics = [each.threshold.metric for each in checks]
-        noise = self.noise()
-        if noise is None:
-            return Background(*ticks, metrics, [Spread(math.nan, 0.0)] * len(checks))
-        keys = [lasting_key(self.measured, each) for each in checks]
-        spreads = noise.spreads(keys, paired=paired)
-        return Background(*ticks, metrics, spreads, noise.priors(paired=paired))
+        return Background(floor, observations.resolution(), metrics)
 
     def noise(self) -> Noise | None:
         """Return the stored noise of this machine, or None."""
@@ -130,13 +152,6 @@ class Questions:
         found: Mask = alike & launched & _about_time(checks)
         return found
 
-    def _screened(self, checks: Sequence[Check]) -> Mask:
-        chosen = self.context.confirm
-        if chosen is None:
-            return np.zeros(len(checks), dtype=np.bool_)
-        tree, flagged = self.measured.comparison.tree, {tuple(path) for path in chosen}
-        return np.array([tree.path(each.row) not in flagged for each in checks], dtype=np.bool_)
-
     def _clock_explains(
         self,
         logs: tuple[Numbers, Numbers],
@@ -146,7 +161,7 @@ class Questions:
         limits: Limits,
     ) -> Mask:
         """Return which changes of time vanish when counted in cycles of the SM clock."""
-        nothing = np.zeros(len(limits.margin), dtype=np.bool_)
+        nothing = np.zeros(len(limits.threshold), dtype=np.bool_)
         if self.measured.unit != "ns":
             return nothing
         clocks = log_clocks(self.arrangement.base), log_clocks(self.arrangement.new)
@@ -154,7 +169,7 @@ class Questions:
             return nothing
         cycles = [side + clock[:, None] for side, clock in zip(logs, clocks, strict=True)]
         counted = weigh(
-            contrast_of(cycles[0], cycles[1], self.arrangement.order),
+            contrast_of(cycles[0], cycles[1], self.arrangement.order, metrics=background.metrics),
             background,
             fewest_runs=self.policy.runs,
         )
@@ -162,14 +177,12 @@ class Questions:
             replace(evidence, noise=counted.noise),
             counted.contrast.effect,
             limits,
-            level=self.policy.level,
         )
 
-    def _shift_explains(self, evidence: Evidence, limits: Limits) -> Mask:
+    def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:
-            return np.zeros(len(limits.margin), dtype=np.bool_)
-        usual = math.log1p(self.policy.session_shift)
-        return explained_by_shift(evidence, limits, level=self.policy.level, usual=usual)
+            return np.zeros(len(limits.threshold), dtype=np.bool_)
+        return explained_by_shift(evidence, limits, own_paths(checks))
 
     def _order_explains(self, evidence: Evidence) -> Mask:
         """Return which changes running second may explain; canary kernels can rule that out."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
+from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.gate.judge.structure import StructuralChange
-from proton_bench.gate.judge.verdict import EXIT_CODES, UNDECIDED, Reason, SuiteVerdict, Verdict
+from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
 from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
 __all__ = ["SCHEMA", "VERSION", "GateResult", "GateRow", "Note"]
 
 SCHEMA = "proton_bench.gate"
-VERSION = (1, 0)
+VERSION = (2, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +28,34 @@ class GateRow:
     """The result of one check of one path. Changes are shares: 0.05 is 5 % more.
 
     Attributes:
-        path: Names from below the root.
+        path: Names from below the root; none for the whole run.
         occurrence: Number among the rows with this path, from 0 in the order of the tree.
-        metric: The metric, as in thresholds.
+        metric: What was measured, as in thresholds.
         threshold: The threshold of the path.
         verdict: The verdict.
         reasons: Reasons, the deciding one first.
         named: Whether a selector of the policy chose the path.
-        share: The path's share of a run's time.
+        share: The path's share of the time of a base run, or of a new run if that is more; with
+            the paths below it for a total.
         base: Typical value of the base runs in the metric's unit; NaN for none.
         new: Typical value of the new runs.
+        limit: The share by which the value may grow.
         change: New divided by base, minus 1; NaN if unknown.
-        low: Lower end of its 90 % interval.
+        low: Lower end of its 95 % interval.
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
-        detectable: Smallest change that would have been found four times in five.
+        noise: Standard deviation of one run, as a share; NaN if unknown.
+        detectable: Smallest threshold that these runs can hold: a change by it is found nine times
+            in ten.
         pairs_needed: Total pairs that would find the threshold that often; 0 if more do not help or
             are not needed, -1 if it is impractically many.
         base_runs: Processes with a value.
         new_runs: The same of the new side.
         order_effect: Share that running second adds; NaN if unknown.
         same_binary: Whether compiled code, launch and argument types are the same on both sides.
-        downgraded: Whether it would have regressed but for its reasons.
+        downgraded: Whether it would have regressed but for its reasons, or probably did.
+        is_extra: Whether it is of the slowest launches or of the host, and nobody asked for it.
+        causes: What else changed about a kernel that changed, such as its registers.
     """
 
     path: tuple[str, ...]
@@ -60,10 +68,12 @@ class GateRow:
     share: float
     base: float
     new: float
+    limit: float
     change: float
     low: float
     high: float
     p_worse: float
+    noise: float
     detectable: float
     pairs_needed: int
     base_runs: int
@@ -71,13 +81,23 @@ class GateRow:
     order_effect: float
     same_binary: bool
     downgraded: bool
+    is_extra: bool = False
+    causes: tuple[str, ...] = ()
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it counts what is below the path too."""
+        return self.metric in {"total", "wall"}
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it is undecided if the path got worse."""
-        if self.downgraded:
-            return True
-        return self.verdict in UNDECIDED and Reason.NOT_WORSE not in self.reasons
+        """Whether it is undecided if the path got worse.
+
+        Slowest launches and the host vary so much that a wide interval alone says nothing.
+        """
+        if self.verdict is not Verdict.INCONCLUSIVE or Reason.QUARANTINE in self.reasons:
+            return False
+        return self.downgraded or not self.is_extra
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +107,12 @@ class Note:
     Attributes:
         reason: The reason.
         text: The same as text, with what to do.
+        voids: Whether the gate cannot pass because of it.
     """
 
     reason: Reason
     text: str
+    voids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +129,16 @@ class GateResult:
         canaries: Shift of the canary kernels.
         noise: The stored noise that was used, or None.
         metric: Full name of the recorded metric that aligned the runs.
+        statistic: Statistic of fast launches whose sums are the totals, so that slow launches were
+            not checked; "" if they were.
         unit: Its unit, also that of values of time.
         paired: Whether the sides were recorded in turn.
         base_runs: Names of the base runs.
         new_runs: Names of the new runs.
-        level: False discovery rate.
+        level: Share of gates without a change that may fail.
         inconclusive_passes: Whether an undecided gate exits with 0.
         texts: What reports show instead of recorded names, where that differs.
+        comparison: The runs, aligned; None if they were not compared. Not a part of documents.
     """
 
     verdict: SuiteVerdict
@@ -125,13 +150,15 @@ class GateResult:
     canaries: CanaryShift = field(default_factory=CanaryShift)
     noise: UsedNoise | None = None
     metric: str = ""
+    statistic: str = ""
     unit: str = ""
     paired: bool = False
     base_runs: tuple[str, ...] = ()
     new_runs: tuple[str, ...] = ()
-    level: float = 0.05
+    level: float = FALSE_ALARMS
     inconclusive_passes: bool = False
     texts: Mapping[str, str] = field(default_factory=dict)
+    comparison: Comparison | None = field(default=None, compare=False, repr=False)
 
     @property
     def exit_code(self) -> int:
@@ -147,7 +174,8 @@ class GateResult:
 
     def to_document(self) -> dict[str, Any]:
         """Return JSON values, with the schema's name and version; NaN becomes null."""
-        body: dict[str, Any] = _plain(self)
+        body: dict[str, Any] = _plain(replace(self, comparison=None))
+        del body["comparison"]
         return {
             "schema": SCHEMA,
             "version": list(VERSION),

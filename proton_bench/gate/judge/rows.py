@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.compare.explanation import row_cause
+from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.errors import PluginError
 from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
@@ -19,39 +22,30 @@ from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.rules import Rule, find_rules
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
-from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits
+from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, one_sided
 
-__all__ = ["Judged", "answer", "apply_rules", "worst_first"]
+__all__ = ["FLOOR_NS", "Judged", "answer", "apply_rules", "worst_first"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _MORE_RUNS_HELP = frozenset(
-    {
-        Reason.MISSING_IN_RUNS,
-        Reason.NEEDS_RUNS,
-        Reason.ORDER_CONFOUNDED,
-        Reason.STRUCTURE_ONLY,
-        Reason.TIMER_TICK,
-        Reason.TOO_FEW_RUNS,
-        Reason.TOO_NOISY,
-    }
+    {Reason.ORDER, Reason.TIMER_TICK, Reason.TOO_FEW_RUNS, Reason.TOO_NOISY}
 )
+# Kernels whose other changes are looked up; the readers of a report look no further.
+_MOST_CAUSES = 20
+_UNLIKELY = 0.05
+# A path is not worse if it is slower by less than this per launch and per run, unless a threshold
+# says so.
+FLOOR_NS, _FLOOR = 100.0, 0.001
+# Share of the largest change that makes a row one of the causes of it.
+_NEARLY_ALL = 0.7
 # Larger changes, on the log scale, do not fit a float.
 _LARGEST = 700.0
 _SEVERITY = {
     verdict: rank
     for rank, verdict in enumerate(
-        (
-            Verdict.REGRESSED,
-            Verdict.CLOCK,
-            Verdict.SAME_BINARY,
-            Verdict.INCONCLUSIVE,
-            Verdict.UNMEASURED,
-            Verdict.QUARANTINED,
-            Verdict.IMPROVED,
-            Verdict.SAME,
-        )
+        (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.SAME)
     )
 }
 
@@ -72,7 +66,6 @@ class Judged:
         shift_explains: Whether it vanishes when the change of the median path is subtracted.
         order_explains: Whether the same side always ran first for this path, with an unknown
             effect.
-        screened: Whether screening saw no sign of a change.
         blockers: Obstacles to a certain change, for all checks.
     """
 
@@ -86,63 +79,102 @@ class Judged:
     clock_explains: Mask
     shift_explains: Mask
     order_explains: Mask
-    screened: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
 
 def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     """Return the rows, worst first."""
-    floors = _Floors(judged, policy)
-    shares = judged.measured.shares()
+    floors = _Floors(judged)
     typical = judged.observations.typical()
     known = [np.isfinite(each).sum(axis=0) for each in judged.observations.logarithms()]
     tree = judged.measured.comparison.tree
     of_quarantine = Selectors(policy.quarantine).of_tree(tree)
-    rows = []
+    probable = _probably_worse(judged)
+    rows: list[tuple[GateRow, int]] = []
     for at, check in enumerate(judged.checks):
+        if check.is_extra and not min(known[0][at], known[1][at]):
+            continue
         verdict, reasons = _verdict(judged, policy, floors, at=at)
         quarantined = bool(of_quarantine[check.row])
-        if quarantined:
-            verdict, reasons = Verdict.QUARANTINED, [Reason.QUARANTINE, *reasons]
-        rows.append(
-            GateRow(
-                path=tree.path(check.row),
-                occurrence=check.occurrence,
-                metric=check.threshold.metric,
-                threshold=str(check.threshold),
-                verdict=verdict,
-                reasons=tuple(dict.fromkeys([*reasons, *judged.observations.notes[at]])),
-                named=check.named,
-                share=float(shares[check.row]),
-                base=float(typical[0][at]),
-                new=float(typical[1][at]),
-                change=_part(judged.evidence.contrast.effect[at]),
-                low=_part(judged.decisions.low[at]),
-                high=_part(judged.decisions.high[at]),
-                p_worse=float(judged.decisions.p_worse[at]),
-                detectable=_part(judged.decisions.detectable[at]),
-                pairs_needed=_pairs(judged, policy, reasons, at=at),
-                base_runs=int(known[0][at]),
-                new_runs=int(known[1][at]),
-                order_effect=_part(judged.evidence.contrast.order_effect[at]),
-                same_binary=bool(judged.same_binary[at]),
-                downgraded=not quarantined and _is_downgraded(judged, verdict, reasons, at=at),
-            )
+        if quarantined and verdict is not Verdict.SAME:
+            verdict, reasons = Verdict.INCONCLUSIVE, [Reason.QUARANTINE, *reasons]
+        row = GateRow(
+            path=tree.path(check.row),
+            occurrence=check.occurrence,
+            metric=judged.observations.metrics[at],
+            threshold=str(check.threshold),
+            verdict=verdict,
+            reasons=tuple(dict.fromkeys([*reasons, *judged.observations.notes[at]])),
+            named=check.named,
+            share=check.share,
+            base=float(typical[0][at]),
+            new=float(typical[1][at]),
+            limit=_part(judged.limits.threshold[at]),
+            change=_part(judged.evidence.contrast.effect[at]),
+            low=_part(judged.decisions.low[at]),
+            high=_part(judged.decisions.high[at]),
+            p_worse=float(judged.decisions.p_worse[at]),
+            noise=_part(_noise(judged, at)),
+            detectable=_part(judged.decisions.detectable[at]),
+            pairs_needed=_pairs(judged, policy, reasons, at=at),
+            base_runs=int(known[0][at]),
+            new_runs=int(known[1][at]),
+            order_effect=_part(judged.evidence.contrast.order_effect[at]),
+            same_binary=bool(judged.same_binary[at]),
+            downgraded=not quarantined
+            and verdict is Verdict.INCONCLUSIVE
+            and bool(judged.decisions.worse[at] or probable[at]),
+            is_extra=check.is_extra,
         )
-    return tuple(sorted(rows, key=worst_first))
+        rows.append((row, check.row))
+    places = {id(row): place for row, place in rows}
+    return tuple(
+        replace(row, causes=_causes(judged.measured, places[id(row)]))
+        if at < _MOST_CAUSES and row.verdict is not Verdict.SAME and not row.is_total
+        else row
+        for at, row in enumerate(worst_first([row for row, _ in rows]))
+    )
+
+
+def _probably_worse(judged: Judged) -> Mask:
+    """Return which checks got worse by their thresholds, perhaps.
+
+    Without a change this is so in at most one of twenty gates, by Bonferroni's bound.
+    """
+    evidence, direction = judged.evidence, judged.limits.direction
+    badness = evidence.contrast.effect * direction
+    chances = one_sided(
+        badness, np.zeros(len(badness)), error=evidence.error, freedom=evidence.noise.freedom
+    )
+    found: Mask = evidence.tested & (badness >= judged.limits.threshold)
+    return found & (chances * max(int(evidence.tested.sum()), 1) <= _UNLIKELY)
+
+
+def _noise(judged: Judged, at: int) -> float:
+    """Return the standard deviation of one run on the log scale."""
+    evidence = judged.evidence
+    # A pair has the variance of two runs.
+    runs = 2.0 if len(evidence.contrast.residuals) < len(judged.measured.runs) else 1.0
+    return math.sqrt(float(evidence.noise.variance[at]) / runs)
+
+
+def _causes(measured: Measured, row: int) -> tuple[str, ...]:
+    """Return what else changed about a kernel: DRAM bytes, occupancy, registers, and so on."""
+    cause = row_cause(measured.comparison, row)
+    found = () if cause is None else kernel_changes(measured.comparison, cause)
+    return tuple(each.text for each in found)
 
 
 class _Floors:
     """Changes that are too small to matter in absolute terms, per launch and in total."""
 
-    def __init__(self, judged: Judged, policy: Policy) -> None:
+    def __init__(self, judged: Judged) -> None:
         self._judged = judged
         self._typical = judged.observations.between()
         calls = judged.measured.calls
         self._calls = np.maximum(calls.mean(axis=0), 1.0)
         own = np.where(judged.measured.canary, 0.0, judged.measured.totals)
         self._total = float(own.sum(axis=1).mean())
-        self._policy = policy
 
     def reached(self, at: int, change: float) -> bool:
         """Return whether a change on the log scale is large enough in absolute terms."""
@@ -156,93 +188,52 @@ class _Floors:
         if check.threshold.is_written or self._judged.measured.unit != "ns":
             return True
         of_all = size * float(self._calls[check.row])
-        return size >= self._policy.floor_ns or of_all >= self._policy.total_floor * self._total
+        return size >= FLOOR_NS or of_all >= _FLOOR * self._total
 
 
 def _verdict(
     judged: Judged, policy: Policy, floors: _Floors, *, at: int
 ) -> tuple[Verdict, list[Reason]]:
-    if judged.screened[at]:
-        return Verdict.SAME, [Reason.SCREENED]
     if not judged.evidence.tested[at]:
-        return _untested(judged, policy, at)
+        return Verdict.INCONCLUSIVE, [_untested(judged, at)]
     decisions, effect = judged.decisions, float(judged.evidence.contrast.effect[at])
     if decisions.worse[at] or decisions.better[at]:
         return _changed(judged, policy, at, is_large=floors.reached(at, effect))
-    if decisions.same[at]:
-        return Verdict.SAME, [Reason.EQUIVALENT]
-    if decisions.within[at]:
-        return Verdict.SAME, [Reason.BELOW_THRESHOLD]
-    return Verdict.INCONCLUSIVE, _undecided(judged, floors, at)
+    if decisions.allowed[at] or not floors.reached(at, _worst(judged, at)):
+        return Verdict.SAME, []
+    return Verdict.INCONCLUSIVE, [
+        Reason.TIMER_TICK if judged.evidence.limited[at] else Reason.TOO_NOISY
+    ]
 
 
-def _undecided(judged: Judged, floors: _Floors, at: int) -> list[Reason]:
-    decisions, direction = judged.decisions, judged.limits.direction[at]
-    ends = (float(decisions.low[at]), float(decisions.high[at]))
-    worst = ends[1] if direction > 0 else ends[0] if direction < 0 else max(ends, key=abs)
-    if decisions.allowed[at]:
-        return [Reason.NOT_WORSE]
-    if not floors.reached(at, worst):
-        return [Reason.NOT_WORSE, Reason.BELOW_FLOOR]
-    if judged.evidence.limited[at]:
-        return [Reason.TIMER_TICK]
-    is_noisy = decisions.detectable[at] > judged.limits.threshold[at]
-    return [Reason.TOO_NOISY if is_noisy else Reason.NEEDS_RUNS]
+def _worst(judged: Judged, at: int) -> float:
+    """Return the end of the interval where the path is worst, positive for worse."""
+    ends = (float(judged.decisions.low[at]), float(judged.decisions.high[at]))
+    return ends[1] if judged.limits.direction[at] > 0 else -ends[0]
 
 
-def _untested(judged: Judged, policy: Policy, at: int) -> tuple[Verdict, list[Reason]]:
-    notes = judged.observations.notes[at]
-    if Reason.QUANTILE_UNKNOWN in notes:
-        return Verdict.INCONCLUSIVE, [Reason.QUANTILE_UNKNOWN]
-    if Reason.NO_VALUES in notes:
-        return Verdict.UNMEASURED, [Reason.NO_VALUES]
-    if Reason.NOT_POSITIVE in notes:
-        return Verdict.INCONCLUSIVE, [Reason.NOT_POSITIVE]
-    measured = judged.measured
-    sizes = (measured.first_new, len(measured.runs) - measured.first_new)
-    if sizes == (1, 1):
-        return Verdict.INCONCLUSIVE, [Reason.STRUCTURE_ONLY]
-    if min(sizes) >= policy.runs and Reason.MISSING_IN_RUNS in notes:
-        return Verdict.INCONCLUSIVE, [Reason.MISSING_IN_RUNS]
-    return Verdict.INCONCLUSIVE, [Reason.TOO_FEW_RUNS]
+def _untested(judged: Judged, at: int) -> Reason:
+    is_unknown = Reason.NO_VALUES in judged.observations.notes[at]
+    return Reason.NO_VALUES if is_unknown else Reason.TOO_FEW_RUNS
 
 
 def _changed(
     judged: Judged, policy: Policy, at: int, *, is_large: bool
 ) -> tuple[Verdict, list[Reason]]:
-    is_worse = bool(judged.decisions.worse[at])
     if not is_large:
-        return Verdict.SAME, [Reason.BELOW_FLOOR]
-    grew = judged.evidence.contrast.effect[at] > 0.0
-    changed = Reason.SLOWER if grew else Reason.FASTER
-    if judged.checks[at].threshold.metric in {"flops", "gbps"}:
-        changed = Reason.FASTER if grew else Reason.SLOWER
-    elif judged.checks[at].threshold.metric in {"mem", "cycles", "stddev", "iqr", "mad"}:
-        changed = Reason.CHANGED
-    if judged.same_binary[at] and not policy.same_binary_fails:
-        return Verdict.SAME_BINARY, [Reason.SAME_BINARY, changed]
-    if judged.clock_explains[at]:
-        return Verdict.CLOCK, [Reason.CLOCK_EXPLAINS, changed]
-    if judged.shift_explains[at]:
-        certain = [] if is_worse else [Reason.NOT_WORSE]
-        return Verdict.INCONCLUSIVE, [Reason.COMMON_SHIFT, changed, *certain]
+        return Verdict.SAME, []
+    is_worse = bool(judged.decisions.worse[at])
     if not is_worse:
-        return Verdict.IMPROVED, [changed]
-    if judged.order_explains[at]:
-        return Verdict.INCONCLUSIVE, [Reason.ORDER_CONFOUNDED, changed]
-    if judged.blockers:
-        return Verdict.INCONCLUSIVE, [*judged.blockers, changed]
-    return Verdict.REGRESSED, [changed]
-
-
-def _is_downgraded(judged: Judged, verdict: Verdict, reasons: Sequence[Reason], *, at: int) -> bool:
-    if not (judged.evidence.tested[at] and judged.decisions.worse[at]):
-        return False
-    explained = {Reason.COMMON_SHIFT, Reason.ORDER_CONFOUNDED}
-    blocked = not set(reasons).isdisjoint({*judged.blockers, *explained})
-    return verdict in {Verdict.CLOCK, Verdict.SAME_BINARY} or (
-        verdict is Verdict.INCONCLUSIVE and blocked
-    )
+        shifted = bool(judged.shift_explains[at])
+        return (Verdict.INCONCLUSIVE, [Reason.MACHINE]) if shifted else (Verdict.IMPROVED, [])
+    doubts = {
+        Reason.SAME_CODE: judged.same_binary[at],
+        Reason.CLOCK: judged.clock_explains[at],
+        Reason.ORDER: judged.order_explains[at],
+        Reason.MACHINE: judged.shift_explains[at] or judged.blockers,
+    }
+    found = [reason for reason, holds in doubts.items() if holds]
+    return (Verdict.INCONCLUSIVE, found) if found else (Verdict.REGRESSED, [])
 
 
 def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int) -> int:
@@ -251,7 +242,7 @@ def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int
         return 0
     runs = int(judged.evidence.contrast.runs[at])
     fewest = max(policy.runs, runs + 1)
-    if Reason.ORDER_CONFOUNDED in reasons:
+    if Reason.ORDER in reasons:
         return max(fewest + fewest % 2, 2 * runs)  # as many again with the other side first
     if not math.isfinite(float(judged.evidence.error[at])):
         fewest = max(fewest, RECOMMENDED_PAIRS)  # the noise is unknown
@@ -285,9 +276,9 @@ def apply_rules(
         count = sum(old is not new for old, new in zip(rows, judged, strict=True))
         if count:
             noun = "check" if count == 1 else "checks"
-            notes.append(Note(Reason.RULE, f"rule {name!r} decided {count} {noun}"))
+            notes.append(Note(Reason.NOTICE, f"rule {name!r} decided {count} {noun}"))
         rows = judged
-    return tuple(sorted(rows, key=worst_first)), tuple(notes)
+    return tuple(worst_first(rows)), tuple(notes)
 
 
 def _judged(row: GateRow, name: str, rule: Rule) -> GateRow:
@@ -299,11 +290,26 @@ def _judged(row: GateRow, name: str, rule: Rule) -> GateRow:
         raise PluginError(f"gate rule {name!r} of a plugin failed: {what}") from error
     if decided is None or decided is row.verdict:
         return row
-    reasons = (Reason.RULE, *row.reasons)
-    return replace(row, verdict=decided, reasons=reasons, downgraded=False)
+    causes = (*row.causes, f"decided by the rule {name!r}")
+    return replace(row, verdict=decided, causes=causes, downgraded=False)
 
 
-def worst_first(row: GateRow) -> tuple[int, float, tuple[str, ...], str]:
-    """Return the sort key of rows."""
+def worst_first(rows: Sequence[GateRow]) -> list[GateRow]:
+    """Return the rows sorted: regressions first, and the one that explains most of them on top.
+
+    Of paths inside each other that have nearly the whole change, the innermost comes first.
+    """
+    most = max((_size(row) for row in rows if row.verdict is Verdict.REGRESSED), default=0.0)
+
+    def key(row: GateRow) -> tuple[Any, ...]:
+        is_main = row.verdict is Verdict.REGRESSED and _size(row) >= _NEARLY_ALL * most
+        depth = -len(row.path) if is_main else 0
+        order = (_SEVERITY[row.verdict], row.is_extra, not is_main, depth, row.is_total)
+        return (*order, -_size(row), row.path, row.metric)
+
+    return sorted(rows, key=key)
+
+
+def _size(row: GateRow) -> float:
     size = abs(row.change) * row.share
-    return (_SEVERITY[row.verdict], -size if math.isfinite(size) else 0.0, row.path, row.metric)
+    return size if math.isfinite(size) else 0.0

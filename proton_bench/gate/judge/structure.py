@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
@@ -11,20 +12,30 @@ from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.gate.judge.benchmarks import launch_slack
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.verdict import Reason, Verdict
+from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold
 
-__all__ = ["StructuralChange", "find_structural_changes"]
+__all__ = ["Kind", "StructuralChange", "find_structural_changes"]
 
 Numbers = npt.NDArray[np.float64]
 
-_VERDICTS = {
-    RowState.NEW: Verdict.NEW,
-    RowState.REMOVED: Verdict.REMOVED,
-    RowState.MOVED: Verdict.MOVED,
-    RowState.RENAMED: Verdict.MOVED,
+
+class Kind(StrEnum):
+    """What happened to a path."""
+
+    NEW = "NEW"
+    REMOVED = "REMOVED"
+    MOVED = "MOVED"
+    LAUNCHES = "LAUNCHES"
+
+
+_KINDS = {
+    RowState.NEW: Kind.NEW,
+    RowState.REMOVED: Kind.REMOVED,
+    RowState.MOVED: Kind.MOVED,
+    RowState.RENAMED: Kind.MOVED,
 }
 
 
@@ -32,20 +43,22 @@ _VERDICTS = {
 class StructuralChange:
     """One path that is new, removed, moved, or launched more or less often.
 
+    What it costs counts in the totals of the scopes around it.
+
     Attributes:
         path: Names from below the root, now or, if it was removed, before.
-        verdict: What happened.
+        kind: What happened.
         former_path: Its former path if it moved or was renamed; else ().
         base_calls: Fewest and most launches of the base runs, equal if they agree; 0 for unknown.
         new_calls: The same of the new runs.
         change: Change of the compared metric by launches alone, per run.
-        share: Part of a run's time that the path holds.
+        share: Share of the path in the time of a base run; of a new path in that of a new run.
         fails: Whether the policy forbids it.
         reasons: Reasons and further notes.
     """
 
     path: tuple[str, ...]
-    verdict: Verdict
+    kind: Kind
     former_path: tuple[str, ...]
     base_calls: tuple[float, float]
     new_calls: tuple[float, float]
@@ -101,35 +114,26 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
         (float(low.min()), float(high.max())) for low, high in zip(lowest, highest, strict=True)
     ]
     state = _state(measured, row)
-    verdict = _VERDICTS.get(state)
-    varies = base[0] != base[1] or new[0] != new[1]
-    if verdict in {None, Verdict.MOVED}:
-        counted = _counted(known[0], known[1]) if base[1] and new[1] else None
+    kind = _KINDS.get(state)
+    if kind in {None, Kind.MOVED} and base[1] and new[1] and _is_apart(known[0], known[1]):
         # One line per path: launches matter more than the place.
-        verdict = counted or verdict
-    if verdict is None:
+        kind = Kind.LAUNCHES
+    if kind is None:
         return None
     allowed = survey.allowed.of_row(row)
     exceeds = any(_exceeds(each, known[0], known[1]) for each in allowed.values())
-    is_lone = verdict in {Verdict.NEW, Verdict.REMOVED}
+    is_forbidden = policy.strict and kind in {Kind.NEW, Kind.REMOVED}
     quarantined = bool(survey.quarantined[row])
-    reasons = [Reason.CALLS_VARY] if varies else []
-    if is_lone and policy.strict:
-        reasons.append(Reason.NEW_PATHS if verdict is Verdict.NEW else Reason.REMOVED_PATHS)
-    if allowed:
-        reasons.append(Reason.CHANGED if exceeds else Reason.CALLS_AS_ALLOWED)
-    if quarantined:
-        reasons.append(Reason.QUARANTINE)
     return StructuralChange(
         path=measured.comparison.tree.path(row),
-        verdict=verdict,
+        kind=kind,
         former_path=_former_path(measured, row, state),
         base_calls=base,
         new_calls=new,
         change=_change_by_launches(measured, row),
         share=float(survey.shares[row]),
-        fails=not quarantined and (exceeds or (is_lone and policy.strict)),
-        reasons=tuple(reasons),
+        fails=not quarantined and (exceeds or is_forbidden),
+        reasons=(Reason.QUARANTINE,) if quarantined else (),
     )
 
 
@@ -152,17 +156,14 @@ def _range(calls: Numbers) -> tuple[float, float]:
     return float(calls.min()), float(calls.max())
 
 
-def _counted(base: tuple[float, float], new: tuple[float, float]) -> Verdict | None:
-    """Mark rows of which no run of one side has as many launches as any run of the other."""
-    if new[0] > base[1]:
-        return Verdict.CALLS_MORE
-    return Verdict.CALLS_FEWER if new[1] < base[0] else None
+def _is_apart(base: tuple[float, float], new: tuple[float, float]) -> bool:
+    """Return whether no run of one side has as many launches as any run of the other."""
+    return new[0] > base[1] or new[1] < base[0]
 
 
 def _exceeds(threshold: Threshold, base: tuple[float, float], new: tuple[float, float]) -> bool:
     more, fewer = new[0] - base[1], base[0] - new[1]
-    wanted = [more if threshold.direction >= 0 else 0.0, fewer if threshold.direction <= 0 else 0.0]
-    distance = max(wanted)
+    distance = max(more, fewer, 0.0)
     if distance <= 0.0:
         return False
     before = base[1] if distance == more else base[0]

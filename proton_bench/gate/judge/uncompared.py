@@ -13,6 +13,7 @@ import numpy as np
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.selector import Selectors
@@ -50,16 +51,21 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         tops = _tops(measured)
         unmatched = [row for row in unmatched if measured.comparison.tree.name(tops[row]) in asked]
     gone = _asked(measured, policy, timed, rows=unmatched)
-    named = [row for row, thresholds in gone.items() if any(each.selector for each in thresholds)]
+    named = [
+        row
+        for row, thresholds in gone.items()
+        if any(each.selector and each.is_written for each in thresholds)
+    ]
     lost = float(before[list(gone)].sum()) if gone else 0.0
-    if named or lost > policy.undecided_share:
+    if named or lost > UNDECIDED_SHARE:
         listed = _listed(measured, sorted(named or gone, key=lambda row: -before[row]))
         notes.append(
             Note(
-                Reason.REMOVED_PATHS,
+                Reason.PATHS_DIFFER,
                 f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, so "
                 "these were not compared; check that the runs did not end early. If the paths "
                 f"were removed on purpose, compare with a base without them. Missing: {listed}",
+                voids=True,
             )
         )
     added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
@@ -68,9 +74,10 @@ def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) ->
         listed = _listed(measured, sorted(added, key=lambda row: -after[row]))
         notes.append(
             Note(
-                Reason.NEW_PATHS,
+                Reason.PATHS_DIFFER,
                 f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, so "
                 f"these were not compared; record a base that has them. New: {listed}",
+                voids=True,
             )
         )
     return notes
@@ -92,7 +99,7 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     notes = []
     for threshold in (structural[place] for place in selectors.chosen(about & ~about_counted)):
         text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
-        notes.append(Note(Reason.NO_VALUES, text))
+        notes.append(Note(Reason.NO_VALUES, text, voids=True))
     return notes
 
 

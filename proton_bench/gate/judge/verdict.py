@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["EXIT_CODES", "UNDECIDED", "Reason", "SuiteVerdict", "Verdict"]
+__all__ = ["EXIT_CODES", "Reason", "SuiteVerdict", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """The verdict on a path or a structural change."""
+    """The verdict on a path, or on the whole run."""
 
     REGRESSED = "REGRESSED"
     IMPROVED = "IMPROVED"
     SAME = "SAME"
     INCONCLUSIVE = "INCONCLUSIVE"
-    NEW = "NEW"
-    REMOVED = "REMOVED"
-    MOVED = "MOVED"
-    CALLS_MORE = "CALLS+"
-    CALLS_FEWER = "CALLS-"
-    CLOCK = "CLOCK"
-    SAME_BINARY = "SAME-BINARY"
-    QUARANTINED = "QUARANTINED"
-    UNMEASURED = "UNMEASURED"
 
 
 class SuiteVerdict(StrEnum):
@@ -45,63 +36,26 @@ EXIT_CODES = {
     SuiteVerdict.NO_BASELINE: 5,
 }
 
-# A path with one of these verdicts is undecided.
-UNDECIDED = frozenset({Verdict.INCONCLUSIVE, Verdict.UNMEASURED})
-
 
 class Reason(StrEnum):
-    """Reasons of a path. Meanings: `docs/reference/gate_policy.md`."""
+    """Reasons of rows and notes. Meanings: `docs/reference/gate_policy.md`."""
 
-    # why a path is worse, better or the same
-    SLOWER = "slower"
-    FASTER = "faster"
-    CHANGED = "changed"
-    EQUIVALENT = "equivalent"
-    BELOW_THRESHOLD = "below-threshold"
-    BELOW_FLOOR = "below-floor"
-    SCREENED = "screened"
-    CALLS_AS_ALLOWED = "calls-as-allowed"
-    # why it is unknown
-    NOT_WORSE = "not-worse"
-    NEEDS_RUNS = "needs-runs"
+    # why a row is undecided
     TOO_NOISY = "too-noisy"
-    TIMER_TICK = "timer-tick"
     TOO_FEW_RUNS = "too-few-runs"
-    STRUCTURE_ONLY = "structure-only"
-    MISSING_IN_RUNS = "missing-in-runs"
-    NOT_POSITIVE = "not-positive"
+    TIMER_TICK = "timer-tick"
     NO_VALUES = "no-values"
-    QUANTILE_UNKNOWN = "quantile-unknown"
-    # further notes
-    MEAN_ONLY = "mean-only"
+    # what else may have made it slower
+    MACHINE = "machine"
+    ORDER = "order"
+    CLOCK = "clock"
+    SAME_CODE = "same-code"
+    # further notes on a row
     CODE_CHANGED = "code-changed"
-    CODES_VARY = "codes-vary"
-    AUTOTUNE_CHOICE = "autotune-choice"
-    CALLS_VARY = "calls-vary"
-    COMMON_SHIFT = "common-shift"
-    CLOCK_EXPLAINS = "clock-explains"
-    SAME_BINARY = "same-binary"
     QUARANTINE = "quarantine"
-    RULE = "rule"
     # of the whole
-    NO_BASE_RUNS = "no-base-runs"
-    NOTHING_MATCHED = "nothing-matched"
+    NO_BASE = "no-base"
     NOTHING_GATED = "nothing-gated"
-    RULE_MATCHED_NOTHING = "rule-matched-nothing"
-    ORDER_CONFOUNDED = "order-confounded"
-    CONTROLS_MOVED = "controls-moved"
-    CANARY_MOVED = "canary-moved"
-    GLOBAL_SHIFT = "global-shift"
-    NOISE_OF_ANOTHER_MACHINE = "noise-of-another-machine"
-    OTHER_DEVICE = "other-device"
-    OTHER_UNIT = "other-unit"
-    OTHER_TOOLS = "other-tools"
-    DISTURBED = "disturbed"
-    NEW_PATHS = "new-paths"
-    REMOVED_PATHS = "removed-paths"
-    # of runs made for the gate
-    LOADED_ALIKE = "loaded-alike"
-    CHANGE_NOT_LOADED = "change-not-loaded"
-    CHANGED_MEANWHILE = "changed-meanwhile"
-    MODULES_UNKNOWN = "modules-unknown"
-    AUTOTUNE_FLIP = "autotune-flip"
+    PATHS_DIFFER = "paths-differ"
+    NOT_COMPARABLE = "not-comparable"
+    NOTICE = "notice"

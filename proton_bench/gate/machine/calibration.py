@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,14 +14,12 @@ from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, lim
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, examine_runs, machine_of
-from proton_bench.gate.machine.noise import MetricNoise, Noise, PathNoise, Spread
+from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.statistics.contrast import Contrast, paired
 from proton_bench.gate.statistics.evidence import Background, weigh
-from proton_bench.gate.statistics.prior import Prior, fit_prior
 from proton_bench.gate.statistics.rate import Rate
-from proton_bench.gate.statistics.shared_noise import effective_freedom, shared_part
 from proton_bench.gate.statistics.timing import decide
 
 __all__ = ["FEWEST_RUNS", "measure_noise", "resample_false_alarms"]
@@ -43,7 +40,7 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
     """
     measured, checks, observations, order = _as_pairs(runs, policy)
     base, new = observations.logarithms()
-    pair = paired(base, new, order)
+    pair = paired(base, new, order, metrics=[check.threshold.metric for check in checks])
     everything = np.concatenate([base, new])
     counts = np.isfinite(everything).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -61,14 +58,6 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
                 Spread(float(run_variance[at]), float(run_freedom[at])),
             )
             for at, check in enumerate(checks)
-        ),
-        metrics=tuple(
-            MetricNoise(
-                metric,
-                _prior(pair_variance[rows], pair.freedom[rows], pair.residuals[:, rows]),
-                _prior(run_variance[rows], run_freedom[rows], (everything - middles)[:, rows]),
-            )
-            for metric, rows in _rows_by_metric(checks).items()
         ),
         runs=len(runs),
     )
@@ -96,41 +85,26 @@ def resample_false_alarms(
     base, new = observations.logarithms()
     first = np.where(order[:, None] > 0, base, new)
     second = np.where(order[:, None] > 0, new, base)
-    limits = limits_of(checks, observations.between(), policy)
+    limits = limits_of(checks, observations.between())
+    metrics = [check.threshold.metric for check in checks]
     background = Background(
-        observations.tick_floor(paired=True),
-        observations.resolution(),
-        [check.threshold.metric for check in checks],
-        [Spread(math.nan, 0.0)] * len(checks),
+        observations.tick_floor(paired=True), observations.resolution(), metrics
     )
     generator = np.random.default_rng(seed)
     alarms = 0
     for _ in range(splits):
         signs = generator.permutation(np.where(np.arange(len(order)) % 2 == 0, 1.0, -1.0))
-        contrast = _signed(first, second, signs)
+        contrast = _signed(first, second, signs, metrics=metrics)
         evidence = weigh(contrast, background, fewest_runs=policy.runs)
-        found = decide(evidence, limits, level=policy.level, dependence=policy.dependence)
+        found = decide(evidence, limits)
         alarms += bool(found.worse.any())
     return Rate(alarms, splits)
 
 
-def _rows_by_metric(checks: Sequence[Check]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for at, check in enumerate(checks):
-        found.setdefault(check.threshold.metric, []).append(at)
-    return found
-
-
-def _prior(variances: Numbers, freedom: Numbers, residuals: Numbers) -> Prior:
-    """Return the prior, with no more weight than its runs."""
-    shared = shared_part(residuals, freedom)
-    found = fit_prior(variances, freedom, shared=shared)
-    return Prior(found.variance, min(found.freedom, effective_freedom(freedom, shared)))
-
-
-def _signed(first: Numbers, second: Numbers, signs: Numbers) -> Contrast:
+def _signed(first: Numbers, second: Numbers, signs: Numbers, *, metrics: Sequence[str]) -> Contrast:
     is_first = signs[:, None] > 0
-    return paired(np.where(is_first, first, second), np.where(is_first, second, first), signs)
+    base, new = np.where(is_first, first, second), np.where(is_first, second, first)
+    return paired(base, new, signs, metrics=metrics)
 
 
 def _as_pairs(
@@ -152,5 +126,6 @@ def _as_pairs(
     new = [two if turn else one for one, two, turn in zip(firsts, seconds, turns, strict=True)]
     subject = subject_of(paired_as(base, new, turns), policy)
     measured = measure_subject(subject)
+    measured = measured.by_statistic(subject.policy.statistic)
     checks = choose_checks(measured, subject.policy)
     return measured, checks, observe_checks(measured, checks), np.array(subject.arrangement.order)

@@ -7,8 +7,8 @@ HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be
 UNIT   this very GPU, this machine                            of a stored base: no regression is
                                                               certain; in turn on both: none
 TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is reported
-STATE  throttled clocks, another temperature, other           no regression is certain
-       processes on the GPU, lost records, unfinished runs
+STATE  throttled clocks, another temperature, other           costs a pair its runs; without
+       processes on the GPU, lost records, unfinished runs    pairs no regression is certain
 =====  =====================================================  ====================================
 
 A missing fact is not a difference.
@@ -26,7 +26,7 @@ from typing import Any
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
 
-__all__ = ["Finding", "Tier", "examine_runs", "facts_of", "machine_of"]
+__all__ = ["SLOWED", "Finding", "Tier", "disturbances_of", "examine_runs", "facts_of", "machine_of"]
 
 
 class Tier(StrEnum):
@@ -81,7 +81,7 @@ _OF_GPU = {
 }
 # Bits of NVML: clocks limited by temperature, by the board or by its power supply. Large kernels
 # often reach the power cap (4), so it matters only if some runs reached it and others did not.
-_SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
+SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
 _POWER_CAP = 4
 _WARMER_C = 10
 
@@ -167,17 +167,40 @@ def _kinds_apart(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
     return [Finding(Tier.HARD, "kind of device", *names)]
 
 
+def disturbances_of(runs: Sequence[Run]) -> dict[int, str]:
+    """Return which runs were disturbed, each with what disturbed it: ``clocks: heat``."""
+    found: dict[int, str] = {}
+    for fact, marks in _marks(runs).items():
+        for place, mark in enumerate(_odd(marks) if fact == "power cap" else marks):
+            if mark:
+                found.setdefault(place, f"{fact}: {mark}")
+    return found
+
+
+def _odd(marks: Sequence[str]) -> list[str]:
+    """Return the marks of the runs that are unlike most others."""
+    met = sum(map(bool, marks))
+    if 2 * met <= len(marks):
+        return list(marks)
+    return ["" if mark else "not met" for mark in marks] if met < len(marks) else [""] * met
+
+
+def _marks(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Return what disturbed each run, "" for nothing, by fact."""
+    return {
+        "clocks": [_slowed(run.profile) for run in runs],
+        "power cap": _unlike([_met_power_cap(run.profile) for run in runs]),
+        "other processes": [_others(run.profile) for run in runs],
+        "lost records": [", ".join(sorted(run.profile.dropped)) for run in runs],
+        "unfinished": ["yes" if run.profile.partial else "" for run in runs],
+    }
+
+
 def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
     runs = (*base, *new)
+    temperatures = _apart([_temperature(run.profile) for run in runs], len(base))
     found = []
-    for fact, marks in (
-        ("clocks", [_slowed(run.profile) for run in runs]),
-        ("power cap", _unlike([_met_power_cap(run.profile) for run in runs])),
-        ("temperature", _apart([_temperature(run.profile) for run in runs], len(base))),
-        ("other processes", [_others(run.profile) for run in runs]),
-        ("lost records", [", ".join(sorted(run.profile.dropped)) for run in runs]),
-        ("unfinished", ["yes" if run.profile.partial else "" for run in runs]),
-    ):
+    for fact, marks in {**_marks(runs), "temperature": temperatures}.items():
         if any(marks):
             sides = (marks[: len(base)], marks[len(base) :])
             found.append(Finding(Tier.STATE, fact, *(_text([*filter(None, s)]) for s in sides)))
@@ -195,7 +218,7 @@ def _throttle_bits(profile: Profile) -> int:
 
 def _slowed(profile: Profile) -> str:
     bits = _throttle_bits(profile)
-    return ", ".join(name for bit, name in _SLOWED.items() if bits & bit)
+    return ", ".join(name for bit, name in SLOWED.items() if bits & bit)
 
 
 def _met_power_cap(profile: Profile) -> str:

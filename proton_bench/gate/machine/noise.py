@@ -1,7 +1,8 @@
 """Noise of a machine: variances of runs of the same program, stored for later gates.
 
-They help when runs are few. The stored variance of a path adds its degrees of freedom, unless the
-runs at hand are significantly noisier (F test at 0.1 %).
+A path has at least its stored variance, so that runs that were quiet by chance do not fail it. The
+stored variance never replaces runs and never lowers a variance, because the machine may be noisier
+today.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.gate.statistics.contrast import Contrast
-from proton_bench.gate.statistics.prior import NO_PRIOR, Prior
 
-__all__ = ["MetricNoise", "Noise", "PathNoise", "Spread", "UsedNoise", "pooled"]
+__all__ = ["Noise", "PathNoise", "Spread", "UsedNoise"]
 
 Numbers = npt.NDArray[np.float64]
 Key = tuple[tuple[str, ...], int, str]
 
 SCHEMA = "proton_bench.noise"
-VERSION = (1, 0)
-_OUTDATED = 0.001
+VERSION = (1, 1)
 _UNREADABLE = (
     KeyError,
     TypeError,
@@ -66,21 +63,6 @@ class PathNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricNoise:
-    """Expected noise of a path without stored noise.
-
-    Attributes:
-        metric: As thresholds name it.
-        pair: Of pairs.
-        run: Of single runs.
-    """
-
-    metric: str
-    pair: Prior
-    run: Prior
-
-
-@dataclass(frozen=True, slots=True)
 class UsedNoise:
     """The stored noise that a gate used.
 
@@ -100,14 +82,12 @@ class Noise:
     Attributes:
         machine: Facts of the machine, as `fingerprint.machine_of` returns them.
         paths: Noise of each path.
-        metrics: Expected noise of other paths, for each metric.
         runs: Number of runs.
         source: Its file, "" for none.
     """
 
     machine: Mapping[str, str]
     paths: tuple[PathNoise, ...]
-    metrics: tuple[MetricNoise, ...]
     runs: int
     source: str = field(default="", compare=False)
 
@@ -115,17 +95,14 @@ class Noise:
         """Return whether it is of this machine, by the facts that both have."""
         return all(machine.get(fact, value) == value for fact, value in self.machine.items())
 
-    def spreads(self, keys: Sequence[Key], *, paired: bool) -> list[Spread]:
-        """Return the spread of each (path, occurrence, metric); 0 degrees of freedom for none."""
+    def variances(self, keys: Sequence[Key], *, paired: bool) -> Numbers:
+        """Return the stored variance of each (path, occurrence, metric); 0 for none."""
         known = {
             (each.path, each.occurrence, each.metric): each.pair if paired else each.run
             for each in self.paths
         }
-        return [known.get(key, Spread(math.nan, 0.0)) for key in keys]
-
-    def priors(self, *, paired: bool) -> dict[str, Prior]:
-        """Return the expected noise of each metric."""
-        return {each.metric: each.pair if paired else each.run for each in self.metrics}
+        found = [known[key].variance if key in known else 0.0 for key in keys]
+        return np.nan_to_num(np.array(found, dtype=np.float64))
 
     def to_document(self) -> dict[str, Any]:
         """Return JSON values, with the schema's name and version."""
@@ -134,14 +111,6 @@ class Noise:
             "version": list(VERSION),
             "machine": dict(self.machine),
             "runs": self.runs,
-            "metrics": [
-                {
-                    "metric": each.metric,
-                    "pair": _prior_document(each.pair),
-                    "run": _prior_document(each.run),
-                }
-                for each in self.metrics
-            ],
             "paths": [
                 {
                     "path": list(each.path),
@@ -173,12 +142,6 @@ class Noise:
             return cls(
                 machine={str(key): str(value) for key, value in document["machine"].items()},
                 paths=tuple(_path_noise(each) for each in document["paths"]),
-                metrics=tuple(
-                    MetricNoise(
-                        str(each["metric"]), _read_prior(each["pair"]), _read_prior(each["run"])
-                    )
-                    for each in document["metrics"]
-                ),
                 runs=int(document["runs"]),
                 source=source,
             )
@@ -190,47 +153,9 @@ class Noise:
             ) from error
 
 
-def pooled(contrast: Contrast, stored: Sequence[Spread]) -> tuple[Numbers, Numbers]:
-    """Return variances and degrees of freedom of each path, with its stored noise.
-
-    Args:
-        contrast: The runs at hand.
-        stored: One spread for each path.
-    """
-    freedom = np.where(np.isfinite(contrast.variance), contrast.freedom, 0.0)
-    variance = np.where(freedom > 0, np.nan_to_num(contrast.variance), 0.0)
-    old = np.array([each.variance for each in stored], dtype=np.float64)
-    old_freedom = np.array([each.freedom for each in stored], dtype=np.float64)
-    old_freedom = np.where(np.isfinite(old) & (old > 0.0), old_freedom, 0.0)
-    old = np.where(old_freedom > 0, old, 0.0)
-    both = (freedom > 0) & (old_freedom > 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unlikely = special.fdtrc(
-            np.maximum(freedom, 1.0), np.maximum(old_freedom, 1), variance / old
-        )
-    old_freedom = np.where(both & (unlikely < _OUTDATED), 0.0, old_freedom)
-    together = freedom + old_freedom
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mixed = (freedom * variance + old_freedom * old) / together
-    return np.where(together > 0, mixed, np.nan), together
-
-
 # -- documents -----------------------------------------------------------------------------------
 def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _prior_document(prior: Prior) -> dict[str, float | str | None]:
-    freedom = "infinite" if math.isinf(prior.freedom) else prior.freedom
-    return {"variance": _number(prior.variance), "freedom": freedom}
-
-
-def _read_prior(document: Mapping[str, Any]) -> Prior:
-    if document["variance"] is None:
-        return NO_PRIOR
-    infinite = document["freedom"] == "infinite"
-    freedom = math.inf if infinite else _positive(document["freedom"])
-    return Prior(_positive(document["variance"]), freedom)
 
 
 def _path_noise(document: Mapping[str, Any]) -> PathNoise:

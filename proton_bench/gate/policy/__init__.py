@@ -1,4 +1,4 @@
-"""Policies: thresholds, levels, floors, selectors of paths, rules of plugins.
+"""Policies: thresholds, other keys, selectors of paths, rules of plugins.
 
 In: a policy file and options.
 Out: a `Policy`, and its checks for each path.

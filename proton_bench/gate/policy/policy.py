@@ -1,4 +1,4 @@
-"""The policy of a gate: thresholds, levels, floors, and treatment of unknowns."""
+"""The policy of a gate: thresholds, and what is checked and allowed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.rules import find_rules
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
-from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.gate.statistics.power import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 
-__all__ = ["MARGIN_PART", "Policy", "policy_from_table", "read_policy"]
+__all__ = ["Policy", "policy_from_table", "read_policy"]
 
-# The margin and the equivalence limit of a threshold: 2 % of 3 %.
-MARGIN_PART = 2.0 / 3.0
 _TABLE = "tool.proton.gate"
+_TYPICAL = frozenset({"median", "mean"})
 # Limits for keys whose parsing takes quadratic time or more.
 _MOST_BYTES, _MOST_PARTS = 1 << 19, 100
 _DEEP_KEY = re.compile(rb"""(?>(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){%d}""" % _MOST_PARTS)
-_TIME = re.compile(r"(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+) ?(?P<unit>ns|us|ms|s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +32,14 @@ class Policy:
 
     Attributes:
         thresholds: Thresholds; later ones win over earlier ones for the same path and metric.
-            Without any, the median of every path may grow by less than ``threshold``.
         overriding: Thresholds of a command line, which win over those of a file and of markers.
-        threshold: Share by which the median may grow without other thresholds.
-        margin: Share up to which a change does not matter; at most two thirds of a threshold.
-        level: False discovery rate.
-        dependence: How paths may depend on one another.
+        threshold: Share by which everything may grow for which no other threshold is written;
+            times of the host and of the slowest launches may grow by three times that.
         share: Least share of a run's time of gated paths that are not named.
-        floor_ns: A path that is slower by less than this per launch is not a regression, unless
-        total_floor: it is this part of the run's time. Both hold where no threshold was written.
-        session_shift: Share by which everything usually differs between recordings at different
-            times.
         runs: Processes needed on each side.
-        undecided_share: Share of the gated time that may stay undecided.
         inconclusive_passes: Whether an undecided gate exits with 0.
         strict: Whether new and removed paths fail.
-        same_binary_fails: Whether a path with the same code on both sides can fail.
         ignore_devices: Whether runs of different devices are compared anyway.
-        raw_names: Whether names have to match exactly.
         quarantine: Globs of paths that are shown but never fail.
         rules: Names of rules of plugins, applied to the rows.
     """
@@ -60,20 +47,11 @@ class Policy:
     thresholds: tuple[Threshold, ...] = ()
     overriding: tuple[Threshold, ...] = ()
     threshold: float = 0.03
-    margin: float = 0.02
-    level: float = 0.05
-    dependence: Dependence = Dependence.POSITIVE
     share: float = 0.005
-    floor_ns: float = 100.0
-    total_floor: float = 0.001
-    session_shift: float = 0.015
     runs: int = 4
-    undecided_share: float = 0.05
     inconclusive_passes: bool = False
     strict: bool = False
-    same_binary_fails: bool = False
     ignore_devices: bool = False
-    raw_names: bool = False
     quarantine: tuple[str, ...] = field(default=())
     rules: tuple[str, ...] = field(default=())
 
@@ -87,24 +65,49 @@ class Policy:
         return replace(self, overriding=(*self.overriding, *more))
 
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
-        """Return the policy with all its thresholds in one list.
+        """Return the policy with all its thresholds in one list, the defaults first.
+
+        A statistic of launches that is written for all paths is the default of totals too, and of
+        slow launches and of the host, unless it leaves slow launches out.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
         """
-        general = self.thresholds
-        if not (self.thresholds or self.overriding):
-            general = (self.default_threshold(),)
-        return replace(self, thresholds=(*general, *marked, *self.overriding), overriding=())
+        every = (*self.thresholds, *marked, *self.overriding)
+        written = tuple(each for threshold in every for each in threshold.expanded())
+        general = _statistic(written)
+        defaults = self.default_threshold(general.ratio if general else None).expanded()
+        if general is not None and general.leaves_slow_out:
+            defaults = tuple(each for each in defaults if each.metric == "total")
+            kept = (each for each in every if each.metric or each.selector)
+            written = tuple(each for threshold in kept for each in threshold.expanded())
+        return replace(self, thresholds=(*defaults, *written), overriding=())
 
-    def default_threshold(self) -> Threshold:
-        """Return the default threshold."""
-        percent = round(self.threshold * 100.0, 9)
-        return Threshold("median", (Amount(percent, "%"),), is_written=False)
+    @property
+    def statistic(self) -> str:
+        """The statistic of launches whose sums are the totals, "" for all of the time."""
+        general = _statistic(self.thresholds)
+        return general.metric if general is not None and general.leaves_slow_out else ""
 
-    def margin_of(self, threshold: float) -> float:
-        """Return the margin below a threshold, both as shares."""
-        return min(self.margin, MARGIN_PART * threshold)
+    def default_threshold(self, share: float | None = None) -> Threshold:
+        """Return the threshold of everything for which no other one is written.
+
+        Args:
+            share: What may be added, None for that of the policy.
+        """
+        percent = round((share or self.threshold) * 100.0, 9)
+        return Threshold("", (Amount(percent, "%"),), is_written=False)
+
+
+def _statistic(thresholds: Sequence[Threshold]) -> Threshold | None:
+    """Return the last threshold that a user wrote for typical launches of all paths."""
+    found = [
+        each
+        for each in thresholds
+        if (each.metric in _TYPICAL or each.leaves_slow_out) and each.is_written
+        if not each.selector and each.ratio is not None
+    ]
+    return found[-1] if found else None
 
 
 def read_policy(path: Path) -> Policy:
@@ -164,6 +167,8 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
         raise UsageError(f"{source} is not a table")
     found: dict[str, Any] = {}
     for key, value in table.items():
+        if key in _REMOVED:
+            raise UsageError(f"{source}: {key} is not a key any more: {_REMOVED[key]}")
         if key not in _KEYS:
             raise UsageError(f"{source}: unknown key {key!r}; keys are {', '.join(sorted(_KEYS))}")
         name, read = _KEYS[key]
@@ -171,13 +176,7 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
             found[name] = read(value)
         except UsageError as error:
             raise UsageError(f"{source}: {key}: {error}") from error
-    policy = replace(start or Policy(), **found)
-    general = any(each.metric == "median" and not each.selector for each in policy.thresholds)
-    if {"threshold", "thresholds"} <= found.keys() and not general:
-        # Both apply: one to every path, the others to the paths that they name.
-        every = replace(policy.default_threshold(), is_written=True)
-        return replace(policy, thresholds=(every, *policy.thresholds))
-    return policy
+    return replace(start or Policy(), **found)
 
 
 def _check_spelling(tables: Mapping[str, Any], path: Path) -> None:
@@ -217,19 +216,10 @@ def _number(value: Any) -> float:
     return number
 
 
-def _time(value: Any) -> float:
-    """Read ``"1us"`` in ns."""
-    if value == "0":
-        return 0.0
-    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        raise UsageError(f'{value!r} is not a time, such as "1us"')
-    return Amount(float(found["number"]), found["unit"]).absolute(1.0)
-
-
 def _runs(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_PAIRS:
-        raise UsageError(f"{value!r} is not a number of runs from 2 to {MOST_PAIRS}")
+    fewest = Policy().runs
+    if isinstance(value, bool) or not isinstance(value, int) or not fewest <= value <= MOST_PAIRS:
+        raise UsageError(f"{value!r} is not a number of runs from {fewest} to {MOST_PAIRS}")
     return value
 
 
@@ -273,22 +263,23 @@ def _thresholds(value: Any) -> tuple[Threshold, ...]:
 
 
 _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "thresholds": ("thresholds", _thresholds),
     "threshold": ("threshold", _part),
-    "margin": ("margin", _part),
-    "level": ("level", _part),
-    "fdr": ("dependence", _choice({each.value: each for each in Dependence})),
+    "thresholds": ("thresholds", _thresholds),
     "share": ("share", _part_or_none),
-    "floor": ("floor_ns", _time),
-    "total-floor": ("total_floor", _part_or_none),
-    "session-shift": ("session_shift", _part_or_none),
     "runs": ("runs", _runs),
-    "undecided-share": ("undecided_share", _part_or_none),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
     "strict": ("strict", _flag),
-    "same-binary": ("same_binary_fails", _choice({"report": False, "fail": True})),
-    "ignore-devices": ("ignore_devices", _flag),
-    "raw-names": ("raw_names", _flag),
     "quarantine": ("quarantine", _globs),
+    "ignore-devices": ("ignore_devices", _flag),
     "rules": ("rules", _rules),
+}
+
+# Keys of earlier versions, and what to write instead.
+_ONE_KNOB = "`threshold` alone says what is found and what is allowed"
+_REMOVED = {
+    **dict.fromkeys(("margin", "level", "fdr", "floor", "total-floor"), _ONE_KNOB),
+    "session-shift": "record both sides in turn, as `proton ab` does",
+    "undecided-share": "5 % of the time of a run may stay undecided",
+    "same-binary": "a slower path whose code did not change is INCONCLUSIVE",
+    "raw-names": "names that compilers number are matched without their numbers",
 }

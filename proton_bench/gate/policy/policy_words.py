@@ -22,17 +22,11 @@ class PolicyWords:
         file: A TOML file instead of the project's.
         thresholds: Expressions, which win over those of the file and of markers.
         settings: ``KEY=VALUE``, the values as in TOML.
-        quarantine: Globs in addition to those of the file.
-        flags: Keys of the policy that have their own options.
-        inconclusive: ``fail`` or ``pass``, None to use the file.
     """
 
     file: Path | None
     thresholds: Sequence[str] = ()
     settings: Sequence[str] = ()
-    quarantine: Sequence[str] = ()
-    flags: Sequence[str] = ()
-    inconclusive: str | None = None
 
     def policy(self, of_project: Path | None) -> Policy:
         """Return the policy of the file, overridden by these options.
@@ -45,12 +39,7 @@ class PolicyWords:
         """
         file = self.file or of_project
         policy = read_policy(file) if file is not None else Policy()
-        table: dict[str, Any] = dict.fromkeys(self.flags, True)
-        if self.inconclusive is not None:
-            table["inconclusive"] = str(self.inconclusive)
-        if self.quarantine:
-            table["quarantine"] = [*policy.quarantine, *self.quarantine]
-        table |= dict(_setting(text) for text in self.settings)
+        table = dict(_setting(text) for text in self.settings)
         return policy_from_table(table, "command line", policy).with_thresholds(self.thresholds)
 
 

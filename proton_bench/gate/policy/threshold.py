@@ -1,44 +1,45 @@
-"""Threshold expressions: what may change by how much, and where.
+"""Threshold expressions: what may get worse by how much, and where.
 
 ::
 
-    EXPR   := [SELECTOR '@'] METRIC ':' ['+' | '-' | '~'] AMOUNT {'&' AMOUNT}
-    METRIC := min max mean median stddev iqr mad pNN total calls cycles mem flops gbps
-    AMOUNT := NUMBER ('%' | 'x' | 'ns' | 'us' | 'ms' | 's' | '')
+    EXPR   := [SELECTOR '@'] [METRIC ':'] AMOUNT {'&' AMOUNT}
+    METRIC := median mean min pNN tail total wall calls cycles mem flops gbps
+    AMOUNT := NUMBER ('%' | 'ns' | 'us' | 'ms' | 's' | '')
 
-``mean:5%``, ``median:2.5%&1us``, ``fwd/**/softmax*@p95:10%`` and ``calls:0`` are such expressions.
-All expressions of pytest-benchmark's ``--benchmark-compare-fail`` are valid, except 0 for anything
-but calls; a bare number for a time is in seconds, as there.
+``5%``, ``median:2.5%&1us``, ``fwd/**/softmax*@p95:10%``, ``fwd@total:3%`` and ``calls:0`` are such
+expressions. Without a metric an expression is about everything that is gated by default. A bare
+number for a time is in seconds, as in pytest-benchmark's ``--benchmark-compare-fail``.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 
 from proton_bench.errors import UsageError
 
-__all__ = ["METRICS", "Amount", "Sign", "Threshold", "parse_threshold"]
+__all__ = ["LAUNCH_METRICS", "METRICS", "TAIL", "Amount", "Threshold", "parse_threshold"]
 
 METRICS = (
-    "min",
-    "max",
-    "mean",
     "median",
-    "stddev",
-    "iqr",
-    "mad",
+    "mean",
+    "min",
     "pNN",
+    "tail",
     "total",
+    "wall",
     "calls",
     "cycles",
     "mem",
     "flops",
     "gbps",
 )
+# Mean of the slowest tenth of the launches.
+TAIL = "tail"
+# Metrics that say how long one launch takes.
+LAUNCH_METRICS = frozenset({"median", "mean", "min", TAIL})
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_UNITS = ("%", "x", *_TIMES)
+_UNITS = ("%", *_TIMES)
 _NOT_TIMES = frozenset({"calls", "cycles", "mem", "flops", "gbps"})
 _RATES = frozenset({"flops", "gbps"})
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
@@ -46,20 +47,16 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _UNIT = re.compile(r"[^&\s]*")
 _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
-
-
-class Sign(StrEnum):
-    """In which direction a change counts."""
-
-    WORSE = ""
-    MORE = "+"
-    LESS = "-"
-    EITHER = "~"
+# What earlier versions had, and what says the same now.
+_REMOVED = dict.fromkeys(("max", "stddev", "iqr", "mad"), "tail or a percentile such as p95")
+# Noise of the host and of the slowest launches is larger than that of typical launches.
+_LOOSER = 3.0
+_MEDIAN = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number with its unit: ``%``, ``x``, ``ns``, ``us``, ``ms``, ``s`` or "" for a bare one."""
+    """A number with its unit: ``%``, ``ns``, ``us``, ``ms``, ``s`` or "" for a bare one."""
 
     number: float
     unit: str = ""
@@ -67,12 +64,12 @@ class Amount:
     @property
     def is_relative(self) -> bool:
         """Whether it is relative to the base."""
-        return self.unit in {"%", "x"}
+        return self.unit == "%"
 
     @property
     def ratio(self) -> float:
-        """The share by which it may grow: 0.05 for ``5%`` and ``1.05x``."""
-        return self.number / 100.0 if self.unit == "%" else self.number - 1.0
+        """The share by which it may grow: 0.05 for ``5%``."""
+        return self.number / 100.0
 
     def absolute(self, bare: float) -> float:
         """Return it in nanoseconds, or in the metric's own unit.
@@ -88,19 +85,17 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """How much a metric of some paths may change.
+    """How much a metric of some paths may get worse.
 
     Attributes:
-        metric: One of `METRICS`, with a number for ``pNN``.
+        metric: One of `METRICS`, with a number for ``pNN``; "" for all that is gated by default.
         amounts: All of them have to be reached.
-        sign: The direction that counts.
         selector: Glob of call paths, "" for all large enough ones.
-        is_written: Whether a user wrote it; then the default floors do not apply.
+        is_written: Whether a user wrote it for this metric.
     """
 
     metric: str
     amounts: tuple[Amount, ...]
-    sign: Sign = Sign.WORSE
     selector: str = ""
     is_written: bool = field(default=True, compare=False)
 
@@ -110,11 +105,39 @@ class Threshold:
         return self.metric == "calls"
 
     @property
+    def is_about_launches(self) -> bool:
+        """Whether it is about the time of one launch."""
+        return self.metric in LAUNCH_METRICS or _PERCENTILE.fullmatch(self.metric) is not None
+
+    @property
+    def leaves_slow_out(self) -> bool:
+        """Whether it is about the fastest launches, which other work on the machine leaves alone.
+
+        So are the minimum and percentiles below the median.
+        """
+        percentile = _PERCENTILE.fullmatch(self.metric)
+        return self.metric == "min" or (percentile is not None and float(percentile[1]) < _MEDIAN)
+
+    @property
     def direction(self) -> int:
         """+1 if more is worse, -1 if less is, 0 if any change is."""
-        if self.sign is Sign.WORSE:
-            return -1 if self.metric in _RATES else 0 if self.is_structural else 1
-        return {Sign.MORE: 1, Sign.LESS: -1, Sign.EITHER: 0}[self.sign]
+        return 0 if self.is_structural else -1 if self.metric in _RATES else 1
+
+    def looser(self, metric: str) -> Threshold:
+        """Return the threshold for a metric that is noisier than the time of typical launches."""
+        amounts = tuple(Amount(round(_LOOSER * e.number, 9), e.unit) for e in self.amounts)
+        return replace(self, metric=metric, amounts=amounts, is_written=False)
+
+    def expanded(self) -> tuple[Threshold, ...]:
+        """Return one threshold for each metric that it is about."""
+        if self.metric:
+            return (self,)
+        return (
+            replace(self, metric="median"),
+            self.looser(TAIL),
+            replace(self, metric="total"),
+            self.looser("wall"),
+        )
 
     @property
     def ratio(self) -> float | None:
@@ -130,7 +153,8 @@ class Threshold:
 
     def __str__(self) -> str:
         where = f"{self.selector}@" if self.selector else ""
-        return f"{where}{self.metric}:{self.sign}{'&'.join(map(str, self.amounts))}"
+        metric = f"{self.metric}:" if self.metric else ""
+        return f"{where}{metric}{'&'.join(map(str, self.amounts))}"
 
 
 def parse_threshold(text: str) -> Threshold:
@@ -154,21 +178,26 @@ class _Reader:
         if mark and not selector:
             raise self._error("a selector is missing before '@'", 0)
         self._at = len(selector) + len(mark)
-        metric = self._metric()
-        self._skip(":", f"':' and a number follow {metric!r}, as in {metric}:5%")
-        sign = Sign(self._text[self._at]) if self._here() in {"+", "-", "~"} else Sign.WORSE
-        self._at += len(sign.value)
+        metric = self._metric() if _NUMBER.match(self._text, self._at) is None else ""
+        if metric:
+            self._skip(":", f"':' and a number follow {metric!r}, as in {metric}:5%")
+        if self._here() in {"+", "-", "~"}:
+            raise self._error(
+                "thresholds have no signs: they are about getting worse, so write only the number"
+            )
         amounts = [self._amount(metric)]
         while self._here() == "&" and len(amounts) < _MOST_AMOUNTS:
             self._at += 1
             amounts.append(self._amount(metric))
         if self._at < len(self._text):
             raise self._error("only '&' and another amount may follow here")
-        return Threshold(metric, tuple(amounts), sign, selector)
+        return Threshold(metric, tuple(amounts), selector)
 
     def _metric(self) -> str:
         found = _NAME.match(self._text, self._at)
         name = found[0] if found else ""
+        if name in _REMOVED:
+            raise self._error(f"{name} is not a metric any more: use {_REMOVED[name]}")
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
@@ -186,6 +215,8 @@ class _Reader:
         number = float(found[0])
         unit = _UNIT.match(self._text, self._at)
         name = unit[0] if unit else ""
+        if name == "x":
+            raise self._error("factors are not amounts any more: write 5% for 1.05x")
         if name and name not in _UNITS:
             raise self._error(f"{name!r} is not an unit; units are {', '.join(_UNITS)}")
         if name in _TIMES and metric in _NOT_TIMES:
@@ -197,8 +228,8 @@ class _Reader:
     def _check(self, metric: str, amount: Amount, column: int) -> None:
         if amount.number > 1e15:
             raise self._error("the number is too large", column)
-        if amount.unit == "x" and amount.number <= 1.0:
-            raise self._error("a factor is more than 1, as in 1.05x", column)
+        if not metric and not amount.is_relative:
+            raise self._error("without a metric an amount is a share, such as 5%", column)
         if amount.number == 0.0 and metric != "calls":
             raise self._error("0 leaves no room for noise; only calls may have 0", column)
 

@@ -21,10 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-__all__ = ["effective_freedom", "shared_part"]
+__all__ = ["LEAST", "effective_freedom", "shared_part"]
 
 Numbers = npt.NDArray[np.float64]
 
+# Few runs say little about what paths share: it may have been quiet in these runs alone. With at
+# least this much, no path has more than twice its own degrees of freedom.
+LEAST = 0.5
 _STEPS = 40
 
 

@@ -1,15 +1,22 @@
-"""The decision over all paths: certainly slower, certainly the same, or undecided.
+"""The decision over all paths: certainly slower, certainly not slower, or undecided.
 
-With ``effect`` and ``se = scale * sqrt(variance * k)`` on the log scale, and ``nu`` degrees of
-freedom::
+In: `Evidence`, the effect of each path with its standard error ``se`` and degrees of freedom
+``nu``, and `Limits`, the threshold of each path. Out: `Decisions`. With everything on the log scale
+and the margin ``m = threshold / 2``::
 
-    T = (effect - margin) / se       p = P(t[nu] > T)       H0: no slower than the margin
+    T = (effect - m) / se        p = P(t[nu] > T)        H0: slower by no more than the margin
 
 McCarthy, Smyth 2009 ("Testing significance relative to a fold-change threshold is a TREAT",
-Bioinformatics 25:765). A path is worse if it is significant at the false discovery rate over all
-paths and its effect reaches the threshold; better is the mirror image. It is the same if the 90 %
-interval of the effect lies between ``-equivalence`` and ``+equivalence``, which is two one-sided
-tests at 5 % (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15:657). Everything else is undecided.
+Bioinformatics 25:765). A path is worse if all of these hold:
+
+- Its p-value, adjusted for all paths by `family`, is at most half of `FALSE_ALARMS`.
+- The new side was slower in every pair, or in every process if the sides are apart.
+- States of paths separate the sides less often than the other half of `FALSE_ALARMS` (`states`).
+- The 95 % interval of the effect reaches the threshold.
+
+So half of the threshold makes less than one gate in a thousand fail, and with enough runs the
+threshold itself is found nine times in ten. A path is allowed if the interval lies below the
+threshold. Everything else is undecided. Better is the mirror image of worse.
 """
 
 from __future__ import annotations
@@ -21,12 +28,14 @@ import numpy.typing as npt
 from scipy import special
 
 from proton_bench.gate.statistics.contrast import Contrast
-from proton_bench.gate.statistics.discovery import Dependence, adjusted
+from proton_bench.gate.statistics.family import adjusted
 from proton_bench.gate.statistics.moderation import Moderated
-from proton_bench.gate.statistics.power import Question, detectable, pairs_needed, quantile
+from proton_bench.gate.statistics.power import MOST_PAIRS, detectable, pairs_needed, quantile
+from proton_bench.gate.statistics.states import States, states_of
 
 __all__ = [
     "CONFIDENCE",
+    "FALSE_ALARMS",
     "Decisions",
     "Evidence",
     "Limits",
@@ -38,24 +47,28 @@ __all__ = [
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-CONFIDENCE = 0.9
+CONFIDENCE = 0.95
+# Share of gates without a change beyond the margins that may fail.
+FALSE_ALARMS = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """Limits of each path, on the log scale.
+    """Limits of each path.
 
     Attributes:
-        margin: Changes up to this do not matter.
-        threshold: Changes from this on count.
-        equivalence: Changes within this are the same.
+        threshold: Changes from this on count, on the log scale.
         direction: +1 if more is worse, -1 if less is, 0 if any change is.
     """
 
-    margin: Numbers
     threshold: Numbers
-    equivalence: Numbers
     direction: Numbers
+
+    @property
+    def margin(self) -> Numbers:
+        """Changes up to this do not matter, on the log scale."""
+        found: Numbers = self.threshold / 2.0
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +80,6 @@ class Evidence:
         noise: Their moderated variances.
         tested: Whether the path is part of the family; others are neither worse nor better.
         resolution: Least variance of each effect, however many runs there are.
-        null_scale: Factor on all standard errors, at least 1.
         error: Standard errors of the effects.
         limited: Whether more runs do not make the effect more certain.
     """
@@ -76,13 +88,12 @@ class Evidence:
     noise: Moderated
     tested: Mask
     resolution: Numbers
-    null_scale: float = 1.0
     error: Numbers = field(init=False)
     limited: Mask = field(init=False)
 
     def __post_init__(self) -> None:
         variance = self.noise.variance * self.contrast.scale
-        error = self.null_scale * np.sqrt(np.maximum(variance, self.resolution))
+        error = np.sqrt(np.maximum(variance, self.resolution))
         object.__setattr__(self, "error", error)
         object.__setattr__(self, "limited", self.resolution > variance)
 
@@ -92,29 +103,24 @@ class Decisions:
     """One line for each path; everything is on the log scale.
 
     Attributes:
-        low: Lower end of the interval of the effect.
+        low: Lower end of the 95 % interval of the effect.
         high: Upper end.
-        p_more: That the path is slower than the margin, as a p-value.
-        p_less: That it is faster.
-        p_worse: P-value of the family of regressions, adjusted.
-        worse: Whether the path got worse by the threshold or more.
-        better: Whether it got better by that.
-        same: Whether the interval lies within the equivalence limits.
-        within: Whether it lies within the threshold on both sides.
-        allowed: Whether it is within the threshold in the direction that counts.
-        detectable: Smallest detectable change, see `power`.
-        pairs: Pairs that detect the threshold, NaN for too many.
+        p_worse: P-value of a change for the worse beyond the margin, adjusted for all paths.
+        worse: Whether the path got worse.
+        better: Whether it got better.
+        same: Whether the interval lies within the threshold on both sides.
+        allowed: Whether it lies within the threshold in the direction that counts.
+        detectable: Smallest threshold that these runs can hold, see `power`.
+        pairs: Pairs that find the threshold, or the change so far if it is larger; NaN for too
+            many, or if the path is allowed.
     """
 
     low: Numbers
     high: Numbers
-    p_more: Numbers
-    p_less: Numbers
     p_worse: Numbers
     worse: Mask
     better: Mask
     same: Mask
-    within: Mask
     allowed: Mask
     detectable: Numbers
     pairs: Numbers
@@ -131,78 +137,93 @@ def one_sided(effect: Numbers, margin: Numbers, *, error: Numbers, freedom: Numb
     return np.where((freedom > 0) & np.isfinite(effect) & np.isfinite(error), found, np.nan)
 
 
-def changed_for_certain(
-    evidence: Evidence, effect: Numbers, limits: Limits, *, level: float
-) -> Mask:
+def changed_for_certain(evidence: Evidence, effect: Numbers, limits: Limits) -> Mask:
     """Return which tested paths changed significantly beyond the margin, in either direction.
 
     Args:
         evidence: Errors, the directions of the changes, and which paths are tested.
         effect: Remaining effects after another explanation of a part of them.
-        limits: Margins.
-        level: False discovery rate over the paths of each direction.
+        limits: The limits.
     """
-    known = {"error": evidence.error, "freedom": evidence.noise.freedom}
-    more, less = (
-        adjusted(
-            np.where(evidence.tested, one_sided(sign * effect, limits.margin, **known), np.nan)
-        )
-        for sign in (1.0, -1.0)
-    )
-    found: Mask = np.where(evidence.contrast.effect > 0.0, more, less) <= level
+    signs = np.where(evidence.contrast.effect > 0.0, 1.0, -1.0)
+    both = [_significance(evidence, sign * effect, limits) for sign in (1.0, -1.0)]
+    found: Mask = np.where(signs > 0, *both) <= FALSE_ALARMS / 2.0
     return found
 
 
-def decide(
-    evidence: Evidence,
-    limits: Limits,
-    *,
-    level: float,
-    dependence: Dependence = Dependence.POSITIVE,
-) -> Decisions:
+def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decisions:
     """Judge all paths together.
 
     Args:
         evidence: The measured effects.
         limits: The limits.
-        level: False discovery rate of the regressions.
-        dependence: How the paths may depend on one another.
+        part: Share of the false alarms that noise may cause in this look, if there are several.
     """
-    contrast, freedom, error = evidence.contrast, evidence.noise.freedom, evidence.error
-    effect, direction = contrast.effect, limits.direction
-    known = {"error": error, "freedom": freedom}
-    p_more = one_sided(effect, limits.margin, **known)
-    p_less = one_sided(-effect, limits.margin, **known)
-    either = np.minimum(2.0 * np.minimum(p_more, p_less), 1.0)
+    contrast, error, freedom = evidence.contrast, evidence.error, evidence.noise.freedom
+    effect, direction, level = contrast.effect, limits.direction, part * FALSE_ALARMS / 2.0
+    p_more, p_less = (_significance(evidence, sign * effect, limits) for sign in (1.0, -1.0))
+    either = np.minimum(2.0 * np.fmin(p_more, p_less), 1.0)
     p_worse = np.where(direction > 0, p_more, np.where(direction < 0, p_less, either))
     p_better = np.where(direction > 0, p_less, np.where(direction < 0, p_more, np.nan))
-    p_worse, p_better = (
-        adjusted(np.where(evidence.tested, each, np.nan), dependence)
-        for each in (p_worse, p_better)
-    )
-    badness = np.where(direction == 0, np.abs(effect), effect * direction)
     reach = quantile(0.5 + CONFIDENCE / 2.0, freedom) * error
     low, high = effect - reach, effect + reach
-    worst = np.where(direction > 0, high, np.where(direction < 0, -low, np.maximum(high, -low)))
-    found = max(int((p_worse <= level).sum()), 1)
-    family = max(int(np.isfinite(p_worse).sum()), 1)
-    question = Question(
-        limits.margin, limits.threshold, np.full(len(effect), min(level * found / family, 0.5))
+    inside = (high < limits.threshold, low > -limits.threshold)
+    same = inside[0] & inside[1]
+    allowed = np.where(direction > 0, inside[0], np.where(direction < 0, inside[1], same))
+    of_one = level / max(int(evidence.tested.sum()), 1)
+    states = states_of(
+        contrast, evidence.noise, limits.margin, tested=evidence.tested, level=of_one
     )
-    # Of one pair measured that often: the scale of R pairs is 1 / R.
-    per_pair = (error**2) * np.maximum(contrast.runs, 1)
-    beyond = np.maximum(freedom - np.where(contrast.runs > 1, contrast.freedom, 0.0), 0.0)
+    runs = contrast.runs.astype(np.float64)
+    stable = states.separations(runs) <= FALSE_ALARMS / 2.0
+    # Which way round the sides separate if the path is worse.
+    ways = np.where(direction == 0, np.sign(effect), direction)
     return Decisions(
         low=low,
         high=high,
-        p_more=p_more,
-        p_less=p_less,
         p_worse=p_worse,
-        worse=(p_worse <= level) & (badness >= limits.threshold),
-        better=(p_better <= level) & (-badness >= limits.threshold),
-        same=(low > -limits.equivalence) & (high < limits.equivalence),
-        within=(low > -limits.threshold) & (high < limits.threshold),
-        allowed=worst < limits.threshold,
-        detectable=detectable(question, error, freedom),
-        pairs=np.where(evidence.limited, np.nan, pairs_needed(question, per_pair, beyond)),
+        worse=(p_worse <= level) & (contrast.separation == ways) & stable & ~allowed,
+        better=(p_better <= level)
+        & (contrast.separation == -ways)
+        & stable
+        & ~np.where(direction > 0, inside[1], inside[0]),
+        same=same,
+        allowed=allowed,
+        detectable=detectable(of_one, error, freedom),
+        pairs=_pairs(evidence, limits, states, asked=~(allowed & evidence.tested), level=of_one),
     )
+
+
+def _significance(evidence: Evidence, effect: Numbers, limits: Limits) -> Numbers:
+    """Return adjusted p-values of effects beyond the margin."""
+    known = {"error": evidence.error, "freedom": evidence.noise.freedom}
+    return adjusted(np.where(evidence.tested, one_sided(effect, limits.margin, **known), np.nan))
+
+
+def _pairs(
+    evidence: Evidence, limits: Limits, states: States, *, asked: Mask, level: float
+) -> Numbers:
+    """Return the pairs that decide: that find a change, or show that it is within the threshold.
+
+    Finding one takes as many as the states of the program need, too.
+    """
+    found = np.full(len(asked), np.nan)
+    rows = np.flatnonzero(asked & ~evidence.limited)
+    if not len(rows):
+        return found
+    effect, direction = evidence.contrast.effect[rows], limits.direction[rows]
+    runs, margin = evidence.contrast.runs[rows].astype(np.float64), limits.margin[rows]
+    # Of one pair measured that often: the scale of R pairs is 1 / R.
+    per_pair = evidence.error[rows] ** 2 * np.maximum(runs, 1.0)
+    badness = np.where(direction == 0, np.abs(effect), effect * direction)
+    distance = np.fmax(margin, badness - margin)
+    freedom = evidence.noise.freedom[rows]
+    needed = pairs_needed(level, distance, per_pair, freedom=freedom, runs=runs)
+    choices = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)
+    enough = choices[states.separations(choices) <= FALSE_ALARMS / 2.0]
+    finds = np.maximum(needed, enough[0] if len(enough) else np.nan)
+    room = limits.threshold[rows] - np.maximum(badness, 0.0)
+    half = (1.0 - CONFIDENCE) / 2.0
+    allows = pairs_needed(half, np.fmax(room, 0.0), per_pair, freedom=freedom, runs=runs)
+    found[rows] = np.fmin(finds, allows)
+    return found

@@ -54,7 +54,6 @@ def add_options(group: Any) -> None:
         help="a threshold, such as median:5%%; may be repeated",
     )
     add("--proton-policy", metavar="FILE", help="policy of the gate instead of pyproject.toml's")
-    add("--proton-noise", metavar="FILE", help="file of `proton noise` for this machine")
     add("--proton-runs", metavar="R", help="measure in R fresh processes for save and compare")
     add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="result of an undecided gate")
     add(
@@ -99,7 +98,6 @@ class Settings:
         compare_fail: Thresholds.
         policy: File of the policy; None means the project's.
         project: Top folder of the tests.
-        noise: File of the machine's noise, None for none.
         runs: Fresh processes to measure in; 0 measures in this one.
         inconclusive: Result of an undecided gate, ``fail`` or ``pass``; None leaves it to the
             policy.
@@ -128,7 +126,6 @@ class Settings:
     compare_fail: tuple[str, ...]
     policy: Path | None
     project: Path
-    noise: Path | None
     runs: int
     inconclusive: str | None
     missing_passes: bool
@@ -189,7 +186,6 @@ class Settings:
             compare_fail=() if is_replicate else tuple(option("proton_compare_fail") or ()),
             policy=file("proton_policy"),
             project=config.rootpath,
-            noise=file("proton_noise"),
             runs=0 if is_replicate else _runs(option("proton_runs")),
             inconclusive=option("proton_inconclusive"),
             missing_passes=option("proton_missing_baseline") == "pass",
@@ -235,7 +231,6 @@ def _check(settings: Settings) -> None:
     judged = {
         "--proton-compare-fail": settings.compare_fail,
         "--proton-policy": settings.policy,
-        "--proton-noise": settings.noise,
         "--proton-inconclusive": settings.inconclusive,
         "--proton-markdown": settings.markdown,
         "--proton-junit": settings.junit,

@@ -9,8 +9,7 @@ from itertools import islice
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
-from proton_bench.report.words.gate_reasons import why
-from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text
+from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text, why
 
 __all__ = ["MOST", "gate_annotations", "resumed", "stopped"]
 
@@ -66,7 +65,7 @@ def _warnings(outcome: Outcome, workspace: str) -> Iterator[str]:
     for row in outcome.result.rows:
         if row.is_undecided:
             text = f"{row.verdict}: {row_text(row, outcome)}; "
-            text += why(row, paired=outcome.result.paired)
+            text += why(row, outcome)
             yield _command("warning", text, title="undecided", **_place(row.path, workspace))
 
 

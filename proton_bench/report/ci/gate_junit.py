@@ -9,13 +9,13 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
-from proton_bench.report.words.gate_reasons import why
 from proton_bench.report.words.gate_words import (
     headline,
     notes,
     path_text,
     row_text,
     structure_text,
+    why,
 )
 
 __all__ = ["gate_junit"]
@@ -75,11 +75,11 @@ def _row_case(row: GateRow, outcome: Outcome) -> Xml.Element:
     name = f"{path_text(row.path)} [{row.threshold}]"
     case = _case("timing", f"{name} #{row.occurrence + 1}" if row.occurrence else name)
     text = row_text(row, outcome)
-    said = why(row, paired=outcome.result.paired)
+    said = why(row, outcome)
     full = f"{row.verdict}: {text}{f'; {said}' if said else ''}"
     if row.verdict is Verdict.REGRESSED:
         _add(case, "failure", text, text=full)
-    elif row.is_undecided or row.verdict is Verdict.QUARANTINED:
+    elif row.verdict is Verdict.INCONCLUSIVE:
         _add(case, "skipped", f"{row.verdict}: {said or text}")
     else:
         _said(case, full)
@@ -87,7 +87,7 @@ def _row_case(row: GateRow, outcome: Outcome) -> Xml.Element:
 
 
 def _structure_case(change: StructuralChange, outcome: Outcome) -> Xml.Element:
-    case = _case("structure", f"{change.verdict} {path_text(change.path)}")
+    case = _case("structure", f"{change.kind} {path_text(change.path)}")
     text = structure_text(change, outcome)
     if change.fails:
         _add(case, "failure", text, text=text)

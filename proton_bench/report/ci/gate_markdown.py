@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.report.ci.markdown import escaped
-from proton_bench.report.words.gate_reasons import why
 from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    power_line,
     shown_path,
     side_lines,
     structure_text,
+    why,
 )
 from proton_bench.support.units import count_text
 
@@ -46,7 +45,7 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
     page.add(f"- note {escaped(note)}" for note in notes(outcome)[:_MAX_NOTES])
     left = [(page.add_table(_table(outcome.telling_rows, outcome)), "row", "rows")]
     if outcome.structure:
-        page.add(["", "Structure, apart from timing:", ""], needed=True)
+        page.add(["", "Structure, whose cost counts in the totals:", ""], needed=True)
         lines = [
             f"- {'**FAILS** ' if each.fails else ''}{escaped(structure_text(each, outcome))}"
             for each in outcome.structure
@@ -54,21 +53,19 @@ def gate_markdown(outcome: Outcome, limit: int = COMMENT_BYTES) -> str:
         left.append((page.add_what_fits(lines), "structural change", "structural changes"))
     calm = outcome.calm_rows
     if calm:
-        text = count_text(len(calm), "check is", "checks are")
-        page.add(["", f"<details><summary>{text} the same</summary>"], needed=True)
+        text = count_text(len(calm), "more check")
+        page.add(["", f"<details><summary>{text}</summary>"], needed=True)
         left.append(
             (
                 page.add_table(_table(calm, outcome)),
-                "row that is the same",
-                "rows that are the same",
+                "more check",
+                "more checks",
             )
         )
         page.add(["", "</details>"], needed=True)
     cut = [count_text(count, one, many) for count, one, many in left if count]
     if cut:
         page.add(["", f"Not shown for lack of space: {', '.join(cut)}."], needed=True)
-    power = power_line(outcome)
-    page.add(["", escaped(power)] if power else [], needed=True)
     return page.text()
 
 
@@ -114,7 +111,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome) -> list[str]:
         cells = [escaped(column.texts[place]) for column in shown]
         cells += [
             escaped(shown_path(row.path, outcome)),
-            escaped(why(row, paired=outcome.result.paired)),
+            escaped(why(row, outcome)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -27,7 +27,7 @@ class Series:
         value: New value.
         base: Base value; NaN if there is none.
         change: New divided by base, minus 1; NaN if it is unknown.
-        low: Lower end of its 90 % interval.
+        low: Lower end of its 95 % interval.
         high: Upper end.
         verdict: Of the gate, "" without one.
         runs: Number of processes behind the value.

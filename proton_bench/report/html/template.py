@@ -29,7 +29,7 @@ _SCRIPTS = (
     "app.js",
     "main.js",
 )
-_STYLES = ("page.css", "flame.css", "table.css", "plots.css")
+_STYLES = ("page.css", "flame.css", "table.css", "plots.css", "history.css")
 
 
 def read_asset(name: str) -> str:
@@ -58,26 +58,28 @@ def script() -> str:
 
 @functools.cache
 def style() -> str:
-    """Return the page's style sheet."""
+    """Return the style sheet of all pages."""
     return "\n" + "\n".join(read_asset(name) for name in _STYLES)
 
 
 @functools.cache
-def content_policy() -> str:
-    """Return the policy of the page: its own script and style by their hashes, and nothing else.
+def content_policy(*, has_script: bool = True) -> str:
+    """Return the policy of a page: its own script and style by their hashes, and nothing else.
 
     No network, no frames, no forms; markup injected into the page could not run anything.
+
+    Args:
+        has_script: Whether the page has the script.
     """
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_digest(script())}'",
-            f"style-src '{_digest(style())}'",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
+    parts = (
+        "default-src 'none'",
+        f"script-src '{_digest(script())}'" if has_script else "",
+        f"style-src '{_digest(style())}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
     )
+    return "; ".join(part for part in parts if part)
 
 
 def _digest(text: str) -> str:

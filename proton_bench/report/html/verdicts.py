@@ -10,8 +10,7 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
-from proton_bench.report.words.gate_reasons import why
-from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text
+from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text, why
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -123,7 +122,7 @@ def _is_worse(row: GateRow) -> bool:
 
 
 def _reason(row: GateRow, outcome: Outcome) -> str:
-    said = why(row, paired=outcome.result.paired)
+    said = why(row, outcome)
     allowed = visible(row.threshold.rpartition("@")[2], 60)
     return f"{row_text(_below_test(row), outcome)}; allowed {allowed}" + (
         f"; {said}" if said else ""

@@ -8,7 +8,7 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.report.words.gate_words import headline
 
-__all__ = ["gate_document"]
+__all__ = ["encodable", "gate_document"]
 
 
 def gate_document(outcome: Outcome) -> dict[str, Any]:
@@ -21,19 +21,19 @@ def gate_document(outcome: Outcome) -> dict[str, Any]:
     document["headline"] = headline(outcome)
     document["explanation"] = outcome.explanation or None
     document["error"] = outcome.problem or None
-    encodable: dict[str, Any] = _encodable(document)
-    return encodable
+    found: dict[str, Any] = encodable(document)
+    return found
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
     """Return the value with file names that are not UTF-8 escaped."""
     if isinstance(value, str):
         return escape_surrogates(value)
     if isinstance(value, dict):
         return {
-            key: _encodable(inner) if isinstance(inner, str | dict | list) else inner
+            key: encodable(inner) if isinstance(inner, str | dict | list) else inner
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_encodable(inner) for inner in value]
+        return [encodable(inner) for inner in value]
     return value

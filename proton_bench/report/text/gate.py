@@ -16,16 +16,15 @@ from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
 from proton_bench.report.words.edge import fitting, fitting_name
-from proton_bench.report.words.gate_reasons import why
 from proton_bench.report.words.gate_words import (
     MEANINGS_OF_COLUMNS,
     columns,
     headline,
     notes,
-    power_line,
     shown_path,
     side_lines,
     structure_text,
+    why,
 )
 from proton_bench.support.units import count_text
 
@@ -44,7 +43,7 @@ class GateReport:
 
     Attributes:
         outcome: What to show.
-        everything: Whether rows that are the same are shown too.
+        everything: Whether all rows are shown.
     """
 
     outcome: Outcome
@@ -69,7 +68,7 @@ class GateReport:
     def _structure(self, edge: int | None) -> Iterator[Segment]:
         changes = self.outcome.structure
         if changes:
-            yield Segment("\nStructure, apart from timing\n", HEADING)
+            yield Segment("\nStructure, whose cost counts in the totals\n", HEADING)
         for change in changes:
             line = f"  {'FAILS ' if change.fails else ''}{structure_text(change, self.outcome)}"
             style = _BAD if change.fails else None
@@ -77,10 +76,7 @@ class GateReport:
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
         if hidden:
-            text = count_text(hidden, "check is", "checks are")
-            yield Segment(f"\n{text} the same; --all shows them\n", DIM)
-        if self.outcome.result.rows:
-            yield Segment(f"{power_line(self.outcome)}\n", DIM)
+            yield Segment(f"\n{count_text(hidden, 'more check')}; --all shows all\n", DIM)
 
 
 def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Iterator[Segment]:
@@ -96,7 +92,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
     for place, row in enumerate(rows):
         for column in shown:
             yield Segment(f"{_placed(column, column.texts[place])}  ", _ROW.get(row.verdict))
-        name, said = shown_path(row.path, outcome), why(row, paired=outcome.result.paired)
+        name, said = shown_path(row.path, outcome), why(row, outcome)
         if edge is not None:
             name = fitting_name(name, max(edge - width, LEAST_NAME))
             said = fitting(said, edge - width - cell_len(name) - 2)

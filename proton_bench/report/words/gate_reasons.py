@@ -4,64 +4,38 @@ from __future__ import annotations
 
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["MEANINGS", "part_text", "runs_text", "why"]
+__all__ = ["MEANINGS", "noise_text", "part_text", "reasons_text", "runs_text", "seen_text"]
+
+# A change by more than this factor is seen without a gate.
+_LARGEST = 10.0
 
 MEANINGS = {
-    Reason.SLOWER: "slower",
-    Reason.FASTER: "faster",
-    Reason.CHANGED: "changed",
-    Reason.EQUIVALENT: "the same",
-    Reason.BELOW_THRESHOLD: "changed by less than the threshold",
-    Reason.BELOW_FLOOR: "too small to matter",
-    Reason.SCREENED: "screening saw no sign of a change",
-    Reason.CALLS_AS_ALLOWED: "no more than allowed",
-    Reason.NOT_WORSE: "not worse by the threshold",
-    Reason.NEEDS_RUNS: "may have changed, more runs would tell",
     Reason.TOO_NOISY: "too noisy for so few runs",
+    Reason.TOO_FEW_RUNS: "fewer runs than times need",
     Reason.TIMER_TICK: "shorter than the timer can resolve, give each launch more work",
-    Reason.TOO_FEW_RUNS: "fewer processes than timing needs, record more or store noise",
-    Reason.STRUCTURE_ONLY: "one run on each side decides structure only",
-    Reason.MISSING_IN_RUNS: "some runs do not have it",
-    Reason.NOT_POSITIVE: "a value is 0 or less, which has no ratio",
-    Reason.NO_VALUES: "not recorded, choose another metric",
-    Reason.QUANTILE_UNKNOWN: "the file does not have this quantile, record again or gate the mean",
-    Reason.MEAN_ONLY: "judged by the mean, because single launches were not kept precisely enough",
+    Reason.NO_VALUES: "not recorded or not positive, choose another metric",
+    Reason.MACHINE: "the machine may have changed, record both sides in turn",
+    Reason.ORDER: "the same side always ran first, let the sides take turns",
+    Reason.CLOCK: "no change in cycles, so the clock changed: lock it or run again",
+    Reason.SAME_CODE: "the same compiled code, so memory or its surroundings changed",
     Reason.CODE_CHANGED: "different compiled code",
-    Reason.CODES_VARY: "several compiled codes on one side",
-    Reason.AUTOTUNE_CHOICE: "the autotuner chose differently",
-    Reason.CALLS_VARY: "launches differ between runs of a side",
-    Reason.COMMON_SHIFT: "no more than most paths changed, record both sides in turn",
-    Reason.CLOCK_EXPLAINS: "no change in cycles, so the clock changed: lock it or run again",
-    Reason.SAME_BINARY: "the same compiled code, so memory or its surroundings changed",
     Reason.QUARANTINE: "quarantined by the policy",
-    Reason.RULE: "decided by a rule of a plugin",
-    Reason.NO_BASE_RUNS: "there is no base run",
-    Reason.NOTHING_MATCHED: "no path in common",
-    Reason.NOTHING_GATED: "no path is large enough",
-    Reason.RULE_MATCHED_NOTHING: "a threshold matches no path",
-    Reason.ORDER_CONFOUNDED: "the same side always ran first, let the sides take turns",
-    Reason.CONTROLS_MOVED: "kernels that did not change seem to have changed too",
-    Reason.CANARY_MOVED: "the machine was not the same on both sides",
-    Reason.GLOBAL_SHIFT: "most paths changed alike",
-    Reason.NOISE_OF_ANOTHER_MACHINE: "stored noise is of another machine",
-    Reason.OTHER_DEVICE: "another device",
-    Reason.OTHER_UNIT: "another unit of the device, record both sides on one",
-    Reason.OTHER_TOOLS: "other tools",
-    Reason.DISTURBED: "the runs were disturbed, run them again",
-    Reason.NEW_PATHS: "the policy forbids new paths",
-    Reason.REMOVED_PATHS: "the policy forbids removed paths",
-    Reason.LOADED_ALIKE: "both sides loaded the same version of a changed file",
-    Reason.CHANGE_NOT_LOADED: "no side loaded a changed file",
-    Reason.CHANGED_MEANWHILE: "files were edited between the runs of a side",
-    Reason.MODULES_UNKNOWN: "it is unknown which files the sides loaded",
-    Reason.AUTOTUNE_FLIP: "an autotuner chose differently in some runs of a side",
+    Reason.NO_BASE: "there is nothing to compare with",
+    Reason.NOTHING_GATED: "a threshold matches no path",
+    Reason.PATHS_DIFFER: "paths of one side alone",
+    Reason.NOT_COMPARABLE: "the sides cannot be compared",
+    Reason.NOTICE: "noticed",
 }
-# Reasons that the columns already show.
-_SHOWN = frozenset({Reason.SLOWER, Reason.FASTER, Reason.CHANGED, Reason.EQUIVALENT})
-_MORE_RUNS = frozenset({Reason.NEEDS_RUNS, Reason.TOO_NOISY})
+_MORE_RUNS = frozenset({Reason.TOO_NOISY, Reason.TOO_FEW_RUNS})
+_MAX_CAUSE = 120
+
+
+def seen_text(row: GateRow) -> str:
+    """Return the smallest threshold that these runs can hold, ``-`` if it is of no use."""
+    return part_text(row.detectable) if row.detectable < _LARGEST else "-"
 
 
 def part_text(part: float) -> str:
@@ -74,21 +48,25 @@ def part_text(part: float) -> str:
     return f"{percent:.1f} %"
 
 
-def why(row: GateRow, *, paired: bool) -> str:
-    """Return the reasons of a row's verdict and what to do next, "" for none."""
-    said = [MEANINGS.get(each, each.value) for each in row.reasons if each not in _SHOWN]
-    said += _floor(row)
-    if row.pairs_needed or not _MORE_RUNS.isdisjoint(row.reasons):
+def reasons_text(row: GateRow, *, paired: bool) -> str:
+    """Return what else changed, the reasons of a row's verdict and what to do, "" for none."""
+    said = [visible(each, _MAX_CAUSE) for each in row.causes]
+    said += [
+        noise_text(row) if each is Reason.TOO_NOISY else MEANINGS[each] for each in row.reasons
+    ]
+    if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
         said.append(_needed(row, paired=paired))
     return "; ".join(said)
 
 
-def _floor(row: GateRow) -> list[str]:
-    """Return a note if the row is undecided and its threshold is below the detectable change."""
-    asked = parse_threshold(row.threshold).ratio
-    if row.verdict is not Verdict.INCONCLUSIVE or asked is None or not row.detectable > asked:
-        return []
-    return [f"cannot see changes of {part_text(asked)} here, only from {part_text(row.detectable)}"]
+def noise_text(row: GateRow) -> str:
+    """Return what cannot be seen because of noise."""
+    if not row.detectable < _LARGEST:
+        return f"the noise is {part_text(row.noise)}: no change can be seen here in so few runs"
+    return (
+        f"the noise is {part_text(row.noise)}: changes below {part_text(row.detectable)} cannot be "
+        "seen here"
+    )
 
 
 def _needed(row: GateRow, *, paired: bool) -> str:

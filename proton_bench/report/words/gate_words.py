@@ -7,11 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.structure import StructuralChange
-from proton_bench.gate.judge.suite import undecided_share
+from proton_bench.gate.judge.structure import Kind, StructuralChange
+from proton_bench.gate.judge.suite import worst_decided
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.words.columns import Column
-from proton_bench.report.words.gate_reasons import MEANINGS, part_text, runs_text, why
+from proton_bench.report.words.gate_reasons import (
+    MEANINGS,
+    noise_text,
+    part_text,
+    reasons_text,
+    runs_text,
+    seen_text,
+)
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -22,11 +29,11 @@ __all__ = [
     "headline",
     "notes",
     "path_text",
-    "power_line",
     "row_text",
     "shown_path",
     "side_lines",
     "structure_text",
+    "why",
 ]
 
 _MAX_NAME = 120
@@ -35,25 +42,16 @@ _BELOW, _CUT = " > ", "... > "
 _MAX_NOTE = 600
 _MAX_UNIT = 20
 _MAX_SOURCES = 3
-# Notes that decide nothing by themselves.
-_MINOR = frozenset(
-    {
-        Reason.AUTOTUNE_FLIP,
-        Reason.GLOBAL_SHIFT,
-        Reason.NOISE_OF_ANOTHER_MACHINE,
-        Reason.ORDER_CONFOUNDED,
-        Reason.OTHER_TOOLS,
-        Reason.OTHER_UNIT,
-    }
-)
 _RATES = {"flops": "flop/s", "gbps": "GB/s"}
-# Metrics whose change applies to all of a path's time.
-_WHOLE_TIMES = frozenset({"mean", "median", "total"})
+_RUN = "whole run"
+_DECIDING = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
+# New, more and slower paths that are named beside one above them that got slower.
+_MAX_BELOW = 2
 _OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
-    "90 % interval": "contains the true change nine times in ten",
-    "would see": "smallest change that these runs would find four times in five",
-    "share": "share of a run's time",
+    "95 % interval": "contains the true change in 95 of 100 runs of this gate",
+    "would see": "smallest threshold that these runs can hold: they find it nine times in ten",
+    "share": "of the time of a base run, or of a new run if that is more",
 }
 
 
@@ -74,7 +72,7 @@ def _failure(outcome: Outcome) -> str:
     regressions = outcome.result.regressions
     if regressions:
         parts.append(row_text(regressions[0], outcome))
-        parts.append(f"{_of_checks(outcome, len(regressions))} regressed{_cost(regressions)}")
+        parts.append(f"{_of_checks(outcome, len(regressions))} regressed")
     forbidden = [each for each in outcome.structure if each.fails]
     if forbidden:
         what = count_text(len(forbidden), "structural change is", "structural changes are")
@@ -82,49 +80,71 @@ def _failure(outcome: Outcome) -> str:
     return "; ".join(parts)
 
 
-def _cost(regressions: Sequence[GateRow]) -> str:
-    """Return the share of a run that regressions add, each path once; "" if it is not time."""
-    parts = {
-        (row.path, row.occurrence): row.share * row.change
-        for row in regressions
-        if row.metric in _WHOLE_TIMES
-    }
-    return f", {percent_text(sum(parts.values()))} of a run" if parts else ""
-
-
 def _success(outcome: Outcome) -> str:
-    if not outcome.result.rows:
+    rows = outcome.result.rows
+    if not rows:
         return "structure is as allowed; no threshold is about timing"
-    improved = [row for row in outcome.result.rows if row.verdict is Verdict.IMPROVED]
-    said = f"none of {count_text(len(_paths(outcome.result.rows)), 'path')} got worse"
+    improved = [row for row in rows if row.verdict is Verdict.IMPROVED]
+    said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
     if improved:
         said += f"; {row_text(improved[0], outcome)}, {len(improved)} improved"
-    return said
+    return "; ".join(filter(None, (said, _would_have_found(outcome), _unseen(outcome))))
+
+
+def _unseen(outcome: Outcome) -> str:
+    """Return what a passed gate did not look at, "" for nothing."""
+    statistic = outcome.result.statistic
+    return f"slow launches were not looked at, only {statistic}" if statistic else ""
+
+
+def _would_have_found(outcome: Outcome) -> str:
+    """Return the smallest slow-downs that are certainly not there, "" if they are unknown.
+
+    They are upper ends of intervals, so that a gate whose ends are beyond its thresholds is
+    undecided.
+    """
+    rows = outcome.result.rows
+    said = [
+        f"run {percent_text(max(row.high, 0.0))}"
+        for row in rows
+        if not row.path and row.metric == "total" and _known(row.high)
+    ]
+    worst = worst_decided(rows)
+    if worst is not None:
+        end = percent_text(max(worst.high, 0.0))
+        said.append(f"worst path {end} {shown_path(worst.path, outcome)}")
+    return f"would have found: {', '.join(said)}" if said else ""
 
 
 def _doubt(outcome: Outcome) -> str:
-    undecided = [row for row in outcome.result.rows if row.is_undecided]
-    if not undecided:
+    result = outcome.result
+    undecided = [row for row in result.rows if row.is_undecided]
+    if not undecided or any(note.voids for note in result.notes):
         return _obstacle(outcome)
     doubted = [row for row in undecided if row.downgraded]
     if doubted:
-        reason = why(doubted[0], paired=outcome.result.paired)
-        return f"{row_text(doubted[0], outcome)}, but: {reason}"
-    share = part_text(undecided_share(outcome.result.rows))
-    said = f"{_of_checks(outcome, len(undecided))}, {share} of the gated time, may be worse"
-    needed = [row.pairs_needed for row in undecided]
-    if max(needed) > 0:
-        said += f"; {runs_text(max(needed), paired=outcome.result.paired)} would decide"
-    if min(needed) < 0:
-        said += f"; for {needed.count(-1)} no practical number of runs would"
-    return said
+        return f"{row_text(doubted[0], outcome)}, but: {why(doubted[0], outcome)}"
+    if all(Reason.TOO_FEW_RUNS in row.reasons for row in undecided):
+        fewest = min(len(result.base_runs), len(result.new_runs))
+        needed = runs_text(max(row.pairs_needed for row in undecided), paired=result.paired)
+        return f"{count_text(fewest, 'run')} on a side is too few for times: record {needed}"
+    noisiest = max(undecided, key=lambda row: row.detectable if _known(row.detectable) else -1.0)
+    said = [f"{_of_checks(outcome, len(undecided))} may be slower than allowed"]
+    if Reason.TOO_NOISY in noisiest.reasons:
+        said.append(f"{shown_path(noisiest.path, outcome)}: {noise_text(noisiest)}")
+    needs = [row.pairs_needed for row in undecided]
+    if max(needs) > 0:
+        said.append(f"{runs_text(max(needs), paired=result.paired)} would decide")
+    if min(needs) < 0:
+        said.append(f"for {needs.count(-1)} no practical number of runs would")
+    return "; ".join(said)
 
 
 def _obstacle(outcome: Outcome) -> str:
     if outcome.problem:
         return visible(outcome.problem, _MAX_NOTE)
     found = outcome.result.notes
-    decided = [note for note in found if note.reason not in _MINOR] or found
+    decided = [note for note in found if note.voids or note.reason in _DECIDING] or found
     return visible(decided[0].text, _MAX_NOTE) if decided else "nothing was compared"
 
 
@@ -147,10 +167,41 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     return f"{shown_path(row.path, outcome)}: {row.metric} {change}{bounds}{sides}"
 
 
+def why(row: GateRow, outcome: Outcome) -> str:
+    """Return what made a row slower, the reasons of its verdict and what to do, "" for none."""
+    said = reasons_text(row, paired=outcome.result.paired)
+    return "; ".join(filter(None, (_below(row, outcome), said)))
+
+
+def _below(row: GateRow, outcome: Outcome) -> str:
+    """Return what grew below a path that got slower, "" if nothing is known."""
+    if row.verdict is not Verdict.REGRESSED:
+        return ""
+    depth = len(row.path)
+    grown = [
+        each for each in outcome.structure if each.path[:depth] == row.path and each.change > 0.0
+    ]
+    grown.sort(key=lambda each: -each.change)
+    said = []
+    for each in grown[:_MAX_BELOW]:
+        unit = _unit(outcome.result.unit, [each.change])
+        name = shown_path(each.path[depth:], outcome)
+        what = "new" if each.kind is Kind.NEW else "more launches of"
+        said.append(f"{what} {name} ({unit.text(each.change, signed=True)})")
+    slower = [
+        each.path
+        for each in outcome.result.regressions
+        if not each.is_total and len(each.path) > depth and each.path[:depth] == row.path
+    ]
+    names = [shown_path(path[depth:], outcome) for path in dict.fromkeys(slower)]
+    said += [f"slower {name}" for name in names[:_MAX_BELOW]]
+    return ", ".join(said)
+
+
 def _direction(row: GateRow) -> str:
     if not _known(row.change):
         return ""
-    if row.metric in {*_RATES, *_OTHER, "stddev", "iqr", "mad"}:
+    if row.metric in {*_RATES, *_OTHER}:
         return "more" if row.change > 0 else "less"
     return "slower" if row.change > 0 else "faster"
 
@@ -163,7 +214,7 @@ def shown_path(path: Sequence[str], outcome: Outcome) -> str:
 def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
     """Return a path of recorded names on one line, only its end if it is too long."""
     if not path:
-        return "ROOT"
+        return _RUN
     # From the end, as many names as fit: a path may have thousands.
     names = [visible(path[-1], _MAX_NAME)]
     size = len(names[0])
@@ -175,7 +226,7 @@ def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
             break
     whole = _BELOW.join(reversed(names))
     if len(whole) <= limit and len(names) == len(path):
-        return whole or "ROOT"
+        return whole or _RUN
     while len(names) > 1 and len(_CUT) + size > limit:
         size -= len(_BELOW) + len(names.pop())
     is_whole = len(names) == len(path)
@@ -208,8 +259,8 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
     return [
         Column("verdict", tuple(str(row.verdict) for row in rows)),
         Column("change", tuple(percent_text(row.change) for row in rows)),
-        Column("90 % interval", intervals, 2),
-        Column("would see", tuple(part_text(row.detectable) for row in rows), 1),
+        Column("95 % interval", intervals, 2),
+        Column("would see", tuple(seen_text(row) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),
         Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),
@@ -232,8 +283,8 @@ def _sides(rows: Sequence[GateRow], outcome: Outcome) -> Iterator[Column]:
 
 # -- around it -----------------------------------------------------------------------------------
 def structure_text(change: StructuralChange, outcome: Outcome) -> str:
-    """Return a structural change on one line: ``CALLS+ fwd > softmax, 4 -> 6 launches, +8 us``."""
-    parts = [f"{change.verdict} {shown_path(change.path, outcome)}"]
+    """Return a structural change on one line: ``LAUNCHES fwd > k, 4 -> 6 launches, +8 us``."""
+    parts = [f"{change.kind} {shown_path(change.path, outcome)}"]
     if change.former_path:
         parts.append(f"was {shown_path(change.former_path, outcome)}")
     before, after = _launches(change.base_calls), _launches(change.new_calls)
@@ -242,8 +293,9 @@ def structure_text(change: StructuralChange, outcome: Outcome) -> str:
     if change.change:
         unit = _unit(outcome.result.unit, [change.change])
         parts.append(unit.text(change.change, signed=True))
-    parts.append(f"{part_text(change.share)} of a run")
-    parts += [MEANINGS.get(each, each.value) for each in change.reasons]
+    side = "new" if change.kind is Kind.NEW else "base"
+    parts.append(f"{part_text(change.share)} of a {side} run")
+    parts += [MEANINGS[each] for each in change.reasons]
     return ", ".join(parts)
 
 
@@ -256,7 +308,7 @@ def notes(outcome: Outcome) -> list[str]:
     """Return the notes on the gate, each with its reason in front."""
     found = outcome.result.notes
     if outcome.problem:  # which says better what is missing
-        found = tuple(note for note in found if note.reason is not Reason.NO_BASE_RUNS)
+        found = tuple(note for note in found if note.reason is not Reason.NO_BASE)
     return [f"{note.reason}: {visible(note.text, _MAX_NOTE)}" for note in found]
 
 
@@ -274,14 +326,3 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
         where = f": {visible(result.noise.source, 200)}" if result.noise.source else ""
         runs = count_text(result.noise.runs, "run")
         yield "with", f"stored noise of this machine, measured with {runs}{where}"
-
-
-def power_line(outcome: Outcome) -> str:
-    """Return the detectable changes of this gate, "" if they are unknown."""
-    seen = sorted(row.detectable for row in outcome.result.rows if _known(row.detectable))
-    if not seen:
-        return ""
-    low, high = part_text(seen[0]), part_text(seen[-1])
-    spread = low if low == high else f"{low} to {high}"
-    level = part_text(outcome.result.level)
-    return f"smallest change found four times in five: {spread}; false discovery rate {level}"

@@ -99,9 +99,10 @@ def words_for(dice: Random, file: str, good: str) -> list[str]:
             ["query", file, "SELECT * FROM nodes", "--json"],
             ["query", file, "SELECT count(*) FROM metrics, distributions"],
             ["gate", *pair, "--all"],
-            ["gate", *pair, "--strict", "--json", "--ignore-devices"],
-            ["gate", "--base", file, "--base", good, "--new", good, "--markdown", "-"],
+            ["gate", *pair, "--set", "strict=true", "--json", "--set", "ignore-devices=true"],
+            ["gate", file, good, "--markdown", "-"],
             ["baseline", "save", "x", file, "--store", "kept"],
+            ["history", file, good, "--all", "--html", "out.html", "--store", "kept"],
             ["doctor", file],
             ["doctor", file, good, "--json"],
         ]
@@ -216,7 +217,9 @@ class Settings(Attack):
         shutil.copytree(self._folder / "good", trial.folder, dirs_exist_ok=True)
         gate = ["gate", "0.proton", "1.proton"]
         if name == "noise.json":
-            lines = [[*gate, "--noise", name]]
+            # Where the noise of the machine of these runs is read.
+            (trial.folder / "n" / "noise").mkdir(parents=True)
+            name, lines = "n/noise/26d3450bb6d702af.json", [[*gate, "--store", "n"]]
         elif name.startswith("counters"):
             lines = [["view", "0.proton", "--counters", name]]
         else:
@@ -275,6 +278,9 @@ class Stores(Attack):
             ["baseline", "check", *store],
             ["gate", "main", "1.proton", *store],
             ["gate", "main", "1.proton", *store, "--save", "main"],
+            ["history", *store],
+            ["history", "--acknowledge", *store],
+            ["gate", "--history", "--json", *store],
             ["baseline", "save", "main", "0.proton", *store],
             ["baseline", "promote", "main", *store],
             ["baseline", "export", "main", "exported", *store],

@@ -9,7 +9,9 @@ from siege.bombs.kinds import kind_of, nested
 kind = kind_of("settings")
 GATE = ("gate", "a.hatchet", "b.hatchet")
 POLICY = (*GATE, "--policy", "policy.toml")
-NOISE = (*GATE, "--noise", "noise.json")
+NOISE = (*GATE, "--store", "n")
+# Noise of the machine of runs that do not name one.
+UNNAMED = "noise__44136fa355b3678a_json"
 COUNTERS = ("view", "a.hatchet", "--counters", "counters.csv")
 RESUME = ("ab", "--resume", "kept")
 LIST = ("baseline", "list", "--store", "store")
@@ -93,7 +95,7 @@ def values_that_are_none() -> dict[str, bytes]:
 @kind("", NOISE, is_quick=True)
 def noise_of_many_paths() -> dict[str, bytes]:
     one = '{"path": ["a"], "occurrence": 0, "metric": "median", "pair": [1, 1], "run": [1, 1]}'
-    return runs(noise_json=noise(f"[{', '.join([one] * 100_000)}]"))
+    return runs(**{f"n__{UNNAMED}": noise(f"[{', '.join([one] * 100_000)}]")})
 
 
 @kind("", NOISE)
@@ -102,28 +104,29 @@ def noise_of_one_deep_path() -> dict[str, bytes]:
     one = (
         f'{{"path": [{names}], "occurrence": 0, "metric": "median", "pair": [1, 1], "run": [1, 1]}}'
     )
-    return runs(noise_json=noise(f"[{one}]"))
+    return runs(**{f"n__{UNNAMED}": noise(f"[{one}]")})
 
 
 @kind("", NOISE)
 def noise_of_numbers() -> dict[str, bytes]:
-    return runs(noise_json=noise(runs="1" * 8_000_000))
+    return runs(**{f"n__{UNNAMED}": noise(runs="1" * 8_000_000)})
 
 
-@kind("", *((*GATE, "--noise", name) for name in ("a.json", "b.json", "c.json", "d.json")))
+@kind("", *((*GATE, "--store", name) for name in "abcd"))
 def noise_of_nothing() -> dict[str, bytes]:
-    return runs(
-        a_json=noise("[" * 9000),
-        b_json=noise(metrics='[{"metric": "median", "pair": NaN, "run": 1e999}]'),
-        c_json=noise("[" + "[]," * 1_800_000 + "[]]"),
-        d_json="{" + ", ".join(f'"schema": {n}' for n in range(100_000)) + "}",
-    )
+    contents = {
+        "a": noise("[" * 9000),
+        "b": noise(metrics='[{"metric": "median", "pair": NaN, "run": 1e999}]'),
+        "c": noise("[" + "[]," * 1_800_000 + "[]]"),
+        "d": "{" + ", ".join(f'"schema": {n}' for n in range(100_000)) + "}",
+    }
+    return runs(**{f"{name}__{UNNAMED}": content for name, content in contents.items()})
 
 
 @kind("", NOISE)
 def noise_of_many_machines() -> dict[str, bytes]:
     machine = json.dumps({f"k{n}": [n] for n in range(300_000)})
-    return runs(noise_json=noise(machine=machine))
+    return runs(**{f"n__{UNNAMED}": noise(machine=machine)})
 
 
 def manifest(text: str = "[]", experiment: str = "{}") -> str:

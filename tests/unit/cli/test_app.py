@@ -61,7 +61,7 @@ def test_a_command_is_built_when_it_is_asked_for() -> None:
 def test_help_keeps_the_brackets_of_the_policy_s_table(name: str) -> None:
     shown = CliRunner().invoke(build_app([name]), [name, "--help"], env={"COLUMNS": "200"}).output
 
-    assert "[tool.proton.gate] of pyproject.toml" in shown
+    assert "[tool.proton.gate] of pyproject.toml" in " ".join(shown.split())
 
 
 def test_only_the_modules_of_the_asked_commands_are_imported() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.baseline.noise_file import read_noise
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.policy.policy import read_policy
 from proton_bench.support import inputs, outputs
@@ -279,8 +278,6 @@ def test_a_pipe_without_a_writer_is_refused(
         read_profile(tmp_path / "pipe")
     with pytest.raises(UsageError, match="a pipe without a writer"):
         read_policy(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="a pipe without a writer"):
-        read_noise(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("form", ["/dev/fd/{}", "/proc/self/fd/{}", "link", "/dev/stdout"])

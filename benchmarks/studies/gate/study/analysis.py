@@ -141,7 +141,7 @@ def examine(archives: Sequence[Archive], options: argparse.Namespace) -> Analysi
         },
         rivals=rivals(launches, options.pairs, () if options.unchanged else SLOWDOWNS),
         simulated=simulated,
-        advice=advise(spreads, shared, launches=launches, simulated=simulated),
+        advice=advise(spreads, launches=launches, simulated=simulated),
     )
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.studies.gate.study.components import Launches, PathSpread, Shared
+from benchmarks.studies.gate.study.components import Launches, PathSpread
 from benchmarks.studies.gate.study.rebuilt import off_the_line
 from benchmarks.studies.gate.study.simulated import Simulated
+from proton_bench.gate.judge.rows import FLOOR_NS
 from proton_bench.gate.machine.canary_shift import LARGEST_SHIFT
 from proton_bench.gate.policy.policy import Policy
 
@@ -18,7 +19,7 @@ __all__ = ["Advice", "advise"]
 
 _LEVEL = 0.05
 _USELESS = 0.1  # a gate that misses larger changes is useless
-_QUIET = 0.01  # gates without a change that may fail, as a part
+_QUIET = 0.001  # gates without a change that may fail, as a part
 _TICKS = 3  # of both ends of a launch, and one for a change
 _SURE = 0.8  # part of +5 % to be found
 
@@ -42,7 +43,6 @@ class Advice:
 
 def advise(
     spreads: Sequence[PathSpread],
-    shared: Shared,
     *,
     launches: Launches,
     simulated: Sequence[Simulated],
@@ -50,10 +50,9 @@ def advise(
     """Return advice on every default that a study covers."""
     policy = Policy()
     found = [
-        _session_shift(policy, shared),
         _margin(policy, spreads, off_the_line(launches)),
         _threshold(policy, spreads),
-        _floor(policy, spreads),
+        _floor(spreads),
     ]
     pairs = _pairs(simulated)
     if pairs is not None:
@@ -62,56 +61,44 @@ def advise(
     return [*found, clock] if clock is not None else found
 
 
-def _session_shift(policy: Policy, shared: Shared) -> Advice:
-    """A study lasts minutes, so its shift is a lower bound for that between days."""
-    present, measured = policy.session_shift, shared.session
-    enough = not math.isfinite(measured) or measured <= present
-    return Advice(
-        "session-shift",
-        f"{present:.2%}",
-        f"{measured:.3%} between pairs, {shared.pair:.3%} within one; minutes, not days",
-        "keep: minutes bound it from below only" if enough else _up(measured),
-    )
-
-
 def _margin(policy: Policy, spreads: Sequence[PathSpread], rebuilt: Mapping[str, float]) -> Advice:
-    """A margin has to cover significant shifts of paths without a change."""
+    """A margin, half of the threshold, has to cover significant shifts of unchanged paths."""
     known = [each for each in spreads if math.isfinite(each.order_p)]
     certain = [abs(each.order) for each in known if each.order_p < _LEVEL / len(known)]
     binaries = max(rebuilt.values(), default=0.0)
     worst = max([*certain, binaries])
     return Advice(
         "margin",
-        f"{policy.margin:.2%}",
+        f"{policy.threshold / 2.0:.2%}",
         f"running second moves {len(certain)} of {len(known)} paths for certain, by "
         f"{max(certain, default=0.0):.2%} at most; another constant in the code by {binaries:.2%}",
-        "keep" if worst <= policy.margin else _up(worst),
+        "keep" if worst <= policy.threshold / 2.0 else _up(worst),
     )
 
 
 def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
-    """Say what six pairs show: their error is ``sqrt(2 / 6) s``, and 2.9 of it beyond the margin.
+    """Say what six pairs hold: their error is ``sqrt(2 / 6) s``, and twice 8 of it are needed.
 
-    2.9 is about t(0.975) + t(0.8) with the freedom that moderation gives.
+    8 is about t(1 - 0.0005 / 100) + t(0.9) with the freedom that moderation gives.
     """
     known = [each.process for each in spreads if math.isfinite(each.process)]
     if not known:
         return Advice("threshold", f"{policy.threshold:.1%}", "nothing", "keep")
     typical, noisy = (float(np.quantile(known, q)) for q in (0.5, 0.9))
-    seen = [policy.margin + 2.9 * math.sqrt(2.0 / 6.0) * each for each in (typical, noisy)]
+    seen = [2.0 * 8.0 * math.sqrt(2.0 / 6.0) * each for each in (typical, noisy)]
     return Advice(
         "threshold",
         f"{policy.threshold:.1%}",
-        f"between processes {typical:.2%} (nine of ten paths below {noisy:.2%}): six pairs show "
+        f"between processes {typical:.2%} (nine of ten paths below {noisy:.2%}): six pairs hold "
         f"about {seen[0]:.1%}, of noisy paths {seen[1]:.1%}",
         "keep" if seen[0] <= policy.threshold else _up(seen[0]),
     )
 
 
-def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
+def _floor(spreads: Sequence[PathSpread]) -> Advice:
     """A floor per launch has to cover ticks of the timer, and no change that the gate can find."""
     known = [each for each in spreads if math.isfinite(each.process)]
-    present = f"{policy.floor_ns:.0f} ns"
+    present = f"{FLOOR_NS:.0f} ns"
     if not known:
         return Advice("floor", present, "nothing", "keep")
     shortest = min(known, key=lambda each: each.time_ns)
@@ -123,7 +110,7 @@ def _floor(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
         present,
         f"the shortest path takes {shortest.time_ns / 1000:.1f} us and differs between processes "
         f"by {spread:.0f} ns; {_TICKS} ticks of the timer are {ticks} ns",
-        "keep" if needed <= policy.floor_ns <= 2.0 * needed else f"{needed:.0f} ns",
+        "keep" if needed <= FLOOR_NS <= 2.0 * needed else f"{needed:.0f} ns",
     )
 
 
@@ -142,9 +129,9 @@ def _pairs(simulated: Sequence[Simulated]) -> Advice | None:
     )
     return Advice(
         "pairs",
-        "4 at least, 6 recommended",
+        "4 at first, 6 to fail, 10 at most",
         f"simulated false alarms and +5 % found: {rates}",
-        good[0] if good else "more than 8",
+        good[0] if good else "more than 10",
     )
 
 

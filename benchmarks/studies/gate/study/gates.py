@@ -33,7 +33,7 @@ __all__ = [
 DEFAULT = Policy()
 # Every path counts, however small its part of the time or its change in absolute terms is.
 STRICT = replace(Policy(), share=0.0).with_thresholds(["median:3%"])
-# Thresholds below the default one, each with two thirds of it for its margin.
+# Thresholds below the default one.
 LOWER = {
     part: replace(Policy(), share=0.0).with_thresholds([f"median:{part}%"]) for part in (2, 1.5, 1)
 }
@@ -160,7 +160,7 @@ def _power(
         power.found += bool(worst)
         power.others += any(row not in own for row in result.regressions)
         power.verdicts[
-            (worst or [row.verdict for row in own] or [Verdict.UNMEASURED])[0].value
+            (worst or [row.verdict for row in own] or [Verdict.INCONCLUSIVE])[0].value
         ] += 1
     return power
 

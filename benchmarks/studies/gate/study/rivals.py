@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.studies.gate.machine import Drawn
-from benchmarks.studies.gate.rules import RULES
+from benchmarks.studies.gate.rules import OTHER_TOOLS
 from benchmarks.studies.gate.study.components import Launches
 from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
 from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["Rival", "rivals"]
-
-_OURS = "ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +32,10 @@ class Rival:
 
 
 def rivals(launches: Launches, pairs: int, slowdowns: Sequence[float] = SLOWDOWNS) -> list[Rival]:
-    """Return all rules except ours; the real judge represents ours."""
+    """Return the rules of other tools; the real judge represents ours."""
     whole = list(_drawn(launches, pairs))
     found = []
-    for name, rule in RULES.items():
-        if name == _OURS:
-            continue
+    for name, rule in OTHER_TOOLS.items():
         alarms = Rate(sum(bool(rule(each).any()) for each in whole), len(whole))
         hits = {}
         for slowdown in slowdowns:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.machine import Machine, Program
-from benchmarks.studies.gate.simulation import SLOWDOWNS, Scenario, simulate
+from benchmarks.studies.gate.simulation import Scenario, simulate
 from benchmarks.studies.gate.study.components import PathSpread, Shared
+from benchmarks.studies.gate.study.plan import SLOWDOWNS
 from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["MeasuredMachine", "Simulated", "machine_of", "simulations"]
@@ -71,11 +72,10 @@ def machine_of(spreads: Sequence[PathSpread], shared: Shared) -> MeasuredMachine
 
 def simulations(machine: MeasuredMachine, *, gates: int, seed: int) -> list[Simulated]:
     """Simulate gates of several sizes; the same seed gives the same lines."""
-    few = Program(paths=len(machine.measured), noisy_share=0.0)
-    many = Program(paths=_PATHS, noisy_share=0.0)
+    few, many = Program(paths=len(machine.measured)), Program(paths=_PATHS)
     scenarios = [
         Scenario(f"6 pairs, the {few.paths} measured paths", machine=machine, program=few),
-        *(Scenario(f"{n} pairs, {_PATHS} paths", n, machine, many) for n in (4, 5, 6, 8)),
+        *(Scenario(f"{n} pairs, {_PATHS} paths", n, machine, many) for n in (6, 8, 10)),
         Scenario(
             f"stored base, 6 runs each, {_PATHS} paths",
             machine=replace(machine, apart=True),

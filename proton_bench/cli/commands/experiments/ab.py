@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
+    BisectOption,
     ChartsOption,
     EverythingOption,
     GithubOption,
-    InconclusiveOption,
     JunitOption,
     MarkdownOption,
     PolicyOption,
@@ -38,8 +38,10 @@ from proton_bench.cli.options import (
 from proton_bench.cli.output_file import STDOUT
 from proton_bench.errors import UsageError
 
-__all__ = ["CONTEXT_SETTINGS", "command"]
+__all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
 
+# Options of earlier versions, and what to write instead.
+REMOVED = {"--inconclusive": "write --set inconclusive=pass"}
 _LAST = "last"
 
 
@@ -72,19 +74,18 @@ def command(
             "--runs",
             metavar="R",
             min=1,
-            help="Run R pairs and judge all paths by them. By default 3 pairs, and 6 new ones if "
-            "a path looks slower.",
+            help="Run at most R pairs, 10 by default; fewer if every path is decided earlier.",
         ),
     ] = None,
     metric: MetricOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     settings: SetOption = None,
-    inconclusive: InconclusiveOption = None,
     json: JsonFileOption = None,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
+    bisect: BisectOption = False,
     charts: ChartsOption = None,
     everything: EverythingOption = False,
     resume: Annotated[
@@ -106,19 +107,19 @@ def command(
     did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
     from proton_bench.cli.gating.outputs import Outputs, read_chart_files
-    from proton_bench.cli.work import ab
+    from proton_bench.cli.work.experiments import ab
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")
     outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
-    comparison = ab.Comparison(outputs, json)
+    comparison = ab.Comparison(outputs, json, skips_failures=bisect)
     if resume is not None:
         if target or base_ref or base or setup or runs:
             raise UsageError(
                 "--resume continues an experiment with its own options: leave the other options out"
             )
         return comparison.resume(None if resume == _LAST else Path(resume).resolve())
-    words = PolicyWords(policy, threshold or (), settings or (), inconclusive=inconclusive)
+    words = PolicyWords(policy, threshold or (), settings or ())
     recording = Recording(backend, context_source, mode, hook)
     new = measured_command(target or [], recording)
     return comparison.begin(

@@ -57,7 +57,7 @@ def command(
 
     ab and gate use this as prior noise when there are few runs.
     """
-    from proton_bench.cli.work.noise import measure_noise
+    from proton_bench.cli.work.experiments.noise import measure_noise
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     policies = PolicyWords(policy, threshold or (), settings or ())

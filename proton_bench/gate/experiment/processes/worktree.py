@@ -13,7 +13,14 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 
-__all__ = ["Revision", "changed_files", "find_revision", "first_folders_of", "worktree"]
+__all__ = [
+    "Revision",
+    "changed_files",
+    "find_revision",
+    "first_folders_of",
+    "git",
+    "worktree",
+]
 
 # Usual folders of packages in repositories.
 _SOURCES = ("", "src", "python")
@@ -48,7 +55,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         UsageError: The folder is not in a repository, or there is no such commit.
     """
     try:
-        root = _git(folder, "rev-parse", "--show-toplevel")
+        root = git(folder, "rev-parse", "--show-toplevel")
     except UsageError as error:
         raise UsageError(
             f"{error}; outside a repository compare commands, with --base CMD"
@@ -56,7 +63,7 @@ def find_revision(ref: str, folder: str) -> Revision:
     if ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is not a revision")
     try:
-        commit = _git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        commit = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     except UsageError as error:
         raise UsageError(
             f"there is no commit {ref!r} in {root!a}; fetch it with `git fetch origin`"
@@ -70,7 +77,7 @@ def changed_files(revision: Revision) -> frozenset[str]:
     Raises:
         UsageError: git fails.
     """
-    listed = _git(revision.root, "diff", "--name-only", "--no-renames", "-z", revision.commit, "--")
+    listed = git(revision.root, "diff", "--name-only", "--no-renames", "-z", revision.commit, "--")
     return frozenset(each for each in listed.split("\0") if each)
 
 
@@ -83,7 +90,7 @@ def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
     """
     _remove(revision, folder)  # left over by a killed process
     try:
-        _git(revision.root, "worktree", "add", "--detach", "--force", str(folder), revision.commit)
+        git(revision.root, "worktree", "add", "--detach", "--force", str(folder), revision.commit)
         yield folder
     finally:
         _remove(revision, folder)
@@ -109,17 +116,22 @@ def _is_below(path: str, root: str) -> bool:
 
 def _remove(revision: Revision, folder: Path) -> None:
     with contextlib.suppress(UsageError):
-        _git(revision.root, "worktree", "remove", "--force", "--force", str(folder))
+        git(revision.root, "worktree", "remove", "--force", "--force", str(folder))
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(UsageError):
-        _git(revision.root, "worktree", "prune")
+        git(revision.root, "worktree", "prune")
 
 
 # Settings with which a repository can make git start programs.
 _HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
-def _git(folder: str, *words: str) -> str:
+def git(folder: str, *words: str) -> str:
+    """Return what git prints in a folder, without the last line breaks.
+
+    Raises:
+        UsageError: It cannot be started, or fails.
+    """
     environment = {name: os.environ[name] for name in os.environ if name not in _GIT_VARIABLES}
     try:
         done = subprocess.run(

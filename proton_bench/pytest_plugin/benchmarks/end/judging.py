@@ -10,7 +10,6 @@ import pytest
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
-from proton_bench.gate.baseline.noise_file import read_noise
 from proton_bench.gate.baseline.reference import Side, read_base
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.experiment.judged import compared, judged
@@ -146,22 +145,20 @@ class Judging:
         if not settings.compare:
             return
         self._base = read_base(settings.compare, self._runs, self._store)
-        noise = None if settings.noise is None else read_noise(settings.noise)
         new = Side(tuple(self._runs))
         self._outcome = judged(
             self._base,
             new,
             self._policy(),
             explain=certain_headline,
-            noise=noise,
             store=settings.storage,
         )
 
     def _policy(self) -> Policy:
         settings = self._settings
-        words = PolicyWords(
-            settings.policy, settings.compare_fail, inconclusive=settings.inconclusive
-        )
+        chosen = settings.inconclusive
+        more = [f"inconclusive={chosen}"] if chosen is not None else []
+        words = PolicyWords(settings.policy, settings.compare_fail, more)
         return words.policy(settings.policy_file)
 
     def _measured(self, recorded: Callable[[], Run]) -> Sequence[Run]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.gating.options import Inconclusive, chosen_policy
+from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.policy_words import PolicyWords
@@ -42,18 +42,14 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
         PolicyWords(
             file,
             thresholds=["k@median:1%"],
-            settings=["share=1%", "runs=6", 'fdr="by"', "total-floor=0.01"],
-            quarantine=["b"],
-            flags=["raw-names"],
-            inconclusive=Inconclusive.FAIL,
+            settings=["share=1%", "runs=6", "quarantine=b", "inconclusive=fail"],
         )
     )
 
     assert [str(each) for each in policy.thresholds] == ["median:9%"]
     assert [str(each) for each in policy.overriding] == ["k@median:1%"]
-    assert (policy.share, policy.runs, policy.total_floor) == (0.01, 6, 0.01)
-    assert policy.quarantine == ("a", "b")
-    assert policy.raw_names
+    assert (policy.share, policy.runs) == (0.01, 6)
+    assert policy.quarantine == ("b",)
     assert not policy.inconclusive_passes
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proton_bench.cli.gating.sides import Fresh, Sides, Words, read_words
-from proton_bench.cli.measured import Recording
+from proton_bench.cli.measured import Recording, split_recording
 from proton_bench.errors import UsageError
 
 
@@ -17,8 +17,6 @@ def words(*positional: str, **options: Any) -> Words:
     ("given", "sides"),
     [
         (words("a", "b"), (["a"], ["b"])),
-        (words("a", "b", base=["c"], new=["d"]), (["a", "c"], ["b", "d"])),
-        (words(base=["c"], new=["d"]), (["c"], ["d"])),
         (words("--", "-a", "-b"), (["-a"], ["-b"])),
     ],
 )
@@ -30,8 +28,6 @@ def test_two_sides_that_are_there(given: Words, sides: tuple[list[str], list[str
     ("given", "base", "is_saved"),
     [
         (words("main", "--", "bench.py", "--", "-x", runs=3), ["main"], False),
-        (words("--", "bench.py", "--", "-x", base=["a", "b"], runs=3), ["a", "b"], False),
-        (words("a", "--", "bench.py", "--", "-x", base=["b"], runs=3), ["a", "b"], False),
         (words("--", "bench.py", "--", "-x", save="main", runs=3), ["baseline:main"], True),
         (words("a", "--", "bench.py", "--", "-x", save="main", runs=3), ["a"], True),
     ],
@@ -39,7 +35,7 @@ def test_two_sides_that_are_there(given: Words, sides: tuple[list[str], list[str
 def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: bool) -> None:
     command = ["bench.py", "--", "-x"]
 
-    assert read_words(given) == Sides(base, Fresh(command, 3, Recording(), is_saved))
+    assert read_words(given) == Sides(base, Fresh(command, 3, is_saved))
 
 
 @pytest.mark.parametrize(
@@ -49,14 +45,31 @@ def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: b
         (words("a"), "a gate needs two sides"),
         (words("a", "b", "c"), "a gate needs two sides"),
         (words("a", "--", "bench.py"), "--runs R a -- CMD"),
-        (words("a", "b", recording=Recording(backend="cpu")), "-b, -c, -m and -k"),
         (words("a", "bench.py", runs=3), "such as `proton gate --runs 6 main -- bench.py`"),
         (words("a", "--", runs=3), "write it after --$"),
         (words("--", "bench.py", runs=3), "nothing to compare the command with"),
-        (words("a", "--", "bench.py", new=["b"], runs=3), "--new names a recorded one"),
         (words("a", "--", "bench.py", save="a b", runs=3), "'a b'"),
     ],
 )
 def test_words_that_make_no_sides_are_refused(given: Words, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_words(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "target", "recording"),
+    [
+        (["bench.py", "-b", "x"], ["bench.py", "-b", "x"], Recording()),
+        (["-b", "cpu", "--mode=a=b", "x.py"], ["x.py"], Recording("cpu", mode="a=b")),
+        (["-c", "ops", "-k", "triton", "x.py"], ["x.py"], Recording(context="ops", hook="triton")),
+    ],
+)
+def test_a_command_may_begin_with_how_to_record_it(
+    given: list[str], target: list[str], recording: Recording
+) -> None:
+    assert split_recording(given) == (target, recording)
+
+
+def test_a_way_to_record_needs_a_value() -> None:
+    with pytest.raises(UsageError, match="-b needs a value"):
+        split_recording(["-b"])

@@ -9,7 +9,7 @@ import pytest
 from proton_bench.gate.experiment.progress import Lines, Pace, TerminalBar, open_progress
 from proton_bench.gate.experiment.slot import Stage, pairs
 
-SLOTS = pairs(Stage.SCREENING, 2)
+SLOTS = pairs(Stage.PAIR, 2)
 
 
 class Terminal(io.StringIO):
@@ -49,8 +49,8 @@ def test_lines_name_the_run_its_side_and_the_time_left() -> None:
         progress.say("done")
 
     assert stream.getvalue().splitlines() == [
-        "proton ab: run 1 of 2: screening 1, base",
-        "proton ab: run 2 of 2: screening 1, new, 3 s left",
+        "proton ab: run 1 of 2: pair 1, base",
+        "proton ab: run 2 of 2: pair 1, new, 3 s left",
         "proton ab: done",
     ]
 

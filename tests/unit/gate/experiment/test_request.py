@@ -15,7 +15,6 @@ from proton_bench.gate.experiment.processes.worktree import Revision
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.statistics.discovery import Dependence
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 
@@ -26,7 +25,7 @@ def command(target: str) -> Command:
 
 
 def test_a_request_survives_json() -> None:
-    policy = Policy(dependence=Dependence.ANY, quarantine=("a/**",), runs=6)
+    policy = Policy(quarantine=("a/**",), runs=6)
     policy = policy.with_thresholds(["fwd/**@p95:10%&1us", "calls:0"])
     plain = Request(command("new.py"))
     full = Request(

@@ -6,7 +6,7 @@ from proton_bench.gate.experiment.slot import BASE, NEW, Stage, in_turn, missing
 
 
 def test_pairs_come_in_the_order_abba() -> None:
-    slots = pairs(Stage.SCREENING, 3)
+    slots = pairs(Stage.PAIR, 3)
 
     assert [slot.arm for slot in slots] == [BASE, NEW, NEW, BASE, BASE, NEW]
     assert [slot.base_first for slot in slots[::2]] == [True, False, True]
@@ -14,14 +14,14 @@ def test_pairs_come_in_the_order_abba() -> None:
 
 
 def test_names_of_files_differ_and_sort_by_pair() -> None:
-    slots = [*pairs(Stage.WARM_UP, 1), *pairs(Stage.CONFIRMING, 12), *in_turn(Stage.ALONE, NEW, 3)]
+    slots = [*pairs(Stage.WARM_UP, 1), *pairs(Stage.PAIR, 12), *in_turn(Stage.ALONE, NEW, 3)]
 
     assert len({slot.name for slot in slots}) == len(slots)
     assert slots[-1].name == "alone-003-new"
 
 
 def test_a_broken_pair_is_run_anew_so_that_its_runs_are_neighbours() -> None:
-    slots = pairs(Stage.CONFIRMING, 3)
+    slots = pairs(Stage.PAIR, 3)
 
     assert missing(slots, slots[:3]) == list(slots[2:])
     assert missing(slots, slots[:4]) == list(slots[4:])

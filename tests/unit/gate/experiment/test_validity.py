@@ -34,7 +34,7 @@ class Kept:
         self._files = files
 
     def of(self, stage: Stage, arm: str = "") -> list[Files | None]:
-        return list(self._files[arm]) if stage is Stage.SCREENING else []
+        return list(self._files[arm]) if stage is Stage.PAIR else []
 
     def modules(self, run: Files | None) -> list[dict[str, str]] | None:
         if run is None:
@@ -72,25 +72,25 @@ def test_sides_that_loaded_their_own_version_are_compared() -> None:
 def test_a_file_that_was_edited_between_runs_is_fatal(revision: Revision | None) -> None:
     edited = [("/repo/pkg/core.py", "edited")]
 
-    assert checked([OLD, OLD], [NOW, edited], revision) == ([Reason.CHANGED_MEANWHILE], [])
+    assert checked([OLD, OLD], [NOW, edited], revision) == ([Reason.NOT_COMPARABLE], [])
 
 
 def test_one_version_on_both_sides_is_fatal_between_revisions_alone() -> None:
-    assert checked([NOW], [NOW], REVISION) == ([Reason.LOADED_ALIKE], [])
+    assert checked([NOW], [NOW], REVISION) == ([Reason.NOT_COMPARABLE], [])
     assert checked([NOW], [NOW], None) == ([], [])
 
 
 def test_a_change_that_no_side_loaded_is_noted() -> None:
     other = [("/repo/pkg/other.py", "1")]
 
-    assert checked([other], [other], REVISION) == ([], [Reason.CHANGE_NOT_LOADED])
+    assert checked([other], [other], REVISION) == ([], [Reason.NOTICE])
 
 
 def test_a_change_of_the_script_alone_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validity, "changed_files", lambda revision: ["x.py"])
     script = [*NOW, ("/repo/x.py", "1")]
 
-    assert checked([script], [script], REVISION) == ([], [Reason.CHANGE_NOT_LOADED])
+    assert checked([script], [script], REVISION) == ([], [Reason.NOTICE])
 
 
 def test_nothing_is_missing_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,4 +101,4 @@ def test_nothing_is_missing_where_nothing_changed(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("unknown", [[], [None]])
 def test_unknown_files_of_a_side_are_noted(unknown: list[Files | None]) -> None:
-    assert checked([OLD], unknown, REVISION) == ([], [Reason.MODULES_UNKNOWN])
+    assert checked([OLD], unknown, REVISION) == ([], [Reason.NOTICE])

@@ -15,6 +15,8 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
+from proton_bench.gate.judge.result import GateResult, GateRow
+from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.builder import ProfileBuilder
@@ -43,7 +45,7 @@ def test_runs_with_nothing_in_common_have_no_baseline() -> None:
     result = judge(runs_of([1e5] * 5, path="a"), runs_of([3e5] * 9, path="b/c"), Policy())
 
     assert (result.verdict, result.exit_code) == (SuiteVerdict.NO_BASELINE, 5)
-    assert {each.verdict for each in result.structure} == {Verdict.NEW, Verdict.REMOVED}
+    assert {each.kind for each in result.structure} == {Kind.NEW, Kind.REMOVED}
 
 
 def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
@@ -70,8 +72,8 @@ def test_amounts_of_time_need_times() -> None:
 @pytest.mark.parametrize(
     ("times", "reason"),
     [
-        ([[0.0, 0.0]] * 4, Reason.NOT_POSITIVE),
-        ([[-5.0, -3.0]] * 4, Reason.NOT_POSITIVE),
+        ([[0.0, 0.0]] * 4, Reason.NO_VALUES),
+        ([[-5.0, -3.0]] * 4, Reason.NO_VALUES),
     ],
 )
 def test_times_without_a_logarithm_are_inconclusive(
@@ -102,7 +104,7 @@ def test_values_that_are_not_numbers_are_left_out() -> None:
     base = [run(float("nan"))] * 4
     result = judge(base, [run(5.0)] * 4, Policy())
 
-    assert {row.path for row in result.rows} == {("z",)}
+    assert {row.path for row in result.rows} == {("z",), ()}
     json.dumps(result.to_document(), allow_nan=False)
 
 
@@ -115,7 +117,7 @@ def test_equal_times_are_the_same_within_the_timers_resolution() -> None:
     ticking = judge(coarse, coarse, Policy())
 
     assert row_of(exact).verdict is Verdict.SAME
-    assert row_of(exact).detectable == pytest.approx(0.02, abs=0.001)
+    assert row_of(exact).detectable < 0.001
     assert row_of(ticking).detectable > 0.05
     assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
     assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
@@ -129,10 +131,10 @@ def test_a_path_missing_in_some_runs_is_judged_by_the_others_or_not_at_all() -> 
     some = judge([*base[:5], without[5]], new, Policy())
     most = judge([*base[:2], *without[2:]], new, Policy())
 
-    assert Reason.MISSING_IN_RUNS in row_of(some).reasons
+    assert Reason.TOO_FEW_RUNS in row_of(some).reasons
     assert row_of(some).base_runs == 5
     assert row_of(some).verdict is Verdict.SAME
-    assert row_of(most).reasons[0] is Reason.MISSING_IN_RUNS
+    assert row_of(most).reasons[0] is Reason.TOO_FEW_RUNS
     assert row_of(most).verdict is Verdict.INCONCLUSIVE
 
 
@@ -149,9 +151,13 @@ def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
     row = row_of(judge(base, new, Policy()), "k")
     p95 = judge(base, new, Policy().with_thresholds(["p95:3%"]))
 
-    assert row.verdict is Verdict.REGRESSED
-    assert Reason.MEAN_ONLY in row.reasons
-    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+    assert (row.verdict, row.metric) == (Verdict.REGRESSED, "mean")
+    assert p95_of(p95).reasons[0] is Reason.NO_VALUES
+
+
+def p95_of(result: GateResult) -> GateRow:
+    (row,) = [row for row in result.rows if row.metric == "p95"]
+    return row
 
 
 def with_samples(run: Run, change: Callable[[Distribution], Distribution]) -> Run:
@@ -169,13 +175,14 @@ def test_a_quantile_that_the_file_lacks_does_not_decide() -> None:
     ]
 
     median = judge(open_base, new, Policy())
-    tail = judge(open_base, new, Policy().with_thresholds(["p95:5%"]))
+    p95 = judge(open_base, new, Policy().with_thresholds(["p95:5%"]))
 
     assert row_of(judge(base, new, Policy()), "k").verdict is Verdict.REGRESSED
     assert row_of(median, "k").verdict is Verdict.INCONCLUSIVE
-    assert row_of(median, "k").reasons[0] is Reason.QUANTILE_UNKNOWN
-    assert median.verdict is SuiteVerdict.INCONCLUSIVE
-    assert row_of(tail, "k").verdict is Verdict.REGRESSED
+    assert row_of(median, "k").reasons[0] is Reason.NO_VALUES
+    assert median.verdict is SuiteVerdict.FAIL
+    assert {row.path for row in median.regressions} == {(), ("k",)}
+    assert p95_of(p95).verdict is Verdict.REGRESSED
 
 
 def test_samples_of_a_part_of_the_launches_do_not_decide() -> None:
@@ -188,10 +195,10 @@ def test_samples_of_a_part_of_the_launches_do_not_decide() -> None:
     ]
 
     row = row_of(judge(base, parts, Policy()), "k")
-    maximum = judge(base, parts, Policy().with_thresholds(["max:3%"]))
+    p95 = judge(base, parts, Policy().with_thresholds(["p95:3%"]))
 
-    assert Reason.MEAN_ONLY in row.reasons
-    assert row_of(maximum, "k").verdict is Verdict.UNMEASURED
+    assert row.metric == "mean"
+    assert p95_of(p95).reasons[0] is Reason.NO_VALUES
 
 
 @pytest.mark.parametrize(
@@ -206,9 +213,9 @@ def test_a_median_that_is_not_known_closely_enough_gives_way_to_the_mean(
     row = row_of(judge(base, coarse, Policy().with_thresholds([threshold])), "k")
     p95 = judge(base, coarse, Policy().with_thresholds(["p95:3%"]))
 
-    assert (Reason.MEAN_ONLY in row.reasons) == is_mean
+    assert (row.metric == "mean") == is_mean
     assert row.verdict is Verdict.REGRESSED
-    assert row_of(p95, "k").verdict is Verdict.UNMEASURED
+    assert p95_of(p95).reasons[0] is Reason.NO_VALUES
 
 
 def test_equal_names_are_distinguished_by_their_number() -> None:
@@ -227,7 +234,7 @@ def test_equal_names_are_distinguished_by_their_number() -> None:
 
     result = judge([run(n) for n in range(4)], [run(n) for n in range(4, 8)], Policy())
 
-    assert sorted((row.path, row.occurrence) for row in result.rows) == [
+    assert sorted((row.path, row.occurrence) for row in result.rows if row.path[1:]) == [
         (("s", "k"), 0),
         (("s", "k"), 1),
     ]
@@ -239,11 +246,11 @@ def test_one_order_alone_is_reported() -> None:
 
     result = judge([base[n] for n in first], [new[n] for n in first], Policy())
 
-    assert reasons_of(result) == {Reason.ORDER_CONFOUNDED}
+    assert reasons_of(result) == {Reason.ORDER}
     assert result.verdict is SuiteVerdict.PASS
 
 
-def base_first(kernels: Sequence[Kernel], pairs: int = 4) -> tuple[list[Run], list[Run]]:
+def base_first(kernels: Sequence[Kernel], pairs: int = 6) -> tuple[list[Run], list[Run]]:
     """Return pairs in which the base always ran first."""
     base, new = session(kernels, pairs=2 * pairs)
     return base[::2], new[::2]
@@ -257,8 +264,8 @@ def test_a_change_that_running_second_could_explain_does_not_fail(paths: int) ->
 
     row = row_of(result)
     assert (row.verdict, row.downgraded) == (Verdict.INCONCLUSIVE, True)
-    assert {Reason.ORDER_CONFOUNDED, Reason.SLOWER} <= {*row.reasons}
-    assert row.pairs_needed == 8
+    assert Reason.ORDER in row.reasons
+    assert row.pairs_needed == 12
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
 
 
@@ -268,36 +275,37 @@ def test_steady_canaries_show_that_running_second_does_nothing() -> None:
 
     result = judge(*base_first(slower), Policy())
 
-    assert [row.path for row in result.regressions] == [("f", "k0")]
+    assert {row.path for row in result.regressions} == {("f", "k0")}
 
 
-def test_a_path_that_only_pairs_of_one_order_have_does_not_fail() -> None:
+def test_other_paths_tell_what_the_order_does_to_a_path_that_has_only_one() -> None:
     """The gate as a whole has both orders; the path has not."""
     late = [Kernel("f/k0", between=0.003, slower=0.2), *QUIET[1:]]
-    with_path, without = session(late, pairs=8), session(QUIET[1:], pairs=8, seed=2)
+    with_path, without = session(late, pairs=12), session(QUIET[1:], pairs=12, seed=2)
     base, new = (
-        [(own if pair % 2 == 0 else other)[pair] for pair in range(8)]
+        [(own if pair % 2 == 0 else other)[pair] for pair in range(12)]
         for own, other in zip(with_path, without, strict=True)
     )
 
     result = judge(base, new, Policy())
 
-    assert Reason.ORDER_CONFOUNDED in row_of(result).reasons
-    assert row_of(result).verdict is Verdict.INCONCLUSIVE
-    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert row_of(result).verdict is Verdict.REGRESSED
+    assert abs(row_of(result).order_effect) < 0.01
 
 
-def test_a_gate_of_structure_alone_needs_no_timing() -> None:
-    result = judge(*session(QUIET, pairs=1), Policy().with_thresholds(["calls:0"]))
+def test_a_threshold_of_launches_does_not_drop_timing() -> None:
+    policy = Policy().with_thresholds(["calls:0"])
 
-    assert (result.verdict, result.rows) == (SuiteVerdict.PASS, ())
+    assert judge(*session(QUIET, pairs=1), policy).verdict is SuiteVerdict.INCONCLUSIVE
+    assert judge(*session(QUIET), policy).verdict is SuiteVerdict.PASS
+    slower = [Kernel("f/k0", between=0.003, slower=0.1), *QUIET[1:]]
+    assert judge(*session(slower), policy).verdict is SuiteVerdict.FAIL
 
 
 def test_nothing_large_enough_is_not_passed_over() -> None:
     result = judge(*session(QUIET), Policy(share=0.5))
 
-    assert reasons_of(result) == {Reason.NOTHING_GATED}
-    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert [row.path for row in result.rows] == [()]
     assert judge(*session(QUIET), Policy(), context=Context()).rows
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.structure import StructuralChange
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.judge.structure import Kind, StructuralChange
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 
 
@@ -31,30 +31,30 @@ def test_one_run_on_each_side_decides_structure() -> None:
         runs_of({"a": 2, "b": 3, "c": 1}), runs_of({"a": 2, "b": 5, "d": 9}), "calls:0"
     )
 
-    assert {path: each.verdict for path, each in found.items()} == {
-        "b": Verdict.CALLS_MORE,
-        "c": Verdict.REMOVED,
-        "d": Verdict.NEW,
+    assert {path: each.kind for path, each in found.items()} == {
+        "b": Kind.LAUNCHES,
+        "c": Kind.REMOVED,
+        "d": Kind.NEW,
     }
     assert (found["b"].base_calls, found["b"].new_calls) == ((3, 3), (5, 5))
     assert found["b"].change == 100_000.0
     assert (result.verdict, result.exit_code) == (SuiteVerdict.FAIL, 1)
 
 
-def test_equal_structure_passes_where_nothing_else_is_asked() -> None:
+def test_equal_structure_has_no_changes() -> None:
     result, found = judged(runs_of({"a": 2}), runs_of({"a": 2}), "calls:0")
 
     assert found == {}
-    assert result.verdict is SuiteVerdict.PASS
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE  # one run decides no times
 
 
 def test_structure_is_shown_and_fails_only_on_request() -> None:
     result, found = judged(runs_of({"a": 2, "b": 1}), runs_of({"a": 3, "c": 9}))
 
-    assert {each.verdict for each in found.values()} == {
-        Verdict.CALLS_MORE,
-        Verdict.REMOVED,
-        Verdict.NEW,
+    assert {each.kind for each in found.values()} == {
+        Kind.LAUNCHES,
+        Kind.REMOVED,
+        Kind.NEW,
     }
     assert not any(each.fails for each in found.values())
     assert result.verdict is not SuiteVerdict.FAIL
@@ -64,14 +64,13 @@ def test_strict_gates_fail_for_new_and_removed_paths() -> None:
     result, found = judged(runs_of({"a": 2, "b": 1}), runs_of({"a": 2}), strict=True)
 
     assert found["b"].fails
-    assert found["b"].reasons == (Reason.REMOVED_PATHS,)
     assert result.verdict is SuiteVerdict.FAIL
 
 
 def test_a_kernel_in_another_scope_has_moved() -> None:
     _, found = judged(runs_of({"f/k": 4, "f/a": 1}), runs_of({"g/k": 4, "f/a": 1}))
 
-    assert found["g/k"].verdict is Verdict.MOVED
+    assert found["g/k"].kind is Kind.MOVED
     assert found["g/k"].former_path == ("f", "k")
     assert found["g/k"].change == 0.0
 
@@ -79,7 +78,7 @@ def test_a_kernel_in_another_scope_has_moved() -> None:
 def test_a_kernel_with_another_name_has_moved_too() -> None:
     _, found = judged(runs_of({"f/k": 4, "f/a": 1}), runs_of({"f/k2": 4, "f/a": 1}))
 
-    assert found["f/k2"].verdict is Verdict.MOVED
+    assert found["f/k2"].kind is Kind.MOVED
     assert found["f/k2"].former_path == ("f", "k")
 
 
@@ -90,21 +89,18 @@ def test_launches_that_vary_on_a_side_are_compared_by_their_range() -> None:
     _, apart = judged(base, runs_of({"a": 6}, {"a": 9}), "calls:0")
 
     assert overlapping == {}
-    assert apart["a"].verdict is Verdict.CALLS_MORE
-    assert Reason.CALLS_VARY in apart["a"].reasons
+    assert apart["a"].kind is Kind.LAUNCHES
+    assert apart["a"].base_calls == (3.0, 5.0)
 
 
 def test_allowed_amounts_of_launches() -> None:
     base, new = runs_of({"a": 100, "b": 100}), runs_of({"a": 104, "b": 120})
 
     _, parts = judged(base, new, "calls:5%")
-    _, counts = judged(base, new, "b@calls:30", "a@calls:+3")
-    _, fewer = judged(base, new, "calls:-0")
+    _, counts = judged(base, new, "b@calls:30", "a@calls:3")
 
     assert {path: each.fails for path, each in parts.items()} == {"a": False, "b": True}
     assert {path: each.fails for path, each in counts.items()} == {"a": True, "b": False}
-    assert parts["a"].reasons == (Reason.CALLS_AS_ALLOWED,)
-    assert not any(each.fails for each in fewer.values())
 
 
 def test_quarantined_paths_do_not_fail() -> None:
@@ -113,7 +109,7 @@ def test_quarantined_paths_do_not_fail() -> None:
     result = judge(runs_of({"a": 1}), runs_of({"a": 2}), policy)
 
     assert result.structure[0].reasons[-1] is Reason.QUARANTINE
-    assert result.verdict is SuiteVerdict.PASS
+    assert not result.structure[0].fails
 
 
 _LAUNCHES = st.dictionaries(st.sampled_from(["a", "b", "f/a", "f/c"]), st.integers(1, 4))
@@ -125,18 +121,17 @@ def test_exchanging_the_sides_exchanges_what_happened(
 ) -> None:
     before, after = {"z": 1, **before}, {"z": 1, **after}
     opposite = {
-        Verdict.NEW: Verdict.REMOVED,
-        Verdict.REMOVED: Verdict.NEW,
-        Verdict.CALLS_MORE: Verdict.CALLS_FEWER,
-        Verdict.CALLS_FEWER: Verdict.CALLS_MORE,
-        Verdict.MOVED: Verdict.MOVED,
+        Kind.NEW: Kind.REMOVED,
+        Kind.REMOVED: Kind.NEW,
+        Kind.LAUNCHES: Kind.LAUNCHES,
+        Kind.MOVED: Kind.MOVED,
     }
 
     _, there = judged(runs_of(before), runs_of(after), "calls:0")
     _, back = judged(runs_of(after), runs_of(before), "calls:0")
 
-    expected = sorted(opposite[each.verdict] for each in there.values())
-    assert expected == sorted(each.verdict for each in back.values())
+    expected = sorted(opposite[each.kind] for each in there.values())
+    assert expected == sorted(each.kind for each in back.values())
     assert sorted(each.change for each in there.values()) == sorted(
         -each.change for each in back.values()
     )

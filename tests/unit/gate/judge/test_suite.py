@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
-from proton_bench.gate.judge.structure import StructuralChange
+from proton_bench.gate.judge.structure import Kind, StructuralChange
 from proton_bench.gate.judge.suite import sum_up, undecided_share
 from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.policy import Policy
 
 SAME = GateRow(
     path=("a",),
@@ -17,15 +16,17 @@ SAME = GateRow(
     metric="median",
     threshold="median:3%",
     verdict=Verdict.SAME,
-    reasons=(Reason.EQUIVALENT,),
+    reasons=(),
     named=False,
     share=0.9,
     base=1.0,
     new=1.0,
+    limit=0.03,
     change=0.0,
     low=-0.01,
     high=0.01,
     p_worse=1.0,
+    noise=0.005,
     detectable=0.03,
     pairs_needed=0,
     base_runs=6,
@@ -36,12 +37,12 @@ SAME = GateRow(
 )
 WORSE = replace(SAME, path=("b",), verdict=Verdict.REGRESSED, share=0.01)
 OPEN = replace(SAME, path=("c",), verdict=Verdict.INCONCLUSIVE, reasons=(), share=0.01)
-GONE = StructuralChange(("d",), Verdict.REMOVED, (), (1.0, 1.0), (0.0, 0.0), -5.0, 0.0, fails=False)
+GONE = StructuralChange(("d",), Kind.REMOVED, (), (1.0, 1.0), (0.0, 0.0), -5.0, 0.0, fails=False)
 FORBIDDEN = replace(GONE, fails=True)
 
 
-def summed(*rows: GateRow, structure: tuple[StructuralChange, ...] = (), **policy: float) -> str:
-    return sum_up(rows, structure, (), policy=Policy(**policy)).value  # type: ignore[arg-type]
+def summed(*rows: GateRow, structure: tuple[StructuralChange, ...] = ()) -> str:
+    return sum_up(rows, structure, ()).value
 
 
 @pytest.mark.parametrize(
@@ -54,11 +55,13 @@ def summed(*rows: GateRow, structure: tuple[StructuralChange, ...] = (), **polic
         ((SAME, OPEN), "PASS"),
         ((SAME, replace(OPEN, share=0.06)), "INCONCLUSIVE"),
         ((SAME, replace(OPEN, named=True)), "INCONCLUSIVE"),
-        ((SAME, replace(OPEN, share=0.06, reasons=(Reason.NOT_WORSE,))), "PASS"),
-        ((SAME, replace(OPEN, verdict=Verdict.SAME_BINARY, downgraded=True)), "INCONCLUSIVE"),
-        ((SAME, replace(OPEN, verdict=Verdict.SAME_BINARY, share=0.5)), "PASS"),
-        ((SAME, replace(OPEN, verdict=Verdict.UNMEASURED, share=0.5)), "INCONCLUSIVE"),
-        ((SAME, replace(OPEN, verdict=Verdict.QUARANTINED, share=0.5)), "PASS"),
+        ((SAME, replace(OPEN, downgraded=True)), "INCONCLUSIVE"),
+        ((SAME, replace(OPEN, share=0.5, reasons=(Reason.QUARANTINE,))), "PASS"),
+        ((SAME, replace(OPEN, path=(), metric="total", share=1.0)), "INCONCLUSIVE"),
+        ((SAME, replace(OPEN, metric="total", share=0.06)), "INCONCLUSIVE"),
+        ((SAME, replace(OPEN, metric="total", share=0.04)), "PASS"),
+        ((SAME, replace(OPEN, metric="tail", is_extra=True, downgraded=True)), "INCONCLUSIVE"),
+        ((SAME, replace(OPEN, metric="tail", is_extra=True, share=0.5)), "PASS"),
         ((SAME, replace(OPEN, verdict=Verdict.IMPROVED, share=0.5)), "PASS"),
     ],
 )
@@ -72,29 +75,25 @@ def test_structure_fails_only_where_it_is_forbidden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "verdict"),
+    ("reason", "voids", "verdict"),
     [
-        (Reason.CANARY_MOVED, "INCOMPARABLE"),
-        (Reason.NOTHING_MATCHED, "NO-BASELINE"),
-        (Reason.NOTHING_GATED, "INCONCLUSIVE"),
-        (Reason.DISTURBED, "INCONCLUSIVE"),
-        (Reason.CONTROLS_MOVED, "INCONCLUSIVE"),
-        (Reason.COMMON_SHIFT, "INCONCLUSIVE"),
-        (Reason.RULE_MATCHED_NOTHING, "INCONCLUSIVE"),
-        (Reason.OTHER_TOOLS, "PASS"),
-        (Reason.OTHER_UNIT, "PASS"),
-        (Reason.GLOBAL_SHIFT, "PASS"),
-        (Reason.ORDER_CONFOUNDED, "PASS"),
+        (Reason.NOT_COMPARABLE, False, "INCOMPARABLE"),
+        (Reason.NO_BASE, False, "NO-BASELINE"),
+        (Reason.MACHINE, True, "INCONCLUSIVE"),
+        (Reason.NOTHING_GATED, True, "INCONCLUSIVE"),
+        (Reason.MACHINE, False, "PASS"),
+        (Reason.NOTICE, False, "PASS"),
     ],
 )
-def test_notes_on_the_whole(reason: Reason, verdict: str) -> None:
-    assert sum_up((SAME,), (), (Note(reason, ""),), policy=Policy()) == verdict
+def test_notes_on_the_whole(reason: Reason, voids: bool, verdict: str) -> None:
+    assert sum_up((SAME,), (), (Note(reason, "", voids),)) == verdict
 
 
 def test_the_undecided_share_is_of_the_gated_time_and_counts_a_path_once() -> None:
     twice = replace(OPEN, metric="p95")
+    others = [replace(OPEN, metric="total"), replace(OPEN, metric="tail", is_extra=True)]
 
-    assert undecided_share((SAME, OPEN, twice)) == pytest.approx(0.01 / 0.91)
+    assert undecided_share((SAME, OPEN, twice, *others)) == pytest.approx(0.01 / 0.91)
     assert undecided_share((replace(OPEN, share=0.0),)) == 1.0
     assert undecided_share(()) == 0.0
 

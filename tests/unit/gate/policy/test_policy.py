@@ -9,28 +9,29 @@ import pytest
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.policy import Policy, policy_from_table, read_policy
-from proton_bench.gate.statistics.discovery import Dependence
 
 EVERYTHING = """
 [tool.proton.gate]
-thresholds = ["median:3%", "fwd/**/softmax*@p95:10%", "calls:0"]
 threshold = "4%"
-margin = 0.01
-level = "2%"
-fdr = "by"
+thresholds = ["2%", "fwd/**/softmax*@p95:10%", "calls:0"]
 share = "1%"
-floor = "2us"
-total-floor = "0.2%"
-session-shift = "2%"
 runs = 6
-undecided-share = "10%"
 inconclusive = "pass"
 strict = true
-same-binary = "fail"
-ignore-devices = true
-raw-names = true
 quarantine = ["**/flaky*"]
+ignore-devices = true
 """
+REMOVED = (
+    "fdr",
+    "floor",
+    "level",
+    "margin",
+    "raw-names",
+    "same-binary",
+    "session-shift",
+    "total-floor",
+    "undecided-share",
+)
 
 
 def written(folder: Path, text: str, name: str = "pyproject.toml") -> Path:
@@ -43,29 +44,30 @@ def test_every_key_of_a_pyproject(tmp_path: Path) -> None:
     policy = read_policy(written(tmp_path, EVERYTHING))
 
     assert [str(each) for each in policy.thresholds] == [
-        "median:3%",
+        "2%",
         "fwd/**/softmax*@p95:10%",
         "calls:0",
     ]
-    assert (policy.threshold, policy.margin, policy.level) == (0.04, 0.01, 0.02)
-    assert (policy.dependence, policy.share, policy.floor_ns) == (Dependence.ANY, 0.01, 2000.0)
-    assert (policy.total_floor, policy.runs, policy.undecided_share) == (0.002, 6, 0.1)
-    assert policy.session_shift == 0.02
+    assert (policy.threshold, policy.share, policy.runs) == (0.04, 0.01, 6)
     assert policy.inconclusive_passes
     assert policy.strict
-    assert policy.same_binary_fails
     assert policy.ignore_devices
-    assert policy.raw_names
     assert policy.quarantine == ("**/flaky*",)
 
 
+@pytest.mark.parametrize("key", REMOVED)
+def test_keys_of_earlier_versions_say_what_replaces_them(key: str) -> None:
+    with pytest.raises(UsageError, match=f"here: {key} is not a key any more: ."):
+        policy_from_table({key: "1%"}, "here")
+
+
 def test_a_file_of_its_own_needs_no_table(tmp_path: Path) -> None:
-    path = written(tmp_path, 'thresholds = "median:3%"\nfloor = "0"\n', "gate.toml")
+    path = written(tmp_path, 'thresholds = "median:3%"\nshare = "0"\n', "gate.toml")
 
     policy = read_policy(path)
 
     assert str(policy.thresholds[0]) == "median:3%"
-    assert policy.floor_ns == 0.0
+    assert policy.share == 0.0
 
 
 def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
@@ -77,22 +79,19 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
     [
         ("thresholds = [,]\n", "line 1, column"),
         ("[tool.proton]\ngate = 3\n", "gate"),
-        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* fdr, floor"),
+        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* share, strict"),
         (
             "[tool.proton.gate]\nthresholds = ['mean:5q']\n",
             "'mean:5q', column 7",
         ),
         ("[tool.proton.gate]\nthresholds = [3]\n", ": thresholds: "),
-        ("[tool.proton.gate]\nmargin = '120%'\n", ": margin: '120%'"),
-        ("[tool.proton.gate]\nmargin = true\n", ": margin: "),
-        ("[tool.proton.gate]\nmargin = 'x'\n", ": margin: 'x'"),
-        ("[tool.proton.gate]\nlevel = nan\n", ": level: "),
-        ("[tool.proton.gate]\nfloor = 3\n", ": floor: "),
-        ("[tool.proton.gate]\nfloor = '3%'\n", ": floor: '3%'"),
-        ("[tool.proton.gate]\nruns = 1\n", ": runs: .* 2 to 200"),
+        ("[tool.proton.gate]\nthreshold = '120%'\n", ": threshold: '120%'"),
+        ("[tool.proton.gate]\nthreshold = true\n", ": threshold: "),
+        ("[tool.proton.gate]\nthreshold = 'x'\n", ": threshold: 'x'"),
+        ("[tool.proton.gate]\nshare = nan\n", ": share: "),
+        ("[tool.proton.gate]\nruns = 3\n", ": runs: .* 4 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", ": runs: "),
         ("[tool.proton.gate]\nstrict = 'yes'\n", ": strict: 'yes'"),
-        ("[tool.proton.gate]\nfdr = 'bonferroni'\n", ": fdr: .* bh, by"),
         ("[tool.proton.gate]\ninconclusive = true\n", ": inconclusive: .* fail, pass"),
     ],
 )
@@ -121,18 +120,66 @@ def test_thresholds_of_the_command_line_come_last() -> None:
     policy = policy_from_table({"thresholds": ["median:3%"]}, "here").with_thresholds(["mean:1%"])
 
     settled = policy.with_marked(())
-    assert [str(each) for each in settled.thresholds] == ["median:3%", "mean:1%"]
+    assert [str(each) for each in settled.thresholds[-2:]] == ["median:3%", "mean:1%"]
     with pytest.raises(UsageError, match="column 1"):
         policy.with_thresholds(["%"])
 
 
-def test_margins_stay_below_thresholds() -> None:
-    policy = Policy()
+@pytest.mark.parametrize(
+    ("written", "total"), [((), "3%"), (("5%",), "5%"), (("mean:7%",), "7%"), (("k@9%",), "3%")]
+)
+def test_a_threshold_of_all_launches_is_the_default_of_totals_too(
+    written: tuple[str, ...], total: str
+) -> None:
+    settled = Policy().with_thresholds(written).with_marked(())
 
-    assert policy.margin_of(0.1) == 0.02
-    assert policy.margin_of(0.03) == pytest.approx(0.02)
-    assert policy.margin_of(0.01) == pytest.approx(0.01 * 2 / 3)
-    assert str(policy.default_threshold()) == "median:3%"
+    texts = [str(each) for each in settled.thresholds if not each.selector]
+    assert [text for text in texts if text.startswith("total")][-1] == f"total:{total}"
+    assert {text.partition(":")[0] for text in texts} >= {"median", "tail", "total", "wall"}
+
+
+@pytest.mark.parametrize("statistic", ["min", "p25"])
+def test_a_statistic_that_leaves_launches_out_takes_the_place_of_all_defaults(
+    statistic: str,
+) -> None:
+    settled = Policy().with_thresholds([f"{statistic}:8%"]).with_marked(())
+
+    assert {each.metric: each.ratio for each in settled.thresholds} == {
+        "total": pytest.approx(0.08),
+        statistic: pytest.approx(0.08),
+    }
+    assert settled.statistic == statistic
+
+
+def test_it_also_takes_the_place_of_what_a_file_says_for_everything() -> None:
+    policy = policy_from_table({"thresholds": ["5%", "k@2%", "calls:0"]}, "here")
+
+    settled = policy.with_thresholds(["min:8%"]).with_marked(())
+
+    of_all = {each.metric for each in settled.thresholds if not each.selector}
+    assert of_all == {"total", "calls", "min"}
+    assert "median" in {each.metric for each in settled.thresholds if each.selector == "k"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [],
+        ["5%"],
+        ["f@min:8%"],
+        ["min:8%", "median:3%"],
+        ["min:8%", "5%"],
+        ["p95:8%"],
+        ["tail:8%"],
+        ["total:3%"],
+        ["min:1us"],
+    ],
+)
+def test_else_all_of_the_time_counts_in_totals(written: list[str]) -> None:
+    settled = Policy().with_thresholds(written).with_marked(())
+
+    assert settled.statistic == ""
+    assert {"median", "tail", "total", "wall"} <= {each.metric for each in settled.thresholds}
 
 
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
@@ -160,33 +207,9 @@ def test_an_empty_glob_does_not_quarantine_everything(value: Any) -> None:
         policy_from_table({"quarantine": value}, "x")
 
 
-@pytest.mark.parametrize("value", ["-1us", "~1us", "1us&2us", "1us&3%", "5%", "us", "1e400s", 5])
-def test_a_floor_is_one_time(value: Any) -> None:
-    with pytest.raises(UsageError, match="floor"):
-        policy_from_table({"floor": value}, "x")
-
-
-@pytest.mark.parametrize(
-    ("value", "floor"), [("0", 0.0), ("0us", 0.0), ("1.5 us", 1500.0), (".5ms", 5e5)]
-)
-def test_a_floor_may_be_nothing(value: str, floor: float) -> None:
-    assert policy_from_table({"floor": value}, "x").floor_ns == floor
-
-
-@pytest.mark.parametrize("key", ["share", "total-floor", "session-shift", "undecided-share"])
 @pytest.mark.parametrize("value", [0, 0.0, "0", "0%", "0.0 %"])
-def test_parts_that_may_be_nothing(key: str, value: Any) -> None:
-    policy = policy_from_table({key: value}, "x")
-
-    assert getattr(policy, key.replace("-", "_")) == 0.0
-
-
-def test_a_threshold_of_every_path_holds_beside_thresholds_of_some() -> None:
-    both = policy_from_table({"threshold": "9%", "thresholds": ["k@p95:3%"]}, "x")
-    own = policy_from_table({"threshold": "9%", "thresholds": ["median:3%"]}, "x")
-
-    assert [str(each) for each in both.thresholds] == ["median:9%", "k@p95:3%"]
-    assert [str(each) for each in own.thresholds] == ["median:3%"]
+def test_a_share_may_be_nothing(value: Any) -> None:
+    assert policy_from_table({"share": value}, "x").share == 0.0
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,51 @@ def logs(seed: int, pairs: int, paths: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("order", [ABBA, ABBA[:5], ABBA[:3]])
-def test_pairs_are_the_regression_on_the_order(order: np.ndarray) -> None:
-    base, new = logs(1, len(order), 3)
+def test_pairs_of_one_path_are_the_regression_on_the_order(order: np.ndarray) -> None:
+    base, new = logs(1, len(order), 1)
 
     found = paired(base, new, order)
 
-    for path in range(3):
-        design = np.column_stack([np.ones(len(order)), order])
-        fit = OLS((new - base)[:, path], design).fit()
-        assert found.effect[path] == pytest.approx(fit.params[0])
-        assert found.order_effect[path] == pytest.approx(fit.params[1])
-        assert found.variance[path] == pytest.approx(fit.mse_resid)
-        assert found.freedom[path] == fit.df_resid
-        assert found.variance[path] * found.scale[path] == pytest.approx(fit.bse[0] ** 2)
+    design = np.column_stack([np.ones(len(order)), order])
+    fit = OLS((new - base)[:, 0], design).fit()
+    assert found.effect[0] == pytest.approx(fit.params[0])
+    assert found.order_effect[0] == pytest.approx(fit.params[1])
+    assert found.variance[0] == pytest.approx(fit.mse_resid)
+    assert found.freedom[0] == pytest.approx(fit.df_resid)
+    assert found.variance[0] * found.scale[0] == pytest.approx(fit.bse[0] ** 2)
+
+
+def test_the_order_effect_is_common_to_the_paths_of_a_metric() -> None:
+    base, new = logs(2, 6, 6)
+    metrics = ["median"] * 3 + ["gbps"] * 3
+
+    found = paired(base, new, ABBA, metrics=metrics)
+    alone = [paired(base[:, [at]], new[:, [at]], ABBA).order_effect[0] for at in range(6)]
+
+    assert found.order_effect[:3] == pytest.approx(np.median(alone[:3]))
+    assert found.order_effect[3:] == pytest.approx(np.median(alone[3:]))
+    assert found.freedom == pytest.approx(5.0 - 1.0 / 3.0)
+
+
+def test_slow_processes_that_share_an_order_by_chance_stay_noise() -> None:
+    generator = np.random.default_rng(5)
+    base, new = generator.normal(0.0, 0.002, (2, 6, 40))
+    new[ABBA > 0, 7] += 0.1
+
+    found = paired(base, new, ABBA)
+
+    assert np.sqrt(found.variance[7]) > 0.04
+    assert found.separation[7] == 0
+
+
+def test_sides_are_separated_if_every_pair_or_process_says_the_same() -> None:
+    base = np.array([[0.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.2, 0.2, 0.2], [0.1, 0.1, 0.1]])
+    new = base + np.array([0.1, -0.1, 0.0])
+
+    assert paired(base, new, ABBA[:4]).separation.tolist() == [1, -1, 0]
+    assert apart(base, new).separation.tolist() == [0, 0, 0]
+    assert apart(base, new + 1.0).separation.tolist() == [1, 1, 1]
+    assert apart(base + 1.0, new).separation.tolist() == [-1, -1, -1]
 
 
 def test_pairs_in_one_order_are_the_paired_t_test() -> None:
@@ -63,9 +95,9 @@ def test_a_missing_run_leaves_its_pair_out() -> None:
     found = paired(base, new, ABBA)
 
     kept = [0, 1, 3, 4, 5]
-    alone = paired(base[kept], new[kept], ABBA[kept])
-    assert found.effect[0] == pytest.approx(alone.effect[0])
-    assert found.variance[0] == pytest.approx(alone.variance[0])
+    assert found.effect[0] == pytest.approx(
+        np.mean((new - base)[kept, 0] - found.order_effect[0] * ABBA[kept])
+    )
     assert found.runs.tolist() == [5, 6]
 
 
@@ -111,4 +143,5 @@ def test_exchanged_sides_and_other_units(seed: int, unit: float, pairs: int) -> 
     np.testing.assert_allclose(exchanged.variance, found.variance)
     np.testing.assert_allclose(exchanged.order_effect, found.order_effect, atol=1e-12)
     np.testing.assert_allclose(scaled.effect, found.effect, atol=1e-9)
+    np.testing.assert_array_equal(exchanged.separation, -found.separation)
     np.testing.assert_allclose(apart(new, base).effect, -apart(base, new).effect)

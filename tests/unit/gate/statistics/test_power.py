@@ -7,17 +7,18 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from proton_bench.gate.statistics.power import (
-    MOST_PAIRS,
-    Question,
-    detectable,
-    pairs_needed,
-    quantile,
-)
+from proton_bench.gate.statistics.power import MOST_PAIRS, detectable, pairs_needed, quantile
 
 
-def question(level: float = 0.05, margin: float = 0.02, threshold: float = 0.03) -> Question:
-    return Question(*(np.array([value]) for value in (margin, threshold, level)))
+def needed(deviation: list[float], distance: float, freedom: float = 5.0) -> np.ndarray:
+    size = len(deviation)
+    return pairs_needed(
+        0.05,
+        np.full(size, distance),
+        np.array(deviation) ** 2,
+        freedom=np.full(size, freedom),
+        runs=np.full(size, 6.0),
+    )
 
 
 def test_quantiles_are_those_of_scipy() -> None:
@@ -27,35 +28,32 @@ def test_quantiles_are_those_of_scipy() -> None:
     assert np.isnan(quantile(0.95, np.array([0.0])))
 
 
-def test_the_detectable_change_is_found_four_times_in_five() -> None:
+def test_the_detectable_threshold_is_found_nine_times_in_ten() -> None:
     # The distance from the margin at which the exact noncentral test has the requested power.
     error, freedom = np.array([0.005]), np.array([40.0])
 
-    found = detectable(question(), error, freedom)
+    found = detectable(0.05, error, freedom)
 
-    noncentral = float((found[0] - 0.02) / error[0])
+    noncentral = float(found[0] / 2.0 / error[0])
     power = stats.nct.sf(stats.t.ppf(0.95, 40.0), 40.0, noncentral)
-    assert power == pytest.approx(0.8, abs=0.01)
+    assert power == pytest.approx(0.9, abs=0.01)
 
 
 def test_pairs_are_about_those_of_statsmodels() -> None:
     deviation = 0.01
     exact = TTestPower().solve_power(
-        effect_size=0.01 / deviation, alpha=0.05, power=0.8, alternative="larger"
+        effect_size=0.01 / deviation, alpha=0.05, power=0.9, alternative="larger"
     )
 
-    found = pairs_needed(question(), np.array([deviation**2]), np.array([1.0]))
+    found = needed([deviation], 0.01)
 
     assert exact <= found[0] <= exact + 3.0
 
 
 def test_more_noise_and_less_distance_need_more_pairs() -> None:
-    noise = np.array([0.001, 0.004, 0.008, 0.02]) ** 2
-    wide = Question(np.full(4, 0.02), np.full(4, 0.04), np.full(4, 0.05))
-    near = Question(np.full(4, 0.02), np.full(4, 0.03), np.full(4, 0.05))
+    noise = [0.001, 0.004, 0.008, 0.02]
 
-    far = pairs_needed(wide, noise, np.zeros(4))
-    close = pairs_needed(near, noise, np.zeros(4))
+    far, close = needed(noise, 0.02), needed(noise, 0.01)
 
     assert (np.diff(far) >= 0).all()
     assert (close >= far).all()
@@ -64,6 +62,7 @@ def test_more_noise_and_less_distance_need_more_pairs() -> None:
 
 
 def test_an_absurd_number_of_pairs_is_unknown() -> None:
-    assert np.isnan(pairs_needed(question(), np.array([1.0]), np.array([0.0])))
-    assert np.isnan(pairs_needed(question(), np.array([math.nan]), np.array([0.0])))
-    assert pairs_needed(question(), np.array([0.05**2]), np.array([10.0])) <= MOST_PAIRS
+    assert np.isnan(needed([1.0], 0.01))
+    assert np.isnan(needed([math.nan], 0.01))
+    assert np.isnan(needed([0.01], 0.01, freedom=0.0))
+    assert needed([0.045], 0.01) <= MOST_PAIRS

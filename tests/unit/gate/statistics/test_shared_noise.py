@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proton_bench.gate.machine.noise import Spread
 from proton_bench.gate.statistics.contrast import paired
 from proton_bench.gate.statistics.evidence import Background, weigh
 from proton_bench.gate.statistics.shared_noise import effective_freedom, shared_part
@@ -89,7 +88,7 @@ def test_p_values_hold_when_the_machine_moves_all_paths_alike(pairs: int) -> Non
     """Without a change the smallest p-value of a gate has to keep its level."""
     order = np.where(np.arange(pairs) % 2 == 0, 1.0, -1.0)
     nothing = np.zeros(PATHS)
-    background = Background(nothing, nothing, ["median"] * PATHS, [Spread(np.nan, 0.0)] * PATHS)
+    background = Background(nothing, nothing, ["median"] * PATHS)
     generator = np.random.default_rng(7)
     found = []
     for _ in range(400):

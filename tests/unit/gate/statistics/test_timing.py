@@ -10,15 +10,17 @@ of logFC.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes.evidence import evidence_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from proton_bench.gate.statistics.contrast import Contrast, paired
+from proton_bench.gate.statistics.contrast import paired
 from proton_bench.gate.statistics.moderation import Moderated
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide, one_sided
 
@@ -35,34 +37,11 @@ TREAT = np.array(
 
 
 def limits(count: int, direction: float = 1.0) -> Limits:
-    margin, threshold = np.log([1.02, 1.03])
-    return Limits(
-        np.full(count, margin),
-        np.full(count, threshold),
-        np.full(count, margin),
-        np.full(count, direction),
-    )
-
-
-def evidence_of(effect: np.ndarray, error: float, freedom: float = 8.0) -> Evidence:
-    count = len(effect)
-    full = np.full(count, 6.0)
-    contrast = Contrast(
-        effect,
-        np.full(count, error**2 * 6),
-        full - 2,
-        1 / full,
-        full * 0,
-        full.astype(int),
-        np.zeros((6, count)),
-    )
-    noise = Moderated(contrast.variance, np.full(count, freedom))
-    return Evidence(contrast, noise, np.ones(count, dtype=bool), np.zeros(count))
+    return Limits(np.full(count, math.log(1.03)), np.full(count, direction))
 
 
 def decided(effect: list[float], error: float = 0.002, direction: float = 1.0) -> Decisions:
-    found = evidence_of(np.array(effect), error)
-    return decide(found, limits(len(effect), direction), level=0.05)
+    return decide(evidence_of(np.array(effect), error), limits(len(effect), direction))
 
 
 def test_p_values_are_those_of_treat() -> None:
@@ -103,29 +82,54 @@ def test_the_same_is_what_two_one_sided_tests_of_statsmodels_say() -> None:
         base = generator.normal(0.0, spread, (6, 1))
         new = generator.normal(0.0, spread, (6, 1))
         contrast = paired(base, new, np.ones(6))
-        noise = Moderated(contrast.variance, contrast.freedom)
+        noise = Moderated(contrast.variance, contrast.freedom, *np.zeros((3, 1)))
         evidence = Evidence(contrast, noise, np.array([True]), np.zeros(1))
-        found = decide(evidence, limits(1), level=0.05)
-        bound = math.log(1.02)
+        found = decide(evidence, limits(1))
+        bound = math.log(1.03)
         p_value = ttost_paired(new[:, 0], base[:, 0], -bound, bound)[0]
-        assert bool(found.same[0]) == (p_value < 0.05)
+        assert bool(found.same[0]) == (p_value < 0.025)
         seen.add(bool(found.same[0]))
     assert seen == {True, False}
 
 
-def test_slower_for_certain_and_by_the_threshold_is_worse() -> None:
-    found = decided([0.05, 0.025, 0.0, -0.05])
+def test_slower_for_certain_is_worse() -> None:
+    found = decided([0.05, 0.015, 0.0, -0.05], error=0.001)
 
     assert found.worse.tolist() == [True, False, False, False]
     assert found.better.tolist() == [False, False, False, True]
-    assert found.same.tolist() == [False, False, True, False]
+    assert found.same.tolist() == [False, True, True, False]
 
 
-def test_certainly_slower_by_less_than_the_threshold_is_within_it() -> None:
-    found = decided([0.026], error=0.0005)
+def test_certainly_less_than_the_threshold_is_allowed_however_certain() -> None:
+    found = decided([0.025], error=0.0005)
 
-    assert (found.worse[0], found.same[0], found.within[0]) == (False, False, True)
-    assert found.p_worse[0] < 0.05
+    assert (found.worse[0], found.same[0], found.allowed[0]) == (False, True, True)
+    assert found.p_worse[0] < 0.0005
+
+
+def test_a_pair_that_says_the_opposite_keeps_a_path_from_failing() -> None:
+    evidence = evidence_of(np.array([0.05]))
+    mixed = replace(evidence, contrast=replace(evidence.contrast, separation=np.zeros(1, int)))
+
+    assert decide(evidence, limits(1)).worse[0]
+    assert not decide(mixed, limits(1)).worse[0]
+
+
+@pytest.mark.parametrize(("runs", "can_fail"), [(4, False), (5, False), (6, True), (10, True)])
+def test_fewer_than_six_pairs_never_fail(runs: int, can_fail: bool) -> None:
+    evidence = evidence_of(np.array([0.5]), runs=runs)
+
+    found = decide(evidence, limits(1))
+
+    assert bool(found.worse[0]) is can_fail
+    assert can_fail or found.pairs[0] == 6
+
+
+def test_one_of_many_looks_may_err_less() -> None:
+    evidence = evidence_of(np.array([0.035]), error=0.005, freedom=20.0)
+
+    assert decide(evidence, limits(1)).worse[0]
+    assert not decide(evidence, limits(1), part=0.01).worse[0]
 
 
 def test_less_is_worse_of_rates_and_either_of_what_must_not_change() -> None:
@@ -150,24 +154,28 @@ def test_errors_of_nothing_decide_and_unknown_ones_do_not() -> None:
     assert np.isnan(unknown).all()
 
 
-def test_a_wider_null_makes_every_error_larger() -> None:
-    narrow = evidence_of(np.array([0.05]), 0.002)
-    wide = Evidence(narrow.contrast, narrow.noise, narrow.tested, np.zeros(1), null_scale=20.0)
-
-    assert decide(narrow, limits(1), level=0.05).worse[0]
-    assert not decide(wide, limits(1), level=0.05).worse[0]
-
-
 def test_no_number_of_runs_sees_through_the_tick_of_a_timer() -> None:
     free = evidence_of(np.array([0.05]), 0.0001)
     limited = Evidence(free.contrast, free.noise, free.tested, np.array([0.02**2]))
 
-    found = decide(limited, limits(1), level=0.05)
+    found = decide(limited, limits(1))
 
     assert limited.error == pytest.approx([0.02])
     assert (found.worse[0], found.same[0]) == (False, False)
     assert np.isnan(found.pairs).all()
-    assert np.isfinite(decide(free, limits(1), level=0.05).pairs).all()
+    assert np.isfinite(decide(free, limits(1)).pairs).all()
+
+
+def test_an_unchanged_path_needs_fewer_pairs_than_a_change_that_must_be_found() -> None:
+    noisy = {"error": 0.015, "freedom": 20.0, "runs": 4}
+    unchanged, changed = (
+        decide(evidence_of(np.array([effect]), **noisy), limits(1)) for effect in (0.0, 0.03)
+    )
+
+    assert not unchanged.allowed[0]
+    assert 4 < unchanged.pairs[0] < changed.pairs[0] / 2.0
+    smaller = {**noisy, "error": 0.015 * np.sqrt(4.0 / unchanged.pairs[0])}
+    assert decide(evidence_of(np.array([0.0]), **smaller), limits(1)).allowed[0]
 
 
 EFFECTS = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20)
@@ -186,7 +194,6 @@ def test_exchanging_the_sides_exchanges_worse_and_better(
     else:
         assert (there.worse == back.worse).all()
     assert (there.same == back.same).all()
-    assert (there.within == back.within).all()
     np.testing.assert_allclose(there.low, -back.high)
 
 

@@ -49,13 +49,13 @@ def test_store_and_policy_are_those_of_the_project_around(
 
 
 def test_options_are_read(read, pytester: pytest.Pytester) -> None:
-    (pytester.path / "p.toml").write_text("level = 0.01")
+    (pytester.path / "p.toml").write_text("share = 0.01")
 
     found = read(
         *("--proton-compare=main", "--proton-compare=./other", "--proton-runs=6"),
         *("--proton-compare-fail=mean:5%", "--proton-compare-fail=calls:0"),
         *("--proton-save=pr", "--proton-autosave", "--proton-json=x/o.json"),
-        *("--proton-policy=p.toml", "--proton-noise=n.json", "--proton-storage=store"),
+        *("--proton-policy=p.toml", "--proton-storage=store"),
         *("--proton-inconclusive=pass", "--proton-missing-baseline=pass", "--proton-github"),
         *(
             "--proton-markdown=o.md",
@@ -72,9 +72,8 @@ def test_options_are_read(read, pytester: pytest.Pytester) -> None:
     assert (found.runs, found.save) == (6, ("pr", "pytest"))
     assert (found.json, found.markdown) == (here / "x/o.json", here / "o.md")
     assert found.html == here / "o.html"
-    assert (found.policy, found.noise, found.storage) == (
+    assert (found.policy, found.storage) == (
         here / "p.toml",
-        here / "n.json",
         here / "store",
     )
     assert (found.inconclusive, found.missing_passes, found.github) == ("pass", True, True)
@@ -141,7 +140,6 @@ GATED = ("--proton-compare=main",)
         ((*GATED, "--proton-runs=2.5"), "a number of processes"),
         (("--proton-compare-fail=mean:5%",), "--proton-compare-fail is for the gate"),
         (("--proton-policy=p.toml",), "--proton-policy is for the gate"),
-        (("--proton-noise=n",), "--proton-noise is for the gate"),
         (("--proton-inconclusive=fail",), "--proton-inconclusive is for the gate"),
         (("--proton-markdown=m",), "--proton-markdown is for the gate"),
         (("--proton-junit=j",), "--proton-junit is for the gate"),

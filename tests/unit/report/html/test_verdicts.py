@@ -4,7 +4,7 @@ from fakes.outcomes import HOSTILE, row, undecided
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult, GateRow
-from proton_bench.gate.judge.structure import StructuralChange
+from proton_bench.gate.judge.structure import Kind, StructuralChange
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.report.html.verdicts import gate_verdicts
 from proton_bench.support.text import visible
@@ -17,7 +17,7 @@ def outcome(*rows: GateRow, structure: tuple[StructuralChange, ...] = ()) -> Out
 
 
 def forbidden(path: tuple[str, ...]) -> StructuralChange:
-    return StructuralChange(path, Verdict.NEW, (), (0, 0), (1, 1), 5000.0, 0.1, fails=True)
+    return StructuralChange(path, Kind.NEW, (), (0, 0), (1, 1), 5000.0, 0.1, fails=True)
 
 
 def test_failing_tests_come_first() -> None:

@@ -6,7 +6,7 @@ import pytest
 from fakes.outcomes import row, undecided
 
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.report.words.gate_reasons import MEANINGS, part_text, why
+from proton_bench.report.words.gate_reasons import MEANINGS, part_text, reasons_text, seen_text
 
 
 def test_every_reason_has_a_meaning() -> None:
@@ -30,10 +30,17 @@ def test_parts_are_percentages(part: float, text: str) -> None:
 
 
 def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
-    assert why(undecided(), paired=True) == (
-        "too noisy for so few runs; cannot see changes of 3.0 % here, only from 7.1 %; "
-        "needs 14 pairs in all"
+    assert reasons_text(undecided(), paired=True) == (
+        "the noise is 3.0 %: changes below 7.1 % cannot be seen here; needs 14 pairs in all"
     )
+
+
+@pytest.mark.parametrize("detectable", [10.0, 6e9, math.inf, math.nan])
+def test_changes_that_nobody_needs_a_gate_for_are_no_number(detectable: float) -> None:
+    blind = undecided(detectable=detectable)
+
+    assert seen_text(blind) == "-"
+    assert "changes below" not in reasons_text(blind, paired=True)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +53,9 @@ def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
     ],
 )
 def test_what_is_undecided_says_what_would_decide(pairs: int, paired: bool, text: str) -> None:
-    assert why(undecided(pairs_needed=pairs), paired=paired).endswith(text)
+    assert reasons_text(undecided(pairs_needed=pairs), paired=paired).endswith(text)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.SAME])
 def test_what_is_decided_needs_no_word(verdict: Verdict) -> None:
-    assert why(row(verdict, detectable=0.2), paired=True) == ""
-
-
-def test_amounts_without_a_percentage_have_no_floor() -> None:
-    assert "floor" not in why(undecided(threshold="median:1us"), paired=True)
+    assert reasons_text(row(verdict, detectable=0.2), paired=True) == ""

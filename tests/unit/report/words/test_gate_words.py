@@ -7,13 +7,13 @@ from fakes.outcomes import every_outcome, outcome, row, structural, undecided, u
 
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
     path_text,
-    power_line,
     row_text,
     shown_path,
     side_lines,
@@ -26,20 +26,23 @@ FAIL = every_outcome()["fail"]
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("pass", "PASS: none of 2 paths got worse; step > faster: median 10.0 % faster"),
+        (
+            "pass",
+            "PASS: none of 2 paths got slower than allowed; step > faster: median 10.0 % faster",
+        ),
         (
             "fail",
             "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
-            "1 of 4 checks regressed, +0.5 % of a run",
+            "1 of 4 checks regressed",
         ),
         (
             "structure",
-            "FAIL: 1 structural change is not allowed, first CALLS+ step > more, "
-            "4 -> 6 launches, +8 us, 2.0 % of a run",
+            "FAIL: 1 structural change is not allowed, first LAUNCHES step > more, "
+            "4 -> 6 launches, +8 us, 2.0 % of a base run",
         ),
         (
             "inconclusive",
-            "INCONCLUSIVE: 1 of 1 check, 100 % of the gated time, may be worse",
+            "INCONCLUSIVE: clocks: nothing before, heat now",
         ),
         ("void", "INCONCLUSIVE: clocks: nothing before, heat now. Run them again"),
         ("incomparable", "INCOMPARABLE: GPU name: H200 before, B200 now."),
@@ -90,21 +93,24 @@ def test_long_paths_keep_their_end() -> None:
     assert text.startswith("... > ")
     assert text.endswith("scope 99")
     assert len(text) <= 70
-    assert path_text(()) == "ROOT"
+    assert path_text(()) == "whole run"
 
 
 def test_a_regression_that_is_not_believed_says_why() -> None:
-    doubted = row(Verdict.INCONCLUSIVE, reasons=(Reason.DISTURBED, Reason.SLOWER), downgraded=True)
+    doubted = row(Verdict.INCONCLUSIVE, reasons=(Reason.MACHINE,), downgraded=True)
 
     assert headline(outcome(SuiteVerdict.INCONCLUSIVE, doubted)).endswith(
-        "100 us -> 105 us, but: the runs were disturbed, run them again"
+        "100 us -> 105 us, but: the machine may have changed, record both sides in turn"
     )
 
 
 def test_the_note_that_decided_is_the_headline() -> None:
     result = replace(
         outcome(SuiteVerdict.INCONCLUSIVE).result,
-        notes=(Note(Reason.OTHER_TOOLS, "torch: 1 before"), Note(Reason.REMOVED_PATHS, "all gone")),
+        notes=(
+            Note(Reason.NOTICE, "torch: 1 before"),
+            Note(Reason.PATHS_DIFFER, "all gone", voids=True),
+        ),
     )
 
     assert headline(Outcome(result)) == "INCONCLUSIVE: all gone"
@@ -119,7 +125,7 @@ def test_a_gate_of_structure_alone_says_that_it_was() -> None:
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
 
-    assert texts["change"] == texts["90 % interval"] == texts["would see"] == texts["base"] == "-"
+    assert texts["change"] == texts["95 % interval"] == texts["would see"] == texts["base"] == "-"
 
 
 @pytest.mark.parametrize(
@@ -127,15 +133,13 @@ def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     [
         (
             structural(base_calls=(4.0, 5.0), new_calls=(6.5, 7.0)),
-            "CALLS+ step > more, 4 to 5 -> 6.5 to 7 launches, +8 us, 2.0 % of a run",
+            "LAUNCHES step > more, 4 to 5 -> 6.5 to 7 launches, +8 us, 2.0 % of a base run",
         ),
         (
-            structural(
-                Verdict.MOVED, former_path=("old", "more"), new_calls=(4.0, 4.0), change=0.0
-            ),
-            "MOVED step > more, was old > more, 2.0 % of a run",
+            structural(Kind.MOVED, former_path=("old", "more"), new_calls=(4.0, 4.0), change=0.0),
+            "MOVED step > more, was old > more, 2.0 % of a base run",
         ),
-        (structural(Verdict.REMOVED, change=-9.0), "4 -> 6 launches, -9 ns"),
+        (structural(Kind.REMOVED, change=-9.0), "4 -> 6 launches, -9 ns"),
     ],
 )
 def test_structural_change_is_one_line(change: object, text: str) -> None:
@@ -163,9 +167,21 @@ def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -
     }
 
 
-def test_power_is_that_of_the_best_and_the_worst_path() -> None:
-    assert power_line(FAIL).startswith("smallest change found four times in five: 2.9 % to 7.1 %")
-    assert power_line(every_outcome()["error"]) == ""
+def test_a_pass_says_what_it_would_have_found() -> None:
+    run = row(path=(), metric="total", share=1.0, high=0.011)
+    rows = (run, row(high=0.024, share=0.95), row(name="small", high=0.5, share=0.04))
+
+    assert headline(outcome(SuiteVerdict.PASS, *rows)).endswith(
+        "; would have found: run +1.1 %, worst path +2.4 % step > kernel"
+    )
+
+
+def test_a_pass_says_what_it_did_not_look_at() -> None:
+    passed = outcome(SuiteVerdict.PASS, row(metric="min"))
+    by_min = replace(passed, result=replace(passed.result, statistic="min"))
+
+    assert "slow launches" in headline(by_min)
+    assert "slow launches" not in headline(passed)
 
 
 def test_sides_are_counted_and_named() -> None:

@@ -15,7 +15,7 @@ from proton_bench.formats.registry import write_profile
 from proton_bench.gate.experiment.folders.kept_runs import KeptRun, KeptRuns
 from proton_bench.gate.experiment.slot import Slot, Stage, pairs
 
-SLOTS = pairs(Stage.CONFIRMING, 2)
+SLOTS = pairs(Stage.PAIR, 2)
 
 
 def keep(kept: KeptRuns, slot: Slot, *times: float) -> KeptRun:
@@ -37,8 +37,8 @@ def test_an_experiment_is_found_again_as_it_was(tmp_path: Path) -> None:
 
     assert again.description == {"doing": "ab"}
     assert [each in again for each in SLOTS] == [True, True, True, False]
-    assert again.of(Stage.CONFIRMING, "base") == (runs[0],)
-    assert again.of(Stage.SCREENING) == ()
+    assert again.of(Stage.PAIR, "base") == (runs[0],)
+    assert again.of(Stage.WARM_UP) == ()
     assert again.read(runs[1]).profile.columns["time (ns)"].values.max() == 100.0
 
 
@@ -91,10 +91,10 @@ def test_a_folder_without_an_experiment_is_reported(tmp_path: Path) -> None:
     [
         lambda text: text[: len(text) // 2],
         lambda text: text.replace("proton_bench.experiment", "another"),
-        lambda text: text.replace('"stage": "confirming"', '"stage": "dancing"'),
+        lambda text: text.replace('"stage": "pair"', '"stage": "dancing"'),
         lambda text: json.dumps({**json.loads(text), "runs": 3}),
         lambda text: json.dumps({**json.loads(text), "version": []}),
-        lambda text: text.replace("confirming-001-base.pid0.proton", "../elsewhere.proton"),
+        lambda text: text.replace("pair-001-base.pid0.proton", "../elsewhere.proton"),
         lambda text: "[]",
     ],
 )

@@ -10,8 +10,7 @@ from fakes.gated import profile_of_times
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.experiment.folders.noise_store import save_noise, stored_noise
 from proton_bench.gate.machine.fingerprint import machine_of
-from proton_bench.gate.machine.noise import MetricNoise, Noise, PathNoise, Spread
-from proton_bench.gate.statistics.prior import Prior
+from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 from proton_bench.model.profile import Profile
 
 
@@ -21,8 +20,7 @@ def profile(host: str = "here") -> Profile:
 
 def noise(of: Profile) -> Noise:
     path = PathNoise(("k",), 0, "median", Spread(1e-4, 4.0), Spread(2e-4, 9.0))
-    others = MetricNoise("median", Prior(1e-4, 3.0), Prior(2e-4, 5.0))
-    return Noise(machine_of(of), (path,), (others,), 10)
+    return Noise(machine_of(of), (path,), 10)
 
 
 def test_noise_is_found_for_its_machine(tmp_path: Path) -> None:

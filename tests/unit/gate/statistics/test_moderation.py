@@ -13,8 +13,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from proton_bench.gate.statistics.moderation import moderate, prior_weights
-from proton_bench.gate.statistics.prior import NO_PRIOR, Prior, fit_prior, trigamma_inverse
+from proton_bench.gate.statistics.moderation import (
+    NO_PRIOR,
+    Prior,
+    fit_prior,
+    moderate,
+    prior_weights,
+    trigamma_inverse,
+)
 
 # limma's tests: $sigma, $df.residual, $stdev.unscaled and $coefficients of "alpha-beta".
 SIGMA = np.array([1.3425032, 0.4647155, 1.1993444, 0.9428569, 0.9421509])

@@ -7,10 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from proton_bench.cli.gating.bisect_codes import SKIP
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.output_file import STDOUT, write_output
 from proton_bench.cli.project import default_store
-from proton_bench.errors import InterruptedExperimentError, ProtonError, UsageError
+from proton_bench.errors import (
+    InterruptedExperimentError,
+    ProtonError,
+    TargetFailedError,
+    UsageError,
+)
 from proton_bench.gate.experiment.ab import begin_ab, resume_ab
 from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
 from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
@@ -20,6 +26,7 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
+from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.support.reporting import report_error
 
 __all__ = ["Comparison", "Request", "revision"]
@@ -53,10 +60,12 @@ class Comparison:
     Attributes:
         outputs: Where the verdict goes.
         json: File for a JSON document, None for none.
+        skips_failures: Whether a failed run makes `git bisect run` skip the revision.
     """
 
     outputs: Outputs
     json: Path | None
+    skips_failures: bool = False
 
     def begin(self, request: Request) -> int:
         """Run the experiment, show the outcome and return the exit code."""
@@ -82,9 +91,11 @@ class Comparison:
         except ProtonError as error:
             code = report_error(error)
             self._write(Outcome.failed(error.report()))
-            return code
+            is_skipped = self.skips_failures and isinstance(error, TargetFailedError)
+            return SKIP if is_skipped else code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
-        self._write(Outcome(result))
+        seen = result.comparison
+        self._write(Outcome(result, "" if seen is None else certain_headline(seen)))
         return result.exit_code
 
     def _write(self, outcome: Outcome) -> None:

@@ -1,0 +1,235 @@
+"""The gate on a noisy machine: experiments of `program.py`, alike and with a slower path.
+
+``python -m benchmarks.studies.gate.noisy ab --out FOLDER --times 20 --threshold min:8%``
+``python -m benchmarks.studies.gate.noisy resample --out FOLDER``
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.studies.gate.noisy.program import NAMES
+from benchmarks.studies.gate.noisy.shared_factor import verdict_without_shared
+from proton_bench.analysis.run import Run
+from proton_bench.formats.registry import read_profile
+from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
+from proton_bench.gate.judge.check import choose_checks
+from proton_bench.gate.judge.observations import observe_checks
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.contrast import paired
+from proton_bench.gate.statistics.evidence import Background, weigh
+from proton_bench.gate.statistics.timing import Limits, decide
+
+Numbers = npt.NDArray[np.float64]
+
+_PROGRAM = Path(__file__).with_name("program.py")
+_RESULTS = "results.jsonl"
+_VERDICTS = {0: "PASS", 1: "FAIL", 3: "INCONCLUSIVE"}
+STATISTICS = ("median", "min")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `ab` runs."""
+
+    out: Path
+    times: int
+    threshold: str
+    launches: int
+    percent: float
+
+
+def run_all(options: Options) -> None:
+    """Run experiments of equal sides and of a slower path in turn; finished ones are kept."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    shutil.copy(_PROGRAM, options.out)
+    (options.out / "pyproject.toml").touch()  # the project whose folder keeps the runs
+    results = options.out / _RESULTS
+    done = len(results.read_text().splitlines()) if results.exists() else 0
+    for number in range(done, 2 * options.times):
+        slow = NAMES[(7 * number + 3) % len(NAMES)] if number % 2 else ""
+        found = {"slow": slow, "load": os.getloadavg()[0], **_experiment(options, slow)}
+        with results.open("a") as stream:
+            stream.write(json.dumps(found) + "\n")
+        print(json.dumps(found), flush=True)
+
+
+def _experiment(options: Options, slow: str) -> dict[str, object]:
+    program = f"{_PROGRAM.name} --launches {options.launches}"
+    slower = ["--slow", slow, "--percent", str(options.percent)] if slow else []
+    words = ["ab", "-b", "cpu", "-t", options.threshold, "--json", "last.json", "--base", program]
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", *words, *program.split(), *slower],
+        cwd=options.out,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    document = json.loads((options.out / "last.json").read_text())
+    rows = document.get("rows", [])
+    return {
+        "code": done.returncode,
+        "pairs": len(document.get("base_runs", [])),
+        "regressed": [row["path"][0] for row in rows if row["verdict"] == "REGRESSED"],
+        "said": [note["text"] for note in document.get("notes", [])],
+    }
+
+
+def summary(results: Sequence[dict[str, object]]) -> str:
+    """Return a table of the verdicts of equal sides and of slower ones."""
+    names = _VERDICTS
+    lines = ["| sides | experiments | PASS | FAIL | INCONCLUSIVE | the slower path found |"]
+    lines.append("|---|---|---|---|---|---|")
+    for title, chosen in (
+        ("alike", [each for each in results if not each["slow"]]),
+        ("one path slower", [each for each in results if each["slow"]]),
+    ):
+        codes = Counter(names.get(each["code"], "ERROR") for each in chosen)  # type: ignore[call-overload]
+        # A scope with one path got slower with it.
+        found = sum(set(each["regressed"]) == {each["slow"]} for each in chosen)  # type: ignore[call-overload]
+        shown = str(found) if title != "alike" else ""
+        counts = " | ".join(str(codes[name]) for name in names.values())
+        lines.append(f"| {title} | {len(chosen)} | {counts} | {shown} |")
+    return "\n".join(lines)
+
+
+# -- the same runs again -------------------------------------------------------------------------
+def base_runs(out: Path) -> list[Run]:
+    """Return all runs of the unchanged program in the order in which they began."""
+    files = sorted(out.glob(".proton/ab/*/pair-*-base.proton"))
+    alike = []
+    for manifest in sorted(out.glob(".proton/ab/*/manifest.json")):
+        if "--slow" not in manifest.read_text():
+            alike += sorted(manifest.parent.glob("pair-*-new.proton"))
+    runs = [
+        Run(read_profile(file), str(file))
+        for file in (*files, *alike)
+        if ".partial" not in file.name
+    ]
+    return sorted(runs, key=lambda run: run.profile.provenance["start_time_ns"])
+
+
+def logarithms(runs: Sequence[Run], statistic: str) -> Numbers:
+    """Return ``ln`` of the statistic of each run and path of the program."""
+    policy = Policy(thresholds=(parse_threshold(f"{statistic}:3%"),))
+    half = len(runs) // 2
+    subject = subject_of(Arrangement(tuple(runs[:half]), tuple(runs[half:])), policy)
+    measured = measure_subject(subject)
+    tree = measured.comparison.tree
+    checks = [
+        each
+        for each in choose_checks(measured, subject.policy)
+        if each.threshold.metric == statistic and tree.path(each.row)[0] in NAMES
+    ]
+    return np.concatenate(observe_checks(measured, checks).logarithms())
+
+
+def verdict_of(
+    base: Numbers, new: Numbers, order: Numbers, *, threshold: float
+) -> tuple[str, npt.NDArray[np.bool_]]:
+    """Return what `proton ab` says, and which paths it calls worse.
+
+    Args:
+        base: ``ln`` of the statistic, one line for each pair, one column for each path.
+        new: The same of the new side.
+        order: +1 for each pair in which the base ran first, -1 for the others.
+        threshold: As a share.
+    """
+    count = base.shape[1]
+    nothing = Background(np.zeros(count), np.zeros(count), ["time"] * count)
+    limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
+    for look in looks(len(order)):
+        contrast = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
+        found = decide(weigh(contrast, nothing, fewest_runs=4), limits, part=look.part)
+        undecided = ~found.worse & ~found.allowed
+        if not (undecided & (found.pairs <= 2 * len(order))).any():
+            break
+    told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if undecided.mean() > 0.05 else "PASS"
+    return told, found.worse
+
+
+def resample(out: Path, *, pairs: int, percent: float) -> Iterator[str]:
+    """Yield a table of gates of consecutive runs, which share runs with one another."""
+    runs = base_runs(out)
+    yield f"{len(runs)} runs of the unchanged program, at most {pairs} pairs, +{percent:g} %"
+    yield "| threshold | gates | PASS | FAIL | INCONCLUSIVE | found | without shared noise |"
+    yield "|---|---|---|---|---|---|---|"
+    for statistic in STATISTICS:
+        logs = logarithms(runs, statistic)
+        windows = [logs[at : at + 2 * pairs] for at in range(0, len(logs) - 2 * pairs + 1, 2)]
+        for threshold in (0.05, 0.08):
+            alike = [_pair_up(each, None, percent=percent) for each in windows]
+            slower = [
+                (path, *_pair_up(each, path, percent=percent))
+                for each in windows
+                for path in range(logs.shape[1])
+            ]
+            cells = [f"{statistic}:{100 * threshold:g}%", str(len(windows))]
+            codes = Counter(verdict_of(*each, threshold=threshold)[0] for each in alike)
+            cells += [str(codes[name]) for name in _VERDICTS.values()]
+            cells.append(
+                _share([verdict_of(*each, threshold=threshold)[1][at] for at, *each in slower])
+            )
+            codes = Counter(verdict_without_shared(*each, threshold=threshold)[0] for each in alike)
+            found = [
+                verdict_without_shared(*each, threshold=threshold)[1][at] for at, *each in slower
+            ]
+            counts = ", ".join(f"{count} {name}" for name, count in sorted(codes.items()))
+            cells.append(f"{_share(found)}; alike: {counts}")
+            yield f"| {' | '.join(cells)} |"
+
+
+def _share(found: Sequence[bool | np.bool_]) -> str:
+    return f"{100.0 * np.mean(found):.0f} %" if found else "-"
+
+
+def _pair_up(
+    logs: Numbers, slow: int | None, *, percent: float
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return base, new and order of consecutive runs, with one path slower on the new side."""
+    order = np.where(np.arange(len(logs) // 2) % 2 == 0, 1.0, -1.0)
+    first, second = logs[0::2], logs[1::2]
+    base = np.where(order[:, None] > 0, first, second)
+    new = np.where(order[:, None] > 0, second, first)
+    if slow is not None:
+        new[:, slow] += np.log1p(percent / 100.0)
+    return base, new, order
+
+
+def main() -> None:
+    """Run experiments, or judge their runs again."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("ab", "resample"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--times", type=int, default=20, help="experiments of each kind")
+    parser.add_argument("--threshold", default="min:8%")
+    parser.add_argument("--launches", type=int, default=400)
+    parser.add_argument("--percent", type=float, default=10.0)
+    parser.add_argument("--pairs", type=int, default=10, help="of a resampled experiment")
+    asked = parser.parse_args()
+    if asked.what == "resample":
+        for line in resample(asked.out, pairs=asked.pairs, percent=asked.percent):
+            print(line)
+        return
+    run_all(Options(asked.out, asked.times, asked.threshold, asked.launches, asked.percent))
+    lines = (asked.out / _RESULTS).read_text().splitlines()
+    print(summary([json.loads(line) for line in lines]))
+
+
+if __name__ == "__main__":
+    main()

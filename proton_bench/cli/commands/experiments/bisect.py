@@ -1,0 +1,89 @@
+"""``proton bisect``: which revision made it slower?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from proton_bench.cli.gating.options import PolicyOption, ThresholdOption, chosen_policy
+from proton_bench.cli.measured import JsonFileOption, Recording, measured_command
+from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
+
+__all__ = ["command"]
+
+
+def command(
+    good: Annotated[str, typer.Argument(metavar="GOOD", help="A revision that is not slower.")],
+    bad: Annotated[str, typer.Argument(metavar="BAD", help="A later one that is.")],
+    target: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- TARGET", help="What to measure, as for `proton run`.", show_default=False
+        ),
+    ] = None,
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            "--setup",
+            metavar="CMD",
+            help="Create a virtual environment for each revision with this shell command, run in "
+            "its tree. Revisions where it fails are skipped.",
+        ),
+    ] = None,
+    package: Annotated[
+        str | None,
+        typer.Option(
+            "--package",
+            metavar="NAME",
+            help="GOOD and BAD are versions of this package: search those that pip can install.",
+        ),
+    ] = None,
+    first_parent: Annotated[
+        bool,
+        typer.Option("--first-parent", help="Take a merge as one step."),
+    ] = False,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            "--runs",
+            metavar="R",
+            min=1,
+            help="Run at most R pairs to prove the regression, 10 by default; fewer if it is clear "
+            "earlier.",
+        ),
+    ] = None,
+    threshold: ThresholdOption = None,
+    policy: PolicyOption = None,
+    json: JsonFileOption = None,
+    restart: Annotated[
+        bool,
+        typer.Option("--restart", help="Begin anew, and do not continue an earlier search."),
+    ] = False,
+    backend: BackendOption = None,
+    context_source: ContextOption = "shadow",
+    mode: ModeOption = None,
+    hook: HookOption = None,
+) -> int:
+    """Find the first revision that is slower than GOOD.
+
+    Proves that BAD is slower than GOOD, then measures revisions between them in turn with GOOD. The
+    same command continues after an interruption. Exits with 0 if the revision is found, 3 if
+    nothing is slower or several revisions remain; 2 is wrong usage.
+    """
+    from proton_bench.cli.work.experiments.bisect import find_revision
+    from proton_bench.gate.bisect.request import BisectRequest
+    from proton_bench.gate.policy.policy_words import PolicyWords
+
+    recording = Recording(backend, context_source, mode, hook)
+    request = BisectRequest(
+        command=measured_command(target or [], recording),
+        good=good,
+        bad=bad,
+        package=package or "",
+        first_parent=first_parent,
+        setup=setup or "",
+        runs=runs or 0,
+        policy=chosen_policy(PolicyWords(policy, threshold or ())),
+    )
+    return find_revision(request, json=json, restart=restart)

@@ -1,0 +1,172 @@
+"""``proton history`` and ``proton gate --history``, after their options are read."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proton_bench.cli.gating.options import chosen_policy
+from proton_bench.cli.gating.outputs import Outputs
+from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
+from proton_bench.cli.project import default_store
+from proton_bench.cli.work.progress_line import ProgressLine
+from proton_bench.errors import UsageError
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.history.history import History, acknowledge, history_of
+from proton_bench.gate.history.points import Followed, Point
+from proton_bench.gate.history.sources import Sources
+from proton_bench.gate.judge.verdict import EXIT_CODES
+from proton_bench.gate.policy.policy_words import PolicyWords
+from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.report.html.history import history_page
+from proton_bench.report.json.history import history_document
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.history import HistoryReport
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["Opened", "Shown", "judge_history", "open_history", "read_followed", "show"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A history and the store that it belongs to."""
+
+    history: History
+    store: BaselineStore
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a history is shown.
+
+    Attributes:
+        everything: Whether series without a step are shown too.
+        as_json: Whether a JSON document is printed instead of the table.
+        html: File for a page, "-" for standard output instead of the table.
+    """
+
+    everything: bool
+    as_json: bool
+    html: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.html == STDOUT:
+            raise UsageError("--json and --html - both print to standard output: give one of them")
+
+
+def read_followed(
+    policy: PolicyWords, paths: Sequence[str] = (), metric: str | None = None
+) -> Followed:
+    """Return what a history follows.
+
+    Args:
+        policy: The policy options.
+        paths: Globs; none means the paths that the policy says.
+        metric: A metric as in thresholds; None means those of the policy.
+
+    Raises:
+        UsageError: The policy cannot be read, or there is no such metric.
+    """
+    found = chosen_policy(policy)
+    if metric is not None:
+        metric = parse_threshold(f"{metric}:{found.default_threshold().amounts[0]}").metric
+    return Followed(found, tuple(paths), metric or "")
+
+
+def open_history(words: Sequence[str], followed: Followed, store: Path | None) -> Opened:
+    """Read the experiments that these words name, and find their steps.
+
+    Raises:
+        UsageError: There is none, or a file cannot be used.
+        ProfileFormatError: A file is corrupt.
+    """
+    opened = BaselineStore(store or default_store())
+    known = opened.catalogue.acknowledged().by_series()
+    sources = Sources.named(words, opened)
+    with ProgressLine() as progress:
+        points = list(_counted(sources, followed, progress))
+        progress.step("looking for steps")
+        history = history_of(points, followed.policy, acknowledged=known, left_out=sources.left_out)
+    return Opened(history, opened)
+
+
+def _counted(sources: Sources, followed: Followed, progress: ProgressLine) -> Iterator[Point]:
+    for number, point in enumerate(sources.points(followed), 1):
+        progress.step(f"reading: {number} of {len(sources)}")
+        yield point
+
+
+def show(opened: Opened, shown: Shown, *, acknowledges: bool) -> None:
+    """Show a history and, where wanted, store that its steps are known.
+
+    Raises:
+        UsageError: Steps without a time cannot be acknowledged.
+        OutputError: The page or the store cannot be written.
+    """
+    history = opened.history
+    said = ""
+    if acknowledges:
+        new = acknowledge(history.traces, by=_user(), at_ns=time.time_ns())
+        if new:
+            opened.store.acknowledge(new)
+        said = f"proton: acknowledged the steps of {count_text(len(new), 'series', 'series')}\n"
+    if shown.html is not None:
+        write_output(shown.html, history_page(history).encode("utf-8", "backslashreplace"))
+    if shown.as_json:
+        print_bytes(encode_document(history_document(history)))
+    elif shown.html != STDOUT:
+        print_report(open_console(), HistoryReport(history, shown.everything))
+    sys.stderr.write(said)
+
+
+def judge_history(
+    words: Sequence[str],
+    policy: PolicyWords,
+    outputs: Outputs,
+    *,
+    store: Path | None,
+    unused: Mapping[str, Any],
+) -> int:
+    """Show whether paths got worse and nobody acknowledged it, and return the exit code.
+
+    Args:
+        words: Names of baselines, files and folders; none means all baselines.
+        policy: The policy options.
+        outputs: Whether a table or a JSON document is printed.
+        store: The store, None for that of the project.
+        unused: Values of options that make no sense here.
+
+    Raises:
+        UsageError: There is no experiment, a file cannot be used, or one of these options is given.
+        ProfileFormatError: A file is corrupt.
+    """
+    given = [name for name, value in unused.items() if value]
+    if given:
+        raise UsageError(
+            f"--history judges runs that are recorded already and prints a table or --json: leave "
+            f"{', '.join(given)} out"
+        )
+    history = open_history(words, read_followed(policy), store).history
+    if outputs.as_json:
+        print_bytes(encode_document(history_document(history)))
+    else:
+        report = HistoryReport(history, outputs.everything, judged=True)
+        print_report(open_console(), report)
+    return EXIT_CODES[history.verdict]
+
+
+def _user() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        name = f"user {os.getuid()}"
+    return visible(f"{name}@{os.uname().nodename}")

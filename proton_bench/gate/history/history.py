@@ -1,0 +1,190 @@
+"""The history of a program: its series, their steps, and which of them nobody acknowledged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton_bench.errors import UsageError
+from proton_bench.gate.baseline.entry import Acknowledgement
+from proton_bench.gate.history.divisive import FEWEST_POINTS, fewest_after
+from proton_bench.gate.history.points import Point
+from proton_bench.gate.history.series import Series, series_of
+from proton_bench.gate.history.steps import Step, find_steps
+from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.policy.policy import Policy
+
+__all__ = ["LEVEL", "History", "Trace", "acknowledge", "history_of"]
+
+# Nightly jobs look at a history again and again, so its level is lower than that of one gate.
+LEVEL = 0.01
+# A step that later ones took back by so much does not fail.
+_REMAINING = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """One series with its steps.
+
+    Attributes:
+        series: The series.
+        steps: Its steps in order of time.
+        acknowledged: The last acknowledgement of its steps, None if there is none.
+    """
+
+    series: Series
+    steps: tuple[Step, ...]
+    acknowledged: Acknowledgement | None = None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The geometric medians of the values before, between and after the steps."""
+        logs = self.series.logarithms()
+        parts = np.split(logs, [step.at for step in self.steps])
+        return tuple(float(np.exp(np.median(part))) for part in parts)
+
+    @property
+    def change(self) -> float:
+        """The change from the first level to the last one, as a share of the first."""
+        return self.levels[-1] / self.levels[0] - 1.0
+
+    @property
+    def failing(self) -> tuple[Step, ...]:
+        """The steps that are worse, not acknowledged and not taken back by later ones."""
+        if self.series.is_quarantined:
+            return ()
+        logs = [math.log(level) for level in self.levels]
+        return tuple(
+            step
+            for place, step in enumerate(self.steps)
+            if self._worse(step.change) > 0.0
+            and not self.is_acknowledged(step)
+            and self._worse(logs[-1] - logs[place]) >= _REMAINING * abs(step.change)
+        )
+
+    @property
+    def rise(self) -> float:
+        """The change from before the first failing step to now, as a share; 0 without one."""
+        if not self.failing:
+            return 0.0
+        return self.levels[-1] / self.levels[self.steps.index(self.failing[0])] - 1.0
+
+    def _worse(self, change: float) -> float:
+        direction = self.series.direction
+        return abs(change) if direction == 0 else direction * change
+
+    def is_acknowledged(self, step: Step) -> bool:
+        """Return whether somebody acknowledged this step."""
+        begin = self.series.points[step.at].time_ns
+        known = self.acknowledged
+        return known is not None and begin is not None and begin <= known.until_ns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """The history of a program.
+
+    Attributes:
+        traces: All series: those with failing steps, then others with steps, each by their change.
+        level: False discovery rate.
+        left_out: Why experiments are not part of it, by their names.
+    """
+
+    traces: tuple[Trace, ...]
+    level: float
+    left_out: Mapping[str, str]
+
+    @property
+    def failing(self) -> tuple[Trace, ...]:
+        """The series with failing steps."""
+        return tuple(trace for trace in self.traces if trace.failing)
+
+    @property
+    def points(self) -> int:
+        """Points of the longest series."""
+        return max((len(trace.series.points) for trace in self.traces), default=0)
+
+    @property
+    def fewest_after(self) -> int | None:
+        """Points after a step of the longest series that show it at the earliest.
+
+        None if no step can be found in so few points.
+        """
+        tested = sum(len(trace.series.points) >= FEWEST_POINTS for trace in self.traces)
+        return fewest_after(self.points, tested, self.level)
+
+    @property
+    def verdict(self) -> SuiteVerdict:
+        """FAIL for failing steps, NO-BASELINE if no step can be found in so few points."""
+        if self.failing:
+            return SuiteVerdict.FAIL
+        has_steps = any(trace.steps for trace in self.traces)
+        if not has_steps and self.fewest_after is None:
+            return SuiteVerdict.NO_BASELINE
+        return SuiteVerdict.PASS
+
+
+def history_of(
+    points: Iterable[Point],
+    policy: Policy,
+    *,
+    acknowledged: Mapping[str, Acknowledgement],
+    left_out: Mapping[str, str] | None = None,
+) -> History:
+    """Return the history in these points.
+
+    Args:
+        points: Experiments in the order in which they were recorded, as far as it is known.
+        policy: The share of time from which paths count.
+        acknowledged: Acknowledged steps by the digests of their series.
+        left_out: Why experiments are not part of it, by their names.
+    """
+    series = series_of(points, share=policy.share)
+    found = find_steps([each.logarithms() for each in series], level=LEVEL)
+    traces = [
+        Trace(each, steps, acknowledged.get(each.key.digest))
+        for each, steps in zip(series, found, strict=True)
+    ]
+    return History(tuple(sorted(traces, key=_rank)), LEVEL, dict(left_out or {}))
+
+
+def acknowledge(traces: Sequence[Trace], *, by: str, at_ns: int) -> list[Acknowledgement]:
+    """Return the acknowledgement of every series that has a step which is not acknowledged.
+
+    It holds up to the last point at which the newest step may begin, because more points can move
+    a step within this range.
+
+    Args:
+        traces: The series.
+        by: Who acknowledges.
+        at_ns: When, in ns since 1970.
+
+    Raises:
+        UsageError: Points of such a series have no time.
+    """
+    found = []
+    for trace in traces:
+        new = [step for step in trace.steps if not trace.is_acknowledged(step)]
+        if not new:
+            continue
+        points = trace.series.points
+        last = points[new[-1].latest]
+        if last.time_ns is None:
+            raise UsageError(
+                f"{last.source!a} does not say when it was recorded, so its steps "
+                "cannot be acknowledged"
+            )
+        key = trace.series.key
+        found.append(
+            Acknowledgement(
+                key.digest, key.path, key.metric, last.time_ns, by, at_ns, points[-1].revision
+            )
+        )
+    return found
+
+
+def _rank(trace: Trace) -> tuple[bool, bool, float]:
+    return not trace.failing, not trace.steps, -abs(trace.rise if trace.failing else trace.change)

@@ -1,0 +1,288 @@
+"""One point per experiment: what the gate would compare, as one number per path and metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.view.name_filter import rows_above
+from proton_bench.analysis.view.names import steady_name
+from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_key
+from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.observations import observe_checks
+from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
+from proton_bench.gate.machine.tick import tick_of
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.selector import Selectors
+from proton_bench.gate.policy.threshold import TAIL, Threshold
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.location import SHORT_NS, locate
+from proton_bench.model.preorder import subtree_ends
+
+__all__ = ["Followed", "Machine", "Point", "Subject", "Value", "points_of"]
+
+_SHARE_PART = 0.25
+# Medians within this factor of the limit for short paths are computed in both ways.
+_NEAR_SHORT = 1.5
+_UNITS = {"cycles": "cycles", "mem": "", "flops": "flop/s", "gbps": "GB/s"}
+
+Subject = tuple[tuple[str, ...], int, str]
+Machine = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Which paths and metrics have series.
+
+    Without paths and a metric these are the checks of the policy, but one for each path where the
+    policy does not ask for more: several numbers that say the same would only make steps harder to
+    find. It is the time of a launch where there are launches, and the total else.
+
+    Attributes:
+        policy: The policy of the gate.
+        paths: Globs of the only paths; the totals around these are followed too.
+        metric: The only metric, as in thresholds; "" for those of the policy.
+    """
+
+    policy: Policy
+    paths: tuple[str, ...] = ()
+    metric: str = ""
+
+    def of_runs(self) -> Policy:
+        """Return the policy by which runs are measured."""
+        globs = self.paths or ("",) if self.paths or self.metric else ()
+        amounts = self.policy.default_threshold().amounts
+        asked = [
+            Threshold(self.metric, amounts, glob, is_written=bool(self.metric)) for glob in globs
+        ]
+        return replace(
+            self.policy,
+            # A path whose share varies around the policy's must not come and go.
+            share=self.policy.share * _SHARE_PART,
+            overriding=(*self.policy.overriding, *asked),
+        )
+
+    def chosen(self, measured: Measured, checks: Sequence[Check]) -> tuple[Check, ...]:
+        """Return the checks that have a series."""
+        if self.metric:
+            checks = [each for each in checks if each.threshold.metric == self.metric]
+        else:
+            written = (*self.policy.thresholds, *self.policy.overriding)
+            asks_totals = any(each.metric == "total" for each in written)
+            launched = {
+                check.row
+                for check in checks
+                if check.threshold.is_about_launches and check.threshold.metric != TAIL
+            }
+            checks = [
+                check
+                for check in checks
+                if not check.is_extra
+                and (check.threshold.metric != "total" or asks_totals or check.row not in launched)
+            ]
+        if not self.paths:
+            return tuple(checks)
+        tree = measured.comparison.tree
+        rows = np.array(Selectors(self.paths).of_tree(tree), dtype=object) != 0
+        around = rows_above(rows, subtree_ends(tree.parents))
+        return tuple(
+            check
+            for check in checks
+            if rows[check.row] or (check.threshold.metric == "total" and around[check.row])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of one path and metric in one experiment.
+
+    Attributes:
+        value: Median over the processes, in ``unit``.
+        as_short: The value if the path counts as short, because it is in other experiments.
+        unit: Unit of the value, "" for none.
+        share: Share of the path in the time of a run, 1 if it counts anyway.
+        direction: +1 if more is worse, -1 if less is, 0 if any change is.
+        is_quarantined: Whether it never fails.
+    """
+
+    value: float
+    as_short: float
+    unit: str
+    share: float
+    direction: int
+    is_quarantined: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One experiment: runs that were recorded together on one machine.
+
+    Attributes:
+        group: Name of the baseline that it was saved for, "" for files.
+        source: Name of the entry, file or folder.
+        time_ns: When its first run began, ns since 1970; None if unknown.
+        revision: Git revision of the program, "" if unknown.
+        is_dirty: Whether files differed from that revision.
+        machine: Facts of machine and device; points of one series have equal ones.
+        tools: Facts of driver and versions.
+        runs: Number of its processes.
+        values: Its values by path, occurrence among equal paths, and metric.
+        texts: What to show for recorded names, where that differs.
+    """
+
+    group: str
+    source: str
+    time_ns: int | None
+    revision: str
+    is_dirty: bool
+    machine: Machine
+    tools: Mapping[str, str]
+    runs: int
+    values: Mapping[Subject, Value]
+    texts: Mapping[str, str]
+
+
+def points_of(
+    runs: Sequence[Run], followed: Followed, *, group: str, source: str
+) -> Iterator[Point]:
+    """Yield the points of runs that were recorded together, one for each machine.
+
+    Args:
+        runs: The runs; unfinished ones are left out.
+        followed: Which paths and metrics are measured.
+        group: Name of a baseline, "" for none.
+        source: Name of the runs.
+
+    Raises:
+        UsageError: The runs do not measure the same, or a threshold does not fit their metric.
+        ProfileFormatError: Their paths are too many.
+    """
+    machines: dict[Machine, list[Run]] = {}
+    for run in runs:
+        if not run.profile.partial:
+            machines.setdefault(_machine(run), []).append(run)
+    for machine, chosen in machines.items():
+        measured, checks = _measured(chosen, followed)
+        quarantine = followed.policy.quarantine
+        values = dict(_values(measured, checks, quarantine, count=len(chosen)))
+        first = min(chosen, key=lambda run: _start_ns(run) or 0)
+        git = first.profile.provenance.get("git")
+        known = git if isinstance(git, Mapping) else {}
+        yield Point(
+            group=group,
+            source=source,
+            time_ns=_start_ns(first),
+            revision=str(known.get("revision", "")),
+            is_dirty=bool(known.get("dirty", False)),
+            machine=machine,
+            tools=_tools(first),
+            runs=len(chosen),
+            values=values,
+            texts=_texts(measured, values),
+        )
+
+
+def _machine(run: Run) -> Machine:
+    """Return facts that are equal on one machine and device alone.
+
+    A GPU's UUID says it; names of hosts do not, because each container may have its own.
+    """
+    facts = machine_of(run.profile)
+    if "GPU uuid" in facts:
+        facts.pop("host", None)
+    return tuple(sorted(facts.items()))
+
+
+def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[Check, ...]]:
+    """Return what a gate would measure of these runs, as if they were both its sides."""
+    half = len(runs) // 2
+    sides = Arrangement(tuple(runs[:half]) or tuple(runs), tuple(runs[half:]))
+    subject = subject_of(sides, followed.of_runs())
+    measured = measure_subject(subject).by_statistic(subject.policy.statistic)
+    return measured, followed.chosen(measured, choose_checks(measured, subject.policy))
+
+
+def _values(
+    measured: Measured, checks: Sequence[Check], quarantine: Sequence[str], *, count: int
+) -> Iterator[tuple[Subject, Value]]:
+    observed = observe_checks(measured, checks).values[:count]
+    is_whole = whole_benchmarks(measured)
+    quarantined = Selectors(quarantine).of_tree(measured.comparison.tree)
+    middles = [_middle(observed[:, column]) for column in range(len(checks))]
+    shorts = _as_short(measured, checks, middles, count=count)
+    for check, middle, short in zip(checks, middles, shorts, strict=True):
+        if math.isnan(middle):
+            continue
+        metric, row = check.threshold.metric, check.row
+        yield (
+            lasting_key(measured, check),
+            Value(
+                value=middle,
+                as_short=short,
+                unit=_UNITS.get(metric, measured.unit),
+                share=1.0 if check.threshold.selector or is_whole[row] else check.share,
+                direction=check.threshold.direction,
+                is_quarantined=bool(quarantined[row]),
+            ),
+        )
+
+
+def _middle(values: npt.NDArray[np.float64]) -> float:
+    """Return the median of the known values; NaN unless all are positive and have a logarithm."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if len(known) and bool((known > 0.0).all()) else math.nan
+
+
+def _as_short(
+    measured: Measured, checks: Sequence[Check], middles: Sequence[float], *, count: int
+) -> list[float]:
+    """Return the values of medians near the limit as if all paths were short.
+
+    The gate uses another estimator for short paths. A path that crosses the limit must not have a
+    step from that.
+    """
+    found = list(middles)
+    near = [
+        place
+        for place, (check, middle) in enumerate(zip(checks, middles, strict=True))
+        if check.threshold.metric == "median"
+        and measured.unit == "ns"
+        and SHORT_NS / _NEAR_SHORT < middle < SHORT_NS * _NEAR_SHORT
+    ]
+    if not near:
+        return found
+    lines = measured.samples([checks[place].row for place in near])[:count]
+    for column, place in enumerate(near):
+        values = [
+            locate(sample, "median", tick=tick_of(run.profile, "ns"), short=True).value
+            for run, line in zip(measured.runs, lines, strict=False)
+            if (sample := line[column]) is not None and sample.size
+        ]
+        found[place] = _middle(np.array(values)) if len(values) == len(lines) else middles[place]
+    return found
+
+
+def _texts(measured: Measured, values: Mapping[Subject, Value]) -> dict[str, str]:
+    """Return what to show for the names of paths, which are without running and line numbers."""
+    names = {name for path, _, _ in values for name in path}
+    shown = with_texts(measured.comparison, Readable(kernels=True)).tree.texts()
+    return {steady: text for name, text in shown.items() if (steady := steady_name(name)) in names}
+
+
+def _tools(run: Run) -> dict[str, str]:
+    facts = facts_of(run.profile)
+    return {fact: value for (tier, fact), value in facts.items() if tier is Tier.TOOL}
+
+
+def _start_ns(run: Run) -> int | None:
+    start = run.profile.provenance.get("start_time_ns")
+    is_time = isinstance(start, int) and not isinstance(start, bool) and 0 < start < 1 << 63
+    return start if is_time else None

@@ -1,0 +1,113 @@
+"""Series: the values of one path and metric on one machine, in order of time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.gate.history.points import Machine, Point, Subject
+from proton_bench.gate.statistics.location import SHORT_NS
+
+__all__ = ["Series", "SeriesKey", "series_of"]
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesKey:
+    """What the points of a series have in common.
+
+    Attributes:
+        group: Name of a baseline, "" for files.
+        path: Names from below the root, without line numbers and running numbers.
+        occurrence: Which of several rows with this path it is.
+        metric: As thresholds name it.
+        unit: Unit of the values, "" for none.
+        machine: Facts of machine and device.
+    """
+
+    group: str
+    path: tuple[str, ...]
+    occurrence: int
+    metric: str
+    unit: str
+    machine: Machine
+
+    @property
+    def digest(self) -> str:
+        """A short name of the key, the same for the same facts."""
+        plain = [self.group, self.path, self.occurrence, self.metric, self.unit, self.machine]
+        return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One series.
+
+    Attributes:
+        key: What its points have in common.
+        points: Its points in order of time.
+        values: Their values, in the unit of the key; all positive.
+        direction: +1 if more is worse, -1 if less is, 0 if any change is.
+        is_quarantined: Whether its steps never fail.
+        share: Greatest share of the path in the time of a run.
+    """
+
+    key: SeriesKey
+    points: tuple[Point, ...]
+    values: Numbers
+    direction: int
+    is_quarantined: bool
+    share: float
+
+    def logarithms(self) -> Numbers:
+        """Return the natural logarithms of the values."""
+        found: Numbers = np.log(self.values)
+        return found
+
+
+def series_of(points: Iterable[Point], *, share: float) -> list[Series]:
+    """Return the series of these points, the largest paths first.
+
+    Points without a time keep their order, and those with one are not moved past them.
+
+    Args:
+        points: In the order in which they were recorded, as far as it is known.
+        share: Least share of a run's time that a path needs in any of its points.
+    """
+    found: dict[SeriesKey, list[Point]] = {}
+    for point in _in_order(list(points)):
+        for subject, value in point.values.items():
+            key = SeriesKey(point.group, *subject, value.unit, point.machine)
+            found.setdefault(key, []).append(point)
+    every = [_series(key, own) for key, own in found.items()]
+    chosen = [each for each in every if each.share >= share]
+    return sorted(chosen, key=lambda each: (-each.share, each.key.path, each.key.occurrence))
+
+
+def _in_order(points: list[Point]) -> list[Point]:
+    if any(point.time_ns is None for point in points):
+        return points
+    return sorted(points, key=lambda point: point.time_ns or 0)
+
+
+def _series(key: SeriesKey, points: Sequence[Point]) -> Series:
+    subject: Subject = (key.path, key.occurrence, key.metric)
+    own = [point.values[subject] for point in points]
+    last = own[-1]
+    values = np.array([each.value for each in own])
+    if key.unit == "ns" and key.metric == "median" and values.min() < SHORT_NS:
+        values = np.array([each.as_short for each in own])
+    return Series(
+        key=key,
+        points=tuple(points),
+        values=values,
+        direction=last.direction,
+        is_quarantined=last.is_quarantined,
+        share=max(each.share for each in own),
+    )

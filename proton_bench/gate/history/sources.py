@@ -1,0 +1,100 @@
+"""Where the points of a history come from: entries of the store, files, folders of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.gate.baseline.entry import Entry
+from proton_bench.gate.baseline.reference import is_path, split_reference
+from proton_bench.gate.baseline.run_files import read_runs
+from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.history.points import Followed, Point, points_of
+
+__all__ = ["Sources"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """The experiments of a history.
+
+    Attributes:
+        files: Each a file with one run, or a folder with runs that were recorded together.
+        entries: Entries of the store, oldest first.
+        store: The store.
+        left_out: Why experiments are left out, by their names; filled by `points`.
+    """
+
+    files: tuple[Path, ...]
+    entries: tuple[Entry, ...]
+    store: BaselineStore
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, words: Sequence[str], store: BaselineStore) -> Sources:
+        """Return the experiments that these words name.
+
+        Args:
+            words: Files, folders of runs, and names of baselines; without any, all baselines.
+            store: Where the baselines are.
+
+        Raises:
+            UsageError: There is no such file or baseline, or a word could be both.
+        """
+        files, entries = [], []
+        for word in words or store.catalogue.names():
+            if words and is_path(word, store):
+                if not Path(word).exists():
+                    raise UsageError(
+                        f"there is no file, folder or baseline {word!a}; call paths are chosen "
+                        "with --path GLOB"
+                    )
+                files.append(Path(word))
+                continue
+            name, id = split_reference(word)
+            if id is not None:
+                entries.append(store.catalogue.entry(name, id))
+            else:
+                entries += store.catalogue.entries(name)
+        if not (files or entries):
+            raise UsageError(
+                "there is no history yet: name files or folders of runs, or save runs with "
+                "`proton baseline save NAME RUN...` or `proton gate ... --save NAME`"
+            )
+        return cls(tuple(files), tuple(dict.fromkeys(entries)), store)
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.entries)
+
+    def points(self, followed: Followed) -> Iterator[Point]:
+        """Yield the points of all experiments; only one is in memory at a time.
+
+        Runs that were saved several times for a baseline count once. An entry that cannot be used
+        is left out; a file that cannot be used is an error.
+
+        Raises:
+            UsageError: A file is empty, or cannot be measured.
+            ProfileFormatError: A file is corrupt.
+        """
+        seen: set[tuple[str, frozenset[str]]] = set()
+        for entry in self.entries:
+            content = (entry.name, frozenset(run.sha256 for run in entry.runs))
+            if content in seen:
+                self.left_out[entry.reference] = "its runs were saved before"
+                continue
+            seen.add(content)
+            try:
+                runs = self.store.load_entry(entry.name, entry.id)
+                found = list(points_of(runs, followed, group=entry.name, source=entry.reference))
+            except (ProfileFormatError, UsageError) as error:
+                self.left_out[entry.reference] = str(error)
+                continue
+            yield from found
+        for file in self.files:
+            runs = read_runs([file])
+            found = list(points_of(runs, followed, group="", source=str(file)))
+            if not found:
+                self.left_out[str(file)] = "it has no finished run"
+            yield from found

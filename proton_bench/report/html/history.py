@@ -1,0 +1,247 @@
+"""The page of a history: a table of series, and a plot of each that has steps. It has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+
+from proton_bench.gate.history.history import History, Trace
+from proton_bench.report.html.plots.axes import Tick
+from proton_bench.report.html.template import content_policy, environment, style
+from proton_bench.report.text.history import (
+    notes,
+    places,
+    point_text,
+    shown_name,
+    step_text,
+    summary_text,
+    unit_of,
+    when_text,
+)
+from proton_bench.report.words.quantity import percent_text
+from proton_bench.support.units import Unit, count_text
+
+__all__ = ["history_page"]
+
+_TITLE = "History - proton"
+_WIDTH, _HEIGHT = 720, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 704, 12, 212
+_SPARK_WIDTH, _SPARK_HEIGHT = 120, 22
+# More would make a page that browsers show slowly.
+_MOST_PLOTS, _MOST_ROWS = 200, 2000
+_Y_TICKS, _X_TICKS = 5, 4
+# Of the logarithm, above and below the values; noise must not fill the plot.
+_LEAST_RANGE = 0.02
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step of a row or plot: its text, its position, and whether it fails."""
+
+    text: str
+    fails: bool
+    x: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the table."""
+
+    name: str
+    metric: str
+    change: str
+    first: str
+    last: str
+    line: str
+    steps: tuple[_Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Dot:
+    """A point of a plot."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The level between two steps."""
+
+    x1: float
+    x2: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Where a step may begin."""
+
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """The drawing of one series."""
+
+    name: str
+    line: str
+    dots: tuple[_Dot, ...]
+    levels: tuple[_Level, ...]
+    steps: tuple[_Step, ...]
+    ranges: tuple[_Range, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    width: int = _WIDTH
+    height: int = _HEIGHT
+    left: int = _LEFT
+    right: int = _RIGHT
+    top: int = _TOP
+    bottom: int = _BOTTOM
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The series of one baseline on one machine."""
+
+    name: str
+    rows: tuple[_Row, ...]
+    plots: tuple[_Plot, ...]
+    hidden: str
+
+
+def history_page(history: History) -> str:
+    """Return the page of a history, as HTML."""
+    left = _MOST_PLOTS
+    found = []
+    for name, here in places(history.traces):
+        with_steps = [trace for trace in here if trace.steps][:left]
+        left -= len(with_steps)
+        hidden = len(here) - _MOST_ROWS
+        found.append(
+            _Place(
+                name=name,
+                rows=tuple(_row(trace) for trace in here[:_MOST_ROWS]),
+                plots=tuple(_plot(trace) for trace in with_steps),
+                hidden=count_text(hidden, "series", "series") if hidden > 0 else "",
+            )
+        )
+    return (
+        environment()
+        .get_template("history.html")
+        .render(
+            title=_TITLE,
+            summary=summary_text(history),
+            verdict=str(history.verdict),
+            notes=list(notes(history)),
+            places=found,
+            policy=content_policy(has_script=False),
+            # This file must not change: the policy has its hash.
+            style=Markup(style()),
+        )
+    )
+
+
+def _row(trace: Trace) -> _Row:
+    unit = _unit(trace)
+    levels = trace.levels
+    shares = _shares(trace.series.logarithms())
+    xs = np.linspace(2.0, _SPARK_WIDTH - 2.0, len(shares))
+    ys = (_SPARK_HEIGHT - 3.0) - shares * (_SPARK_HEIGHT - 6.0)
+    return _Row(
+        name=shown_name(trace),
+        metric=trace.series.key.metric,
+        change=percent_text(trace.change) if trace.steps else "-",
+        first=unit.text(levels[0]),
+        last=unit.text(levels[-1]),
+        line=_line(xs, ys),
+        steps=tuple(_Step(step_text(trace, step), step in trace.failing) for step in trace.steps),
+    )
+
+
+def _unit(trace: Trace) -> Unit:
+    return unit_of([trace])
+
+
+def _plot(trace: Trace) -> _Plot:
+    series, unit = trace.series, _unit(trace)
+    logs = series.logarithms()
+    xs = np.linspace(_LEFT + 8.0, _RIGHT - 8.0, len(logs))
+    half = (xs[1] - xs[0]) / 2.0 if len(xs) > 1 else 0.0
+    ys = _y(_shares(logs))
+    ends = [0, *(step.at for step in trace.steps), len(logs)]
+    level_ys = _y(_shares(logs, np.log(np.array(trace.levels))))
+    return _Plot(
+        name=f"{shown_name(trace)}, {series.key.metric}",
+        line=_line(xs, ys),
+        dots=tuple(
+            _Dot(_at(x), _at(y), f"{unit.text(value)}, {point_text(point)}")
+            for x, y, value, point in zip(
+                xs, ys, series.values.tolist(), series.points, strict=True
+            )
+        ),
+        levels=tuple(
+            _Level(_at(xs[start] - half), _at(xs[end - 1] + half), _at(y))
+            for start, end, y in zip(ends, ends[1:], level_ys, strict=False)
+        ),
+        steps=tuple(
+            _Step(step_text(trace, step), step in trace.failing, _at(xs[step.at] - half))
+            for step in trace.steps
+        ),
+        ranges=tuple(
+            _Range(
+                _at(xs[step.earliest] - half),
+                _at(xs[step.latest] - xs[step.earliest]),
+            )
+            for step in trace.steps
+        ),
+        x_ticks=tuple(_x_ticks(trace, xs)),
+        y_ticks=tuple(_y_ticks(logs, unit)),
+    )
+
+
+def _shares(logs: Numbers, of: Numbers | None = None) -> Numbers:
+    """Return positions between the lowest value and the highest one, with a margin."""
+    low, high = float(logs.min()), float(logs.max())
+    spare = max(_LEAST_RANGE - (high - low), 0.0) / 2.0 + 0.05 * (high - low)
+    found: Numbers = ((logs if of is None else of) - low + spare) / (high - low + 2.0 * spare)
+    return found
+
+
+def _y(shares: Numbers) -> Numbers:
+    found: Numbers = _BOTTOM - shares * (_BOTTOM - _TOP)
+    return found
+
+
+def _x_ticks(trace: Trace, xs: Numbers) -> Iterator[Tick]:
+    points = trace.series.points
+    for place in dict.fromkeys(np.linspace(0, len(points) - 1, _X_TICKS).round().astype(int)):
+        text = when_text(points[place]).partition(" ")[0] or f"#{place + 1}"
+        at = min(max(_at(xs[place]), _LEFT + 24.0), _RIGHT - 28.0)
+        yield Tick(at, text)
+
+
+def _y_ticks(logs: Numbers, unit: Unit) -> Iterator[Tick]:
+    for share in np.linspace(0.0, 1.0, _Y_TICKS):
+        low, high = (float(end) for end in (logs.min(), logs.max()))
+        value = float(np.exp(low + share * (high - low)))
+        at = float(_y(_shares(logs, np.array([np.log(value)])))[0])
+        yield Tick(_at(at), unit.text(value))
+        if high == low:
+            return
+
+
+def _line(xs: Sequence[float] | Numbers, ys: Sequence[float] | Numbers) -> str:
+    return " ".join(f"{_at(x):g},{_at(y):g}" for x, y in zip(xs, ys, strict=True))
+
+
+def _at(value: float) -> float:
+    return round(float(value), 2)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.studies.gate.noisy.__main__ import summary, verdict_of
+from benchmarks.studies.gate.noisy.shared_factor import verdict_without_shared
+
+PAIRS, PATHS = 10, 12
+ORDER = np.array([1.0, -1.0] * (PAIRS // 2))
+
+
+def sides(deviation: float, shared: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    loads = rng.uniform(0.5, 1.5, PATHS)
+    base, new = rng.normal(10.0, deviation, (2, PAIRS, PATHS))
+    return base, new + rng.normal(0.0, shared, (PAIRS, 1)) * loads, ORDER
+
+
+@pytest.mark.parametrize("rule", [verdict_of, verdict_without_shared])
+@pytest.mark.parametrize(
+    ("deviation", "slow", "told"),
+    [
+        (0.002, None, "PASS"),
+        (0.002, 3, "FAIL"),
+        (0.2, None, "INCONCLUSIVE"),
+        (0.2, 3, "INCONCLUSIVE"),
+    ],
+)
+def test_pairs_are_judged_as_an_experiment(
+    rule: Callable[..., tuple[str, np.ndarray]], deviation: float, slow: int | None, told: str
+) -> None:
+    base, new, order = sides(deviation)
+    new[:, slow] += 0.1 if slow is not None else 0.0
+
+    verdict, worse = rule(base, new, order, threshold=0.08)
+
+    assert verdict == told
+    assert np.flatnonzero(worse).tolist() == ([slow] if told == "FAIL" else [])
+
+
+def test_noise_that_all_paths_share_hides_no_single_slow_down() -> None:
+    base, new, order = sides(0.005, shared=0.1)
+    new[:, 3] += 0.2
+
+    assert not verdict_of(base, new, order, threshold=0.08)[1].any()
+    assert np.flatnonzero(verdict_without_shared(base, new, order, threshold=0.08)[1]).tolist() == [
+        3
+    ]
+
+
+def test_only_the_slower_path_counts_as_found() -> None:
+    results = [
+        {"slow": "", "code": 0, "regressed": []},
+        {"slow": "", "code": 3, "regressed": []},
+        {"slow": "exp", "code": 1, "regressed": ["exp", "exp"]},
+        {"slow": "exp", "code": 1, "regressed": ["sin"]},
+        {"slow": "exp", "code": 2, "regressed": []},
+    ]
+
+    _, _, alike, slower, *rest = summary(results).splitlines()
+    assert not rest
+    assert alike.split("|")[2:6] == [" 2 ", " 1 ", " 0 ", " 1 "]
+    assert slower.split("|")[2:7] == [" 3 ", " 0 ", " 2 ", " 0 ", " 1 "]

@@ -1,0 +1,293 @@
+"""Certain slow-downs of any kind do not pass, and unchanged runs do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.timed import GPU, H200
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.metric import Aggregation
+
+US = 1_000.0
+SECOND_NS = 1_000_000_000
+PAIRS = 6
+
+
+Changes = dict[str, Sequence[float] | None]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one process does, without noise: times in ns of all launches, and of all entries.
+
+    ``between`` is the noise of a process. A path with ``None`` is left out.
+    """
+
+    kernels: Mapping[str, Sequence[float] | None]
+    walls: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    kinds: Mapping[str, FrameKind] = field(default_factory=dict)
+    between: float = 0.002
+    within: float = 0.005
+
+    def but(self, changes: Changes, **facts: Any) -> Program:
+        """Return the program with other times for some paths."""
+        return replace(self, kernels={**self.kernels, **changes}, **facts)
+
+
+def _recorded(program: Program, noise: np.random.Generator, at: int) -> Run:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    rows = {"": 0}
+
+    def place(path: str, kind: FrameKind) -> int:
+        if path not in rows:
+            above, _, name = path.rpartition("/")
+            parent = place(above, FrameKind.SCOPE)
+            kind = program.kinds.get(path, kind)
+            launched = kind in {FrameKind.KERNEL, FrameKind.COPY}
+            rows[path] = builder.add(parent, name, kind, device=H200 if launched else None)
+        return rows[path]
+
+    common = noise.normal(0.0, 0.001)
+    for metric, values in (("wall (ns)", program.walls), ("time (ns)", program.kernels)):
+        is_kernel = metric == "time (ns)"
+        for path, times in values.items():
+            if times is None:
+                continue
+            row = place(path, FrameKind.KERNEL if is_kernel else FrameKind.SCOPE)
+            factor = np.exp(common + noise.normal(0.0, program.between))
+            each = np.asarray(times) * factor
+            each = each * np.exp(noise.normal(0.0, program.within, len(times)))
+            builder.set(row, metric, float(each.sum()))
+            builder.set_distribution(row, metric, Distribution.from_samples(each.tolist()))
+            if is_kernel:
+                builder.set(row, "count", len(times))
+    span = {"start_time_ns": at * SECOND_NS, "end_time_ns": at * SECOND_NS + SECOND_NS // 2}
+    return Run(builder.build(provenance={"host": "here", "gpus_at_start": [GPU], **span}), str(at))
+
+
+def judged(before: Program, *after: Program, policy: Policy | None = None, seed: int = 1) -> Any:
+    """Return the gate of six pairs that were recorded in turn; new runs take turns in ``after``."""
+    noise = np.random.default_rng(seed)
+    sides: tuple[list[Run], list[Run]] = ([], [])
+    for at in range(2 * PAIRS):
+        is_new = at % 4 in {1, 2}
+        program = after[len(sides[1]) % len(after)] if is_new else before
+        sides[is_new].append(_recorded(program, noise, at))
+    return judge(*sides, policy or Policy())
+
+
+def regressed(result: GateResult) -> set[tuple[str, str]]:
+    """Return path and metric of what regressed; the whole run has the path ""."""
+    return {("/".join(row.path), row.metric) for row in result.regressions}
+
+
+# A step of a model: eight kernels of 100 us in two scopes, 40 launches each: 32 ms.
+MODEL = Program({f"step/{part}/k{n}": [100 * US] * 40 for part in ("fwd", "bwd") for n in range(4)})
+SMALL = MODEL.but({"step/fwd/small": [8 * US] * 40})  # 1 % of the time
+MANY = MODEL.but({f"step/fwd/tiny{n}": [2.5 * US] * 20 for n in range(300)})  # 0.1 % each
+HOST = replace(MODEL, walls={"step": [1e6] * 40, "step/fwd": [4e5] * 40, "step/bwd": [5e5] * 40})
+SCOPES = Program({}, walls=HOST.walls)
+LAYERS = Program(
+    {f"model/block{n}/aten::mm/gemm": [50 * US] * 40 for n in range(10)},
+    kinds={
+        **{f"model/block{n}": FrameKind.LAYER for n in range(10)},
+        **{f"model/block{n}/aten::mm": FrameKind.OP for n in range(10)},
+    },
+)
+K0, RUN = "step/fwd/k0", ""
+
+SLOW_DOWNS: dict[str, tuple[Program, Program, set[tuple[str, str]]]] = {
+    "a new kernel, +23.8 % of the run": (
+        MODEL,
+        MODEL.but({"step/fwd/new": [190 * US] * 40}),
+        {(RUN, "total"), ("step/fwd", "total")},
+    ),
+    "a new kernel in a small scope": (
+        MODEL.but({"step/opt/adam": [50 * US] * 20}),
+        MODEL.but({"step/opt/adam": [50 * US] * 20, "step/opt/new": [20 * US] * 20}),
+        {("step/opt", "total")},
+    ),
+    "nearly twice as many launches, +9.4 %": (
+        MODEL,
+        MODEL.but({K0: [100 * US] * 70}),
+        {(RUN, "total"), ("step/fwd", "total")},
+    ),
+    "one of 20 launches 20 times slower": (
+        MODEL,
+        MODEL.but({K0: ([100 * US] * 19 + [2000 * US]) * 2}),
+        {(RUN, "total"), ("step/fwd", "total"), (K0, "tail")},
+    ),
+    "one of 20 launches 20 times slower in 1 % of the time": (
+        SMALL,
+        SMALL.but({"step/fwd/small": ([8 * US] * 19 + [160 * US]) * 2}),
+        {("step/fwd/small", "tail")},
+    ),
+    "45 % of the launches twice as slow": (
+        MODEL,
+        MODEL.but({K0: [100 * US] * 22 + [200 * US] * 18}),
+        {(RUN, "total"), (K0, "tail")},
+    ),
+    "one of 40 launches 30 times slower": (
+        MODEL,
+        MODEL.but({K0: [100 * US] * 39 + [3000 * US]}),
+        {(K0, "tail")},
+    ),
+    "a slower host and the same kernels": (
+        HOST,
+        replace(HOST, walls={**HOST.walls, "step": [1.2e6] * 40, "step/fwd": [6e5] * 40}),
+        {("step", "wall"), ("step/fwd", "wall")},
+    ),
+    "scopes alone, one of them slower": (
+        SCOPES,
+        replace(SCOPES, walls={**SCOPES.walls, "step": [1.1e6] * 40, "step/fwd": [5e5] * 40}),
+        {(RUN, "total"), ("step/fwd", "median")},
+    ),
+    "scopes alone, entered more often": (
+        SCOPES,
+        replace(SCOPES, walls={**SCOPES.walls, "step": [1e6] * 48, "step/fwd": [4e5] * 48}),
+        {(RUN, "total")},
+    ),
+    "many kernels, each below the share, 8 % slower": (
+        MANY,
+        MANY.but({f"step/fwd/tiny{n}": [2.7 * US] * 20 for n in range(300)}),
+        set(),
+    ),
+    "many kernels of one scope, each below the share, 20 % slower": (
+        MODEL.but({f"step/fwd/small/tiny{n}": [2 * US] * 20 for n in range(100)}),
+        MODEL.but({f"step/fwd/small/tiny{n}": [2.4 * US] * 20 for n in range(100)}),
+        {("step/fwd/small", "total")},
+    ),
+    "another name of a scope, and slower": (
+        MODEL,
+        Program(
+            {
+                **{f"step/forward/k{n}": [115 * US] * 40 for n in range(4)},
+                **{f"step/bwd/k{n}": [100 * US] * 40 for n in range(4)},
+            }
+        ),
+        {(RUN, "total")},
+    ),
+    "a kernel on another stream, and slower": (
+        MODEL,
+        MODEL.but({K0: None, "step/stream 7/k0": [140 * US] * 40}),
+        {(RUN, "total")},
+    ),
+    "a kernel replaced by a slower copy": (
+        MODEL,
+        MODEL.but({K0: None, "step/fwd/memcpy": [150 * US] * 40}).but(
+            {}, kinds={"step/fwd/memcpy": FrameKind.COPY}
+        ),
+        {(RUN, "total"), ("step/fwd", "total")},
+    ),
+    "a kernel split in two, together slower": (
+        MODEL,
+        MODEL.but({K0: None, "step/fwd/a": [75 * US] * 40, "step/fwd/b": [65 * US] * 40}),
+        {(RUN, "total"), ("step/fwd", "total")},
+    ),
+    "a faster kernel that is launched ten times as often": (
+        MODEL,
+        MODEL.but({K0: [20 * US] * 400}),
+        {(RUN, "total"), ("step/fwd", "total")},
+    ),
+    "new work beside all known scopes": (
+        MODEL,
+        MODEL.but({"check/isnan": [50 * US] * 40}),
+        {(RUN, "total")},
+    ),
+    "more launches in one layer": (
+        LAYERS,
+        LAYERS.but({"model/block3/aten::mm/gemm": [50 * US] * 48}),
+        {("model/block3", "total")},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SLOW_DOWNS)
+def test_certain_slow_downs_fail(case: str) -> None:
+    before, after, expected = SLOW_DOWNS[case]
+
+    result = judged(before, after)
+
+    assert result.verdict is SuiteVerdict.FAIL
+    assert regressed(result) >= expected
+
+
+DOUBTS: dict[str, tuple[Program, tuple[Program, ...]]] = {
+    "a new kernel in every second run": (MODEL, (MODEL, MODEL.but({"step/new": [200 * US] * 40}))),
+    "slow launches in every third run": (MODEL, (MODEL, MODEL, MODEL.but({K0: [130 * US] * 40}))),
+    "work that ended early": (MODEL, (Program({K0: [100 * US] * 40}),)),
+    "+10 % on a noisy machine": (
+        replace(MODEL, between=0.1),
+        (replace(MODEL.but({K0: [110 * US] * 40}), between=0.1),),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTS)
+def test_uncertain_slow_downs_do_not_pass(case: str) -> None:
+    before, after = DOUBTS[case]
+
+    result = judged(before, *after)
+
+    assert result.verdict in {SuiteVerdict.INCONCLUSIVE, SuiteVerdict.FAIL}
+
+
+RARE = MODEL.but({K0: [100 * US] * 39 + [2000 * US]})
+UNCHANGED = {
+    "model": MODEL,
+    "host": HOST,
+    "scopes": SCOPES,
+    "layers": LAYERS,
+    "many": MANY,
+    "rare slow launches on both sides": RARE,
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_unchanged_programs_pass(name: str, seed: int) -> None:
+    program = UNCHANGED[name]
+
+    result = judged(program, program, seed=seed)
+
+    assert (result.verdict, result.exit_code) == (SuiteVerdict.PASS, 0)
+
+
+def test_an_allowed_cost_of_new_work_passes() -> None:
+    after = MODEL.but({"step/fwd/new": [8 * US] * 40})  # 1 % of the run, 2 % of the scope
+
+    assert judged(MODEL, after).verdict is SuiteVerdict.PASS
+
+
+def test_equal_totals_are_checked_once_as_the_outermost_scope() -> None:
+    kernels = {
+        f"a/b/{part}/k{n}": [50 * US] * 20 for part in ("x/aten::mm", "y/z") for n in range(2)
+    }
+    op = {"a/b/x/aten::mm": FrameKind.OP, "a/b/y": FrameKind.OP}
+
+    program = Program(kernels, kinds=op)
+    result = judged(program, program)
+
+    totals = {"/".join(row.path) for row in result.rows if row.is_total}
+    # `a` and `a/b` are the run, `aten::mm` is `x`; the operator `y` has one scope in it.
+    assert totals == {"", "a/b/x", "a/b/y/z"}
+
+
+def test_what_a_quarantined_path_takes_counts_nowhere() -> None:
+    after = MODEL.but({K0: [150 * US] * 40})
+
+    assert judged(MODEL, after, policy=Policy(quarantine=("k0",))).verdict is SuiteVerdict.PASS
+    assert judged(MODEL, after).verdict is SuiteVerdict.FAIL

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from fakes.histories import points_of_times, stepped
+from fakes.outcomes import HOSTILE
+
+from proton_bench.gate.history.history import History, history_of
+from proton_bench.gate.history.points import Point
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.report.html.history import history_page
+
+
+class Elements(HTMLParser):
+    """All elements of a page with their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def history(points: Sequence[Point]) -> History:
+    return history_of(points, Policy(), acknowledged={})
+
+
+def slower(**facts: Any) -> list[Point]:
+    times = {"step/a": stepped(40, (20, 0.05)), "step/b": stepped(40, seed=2)}
+    return points_of_times(times, **facts)
+
+
+def drawings(page: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(each) for each in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+
+
+def test_every_series_has_a_row_and_those_with_steps_a_plot() -> None:
+    page = history_page(history(slower()))
+
+    rows, plots = drawings(page)[:2], drawings(page)[2:]
+    assert [each.get("viewBox") for each in rows] == ["0 0 120 22"] * 2
+    (plot,) = plots
+    assert len(plot.findall("circle")) == 40
+    (step,) = plot.findall("line[@class='series-step fails']")
+    dots = [float(dot.get("cx", "0")) for dot in plot.findall("circle")]
+    assert dots[19] < float(step.get("x1", "0")) < dots[20]
+    levels = plot.findall("line[@class='series-level']")
+    assert [float(level.get("y1", "0")) for level in levels] == sorted(
+        (float(level.get("y1", "0")) for level in levels), reverse=True
+    )
+
+
+def test_positions_are_within_the_plot() -> None:
+    (plot,) = drawings(history_page(history(slower())))[2:]
+
+    for dot in plot.findall("circle"):
+        assert 84.0 <= float(dot.get("cx", "nan")) <= 704.0
+        assert 12.0 <= float(dot.get("cy", "nan")) <= 212.0
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_short_and_constant_series_are_shown(count: int) -> None:
+    points = points_of_times({"step/a": stepped(count, noise=0.0)}) if count else []
+
+    page = history_page(history(points))
+
+    assert "nan" not in page.lower().replace("nanosecond", "")
+    assert len(drawings(page)) == min(count, 1)
+
+
+def test_the_page_runs_and_loads_nothing() -> None:
+    elements = Elements(history_page(history(slower())))
+
+    (policy,) = [
+        str(each["content"])
+        for each in elements.of("meta")
+        if each.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert elements.of("script") == []
+    loads = [each for _, each in elements.found if each.keys() & {"src", "srcset", "data"}]
+    assert loads == []
+    assert [each.get("href") for each in elements.of("link")] == ["data:,"]
+    assert not any(
+        name.startswith("on") or name == "style" for _, a in elements.found for name in a
+    )
+
+
+def test_the_policy_has_the_hash_of_the_style() -> None:
+    page = history_page(history(slower()))
+
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src &#39;sha256-{digest}&#39;" in page
+
+
+def test_text_from_elsewhere_is_escaped() -> None:
+    facts = {
+        "source": HOSTILE,
+        "revision": HOSTILE,
+        "group": HOSTILE,
+        "machine": (("GPU name", HOSTILE), ("host", HOSTILE)),
+        "tools": {HOSTILE: HOSTILE},
+    }
+    name = HOSTILE.replace("/", "")
+    points = points_of_times({f'step/{name}"onload=': stepped(40, (20, 0.05))}, **facts)
+    found = replace(history(points), left_out={HOSTILE: HOSTILE})
+
+    page = history_page(found)
+
+    assert found.failing
+    elements = Elements(page)
+    assert elements.of("script") == []
+    assert not any(attribute.startswith("on") for _, a in elements.found for attribute in a)
+    assert "\x1b" not in page
+    page.encode()  # no surrogates are left

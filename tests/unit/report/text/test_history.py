@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes.histories import points_of_times, revision, stepped
+from fakes.outcomes import HOSTILE
+
+from proton_bench.gate.history.history import History, acknowledge, history_of
+from proton_bench.gate.history.points import Point
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.report.json.history import history_document
+from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.history import (
+    HistoryReport,
+    places,
+    sparkline,
+    step_text,
+    tool_changes,
+)
+from proton_bench.report.tree.tree import print_report
+from proton_bench.support.console import open_console
+
+
+def history(points: Sequence[Point]) -> History:
+    return history_of(points, Policy(), acknowledged={})
+
+
+def slower(**facts: object) -> list[Point]:
+    times = {"step/a": stepped(40, (20, 0.05)), "step/b": stepped(40, seed=2)}
+    return points_of_times(times, **facts)
+
+
+def printed(report: HistoryReport) -> str:
+    file = io.StringIO()
+    print_report(open_console(file), report)
+    return file.getvalue()
+
+
+def test_a_step_names_its_run_its_revision_and_the_range() -> None:
+    found = history(slower())
+    (trace,) = found.failing
+
+    text = step_text(trace, trace.steps[0])
+
+    assert text.startswith("+5.")
+    assert f"from run20.proton, revision {revision(20)[:12]}, 2023-11-15 18:13 UTC" in text
+    assert f"began in {revision(19)[:12]}..{revision(20)[:12]}" in text
+    assert text.endswith("not acknowledged")
+
+
+def test_versions_that_changed_with_a_step_are_named() -> None:
+    points = [
+        replace(each, tools={"torch": "2.7", "triton": "3"} if number >= 20 else each.tools)
+        for number, each in enumerate(slower())
+    ]
+    (trace,) = history(points).failing
+
+    assert "with torch 2.6 -> 2.7" in step_text(trace, trace.steps[0])
+    assert tool_changes(points[0], points[1]) == []
+
+
+def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
+    found = history(slower())
+
+    some, every = printed(HistoryReport(found)), printed(HistoryReport(found, everything=True))
+
+    assert "step > a" in some
+    assert not re.search(r"step > b$", some, re.MULTILINE)
+    assert re.search(r"step > b$", every, re.MULTILINE)
+
+
+def test_machines_that_look_alike_are_told_apart() -> None:
+    one, other = (
+        points_of_times(
+            {"step/a": stepped(20)}, machine=(("GPU ecc", ecc), ("host", "here"), ("GPU name", "X"))
+        )
+        for ecc in ("on", "off")
+    )
+
+    named = dict(places(history([*one, *other]).traces))
+
+    assert list(named) == ["main, X, host here, GPU ecc on", "main, X, host here, GPU ecc off"]
+    assert [len(traces) for traces in named.values()] == [1, 1]
+
+
+def test_the_verdict_leads_where_it_is_wanted() -> None:
+    assert printed(HistoryReport(history(slower()), judged=True)).startswith("FAIL: ")
+    short = history(slower()[:5])
+    assert printed(HistoryReport(short, judged=True)).startswith("NO-BASELINE: ")
+
+
+def test_who_acknowledged_a_step_is_named() -> None:
+    known = acknowledge(history(slower()).traces, by="me@here", at_ns=1)
+    points = slower()
+
+    found = history_of(points, Policy(), acknowledged={each.series: each for each in known})
+
+    assert "acknowledged by me@here" in printed(HistoryReport(found))
+
+
+def test_text_from_elsewhere_moves_no_line_and_is_no_command() -> None:
+    facts = {
+        "source": HOSTILE,
+        "revision": HOSTILE,
+        "group": HOSTILE,
+        "machine": (("GPU name", HOSTILE), ("host", HOSTILE)),
+        "tools": {HOSTILE: HOSTILE},
+    }
+    times = {f"step/{HOSTILE.replace('/', '')}": stepped(40, (20, 0.05))}
+    found = replace(history(points_of_times(times, **facts)), left_out={HOSTILE: HOSTILE})
+
+    text = printed(HistoryReport(found, everything=True, judged=True))
+
+    assert found.failing
+    assert "\x1b" not in text
+    assert not any(line.lstrip().startswith(("::", "##[")) for line in text.splitlines())
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", text)
+    document = encode_document(history_document(found))
+    assert document.count(b"\n") == 1
+    assert b"##[" not in document
+
+
+def test_the_document_has_points_steps_and_the_verdict() -> None:
+    found = history(slower())
+
+    document = history_document(found)
+
+    assert (document["schema"], document["verdict"], document["exit_code"]) == (
+        "proton_bench.history",
+        "FAIL",
+        1,
+    )
+    series = document["series"][0]
+    assert (series["path"], series["metric"], len(series["points"])) == (
+        ["step", "a"],
+        "median",
+        40,
+    )
+    (step,) = series["steps"]
+    assert step["low"] < step["change"] < step["high"]
+    assert step["first_after"]["revision"] == revision(20)
+    assert step["last_before"]["revision"] == revision(19)
+    assert (step["acknowledged"], step["fails"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [
+        ([1.0, 1.0, 2.0, 2.0], "▁▁██"),
+        ([2.0, 1.0], "█▁"),
+        ([5.0], "▅"),
+        ([1.0, 1.0], "▅▅"),
+    ],
+)
+def test_a_sparkline_has_a_bar_for_each_point(values: list[float], bars: str) -> None:
+    assert sparkline(np.array(values)) == bars
+
+
+def test_a_sparkline_of_noise_does_not_fill_the_height() -> None:
+    bars = sparkline(np.exp(stepped(24, noise=0.002)))
+
+    assert set(bars) <= set("▃▄▅▆")
+
+
+def test_a_long_series_fits_and_keeps_its_step_in_place() -> None:
+    values = np.exp(stepped(100, (50, 0.5)))
+
+    line = sparkline(values, width=20)
+
+    assert line == "▁" * 10 + "█" * 10
+    assert sparkline(values, width=20, ascii_only=True) == "_" * 10 + "#" * 10
