@@ -154,8 +154,8 @@ void start_child() noexcept {
     all.all.push_back(t_group); // it had room for more
 }
 
-struct Owner {
-  ~Owner() {
+struct GroupOwner {
+  ~GroupOwner() {
     t_group = nullptr;
     t_has_ended = true;
     if (!group)
@@ -167,7 +167,7 @@ struct Owner {
   }
   std::unique_ptr<Group> group;
 };
-thread_local Owner t_owner;
+thread_local GroupOwner t_group_owner;
 
 /// Null without memory, and while the thread ends.
 Group *make_group() noexcept {
@@ -177,8 +177,8 @@ Group *make_group() noexcept {
     auto group = std::make_unique<Group>();
     std::lock_guard lock(groups().mutex);
     groups().all.push_back(group.get());
-    t_owner.group = std::move(group);
-    t_group = t_owner.group.get();
+    t_group_owner.group = std::move(group);
+    t_group = t_group_owner.group.get();
   } catch (...) { // nothing is counted on this thread
   }
   return t_group;
