@@ -148,11 +148,13 @@ void GraphCallSource::update(const cupti::CallbackData &call) {
 }
 
 uint32_t GraphCallSource::executable_id(void *executable) const noexcept {
-  return id_of(library_->functions().get_graph_exec_id, executable, uint32_t{0});
+  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id, executable,
+               uint32_t{0});
 }
 
 uint32_t GraphCallSource::graph_id(void *graph) const noexcept {
-  return id_of(library_->functions().get_graph_id, graph, uint32_t{0});
+  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_id, graph,
+               uint32_t{0});
 }
 
 std::vector<uint32_t> GraphChangeSource::callbacks() const {
@@ -203,12 +205,15 @@ void GraphChangeSource::change(uint32_t cbid, const cupti::GraphData &graph) {
     table_.executable_starting();
     break;
   case cupti::kGraphExecCreated:
-    table_.executable_created(graph_id(graph.graph), id_of(library_->functions().get_graph_exec_id,
-                                                           graph.graph_exec, uint32_t{0}));
+    table_.executable_created(
+        graph_id(graph.graph),
+        id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id,
+              graph.graph_exec, uint32_t{0}));
     break;
   case cupti::kGraphExecDestroyStarting:
     table_.executable_destroyed(
-        id_of(library_->functions().get_graph_exec_id, graph.graph_exec, uint32_t{0}));
+        id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id,
+              graph.graph_exec, uint32_t{0}));
     break;
   default:
     break;
@@ -222,11 +227,13 @@ void GraphChangeSource::add_node(const cupti::GraphData &graph) {
 }
 
 uint32_t GraphChangeSource::graph_id(void *graph) const noexcept {
-  return id_of(library_->functions().get_graph_id, graph, uint32_t{0});
+  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_id, graph,
+               uint32_t{0});
 }
 
 uint64_t GraphChangeSource::node_id(void *node) const noexcept {
-  return id_of(library_->functions().get_graph_node_id, node, uint64_t{0});
+  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_node_id, node,
+               uint64_t{0});
 }
 
 } // namespace proton

@@ -12,6 +12,7 @@
 // - The type of a node is 0, that of kernels, whatever the node is.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,7 @@ public:
   bool may_lack_some() const override { return true; }
   void handle(uint32_t cbid, const void *data) noexcept override;
 
+  /// A callback of an earlier start may still run.
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
   /// A stream of the calling thread whose capture began before the collector started.
   void note_capture(const void *stream, void *graph);
@@ -49,7 +51,7 @@ private:
 
   LaunchLog &log_;
   GraphTable &table_;
-  const CuptiLibrary *library_ = nullptr;
+  std::atomic<const CuptiLibrary *> library_{nullptr};
   LateGraph late_graph_{"CUDA"};
 };
 
@@ -62,6 +64,7 @@ public:
   bool may_lack_some() const override { return true; }
   void handle(uint32_t cbid, const void *data) noexcept override;
 
+  /// A callback of an earlier start may still run.
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
 
 private:
@@ -72,7 +75,7 @@ private:
 
   GraphSink &sink_;
   GraphTable &table_;
-  const CuptiLibrary *library_ = nullptr;
+  std::atomic<const CuptiLibrary *> library_{nullptr};
 };
 
 } // namespace proton

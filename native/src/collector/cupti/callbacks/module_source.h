@@ -1,6 +1,7 @@
 // Notes the hash of every loaded module for the kernels in it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace proton {
 class ModuleSource : public CallbackSource {
 public:
   explicit ModuleSource(KernelCodes &codes) : codes_(codes) {}
-  /// The library that computes hashes. Call before callbacks are enabled.
+  /// The library that computes hashes. A callback of an earlier start may still run.
   void set_library(const CuptiLibrary *library) { library_ = library; }
   int domain() const override { return cupti::kDomainResource; }
   std::vector<uint32_t> callbacks() const override { return {cupti::kModuleLoaded}; }
@@ -21,7 +22,7 @@ public:
 
 private:
   KernelCodes &codes_;
-  const CuptiLibrary *library_ = nullptr;
+  std::atomic<const CuptiLibrary *> library_{nullptr};
 };
 
 } // namespace proton
