@@ -14,7 +14,7 @@ from itertools import chain, islice
 from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
-from proton_bench.analysis.why.host_limit import SYNC_OPS, host_limit_ns
+from proton_bench.analysis.why.host_limit import SYNC_OPS, host_limit_ns, outermost
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
@@ -194,15 +194,10 @@ def _sync_calls(run: WholeRun) -> dict[str, int]:
     if counts is None:
         return {}
     found: dict[str, int] = {}
-    row, size = 1, len(profile)
-    while row < size:
-        name = profile.name(row)
-        if name in SYNC_OPS:
-            if counts[row] > 0:
-                found[name] = found.get(name, 0) + int(counts[row])
-            row = int(profile.subtree_end[row])
-        else:
-            row += 1
+    for row in outermost(profile, SYNC_OPS):
+        if counts[row] > 0:
+            name = profile.name(row)
+            found[name] = found.get(name, 0) + int(counts[row])
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 

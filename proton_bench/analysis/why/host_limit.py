@@ -8,6 +8,7 @@ queue never was full, because then a launch waits too.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict
 from proton_bench.analysis.accounting.host_time import HOST_WALL
@@ -15,7 +16,7 @@ from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.kernels.counter_facts import counter_facts
 from proton_bench.model.profile import Profile
 
-__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns"]
+__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "outermost"]
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
@@ -62,13 +63,17 @@ def idle_cost_ns(profile: Profile) -> float:
 
 
 def _in_operators_ns(profile: Profile) -> float:
-    """Return the sampled time in the outermost operators that may wait."""
+    """Return the sampled time in the operators that may wait."""
     wall_ns = profile.inclusive(HOST_WALL)
-    total, row, size = 0.0, 1, len(profile)
+    return sum(float(wall_ns[row]) for row in outermost(profile, _MAY_WAIT))
+
+
+def outermost(profile: Profile, names: Collection[str]) -> Iterator[int]:
+    """Yield the rows with one of these names that are below no other such row."""
+    row, size = 1, len(profile)
     while row < size:
-        if profile.name(row) in _MAY_WAIT:
-            total += float(wall_ns[row])
+        if profile.name(row) in names:
+            yield row
             row = int(profile.subtree_end[row])
         else:
             row += 1
-    return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -202,8 +202,9 @@ class Facts:
         self._stalls = _stall_columns(profile)
         self._declared = {name: _own(profile, name) for name in _WORK}
         self._peaks = [device_peaks(device) for device in profile.devices]
-        self._busy_in_run = _busy_in_run(profile)
-        self._verdicts = {each.use.device: each for each in device_verdicts(profile)}
+        devices = device_verdicts(profile)
+        self._busy_in_run = _busy_in_run(profile, devices)
+        self._verdicts = {each.use.device: each for each in devices}
         kernels = np.flatnonzero((profile.kinds == FrameKind.KERNEL) & (self.own_ns > 0))
         self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
 
@@ -390,13 +391,13 @@ def _counters(profile: Profile) -> tuple[dict[str, Floats], dict[str, Floats]]:
     return fractions, halves
 
 
-def _busy_in_run(profile: Profile) -> dict[str, float]:
+def _busy_in_run(profile: Profile, devices: Iterable[DeviceVerdict]) -> dict[str, float]:
     """Return for how long units were busy in the whole run on all devices, in ns.
 
     It is {} unless GPM measured about as long as the devices were in use.
     """
     entries = [entry for entry in gpm_means(profile) if entry.means]
-    wall_ns = sum(each.use.wall_ns for each in device_verdicts(profile))
+    wall_ns = sum(each.use.wall_ns for each in devices)
     if not sum(entry.sampled_ns for entry in entries) >= _MEASURED * wall_ns > 0:
         return {}
     return {
