@@ -67,7 +67,7 @@ def command(
         typer.Option(
             "--history",
             help="Judge the history of baselines, files and folders, as `proton history` reads "
-            "them: fails if a path got worse and nobody acknowledged it.",
+            "them: fails if a path got worse and the step is not acknowledged.",
         ),
     ] = False,
 ) -> int:

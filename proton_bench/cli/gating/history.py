@@ -136,7 +136,7 @@ def judge_history(
     store: Path | None,
     unused: Mapping[str, Any],
 ) -> int:
-    """Show whether paths got worse and nobody acknowledged it, and return the exit code.
+    """Show whether paths got worse by steps that are not acknowledged, and return the exit code.
 
     Args:
         words: Names of baselines, files and folders; none means all baselines.

@@ -1,4 +1,4 @@
-"""The history of a program: its series, their steps, and which of them nobody acknowledged."""
+"""The history of a program: its series, their steps, and which of them are not acknowledged."""
 
 from __future__ import annotations
 
