@@ -21,19 +21,19 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.noisy.program import NAMES
-from benchmarks.studies.gate.noisy.shared_factor import verdict_without_shared
+from benchmarks.studies.gate.noisy.shared_factor import (
+    decided,
+    verdict_by,
+    verdict_without_shared,
+)
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.looks import looks
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.check import choose_checks
 from proton_bench.gate.judge.observations import observe_checks
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
-from proton_bench.gate.statistics.contrast import paired
-from proton_bench.gate.statistics.evidence import Background, weigh
-from proton_bench.gate.statistics.timing import Limits, decide
 
 Numbers = npt.NDArray[np.float64]
 
@@ -150,17 +150,7 @@ def verdict_of(
         order: +1 for each pair in which the base ran first, -1 for the others.
         threshold: As a share.
     """
-    count = base.shape[1]
-    nothing = Background(np.zeros(count), np.zeros(count), ["time"] * count)
-    limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
-    for look in looks(len(order)):
-        contrast = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
-        found = decide(weigh(contrast, nothing, fewest_runs=4), limits, part=look.part)
-        undecided = ~found.worse & ~found.allowed
-        if not (undecided & (found.pairs <= 2 * len(order))).any():
-            break
-    told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if undecided.mean() > 0.05 else "PASS"
-    return told, found.worse
+    return verdict_by(decided, (base, new, order), threshold=threshold)
 
 
 def resample(out: Path, *, pairs: int, percent: float) -> Iterator[str]:

@@ -17,7 +17,9 @@ gate, or by these effects while its plain effect is beyond the margin too; each 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ from proton_bench.gate.statistics.contrast import Contrast, paired
 from proton_bench.gate.statistics.evidence import Background, weigh
 from proton_bench.gate.statistics.timing import Limits, decide
 
-__all__ = ["verdict_without_shared", "without_shared"]
+__all__ = ["decided", "verdict_by", "verdict_without_shared", "without_shared"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -61,6 +63,54 @@ def without_shared(contrast: Contrast) -> Contrast:
     )
 
 
+class Judged(NamedTuple):
+    """What a rule says of each path at one look.
+
+    Attributes:
+        worse: Whether it got worse.
+        allowed: Whether it did not.
+        pairs: Pairs that would decide, NaN for too many.
+    """
+
+    worse: npt.NDArray[np.bool_]
+    allowed: npt.NDArray[np.bool_]
+    pairs: Numbers
+
+
+def decided(contrast: Contrast, limits: Limits, part: float) -> Judged:
+    """Return what the gate's own rule says, with this part of the false alarms."""
+    count = len(limits.threshold)
+    nothing = Background(np.zeros(count), np.zeros(count), ["time"] * count)
+    found = decide(weigh(contrast, nothing, fewest_runs=4), limits, part=part)
+    return Judged(found.worse, found.allowed, found.pairs)
+
+
+def verdict_by(
+    rule: Callable[[Contrast, Limits, float], Judged],
+    sides: tuple[Numbers, Numbers, Numbers],
+    *,
+    threshold: float,
+) -> tuple[str, npt.NDArray[np.bool_]]:
+    """Return what `proton ab` says with a rule, and which paths it calls worse.
+
+    Args:
+        rule: Judges the pairs of a look, with its part of the false alarms.
+        sides: Base, new side and order, as for `verdict_without_shared`.
+        threshold: As a share.
+    """
+    base, new, order = sides
+    count = base.shape[1]
+    limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
+    for look in looks(len(order)):
+        contrast = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
+        found = rule(contrast, limits, look.part)
+        undecided = ~found.worse & ~found.allowed
+        if not (undecided & (found.pairs <= 2 * len(order))).any():
+            break
+    told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if undecided.mean() > 0.05 else "PASS"
+    return told, found.worse
+
+
 def verdict_without_shared(
     base: Numbers, new: Numbers, order: Numbers, *, threshold: float
 ) -> tuple[str, npt.NDArray[np.bool_]]:
@@ -72,19 +122,12 @@ def verdict_without_shared(
         order: +1 for each pair in which the base ran first, -1 for the others.
         threshold: As a share.
     """
-    count = base.shape[1]
-    nothing = Background(np.zeros(count), np.zeros(count), ["time"] * count)
-    limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
-    for look in looks(len(order)):
-        plain = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
-        rules = [
-            decide(weigh(each, nothing, fewest_runs=4), limits, part=look.part / 2.0)
-            for each in (plain, without_shared(plain))
-        ]
-        worse = rules[0].worse | (rules[1].worse & (plain.effect > limits.margin))
-        undecided = ~worse & ~rules[0].allowed
-        pairs = np.fmin(rules[0].pairs, rules[1].pairs)
-        if not (undecided & (pairs <= 2 * len(order))).any():
-            break
-    told = "FAIL" if worse.any() else "INCONCLUSIVE" if undecided.mean() > 0.05 else "PASS"
-    return told, worse
+
+    def judge(contrast: Contrast, limits: Limits, part: float) -> Judged:
+        plain, freed = (
+            decided(each, limits, part / 2.0) for each in (contrast, without_shared(contrast))
+        )
+        worse = plain.worse | (freed.worse & (contrast.effect > limits.margin))
+        return Judged(worse, plain.allowed, np.fmin(plain.pairs, freed.pairs))
+
+    return verdict_by(judge, (base, new, order), threshold=threshold)
