@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fakes.counted import Kernel, counted_profile
 from fakes.histories import points_of_times, revision, stepped
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension
@@ -172,6 +172,13 @@ def counted_run() -> Profile:
 
 
 def why_screen(profile: Profile, name: str, width: int, path: str | None) -> str:
+    answer = why(profile, path)
+    report = WhyReport(answer, name) if path is None else WhyRowReport(answer)
+    return plain_screen(report, width)
+
+
+def plain_screen(report: RenderableType, width: int) -> str:
+    """Return what a terminal of this width shows, without colours."""
     console = Console(
         file=Terminal(),
         width=width,
@@ -182,8 +189,6 @@ def why_screen(profile: Profile, name: str, width: int, path: str | None) -> str
         emoji=False,
         highlight=False,
     )
-    answer = why(profile, path)
-    report = WhyReport(answer, name) if path is None else WhyRowReport(answer)
     print_report(console, report)
     text = console.file
     assert isinstance(text, Terminal)
@@ -233,20 +238,7 @@ def nightly() -> History:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_history(width: int, golden: SnapshotAssertion) -> None:
-    console = Console(
-        file=Terminal(),
-        width=width,
-        color_system=None,
-        force_terminal=True,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
-    print_report(console, HistoryReport(nightly(), everything=True, judged=True))
-    text = console.file
-    assert isinstance(text, Terminal)
-    found = Text.from_ansi(text.getvalue()).plain
+    found = plain_screen(HistoryReport(nightly(), everything=True, judged=True), width)
 
     assert found == golden(name=f"nightly-{width}-history")
     assert max(map(len, found.splitlines())) <= width
