@@ -164,6 +164,8 @@ def _limit(facts: RowFacts) -> tuple[str, Use] | None:
     Every instruction is issued, and data of shared memory passes L1, so these two come last. A wide
     estimate counts if all of it is near the roof, and forbids a verdict if only its upper end is.
     """
+    if not facts.uses and not facts.withheld:
+        return None
     known = dict(facts.uses)
     known |= {
         name: use for name, use in facts.withheld.items() if use.ratio - use.half_ratio >= BOUND
