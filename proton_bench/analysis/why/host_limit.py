@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator
 from proton_bench.analysis.accounting.device_use import DeviceVerdict
 from proton_bench.analysis.accounting.host_time import HOST_WALL
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.kernels.counter_facts import counter_facts
 from proton_bench.model.profile import Profile
 
 __all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "outermost"]
@@ -57,9 +56,8 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
 
 def idle_cost_ns(profile: Profile) -> float:
     """Return how much longer the host took because it was recorded, by the file, in ns."""
-    cost, counters = own_cost(profile), counter_facts(profile)
-    held_ns = counters.held_ns if counters is not None else 0
-    return held_ns + (cost.cost_ns if cost is not None else 0.0)
+    cost = own_cost(profile)
+    return cost.cost_ns if cost is not None else 0.0
 
 
 def _in_operators_ns(profile: Profile) -> float:

@@ -16,7 +16,6 @@ import numpy as np
 import proton_bench as proton
 
 
-
 @dataclass(frozen=True)
 class Paths:
     """What is launched: the size of each path by its name.

@@ -45,8 +45,8 @@ void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
   std::string chip = chip_name(library_, device_), why;
   for (const std::vector<std::string> &metrics : sets) {
     try {
-      host_ = std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip,
-                                                  metrics);
+      host_ =
+          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip, metrics);
       if (host_->passes() == 1)
         return;
       why = "the metrics take " + std::to_string(host_->passes()) +

@@ -25,7 +25,7 @@
 namespace proton {
 namespace {
 
-constexpr int kFirstFree = 3;        // descriptor of the process
+constexpr int kFirstFree = 3; // descriptor of the process
 constexpr uint64_t kMostAnswered = 1 << 24;
 constexpr int kBetweenLooksMs = 100; // at the time by which to end
 constexpr const char *kWhat = "the process that samples counters ";
@@ -304,9 +304,17 @@ CounterSamples SamplingProcess::ask(const std::string &uuid,
   transfer(said.data(), said.size(), false);
   if (answer.has_failed != 0)
     throw Error(ErrorCode::kUnavailable, said);
-  CounterSamples found{split(said), {}, {}, {}, answer.lost, answer.is_image_full != 0,
-                       answer.is_buffer_full != 0, answer.open_ns, answer.decode_ns,
-                       answer.info_ns, answer.evaluate_ns};
+  CounterSamples found{split(said),
+                       {},
+                       {},
+                       {},
+                       answer.lost,
+                       answer.is_image_full != 0,
+                       answer.is_buffer_full != 0,
+                       answer.open_ns,
+                       answer.decode_ns,
+                       answer.info_ns,
+                       answer.evaluate_ns};
   receive(found.start_ns, answer.samples);
   receive(found.end_ns, answer.samples);
   receive(found.values, answer.samples * found.metrics.size());
