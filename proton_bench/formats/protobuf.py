@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["DamagedMessage", "Message", "read_fields", "read_numbers", "signed", "varint"]
+__all__ = [
+    "DamagedMessage",
+    "Message",
+    "read_fields",
+    "read_numbers",
+    "signed",
+    "text_of",
+    "varint",
+]
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _WIDTHS = {1: 8, 5: 4}
@@ -137,6 +145,11 @@ def read_numbers(value: int | bytes) -> list[int]:
 def signed(value: int) -> int:
     """Return the signed number of 64 bits that is written as this unsigned one."""
     return value - 2**64 if value >= 2**63 else value
+
+
+def text_of(value: int | bytes) -> str:
+    """Return a field as text, whatever its bytes are."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else ""
 
 
 def _rest_of(first: int, content: bytes, place: int) -> tuple[int, int]:

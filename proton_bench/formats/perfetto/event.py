@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.formats.perfetto.sequence import Sequence, text_of
-from proton_bench.formats.protobuf import read_fields, signed
+from proton_bench.formats.perfetto.sequence import Sequence
+from proton_bench.formats.protobuf import read_fields, signed, text_of
 
 __all__ = [
     "BEGIN",
