@@ -216,6 +216,8 @@ class _Reader:
 
     def __init__(self, content: bytes, source: str) -> None:
         whole = _fields(content)
+        if schema.ProfilesData.RESOURCE_PROFILES not in whole:
+            raise DamagedMessage("it holds no profiles")
         tables = _fields(whole.get(schema.ProfilesData.DICTIONARY, [b""])[-1])
         strings = [text_of(each) for each in tables.get(_STRINGS, ())]
         self._reading = Reading(source)
@@ -271,7 +273,7 @@ class _Reader:
 
     def _facts(self) -> dict[str, Any]:
         """Return the facts that are the same of every resource, and the times of the profiles."""
-        first, *others = [facts_of(attributes) for attributes, _ in self._resources] or [{}]
+        first, *others = [facts_of(attributes) for attributes, _ in self._resources]
         facts = {
             key: value
             for key, value in first.items()
