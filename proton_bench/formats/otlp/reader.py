@@ -64,15 +64,15 @@ def _fields(content: int | bytes) -> Fields:
     if isinstance(content, int):
         raise DamagedMessage("a number stands where a message should")
     found: Fields = {}
-    fields = read_fields(content)
-    take(Limit.EVENTS, len(fields))
-    for number, value in fields:
+    for number, value in read_fields(content):
         found.setdefault(number, []).append(value)
     return found
 
 
 def _messages(fields: Fields, number: int) -> Iterator[Fields]:
-    return map(_fields, fields.get(number, ()))
+    found = fields.get(number, ())
+    take(Limit.EVENTS, len(found))
+    return map(_fields, found)
 
 
 def _number(fields: Fields, number: int) -> int:
@@ -148,13 +148,19 @@ class _Dictionary:
             return name
         return f"{name} ({_UNITS.get(unit, unit)})"
 
-    def path(self, stack: int) -> Iterator[_Frame]:
-        """Yield the frames of a stack, the outermost first."""
-        fields = _fields(_at(self._stacks, stack, "stack"))
-        for number in reversed(_numbers(fields, schema.Stack.LOCATION_INDICES)):
-            frames = _at(self._locations, number, "location")
-            take(Limit.EVENTS, len(frames))
-            yield from frames
+    def stack(self, index: int) -> list[int]:
+        """Return the locations of a stack, the innermost first."""
+        fields = _fields(_at(self._stacks, index, "stack"))
+        found = _numbers(fields, schema.Stack.LOCATION_INDICES)
+        take(Limit.EVENTS, len(found))
+        return found
+
+    def frames(self, location: int) -> tuple[_Frame, ...]:
+        """Return the frames of a location, the outermost first."""
+        found = _at(self._locations, location, "location")
+        if len(found) > 1:  # else its stack has counted it
+            take(Limit.EVENTS, len(found))
+        return found
 
     def _text(self, fields: Fields, number: int) -> str:
         return _at(self._strings, _number(fields, number), "text")
@@ -165,7 +171,7 @@ class _Dictionary:
         return key, read_value(value, self._strings) if isinstance(value, bytes) else None
 
     def _location(self, fields: Fields) -> tuple[_Frame, ...]:
-        """Return the frames of a location, the outermost first: who inlined stands behind."""
+        """Return the frames of the message Location, which has the outermost last."""
         attributes = dict(
             _at(self._attributes, each, "attribute")
             for each in _numbers(fields, schema.Location.ATTRIBUTE_INDICES)
@@ -186,10 +192,10 @@ class _Dictionary:
         )
         if not file:
             return function
+        take(Limit.TEXT, max(0, len(function) + len(file) - USUAL_TEXT))
         line = signed(_number(fields, schema.Line.LINE))
         if kind is FrameKind.LINE:  # its function was shown as `file:line function`
             function = function.removeprefix(f"{file.rpartition('/')[2]}:{line}").lstrip()
-        take(Limit.TEXT, max(0, len(function) + len(file) - USUAL_TEXT))
         return f"{file}:{line}@{function}"
 
     def _address(self, fields: Fields) -> str:
@@ -232,6 +238,8 @@ class _Reader:
         self._devices = dict(enumerate(devices.values()))
         self._dictionary = _Dictionary(tables, strings, tree=self._tree, devices=tuple(devices))
         self._rows: dict[tuple[int, int], int] = {}  # of a stack below a row
+        self._walked: set[int] = set()  # stacks that have rows
+        self._below: dict[tuple[int, int], int] = {}  # of a location below a row
         self._times_ns: list[tuple[int, int]] = []
 
     def profile(self) -> Profile:
@@ -265,10 +273,21 @@ class _Reader:
     def _row(self, stack: int, top: int) -> int:
         row = self._rows.get((stack, top))
         if row is None:
-            row = top
-            for frame in self._dictionary.path(stack):
-                row = self._tree.row(row, frame.name, frame.kind, device=frame.device)
+            row, locations = top, self._dictionary.stack(stack)
+            if stack in self._walked:  # resources may share it, and few bytes would be many rows
+                take(Limit.OBJECTS, len(locations))
+            self._walked.add(stack)
+            for location in reversed(locations):
+                below = self._below.get((row, location))
+                if below is None:
+                    below = self._below[row, location] = self._new_row(row, location)
+                row = below
             self._rows[stack, top] = row
+        return row
+
+    def _new_row(self, row: int, location: int) -> int:
+        for frame in self._dictionary.frames(location):
+            row = self._tree.row(row, frame.name, frame.kind, device=frame.device)
         return row
 
     def _facts(self) -> dict[str, Any]:
