@@ -40,7 +40,7 @@ Fields = dict[int, list[int | bytes]]
 _UNITS = {"nanoseconds": "ns", "microseconds": "us", "milliseconds": "ms", "seconds": "s"}
 _UNKNOWN = "[unknown]"
 _BYTES_OF_TIME = 8
-_ADVICE = "it is damaged, or of another version of OTLP profiles: this release reads that of 2026"
+_ADVICE = "it is damaged, or not of development version 1 of OTLP profiles, which this release reads"
 
 
 def decode_profile(content: bytes, source: str) -> Profile:

@@ -1,7 +1,7 @@
 """Field numbers of OTLP's messages, which are named as there.
 
-They are those of opentelemetry-proto's ``profiles/v1development``, ``resource/v1`` and
-``common/v1`` as of release 1.45 of its Python package.
+They are those of development version 1 of profiles, which is in release 1.45 of
+``opentelemetry-proto``.
 """
 
 from __future__ import annotations

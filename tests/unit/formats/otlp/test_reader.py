@@ -239,7 +239,7 @@ def test_a_file_without_a_dictionary_is_refused() -> None:
     recording.profile("", "").samples.add(values=[1])
     recording.data.ClearField("dictionary")
 
-    assert "another version of OTLP" in refused(recording.data.SerializeToString())
+    assert "development version 1" in refused(recording.data.SerializeToString())
 
 
 def test_deeply_nested_attributes_are_refused() -> None:
