@@ -17,6 +17,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = [
     "MAX_DEPTH",
+    "UNITS",
     "FlameFrame",
     "depth_note",
     "flame_frame",
@@ -36,7 +37,8 @@ __all__ = [
 MAX_DEPTH = 1000
 # Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
 _FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
-_UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+# Units as pprof spells them.
+UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 _INT64 = range(2**63)
 _PYTHON = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
@@ -114,7 +116,7 @@ def main_metric(profile: Profile) -> str:
 
 def spelled_unit(spec: MetricSpec) -> str:
     """Return the unit of a metric as pprof spells it, "" for none."""
-    return "bytes" if spec.base == "bytes" else _UNITS.get(spec.unit, spec.unit)
+    return "bytes" if spec.base == "bytes" else UNITS.get(spec.unit, spec.unit)
 
 
 def run_times_ns(profile: Profile) -> tuple[int, int]:

@@ -242,6 +242,10 @@ def test_a_file_without_a_dictionary_is_refused() -> None:
     assert "development version 1" in refused(recording.data.SerializeToString())
 
 
+def test_files_one_after_the_other_are_refused() -> None:
+    assert "several files" in refused(2 * OtlpFile().encode(training_profile()))
+
+
 def test_deeply_nested_attributes_are_refused() -> None:
     value: Any = 1
     for _ in range(100):
