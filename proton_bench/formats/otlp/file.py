@@ -11,8 +11,6 @@ from proton_bench.formats.export.flame_rows import (
     flame_metrics,
     rounded_note,
 )
-from proton_bench.formats.otlp.reader import decode_profile
-from proton_bench.formats.otlp.writer import encode_profile
 from proton_bench.model.profile import Profile
 
 __all__ = ["OtlpFile"]
@@ -36,6 +34,8 @@ class OtlpFile:
 
         Each of several resources is a row below the root.
         """
+        from proton_bench.formats.otlp.reader import decode_profile  # slow to load
+
         return decode_profile(content, source)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
@@ -49,4 +49,6 @@ class OtlpFile:
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file; the same profile gives the same bytes."""
+        from proton_bench.formats.otlp.writer import encode_profile  # slow to load
+
         return encode_profile(profile)
