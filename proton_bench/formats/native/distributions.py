@@ -39,8 +39,8 @@ _FIELDS = (
 # Bucket indexes are written as differences, which compress by a third better; earlier versions
 # wrote them directly.
 _STEPS = "bucket_steps"
-# A file may lack one of these two: earlier versions wrote "collapsed", because they merged the lowest
-# buckets into one that is open below.
+# A file may lack one of these two: earlier versions wrote "collapsed", because they merged the
+# lowest buckets into one that is open below.
 _OPTIONAL = frozenset({"collapses", "collapsed"})
 # Assumed for wide buckets of files of earlier versions, which do not hold the error of values.
 _EARLIER_ERROR = 1.0 / 32.0
