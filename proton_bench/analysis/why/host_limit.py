@@ -27,7 +27,7 @@ SYNC_OPS = frozenset(
 )
 # These wait if they copy to the host.
 _MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
-_MOST_QUEUED = 800.0  # launches; CUDA holds 1024, and they come faster than their mean
+_MOST_QUEUED = 800.0  # launches on average; CUDA queues at most 1024
 _STANDARD_ERRORS = 2.0
 
 
@@ -49,7 +49,7 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
         return math.inf
     period_ns = 1e9 / rate_hz
     waiting_ns = in_sync_ns + _in_operators_ns(profile)
-    # Each sample stands for a period, and as many as there are vary by their root.
+    # A sample counts for one period, and the standard error of a count is its square root.
     error_ns = _STANDARD_ERRORS * math.sqrt(max(waiting_ns, period_ns) * period_ns)
     return waiting_ns + error_ns + idle_cost_ns(profile)
 
