@@ -15,7 +15,7 @@ constexpr uint64_t kMostSamples = 100'000;
 
 uint32_t image_samples(const PmSettings &settings) {
   uint64_t samples = uint64_t{settings.burst_ms} * 1'000'000 / settings.interval_ns;
-  return static_cast<uint32_t>(std::min(samples + samples / 2 + 64, kMostSamples));
+  return static_cast<uint32_t>(std::min(samples + samples / 4 + 64, kMostSamples));
 }
 
 } // namespace
