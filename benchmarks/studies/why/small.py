@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = [share(profile, scope, quantity) for profile in profiles.values()]
             cells += ["-" if each is None else f"{each:.1f}" for each in found]
             known = [each for each in found if each is not None]
-            if time_us >= _FROM_US:
+            if known and time_us >= _FROM_US:
                 worst[quantity] = max(worst[quantity], max(known) - min(known))
         print(f"| {scope} | {time_us:.1f} | {' | '.join(cells)} |")
     print(f"largest difference from {_FROM_US:g} us up, in points: {worst}")
