@@ -51,6 +51,9 @@ MODELS: dict[str, Machine] = {
     "quiet CPU: 1.5 %, shared 0.5 %, 5 % noisy": Machine(
         own=(0.015,), varied=0.5, pair=0.005, noisy=0.05
     ),
+    "busy CPU: 0.8 %, shared 3 % unevenly": Machine(
+        own=(0.008,), varied=0.5, pair=0.03, uneven=0.5
+    ),
 }
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "NOTHING_MATCHED",
     "NO_BASE_RUNS",
     "ORDER_CONFOUNDED",
+    "SHARED_NOISE",
     "notes_on",
     "unmatched",
 ]
@@ -69,6 +70,10 @@ GLOBAL_SHIFT = Note(
     Reason.NOTICE,
     "most paths changed alike; if the canary kernels did not, the cause is the program or its "
     "tools, not the machine",
+)
+SHARED_NOISE = Note(
+    Reason.NOTICE,
+    "paths share noise that hides changes; some were found, and are shown, without this noise",
 )
 _TIERS = {
     Tier.HARD: (Reason.NOT_COMPARABLE, "runs of these cannot be compared"),

@@ -173,11 +173,12 @@ class Questions:
             background,
             fewest_runs=self.policy.runs,
         )
-        return ~changed_for_certain(
-            replace(evidence, noise=counted.noise),
-            counted.contrast.effect,
-            limits,
+        certain = changed_for_certain(
+            replace(evidence, noise=counted.noise), counted.contrast.effect, limits
         )
+        if (own := counted.unshared) is not None:
+            certain |= changed_for_certain(own, own.contrast.effect, limits)
+        return ~certain
 
     def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:
