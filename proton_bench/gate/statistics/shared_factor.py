@@ -14,8 +14,8 @@ covariate. Residuals do not show ``shift``, the mean of the factor. It is the me
 of plain effects and loads, weighted by the share of each path's noise that is common: right if
 fewer than half of the paths changed (Wang, Zhao, Hastie, Owen 2017, "Confounder adjustment in
 multiple hypothesis testing", Ann. Stat. 45:1863). A change of most paths would look like noise.
-Therefore nothing is removed if the shift is larger than the factor varies, its mean being 0 with a
-chance of less than 5 %; and `timing.decide` judges the plain effects too.
+Therefore nothing is removed if a t test at 5 % finds that the mean of the factor is not 0, and
+`timing.decide` judges the plain effects too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _with(contrast: Contrast, effect: Numbers, *, scale: Numbers, residuals: Num
         freedom=freedom,
         scale=scale,
         residuals=residuals,
-        separation=slower.astype(np.int64) - faster,
+        separation=np.where(slower, 1, np.where(faster, -1, 0)),
     )
 
 
@@ -116,7 +116,7 @@ def _shift(effect: Numbers, loads: Numbers, residuals: Numbers) -> float:
 
 
 def _is_noise(shift: float, *, runs: int) -> bool:
-    """Return whether a factor of norm 1 and mean 0 is as likely as not to have this mean."""
+    """Return whether noise of norm 1 may well have this mean, by the t test of one sample."""
     freedom = runs - 1.0
     largest = quantile(0.5 + CONFIDENCE / 2.0, np.array(freedom))
     return abs(shift) * math.sqrt(runs * freedom) <= float(largest)
