@@ -58,9 +58,10 @@ def test_only_the_slower_path_counts_as_found() -> None:
         {"slow": "exp", "code": 1, "regressed": ["exp", "exp"]},
         {"slow": "exp", "code": 1, "regressed": ["sin"]},
         {"slow": "exp", "code": 2, "regressed": []},
+        {"slow": "exp", "code": 4, "regressed": []},
     ]
 
     _, _, alike, slower, *rest = summary(results).splitlines()
     assert not rest
     assert alike.split("|")[2:6] == [" 2 ", " 1 ", " 0 ", " 1 "]
-    assert slower.split("|")[2:7] == [" 3 ", " 0 ", " 2 ", " 0 ", " 1 "]
+    assert slower.split("|")[2:8] == [" 4 ", " 0 ", " 2 ", " 0 ", " 1 ", " 1 "]
