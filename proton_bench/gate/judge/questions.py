@@ -73,7 +73,7 @@ class Questions:
     def is_ambiguous(self) -> bool:
         """Whether a change of the machine cannot be distinguished from one of the whole program."""
         in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
-        return not in_turn and not self.canaries().count
+        return not in_turn and not self.canaries().is_steady
 
     def judged(self) -> tuple[Judged, Controls]:
         """Return the judged checks, and the result of the negative controls."""
@@ -187,10 +187,10 @@ class Questions:
     def _order_explains(self, evidence: Evidence) -> Mask:
         """Return which changes running second may explain; canary kernels can rule that out."""
         one_order = ~np.isfinite(evidence.contrast.order_effect)
-        return one_order & (self.arrangement.is_paired and not self.canaries().count)
+        return one_order & (self.arrangement.is_paired and not self.canaries().is_steady)
 
     def canaries(self) -> CanaryShift:
-        """Return the shift of the canary kernels."""
+        """Return the shift of the canary kernels; what warms the device up does not count."""
         measured = self.measured
         found = np.flatnonzero(measured.canary & measured.present.all(axis=0)).tolist()
         measured.check_paths(found)
@@ -201,8 +201,7 @@ class Questions:
         with np.errstate(divide="ignore", invalid="ignore"):
             each = measured.totals[:, rows] / np.maximum(measured.calls[:, rows], 1.0)
             logs = np.where(each > 0, np.log(each), np.nan)
-        base, new = measured.sides(logs)
-        return shift_of(contrast_of(base, new, self.arrangement.order).effect)
+        return shift_of(*measured.sides(logs))
 
 
 def _about_time(checks: Sequence[Check]) -> Mask:
