@@ -66,7 +66,7 @@ class CanaryShift:
     @property
     def is_steady(self) -> bool:
         """Whether it did not; neither holds if the runs cannot tell."""
-        return -LARGEST_SHIFT < self.low and self.high < LARGEST_SHIFT
+        return self.low > -LARGEST_SHIFT and self.high < LARGEST_SHIFT
 
 
 def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
@@ -84,7 +84,9 @@ def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
     contrast = apart(*(side.mean(axis=1, keepdims=True) for side in (base, new)))
     evidence = weigh(contrast, Background(nothing, nothing, ["median"]), fewest_runs=2)
     found = decide(evidence, Limits(np.array([LARGEST_SHIFT]), nothing))
-    return CanaryShift(count, *(float(each[0]) for each in (contrast.effect, found.low, found.high)))
+    return CanaryShift(
+        count, *(float(each[0]) for each in (contrast.effect, found.low, found.high))
+    )
 
 
 def log_clocks(runs: Sequence[Run]) -> Numbers:

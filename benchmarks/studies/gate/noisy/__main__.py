@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,14 +82,16 @@ def run_all(options: Options) -> None:
         found = {"slow": slow, "load": os.getloadavg()[0], **_experiment(options, slow)}
         with results.open("a") as stream:
             stream.write(json.dumps(found) + "\n")
-        print(json.dumps(found), flush=True)
+        print(f"{number + 1}: {_line(found)}", flush=True)
 
 
-def _experiment(options: Options, slow: str) -> dict[str, object]:
+def _experiment(options: Options, slow: str) -> dict[str, Any]:
     program = f"{_PROGRAM.name} --device {options.device} --launches {options.launches}"
     slower = ["--slow", slow, "--percent", str(options.percent)] if slow else []
     backend = "cupti" if options.device == "cuda" else "cpu"
     words = ["ab", "-b", backend, "-t", options.threshold, "--json", "last.json", "--base", program]
+    last = options.out / "last.json"
+    last.unlink(missing_ok=True)
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", *words, *program.split(), *slower],
@@ -96,31 +100,48 @@ def _experiment(options: Options, slow: str) -> dict[str, object]:
         text=True,
         check=False,
     )
-    document = json.loads((options.out / "last.json").read_text())
-    rows = document.get("rows", [])
+    document = json.loads(last.read_text()) if last.exists() else {}
+    rows, notes = (document.get(name, []) for name in ("rows", "notes"))
     return {
         "code": done.returncode,
         "seconds": time.perf_counter() - begin,
         "pairs": len(document.get("base_runs", [])),
-        "regressed": [row["path"][0] for row in rows if row["verdict"] == "REGRESSED"],
-        "said": [note["text"] for note in document.get("notes", [])],
+        "regressed": [
+            next(iter(row["path"]), "whole run") for row in rows if row["verdict"] == "REGRESSED"
+        ],
+        "said": [note["text"] for note in notes] if document else [done.stderr[-1000:].strip()],
     }
 
 
-def summary(results: Sequence[dict[str, object]]) -> str:
+def _line(result: dict[str, Any]) -> str:
+    """Return one experiment on one line."""
+    regressed = ", ".join(dict.fromkeys(result["regressed"])) or "nothing"
+    said = "".join(f"; {each}" for each in result["said"])
+    return (
+        f"{result['slow'] or 'alike'}: {_verdict(result)} after {result['pairs']} pairs in "
+        f"{result['seconds']:.0f} s, {regressed} regressed{said}"
+    )
+
+
+def _verdict(result: dict[str, Any]) -> SuiteVerdict:
+    return _VERDICTS.get(result["code"], SuiteVerdict.ERROR)
+
+
+def summary(results: Sequence[dict[str, Any]]) -> str:
     """Return a table of the verdicts of equal sides and of slower ones."""
-    columns = " | ".join(("experiments", *_SHOWN, "the slower path found"))
-    lines = [f"| sides | {columns} |", "|---|---|---|---|---|---|---|"]
+    heads = ("sides", "experiments", *_SHOWN, "the slower path found", "pairs", "seconds of one")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for title, chosen in (
         ("alike", [each for each in results if not each["slow"]]),
         ("one path slower", [each for each in results if each["slow"]]),
     ):
-        codes = Counter(_VERDICTS.get(each["code"], SuiteVerdict.ERROR) for each in chosen)  # type: ignore[call-overload]
+        codes = Counter(_verdict(each) for each in chosen)
         # A scope with one path got slower with it.
-        found = sum(set(each["regressed"]) == {each["slow"]} for each in chosen)  # type: ignore[call-overload]
+        found = sum(set(each["regressed"]) == {each["slow"]} for each in chosen)
         shown = str(found) if title != "alike" else ""
         counts = " | ".join(str(codes[verdict]) for verdict in _SHOWN)
-        lines.append(f"| {title} | {len(chosen)} | {counts} | {shown} |")
+        pairs, seconds = (_extent([each[of] for each in chosen]) for of in ("pairs", "seconds"))
+        lines.append(f"| {title} | {len(chosen)} | {counts} | {shown} | {pairs} | {seconds} |")
     return "\n".join(lines)
 
 
@@ -234,6 +255,10 @@ def drawn_gates(
         yield f"| {' | '.join(cells)} | {_share(found) if title == 'in turn' else ''} |"
 
 
+def _extent(values: Sequence[float]) -> str:
+    return f"{min(values):.0f} to {max(values):.0f}" if values else "-"
+
+
 def _share(found: Sequence[bool | np.bool_]) -> str:
     return f"{100.0 * np.mean(found):.0f} %" if found else "-"
 
@@ -274,9 +299,12 @@ def main() -> None:
         print(*_judged_again(asked), sep="\n")
         return
     out, device = asked.out, asked.device
-    run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
-    lines = (asked.out / _RESULTS).read_text().splitlines()
-    print(summary([json.loads(line) for line in lines]))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # of `timeout`
+    try:
+        run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
+    finally:
+        lines = (out / _RESULTS).read_text().splitlines() if (out / _RESULTS).exists() else []
+        print(summary([json.loads(line) for line in lines]), flush=True)
 
 
 if __name__ == "__main__":
