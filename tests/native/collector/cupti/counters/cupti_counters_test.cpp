@@ -242,9 +242,8 @@ TEST(a_gpu_that_the_other_process_does_not_see_is_refused) {
 }
 
 TEST(a_device_whose_bursts_fail_is_given_up_after_some) {
-  for (const char *function :
-       {"cuptiPmSamplingStart", "cuptiPmSamplingStop", "cuptiPmSamplingDecodeData",
-        "cuptiPmSamplingGetCounterDataInfo"}) {
+  for (const char *function : {"cuptiPmSamplingStart", "cuptiPmSamplingStop",
+                               "cuptiPmSamplingDecodeData", "cuptiPmSamplingGetCounterDataInfo"}) {
     CuptiSession session(sampled_with_fault(std::string(function) + "=26"));
     CHECK(run_until([&] { return facts_of(session).refused_devices == 1; }));
     CounterFacts facts = facts_after(session);
