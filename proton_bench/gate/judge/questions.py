@@ -166,7 +166,8 @@ class Questions:
             for each in (evidence, evidence.unshared)
             if each is not None
         ]
-        return ~np.any(remains, axis=0)
+        found: Mask = ~np.any(remains, axis=0)
+        return found
 
     def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:
