@@ -83,7 +83,7 @@ def _failure(outcome: Outcome) -> str:
 def _success(outcome: Outcome) -> str:
     rows = outcome.result.rows
     if not rows:
-        return "structure is as allowed; no threshold is about timing"
+        return "launches are as allowed; times were not judged, which takes more runs"
     improved = [row for row in rows if row.verdict is Verdict.IMPROVED]
     said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
     if improved:

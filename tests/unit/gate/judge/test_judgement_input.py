@@ -18,7 +18,7 @@ from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.policy import Policy, policy_from_table
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -293,10 +293,27 @@ def test_other_paths_tell_what_the_order_does_to_a_path_that_has_only_one() -> N
     assert abs(row_of(result).order_effect) < 0.01
 
 
+@pytest.mark.parametrize(
+    ("written", "asked", "verdict"),
+    [
+        ([], ["calls:0"], SuiteVerdict.PASS),
+        (["k0@2%"], ["calls:0"], SuiteVerdict.PASS),
+        ([], ["calls:0", "5%"], SuiteVerdict.INCONCLUSIVE),
+        (["calls:0"], [], SuiteVerdict.INCONCLUSIVE),
+        ([], [], SuiteVerdict.INCONCLUSIVE),
+    ],
+)
+def test_one_run_a_side_decides_launches_if_nothing_else_is_asked(
+    written: list[str], asked: list[str], verdict: SuiteVerdict
+) -> None:
+    policy = policy_from_table({"thresholds": written}, "here").with_thresholds(asked)
+
+    assert judge(*session(QUIET, pairs=1), policy).verdict is verdict
+
+
 def test_a_threshold_of_launches_does_not_drop_timing() -> None:
     policy = Policy().with_thresholds(["calls:0"])
 
-    assert judge(*session(QUIET, pairs=1), policy).verdict is SuiteVerdict.INCONCLUSIVE
     assert judge(*session(QUIET), policy).verdict is SuiteVerdict.PASS
     slower = [Kernel("f/k0", between=0.003, slower=0.1), *QUIET[1:]]
     assert judge(*session(slower), policy).verdict is SuiteVerdict.FAIL

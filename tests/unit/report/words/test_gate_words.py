@@ -117,8 +117,8 @@ def test_the_note_that_decided_is_the_headline() -> None:
 
 
 def test_a_gate_of_structure_alone_says_that_it_was() -> None:
-    assert headline(outcome(SuiteVerdict.PASS)) == (
-        "PASS: structure is as allowed; no threshold is about timing"
+    assert headline(outcome(SuiteVerdict.PASS)).startswith(
+        "PASS: launches are as allowed; times were not judged"
     )
 
 
