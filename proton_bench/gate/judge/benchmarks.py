@@ -119,9 +119,7 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     )
 
 
-def _settled(
-    policy: Policy, arrangement: Arrangement, marked: Sequence[Threshold] = ()
-) -> Policy:
+def _settled(policy: Policy, arrangement: Arrangement, marked: Sequence[Threshold] = ()) -> Policy:
     """Return the policy for these runs, with all its thresholds in one list.
 
     Runs too few for times are asked only about launches if the command line is about nothing else.
