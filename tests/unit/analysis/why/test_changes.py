@@ -58,6 +58,15 @@ def test_bytes_are_those_of_one_launch() -> None:
     assert found["counter.dram_bytes"].value == pytest.approx(0.5)
 
 
+def test_instructions_are_those_of_one_call() -> None:
+    found = changed(
+        kernel(1e6, count=10, metrics={"instructions": 1e7}),
+        kernel(3e6, count=20, metrics={"instructions": 2.196e7}),
+    )
+
+    assert found["counter.instructions"].value == pytest.approx(0.098)
+
+
 def test_units_clock_and_grid_are_named() -> None:
     found = changed(
         kernel(1e6, units={"tensor": 0.8}, metrics={"sm_cycles": 1.98e6}),

@@ -319,6 +319,36 @@ def test_a_threshold_of_launches_does_not_drop_timing() -> None:
     assert judge(*session(slower), policy).verdict is SuiteVerdict.FAIL
 
 
+NOISY = [Kernel(f"f/k{at}", between=0.1, metrics={"instructions": 1e6}) for at in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("instructions", "verdict"), [(1.05e6, Verdict.REGRESSED), (1e6, Verdict.SAME)]
+)
+def test_instructions_are_judged_where_times_are_noisy(
+    instructions: float, verdict: Verdict
+) -> None:
+    more = [replace(NOISY[0], metrics={"instructions": instructions}), *NOISY[1:]]
+
+    result = judge(
+        session(NOISY)[0], session(more)[1], Policy().with_thresholds(["f/k0@instructions:2%"])
+    )
+
+    (row,) = (each for each in result.rows if each.metric == "instructions")
+    assert row.path == ("f", "k0")
+    assert row.verdict is verdict
+    assert row.change == pytest.approx(instructions / 1e6 - 1.0)
+
+
+@pytest.mark.parametrize(("thresholds", "advised"), [([], True), (["k0@instructions:2%"], False)])
+def test_a_noisy_gate_advises_to_gate_instructions(thresholds: list[str], advised: bool) -> None:
+    result = judge(*session(NOISY), Policy().with_thresholds(thresholds))
+
+    texts = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert any("instructions:" in text for text in texts) is advised
+
+
 def test_nothing_large_enough_is_not_passed_over() -> None:
     result = judge(*session(QUIET), Policy(share=0.5))
 
