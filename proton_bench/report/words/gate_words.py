@@ -20,6 +20,7 @@ from proton_bench.report.words.gate_reasons import (
     runs_text,
     seen_text,
 )
+from proton_bench.report.words.names import sources_text
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -42,7 +43,6 @@ _MAX_PATH = 400
 _BELOW, _CUT = " > ", "... > "
 _MAX_NOTE = 600
 _MAX_UNIT = 20
-_MAX_SOURCES = 3
 _RUN = "whole run"
 _DECIDING = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 # New, more and slower paths that are named beside one above them that got slower.
@@ -315,9 +315,7 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
     result = outcome.result
     for word, sources in (("base", result.base_runs), ("new", result.new_runs)):
         if sources:
-            listed = ", ".join(visible(each, 200) for each in sources[:_MAX_SOURCES])
-            more = f" and {len(sources) - _MAX_SOURCES} more" if len(sources) > _MAX_SOURCES else ""
-            yield word, f"{count_text(len(sources), 'run')}: {listed}{more}"
+            yield word, f"{count_text(len(sources), 'run')}: {sources_text(sources)}"
     if result.base_runs and result.new_runs:
         yield "", "recorded in turn" if result.paired else "recorded apart"
     if result.noise is not None:
