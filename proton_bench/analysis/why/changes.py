@@ -157,10 +157,13 @@ def _of_launches(base: _Side, new: _Side) -> Iterator[Evidence]:
     causes = []
     if abs(after.registers - before.registers) >= 1:
         causes.append(f"registers {before.registers:.0f} -> {after.registers:.0f}")
-    if _differs(before.shared_bytes, after.shared_bytes):
-        unit = Unit.of_sizes([before.shared_bytes, after.shared_bytes])
-        texts = unit.text(before.shared_bytes), unit.text(after.shared_bytes)
-        causes.append(f"shared memory {texts[0]} -> {texts[1]}")
+    for name, sizes in (
+        ("local memory", (before.local_bytes, after.local_bytes)),
+        ("shared memory", (before.shared_bytes, after.shared_bytes)),
+    ):
+        if _differs(*sizes):
+            unit = Unit.of_sizes(sizes)
+            causes.append(f"{name} {unit.text(sizes[0])} -> {unit.text(sizes[1])}")
     why = ", ".join(causes)
     growth = after.occupancy - before.occupancy
     if abs(growth) >= _POINTS:
