@@ -48,12 +48,11 @@ class Look:
             result: The gate at this look.
             say: Shows one line.
         """
-        enough = _HOPE * self.most
-        undecided = sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
+        undecided = _undecided(result, self.most)
         if not undecided or self.pairs >= self.most:
             return False
         so_far = count_text(self.pairs, "pair" if result.paired else "run")
-        say(f"{count_text(undecided, 'check')} undecided after {so_far}")
+        say(f"{undecided} undecided after {so_far}")
         hidden = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
         if self.is_first and hidden:
             say(hidden[0])
@@ -76,3 +75,12 @@ def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
         left -= part if can_fail else 0.0
         found.append(Look(count, part, most, is_first=count == first))
     return tuple(found)
+
+
+def _undecided(result: GateResult, most: int) -> str:
+    """Return what that many pairs may decide, "" for nothing."""
+    if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
+        return "speed of the machine"
+    enough = _HOPE * most
+    rows = sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
+    return count_text(rows, "check") if rows else ""
