@@ -67,7 +67,7 @@ def test_no_profile_shows_what_was_measured(tmp_path: Path) -> None:
     session = proton.start(str(tmp_path / "x"), backend="cpu")
     torch.ones(4).exp()
     assert measure_record_costs(has_nodes=True) is not None
-    proton.finalize(session)
+    proton.finalize(session, "proton")
 
     profile = proton.open_profile(tmp_path / "x.proton")
 
