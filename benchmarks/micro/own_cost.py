@@ -49,6 +49,7 @@ def on_the_cpu(context: str) -> Iterator[Counts]:
     """Record with the backend `cpu`."""
     with TemporaryDirectory() as folder:
         number = proton.start(f"{folder}/profile", backend="cpu", context=context)
+        assert number is not None
         session = find_session(number)
         assert session is not None
         yield session.counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -85,21 +86,22 @@ def _measure(torch: Any, *, has_nodes: bool) -> RecordCosts:
 
     passes: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     for _ in range(_ROUNDS):
-        for records, times in passes.items():
-            native.enable_torch_records(enabled=records)
+        for enabled, times in passes.items():
+            native.enable_torch_records(enabled=enabled)
             forward()  # torch lists its observers anew
             end, forward_ns = _timed(forward)
             backward_ns = 0
             if has_nodes:
-                _, backward_ns = _timed(lambda end=end: torch.autograd.grad(end, start))
+                backward = functools.partial(torch.autograd.grad, end, start)
+                _, backward_ns = _timed(backward)
             times.append((forward_ns, backward_ns))
-    forward_ns, backward_ns = (
-        (min(times[part] for times in passes[True]) - min(times[part] for times in passes[False]))
-        / _CALLS
-        for part in (0, 1)
+    least_ns = {on: [min(part) for part in zip(*each, strict=True)] for on, each in passes.items()}
+    forward_added_ns, backward_added_ns = (
+        (observed - bare) / _CALLS
+        for observed, bare in zip(least_ns[True], least_ns[False], strict=True)
     )
-    operator_ns = max(forward_ns, 0.0)
-    return RecordCosts(operator_ns, max(backward_ns - _OPERATORS_PER_NODE * operator_ns, 0.0))
+    operator_ns = max(forward_added_ns, 0.0)
+    return RecordCosts(operator_ns, max(backward_added_ns - _OPERATORS_PER_NODE * operator_ns, 0.0))
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, int]:

@@ -7,7 +7,6 @@
 #include "calltree/context_tree.h"
 #include "context/python/python_lock.h"
 #include "context/thread/expired_scopes.h"
-#include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
@@ -131,7 +130,6 @@ ContextId intern(std::span<const NamedFrame> path, const SessionState &now) {
 
 /// Closes the frame; a timed scope is recorded.
 void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noexcept {
-  const TimedCall call;
   const StackEntry &entry = thread.stack.entry(index);
   ContextId id = entry.id.load(std::memory_order_relaxed);
   bool was_scope = is_scope(entry) && !entry.is_noop;
@@ -292,7 +290,6 @@ void record_range(std::span<const NamedFrame> path, RangeKind kind, const RangeT
 }
 
 StackEntry &open_scope(HashedName name, FrameKind kind, const SessionState &now) {
-  const TimedCall call;
   ThreadState &thread = this_thread();
   StackEntry &entry = thread.stack.push(name, kind, now);
   bool is_filled = entry.is_first_use &&
