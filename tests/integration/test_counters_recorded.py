@@ -23,6 +23,7 @@ from fakes.fixtures import cupti_doubles
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
+from proton_bench.recording.counters import sampling_process
 
 __all__ = ["cupti_doubles"]
 
@@ -60,7 +61,7 @@ def sampling_process():
                 words = stat.with_name("cmdline").read_bytes().split(b"\\0")
             except OSError:
                 continue
-            if parent == os.getpid() and b"proton_bench.recording.counters.sampling_process" in words:
+            if parent == os.getpid() and b"{sampling_process.__name__}" in words:
                 found.append(int(stat.parent.name))
         return found
     work(look)
@@ -75,9 +76,7 @@ COMMAND = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", "counters", 
 
 def variables(folder: Path, doubles: Doubles, **more: str) -> dict[str, str]:
     """Return an environment in which the process that samples sees the program's kernels."""
-    return doubles.environment(
-        FAKE_CUPTI_CLOCK="real", FAKE_CUPTI_GPU=str(folder / "gpu"), **more
-    )
+    return doubles.environment(FAKE_CUPTI_CLOCK="real", FAKE_CUPTI_GPU=str(folder / "gpu"), **more)
 
 
 def record(
@@ -100,7 +99,7 @@ def record(
 def endless(
     folder: Path, doubles: Doubles, before: str = ""
 ) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
-    """Yield a recorded program, and of its process that samples: a file that tells its end; group."""
+    """Yield a recorded program, and a pidfd and the group of its process that samples."""
     (folder / "program.py").write_text(HEAD + before + ENDLESS, encoding="utf-8")
     with subprocess.Popen(
         [*COMMAND, "program.py"],
@@ -202,9 +201,7 @@ def test_a_sampling_process_that_is_killed_costs_one_burst(
     assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
 
 
-def test_without_a_sampling_process_the_run_goes_on(
-    tmp_path: Path, cupti_doubles: Doubles
-) -> None:
+def test_without_a_sampling_process_the_run_goes_on(tmp_path: Path, cupti_doubles: Doubles) -> None:
     program = """
 sys.executable = "/does/not/exist"
 session = proton.start("own", backend="cupti", mode="counters")

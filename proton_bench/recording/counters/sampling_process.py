@@ -13,8 +13,8 @@ from proton_bench import _native
 
 __all__ = ["sampling_command", "sampling_environment"]
 
-_SOCKET = 0  # its end of a pair, as the native core starts it
-# It records nothing, and finds GPUs by their UUIDs, whichever of them the program uses.
+_SOCKET = 0  # file descriptor of its end of a pair, set by the native core
+# The process must not record itself, and finds GPUs by UUID, also those hidden from the program.
 _LEFT_OUT = (b"PROTON_BENCH_AUTOSTART", b"CUDA_VISIBLE_DEVICES")
 
 

@@ -61,8 +61,8 @@ struct Ran {
 struct Gpu {
   std::atomic<uint64_t> ran; ///< kernels, one after the other, whatever their devices
   std::atomic<uint64_t> enabled;
-  std::atomic<uint64_t> bursts;   ///< that were decoded
-  std::atomic<uint64_t> refusals; ///< calls for counters that failed
+  std::atomic<uint64_t> bursts;       ///< that were decoded
+  std::atomic<uint64_t> refusals;     ///< calls for counters that failed
   std::atomic<uint64_t> most_samples; ///< of the hardware's buffer; 0: enough
   std::atomic<uint64_t> lag_ns;       ///< from a stop to the end of sampling
   Ran kernels[kMostKernels];          ///< the newest

@@ -18,7 +18,7 @@ namespace proton {
 namespace {
 
 constexpr int kLowestPriority = 19;
-constexpr int64_t kShareOfCore = 8;          // it takes one part in so many
+constexpr int64_t kShareOfCore = 10;         // it takes one part in so many
 constexpr int64_t kCreditNs = 1'000'000'000; // and so much at first, for runs of a few seconds
 constexpr int64_t kLookNs = 20'000'000;      // until something is launched
 constexpr uint32_t kMostFailures = 3;        // bursts of a device, one after the other

@@ -74,7 +74,7 @@ private:
   const CudaDriver *driver_ = nullptr;
   CounterOptions options_;
 
-  std::optional<std::thread> thread_;        ///< [starting thread]
+  std::optional<std::thread> thread_;      ///< [starting thread]
   std::optional<SamplingProcess> process_; ///< as long as the thread; `finish` is any thread's
 
   // The sampling thread's own.

@@ -15,7 +15,7 @@ constexpr uint64_t kMostSamples = 100'000;
 
 uint32_t image_samples(const PmSettings &settings) {
   uint64_t samples = uint64_t{settings.burst_ms} * 1'000'000 / settings.interval_ns;
-  return static_cast<uint32_t>(std::min(samples + samples / 2 + 64, kMostSamples));
+  return static_cast<uint32_t>(std::min(samples + samples / 4 + 64, kMostSamples));
 }
 
 } // namespace
@@ -45,8 +45,8 @@ void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
   std::string chip = chip_name(library_, device_), why;
   for (const std::vector<std::string> &metrics : sets) {
     try {
-      host_ = std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip,
-                                                  metrics);
+      host_ =
+          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip, metrics);
       if (host_->passes() == 1)
         return;
       why = "the metrics take " + std::to_string(host_->passes()) +

@@ -25,7 +25,7 @@
 namespace proton {
 namespace {
 
-constexpr int kFirstFree = 3;        // descriptor of the process
+constexpr int kFirstFree = 3; // descriptor of the process
 constexpr uint64_t kMostAnswered = 1 << 24;
 constexpr int kBetweenLooksMs = 100; // at the time by which to end
 constexpr const char *kWhat = "the process that samples counters ";
@@ -296,20 +296,28 @@ CounterSamples SamplingProcess::ask(const std::string &uuid,
   set_in_burst(!is_opening);
   SamplingAnswer answer;
   transfer(&answer, sizeof answer, false);
-  set_in_burst(false);
   used_ns_ = answer.process_ns;
   if (answer.text_bytes > kMostTextBytes || answer.samples > kMostAnswered)
     fail(false);
   std::string said(answer.text_bytes, '\0');
   transfer(said.data(), said.size(), false);
-  if (answer.has_failed != 0)
+  if (answer.has_failed != 0) {
+    set_in_burst(false);
     throw Error(ErrorCode::kUnavailable, said);
-  CounterSamples found{split(said), {}, {}, {}, answer.lost, answer.is_image_full != 0,
-                       answer.is_buffer_full != 0, answer.open_ns, answer.decode_ns,
-                       answer.info_ns, answer.evaluate_ns};
+  }
+  CounterSamples found;
+  found.metrics = split(said);
+  found.lost = answer.lost;
+  found.is_image_full = answer.is_image_full != 0;
+  found.is_buffer_full = answer.is_buffer_full != 0;
+  found.open_ns = answer.open_ns;
+  found.decode_ns = answer.decode_ns;
+  found.info_ns = answer.info_ns;
+  found.evaluate_ns = answer.evaluate_ns;
   receive(found.start_ns, answer.samples);
   receive(found.end_ns, answer.samples);
   receive(found.values, answer.samples * found.metrics.size());
+  set_in_burst(false);
   return found;
 }
 

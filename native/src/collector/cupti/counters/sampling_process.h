@@ -75,7 +75,7 @@ private:
   const CounterOptions options_;
   const std::string library_;
 
-  int socket_ = -1; ///< changes under the lock that is taken around fork()
+  int socket_ = -1;          ///< changes under the lock that is taken around fork()
   bool is_finished_ = false; ///< same
   bool is_in_burst_ = false; ///< same
   std::atomic<int64_t> end_by_ns_;
