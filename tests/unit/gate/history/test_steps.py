@@ -49,7 +49,8 @@ def lasting(persistence: float, seed: int, points: int = 60) -> np.ndarray:
 def test_noise_that_lasts_makes_few_steps() -> None:
     found = find_steps([lasting(0.8, seed) for seed in range(60)], level=0.01)
 
-    assert sum(map(len, found)) <= 15
+    # Without the wider errors of such noise there are 28.
+    assert sum(map(len, found)) <= 20
 
 
 @pytest.mark.parametrize("seed", range(6))
