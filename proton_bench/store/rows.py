@@ -86,6 +86,11 @@ def profile_row(profile: Profile, key: ProfileKey, *, run: str, source: str) -> 
         "nodes": len(profile),
         "partial": profile.partial,
         "dropped": list(profile.dropped.items()),
+        "totals": [
+            (name, float(profile.inclusive(name)[0]))
+            for name, column in profile.columns.items()
+            if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE
+        ],
         "devices": [asdict(device) for device in profile.devices],
         "variants": [asdict(variant) for variant in profile.variants],
         "device_use": json.dumps([asdict(use) for use in profile.device_use]),

@@ -109,6 +109,10 @@ SCHEMAS = {
             "nodes": pa.int64(),
             "partial": pa.bool_(),
             "dropped": pa.map_(pa.string(), pa.int64()),
+            # How many profiles it sums; none for a recorded one.
+            "members": pa.int64(),
+            # Sum of each metric that adds up, by its full name.
+            "totals": pa.map_(pa.string(), pa.float64()),
             "devices": pa.list_(_DEVICE),
             "variants": pa.list_(_VARIANT),
             "device_use": pa.string(),  # JSON

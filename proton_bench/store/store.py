@@ -43,17 +43,19 @@ _MOST_RETRIES = 200
 ROW_GROUP_ROWS = 64 * 1024
 # What samples are sorted by, so that files and row groups hold few stacks.
 SAMPLE_ORDER = ("sample_type", "stack_hash")
-# Of several writings of one profile the first id counts.
-_LIVE = (
-    "SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles "
-    "GROUP BY date, job, profile_id"
-)
+# Of several writings of one profile that with the first id counts. The sum of a run counts when its
+# profiles are gone.
 _VIEWS = {
+    "live": """
+        SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles
+        GROUP BY date, job, profile_id""",
+    "all_profiles": "FROM stored_profiles SEMI JOIN live USING (date, job, profile_id, batch)",
+    "profiles": """
+        FROM all_profiles QUALIFY members IS NULL
+        OR bool_and(members IS NOT NULL) OVER (PARTITION BY date, job, run)""",
+    "samples": "FROM stored_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
+    "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
-    **{
-        table: f"SELECT * FROM stored_{table} SEMI JOIN live USING (date, job, profile_id, batch)"
-        for table in ("profiles", "samples", "timelines")
-    },
 }
 
 
@@ -200,7 +202,6 @@ class Snapshot:
             connection.execute("SET enable_external_access = false")
             for table in TABLES:
                 self._register(connection, table)
-            connection.execute(f"CREATE TEMP VIEW live AS {_LIVE}")
             for table, query in _VIEWS.items():
                 connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
             yield connection
