@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -23,10 +22,10 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.rows import ProfileKey, profile_row, sample_rows
+from proton_bench.store.rows import ProfileKey, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.stacks import new_stacks, stack_hashes
-from proton_bench.store.store import SAMPLE_ORDER, Store
+from proton_bench.store.store import Store
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
@@ -114,7 +113,7 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
-        read = partial(_read_chunk, labels, secrets.token_hex(8))
+        read = partial(_read_chunk, labels, new_batch())
         _write(store, mapped(read, chunks), added)
     return added
 
@@ -145,8 +144,13 @@ def _digest_of(stream: IO[bytes]) -> str:
 
 
 def _known_ids(store: Store, job: str) -> set[str]:
+    """Return the ids of the job's profiles, also of those that only their sum is left of."""
     with store.snapshot().connect() as connection:
-        found = connection.execute("SELECT profile_id FROM profiles WHERE job = ?", [job])
+        found = connection.execute(
+            "SELECT profile_id FROM all_profiles WHERE job = $job "
+            "UNION SELECT profile_id FROM summed WHERE job = $job",
+            {"job": job},
+        )
         return {id for (id,) in found.fetchall()}
 
 
@@ -185,19 +189,20 @@ class _Chunk:
         place, hashes = visible(file.absolute()), stack_hashes(profile)
         self.samples.append(sample_rows(profile, hashes, key))
         self.stacks.append(new_stacks(profile, hashes, self._hashes))
-        self.profiles.append(profile_row(profile, key, run=run, source=place))
+        facts = profile_row(profile, key)
+        count = len(self.samples[-1])
+        self.profiles.append({**facts, "run": run, "source": place, "samples": count})
         timeline = streamed_format_of(file)
         if timeline is not None:
             facts = {"format": timeline.name, "size_bytes": file.stat().st_size}
             self.timelines.append({**key.columns(), "uri": place, **facts})
 
     def joined(self) -> _Chunk:
-        """Return the chunk with one table of each kind; samples are in their order."""
+        """Return the chunk with one table of each kind."""
         if not self.profiles:
             return self
-        order = [(column, "ascending") for column in SAMPLE_ORDER]
-        samples = pa.concat_tables(self.samples).sort_by(order)
-        return replace(self, samples=[samples], stacks=[pa.concat_tables(self.stacks)])
+        samples, stacks = (pa.concat_tables(each) for each in (self.samples, self.stacks))
+        return replace(self, samples=[samples.combine_chunks()], stacks=[stacks])
 
 
 def _read_chunk(labels: Labels, batch: str, files: Sequence[tuple[str, Path]]) -> _Chunk:

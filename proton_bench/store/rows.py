@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
@@ -19,7 +21,7 @@ from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import sketches_of
 from proton_bench.store.stacks import Hashes
 
-__all__ = ["ProfileKey", "profile_row", "sample_rows"]
+__all__ = ["ProfileKey", "new_batch", "profile_row", "sample_rows"]
 
 _COUNT = "count"
 _NS_PER_S = 1_000_000_000
@@ -34,7 +36,7 @@ class ProfileKey:
         time_unix_nano: When it began.
         job: Name of its job.
         profile_id: Hash of its file.
-        batch: Random id of the writing; samples of other batches do not count.
+        batch: `new_batch` of the writing; samples of other batches do not count.
     """
 
     time_unix_nano: int
@@ -57,16 +59,17 @@ class ProfileKey:
         }
 
 
-# -- profiles ------------------------------------------------------------------------------------
-def profile_row(profile: Profile, key: ProfileKey, *, run: str, source: str) -> dict[str, Any]:
-    """Return the row of the table ``profiles``.
+def new_batch() -> str:
+    """Return a new id of a writing: the time in ms since 1970 and a random number.
 
-    Args:
-        profile: The profile.
-        key: Its key.
-        run: Name of the execution that it is of; ranks of one run share it.
-        source: Where it was read.
+    Ids of later writings are greater, as far as clocks agree.
     """
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+
+
+# -- profiles ------------------------------------------------------------------------------------
+def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
+    """Return the columns of the table ``profiles`` that the profile says."""
     facts = profile.provenance
     start, end = _integer(facts.get("start_time_ns")), _integer(facts.get("end_time_ns"))
     git, gpu = _first_map(facts.get("git")), _first_map(facts.get("gpus_at_start"))
@@ -74,7 +77,6 @@ def profile_row(profile: Profile, key: ProfileKey, *, run: str, source: str) -> 
         **key.columns(),
         "time_unix_nano": key.time_unix_nano,
         "duration_nano": end - start if start is not None and end is not None else None,
-        "run": run,
         **{name: _integer(facts.get(name)) for name in ("rank", "world_size", "pid")},
         "host": _text(facts.get("host")),
         "commit": _text(git.get("revision")),
@@ -95,7 +97,6 @@ def profile_row(profile: Profile, key: ProfileKey, *, run: str, source: str) -> 
         "variants": [asdict(variant) for variant in profile.variants],
         "device_use": json.dumps([asdict(use) for use in profile.device_use]),
         "attributes": json.dumps(facts.to_plain(), default=str),
-        "source": source,
     }
 
 
@@ -203,15 +204,19 @@ class _Nodes:
         table = self.profile.samples(spec.name)
         if table is None or not len(table):
             return {"count": calls, "min": None, "max": None, "sketch": None}
-        places = np.searchsorted(table.rows, rows) % len(table)
-        places = pa.array(places, mask=(table.rows[places] != rows) | (table.n[places] == 0))
-        counted = pa.array(table.n).take(places)
-        return {
-            "count": counted if calls is None else pc.coalesce(calls, counted),
-            "min": pa.array(table.minimum).take(places),
-            "max": pa.array(table.maximum).take(places),
-            "sketch": sketches_of(table).take(places),
+        counted = {
+            "count": pa.array(table.n),
+            "min": pa.array(table.minimum),
+            "max": pa.array(table.maximum),
+            "sketch": sketches_of(table),
         }
+        if not np.array_equal(table.rows, rows):
+            places = np.searchsorted(table.rows, rows) % len(table)
+            places = pa.array(places, mask=table.rows[places] != rows)
+            counted = {name: values.take(places) for name, values in counted.items()}
+        if calls is not None:
+            counted["count"] = pc.coalesce(calls, counted["count"])
+        return counted
 
 
 def _index(places: Array) -> pa.Array:

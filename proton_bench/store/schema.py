@@ -106,11 +106,12 @@ SCHEMAS = {
             "gpu_uuid": pa.string(),
             "arch": pa.string(),
             "driver": pa.string(),
-            "nodes": pa.int64(),
+            "nodes": pa.int64(),  # rows of the profile
+            "samples": pa.int64(),  # its rows in ``samples``
             "partial": pa.bool_(),
             "dropped": pa.map_(pa.string(), pa.int64()),
-            # How many profiles it sums; none for a recorded one.
-            "members": pa.int64(),
+            # Ids of the profiles that it sums; none for a recorded one.
+            "members": pa.list_(pa.string()),
             # Sum of each metric that adds up, by its full name.
             "totals": pa.map_(pa.string(), pa.float64()),
             "devices": pa.list_(_DEVICE),

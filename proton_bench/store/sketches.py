@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SKETCH
 
-__all__ = ["distribution_of", "sketches_of"]
+__all__ = ["distribution_of", "merged", "sketches_of"]
 
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 
@@ -30,14 +31,21 @@ def sketches_of(table: DistributionTable) -> pa.StructArray:
     if table.gamma != SKETCH_GAMMA or table.value_error:
         is_whole[:] = False
     is_whole &= table.open_below == 0
-    entries, index, count = _bucket_rows(table, is_raw, is_whole)
+    raw_lengths, raw_index, raw_count = _raw_buckets(table, is_raw)
+    own_lengths = np.diff(table.bucket_offsets)
+    lengths = np.where(is_raw, raw_lengths, np.where(is_whole, own_lengths, 0))
     offsets = np.zeros(len(table) + 1, dtype="<i4")
-    np.cumsum(np.bincount(entries, minlength=len(table)), out=offsets[1:])
+    np.cumsum(lengths, out=offsets[1:])
+    # Both are in the order of the entries.
+    from_raw, is_chosen = np.repeat(is_raw, lengths), np.repeat(is_whole, own_lengths)
+    index, count = np.empty(offsets[-1], dtype="<i4"), np.empty(offsets[-1], dtype="<i8")
+    index[from_raw], index[~from_raw] = raw_index, table.bucket_index[is_chosen]
+    count[from_raw], count[~from_raw] = raw_count, table.bucket_count[is_chosen]
     return pa.StructArray.from_arrays(
         [
             pa.array(table.collapses.astype("<i2")),
             pa.array(table.zero_count),
-            pa.ListArray.from_arrays(pa.array(offsets), pa.array(index.astype("<i4"))),
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(index)),
             pa.ListArray.from_arrays(pa.array(offsets), pa.array(count)),
         ],
         fields=list(SKETCH),
@@ -57,28 +65,56 @@ def _is_whole(table: DistributionTable) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _bucket_rows(
-    table: DistributionTable, is_raw: npt.NDArray[np.bool_], is_whole: npt.NDArray[np.bool_]
+def _raw_buckets(
+    table: DistributionTable, is_raw: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return entry, number and count of all buckets, in this order; raw samples get buckets."""
-    places = np.arange(len(table))
-    of_sample = np.repeat(places, np.diff(table.sample_offsets))
-    values = table.samples.astype("f8")[is_raw[of_sample]]
-    of_sample = of_sample[is_raw[of_sample]]
-    values = np.clip(values, table.minimum[of_sample], table.maximum[of_sample])
-    is_positive = values > 0
-    numbers = bucket_numbers(np.log(values[is_positive]))
-    keys = (of_sample[is_positive] << _INDEX_BITS) + (numbers + _INDEX_BIAS)
+    """Return the number of buckets of each entry with raw samples, and their indexes and counts."""
+    entries = np.repeat(np.arange(len(table)), np.diff(table.sample_offsets))
+    chosen = is_raw[entries]
+    entries, values = entries[chosen], table.samples[chosen].astype("f8")
+    # As float32, samples may be rounded past the extremes.
+    values = np.clip(values, table.minimum[entries], table.maximum[entries])
+    if table.zero_count.any():
+        entries, values = entries[values > 0], values[values > 0]
+    keys = (entries << _INDEX_BITS) + (bucket_numbers(np.log(values)) + _INDEX_BIAS)
     keys, counts = np.unique(keys, return_counts=True)
-    of_bucket = np.repeat(places, np.diff(table.bucket_offsets))
-    chosen = is_whole[of_bucket]
-    entries = np.concatenate([keys >> _INDEX_BITS, of_bucket[chosen]])
-    index = np.concatenate(
-        [(keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, table.bucket_index[chosen]]
-    )
-    count = np.concatenate([counts, table.bucket_count[chosen]])
-    order = np.argsort(entries, kind="stable")
-    return entries[order], index[order], count[order]
+    lengths = np.bincount(keys >> _INDEX_BITS, minlength=len(table))
+    return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
+
+
+def merged(source: str, keys: Sequence[str]) -> str:
+    """Return a query that merges samples: a line per key with ``count``, extremes and ``sketch``.
+
+    What a part of the samples lacks is missing. Merging in steps, in any order, gives equal bits:
+    buckets are widened to the widest of the samples, and their counts are integers.
+
+    Args:
+        source: A table with the keys, and these columns as in ``samples``.
+        keys: Columns without NULL.
+    """
+    key = ", ".join(keys)
+    return f"""
+        WITH keyed AS (
+            SELECT {key}, sum(count)::BIGINT AS count,
+                CASE WHEN count(min) = count(*) THEN min(min) END AS min,
+                CASE WHEN count(max) = count(*) THEN max(max) END AS max,
+                count(sketch) = count(*) AS is_known, max(sketch.collapses) AS collapses,
+                sum(sketch.zero_count)::BIGINT AS zero_count
+            FROM {source} GROUP BY ALL),
+        spread AS (
+            SELECT {key}, keyed.collapses - samples.sketch.collapses AS shift,
+                unnest(samples.sketch.index) AS index, unnest(samples.sketch.count) AS count
+            FROM {source} AS samples JOIN keyed USING ({key}) WHERE is_known),
+        buckets AS (
+            SELECT {key}, ceil(index / (1 << shift))::INT AS index, sum(count)::BIGINT AS count
+            FROM spread GROUP BY ALL),
+        lists AS (
+            SELECT {key}, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
+            FROM buckets GROUP BY ALL)
+        SELECT {key}, count, min, max, CASE WHEN is_known THEN {{
+            'collapses': collapses, 'zero_count': zero_count,
+            'index': coalesce(index, []), 'count': coalesce(counts, [])}} END AS sketch
+        FROM keyed LEFT JOIN lists USING ({key})"""
 
 
 def distribution_of(sample: dict[str, Any]) -> Distribution | None:

@@ -17,9 +17,10 @@ from proton_bench.model.profile import Profile
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
 
-__all__ = ["StackTree", "new_stacks", "stack_hashes"]
+__all__ = ["StackTree", "new_stacks", "path_hashes", "stack_hashes"]
 
 Hashes = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
 
 _INT64 = range(-(2**63), 2**63)
 # Odd multipliers and the finalizer of SplitMix64, which permutes 64 bits.
@@ -37,15 +38,27 @@ def stack_hashes(profile: Profile) -> Hashes:
     That of the root is 0, whatever its name. Hashes are part of the store and never change. Of ten
     million stacks, two have the same hash with a probability of 3 in a million.
     """
-    names = np.array([_name_hash(text) for text in profile.strings], dtype=np.uint64)
-    own = names[profile.frames] + profile.kinds.astype(np.uint64) * _OF_KIND
-    levels = depths(profile.parents)
+    return _hashes(profile.strings, profile.frames, profile.kinds, parents=profile.parents)
+
+
+def path_hashes(tree: StackTree) -> Hashes:
+    """Return what the hash of each stack has to be."""
+    kinds = np.array([KIND_NAMES.index(kind) for kind in tree.kinds], dtype=np.uint8)
+    return _hashes(tree.strings, tree.frames(), kinds, parents=tree.parents)
+
+
+def _hashes(
+    strings: Sequence[str], frames: Rows, kinds: npt.NDArray[np.uint8], *, parents: Rows
+) -> Hashes:
+    names = np.array([_name_hash(text) for text in strings], dtype=np.uint64)
+    own = names[frames] + kinds.astype(np.uint64) * _OF_KIND
+    levels = depths(parents)
     order = np.argsort(levels, kind="stable")
     ends = np.cumsum(np.bincount(levels))
-    found = np.zeros(len(profile), dtype=np.uint64)
+    found = np.zeros(len(parents), dtype=np.uint64)
     for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         rows = order[begin:end]
-        found[rows] = _mixed(found[profile.parents[rows]] * _OF_PARENT + own[rows])
+        found[rows] = _mixed(found[parents[rows]] * _OF_PARENT + own[rows])
     return found.view(np.int64)
 
 
@@ -108,7 +121,7 @@ class StackTree:
     """
 
     hashes: Hashes
-    parents: npt.NDArray[np.int32]
+    parents: Rows
     strings: Sequence[str]
     kinds: Sequence[str]
 
@@ -131,7 +144,7 @@ class StackTree:
             table["kind"].to_pylist(),
         )
 
-    def frames(self) -> npt.NDArray[np.int32]:
+    def frames(self) -> Rows:
         """Return the index of each stack's name in ``strings``."""
         return np.arange(len(self.hashes), dtype="<i4")
 

@@ -16,7 +16,10 @@
 The views of a connection are ``profiles``, ``samples``, ``stacks`` and ``timelines``
 (`proton_bench.store.schema`), each profile once and without what killed writers left. Conditions on
 ``date`` and ``job`` skip whole files, those on ``sample_type`` and ``stack_hash`` most of the rest.
-`restore.read_profiles` gives stored profiles as `Profile`, `questions` has call paths over time.
+`restore.read_profiles` gives stored profiles as `Profile`, `questions.path_series` a call path over
+time, ranks or revisions::
+
+    path_series(snapshot, Question("fwd/**/softmax*", by=("run", "rank"), where="job = 'llama'"))
 """
 
 from __future__ import annotations
@@ -43,16 +46,20 @@ _MOST_RETRIES = 200
 ROW_GROUP_ROWS = 64 * 1024
 # What samples are sorted by, so that files and row groups hold few stacks.
 SAMPLE_ORDER = ("sample_type", "stack_hash")
-# Of several writings of one profile that with the first id counts. The sum of a run counts when its
-# profiles are gone.
+_KEY = "(date, job, profile_id)"
+# Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
+# are gone, their sums; `sums` has the sums, and what was recorded and is in none.
 _VIEWS = {
-    "live": """
-        SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles
-        GROUP BY date, job, profile_id""",
+    "live": "SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL",
     "all_profiles": "FROM stored_profiles SEMI JOIN live USING (date, job, profile_id, batch)",
-    "profiles": """
-        FROM all_profiles QUALIFY members IS NULL
-        OR bool_and(members IS NOT NULL) OVER (PARTITION BY date, job, run)""",
+    "summed": """
+        SELECT date, job, profile_id AS sum_id, unnest(members) AS profile_id FROM all_profiles
+        WHERE members IS NOT NULL""",
+    "profiles": f"""
+        FROM all_profiles ANTI JOIN (
+            SELECT date, job, sum_id AS profile_id FROM summed SEMI JOIN all_profiles USING {_KEY})
+        USING {_KEY}""",
+    "sums": f"FROM all_profiles ANTI JOIN summed USING {_KEY}",
     "samples": "FROM stored_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
@@ -215,7 +222,7 @@ class Snapshot:
         """
         try:
             yield
-        except (duckdb.IOException, duckdb.InvalidInputException, OSError) as error:
+        except duckdb.IOException as error:
             raise ProfileFormatError(
                 f"the store {self.store.uri!a} cannot be read: {error}; `proton store check` "
                 "lists damaged files"
