@@ -24,7 +24,7 @@ from proton_bench.store.store import Snapshot
 __all__ = ["Parts", "Question", "answer", "parts_of", "path_series"]
 
 PATH = "path"
-# Facts that all profiles of a run share, so that the sum of a run answers for them.
+# Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
 _OF_RUN = frozenset({"date", "job", "run", "commit", "branch", "arch", "driver", PATH})
 
 
@@ -168,14 +168,34 @@ _OF_CALLS = ("count", "min", "max", "sketch")
 def _chosen(question: Question) -> str:
     """Return the statement that makes ``chosen``: the profiles, with the key of their group."""
     columns = [f'"{name}"' for name in question.by if name != PATH]
-    # The sum of a run answers for its profiles if only facts of the run are asked for.
-    source = "sums" if _OF_RUN.issuperset(question.by) else "profiles"
+    condition = f"WHERE {question.where}"
+    is_of_run = _OF_RUN.issuperset(question.by)
     return f"""
         CREATE TEMP TABLE chosen AS
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
             totals[$metric] AS whole, to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
             ::VARCHAR AS group_key, struct_pack({", ".join(columns) or "one := 1"}) AS facts
-        FROM {source} WHERE {question.where}"""
+        FROM ({_coarsest(condition) if is_of_run else f"FROM profiles {condition}"})"""
+
+
+def _coarsest(condition: str) -> str:
+    """Return a query for sums of runs that a condition holds for, and profiles in none of these.
+
+    A sum answers for its profiles only if the condition holds for all that are still there.
+    """
+    return f"""
+        WITH matching AS (FROM all_profiles {condition}),
+        partly AS (
+            FROM summed SEMI JOIN all_profiles USING (date, job, profile_id)
+            ANTI JOIN matching USING (date, job, profile_id)),
+        usable AS (
+            FROM matching ANTI JOIN (SELECT date, job, sum_id AS profile_id FROM partly)
+            USING (date, job, profile_id) WHERE members IS NOT NULL),
+        covered AS (
+            FROM summed SEMI JOIN (SELECT date, job, profile_id AS sum_id FROM usable)
+            USING (date, job, sum_id))
+        FROM usable UNION ALL
+        (FROM matching ANTI JOIN covered USING (date, job, profile_id) WHERE members IS NULL)"""
 
 
 _FOUND = """

@@ -48,7 +48,7 @@ ROW_GROUP_ROWS = 64 * 1024
 SAMPLE_ORDER = ("sample_type", "stack_hash")
 _KEY = "(date, job, profile_id)"
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
-# are gone, their sums; `sums` has the sums, and what was recorded and is in none.
+# are gone, their sums.
 _VIEWS = {
     "live": "SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL",
     "all_profiles": "FROM stored_profiles SEMI JOIN live USING (date, job, profile_id, batch)",
@@ -59,7 +59,6 @@ _VIEWS = {
         FROM all_profiles ANTI JOIN (
             SELECT date, job, sum_id AS profile_id FROM summed SEMI JOIN all_profiles USING {_KEY})
         USING {_KEY}""",
-    "sums": f"FROM all_profiles ANTI JOIN summed USING {_KEY}",
     "samples": "FROM stored_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
@@ -285,4 +284,6 @@ def refused(action: str) -> Iterator[None]:
     except (deltalake.exceptions.DeltaError, OSError) as error:
         if isinstance(error, OutputError):
             raise
-        raise OutputError(f"cannot {action}: {error}") from error
+        # What follows are frames of its native code.
+        reason = str(error).partition("\n")[0]
+        raise OutputError(f"cannot {action}: {reason}") from error

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,11 @@ __all__ = [
     "READER_HOURS",
     "WRITER_HOURS",
     "Compacted",
+    "Partition",
+    "change",
     "check",
     "compact",
     "delete",
-    "partition_of",
 ]
 
 # How long a writer may take until what it wrote is dead, and a reader until its files are removed.
@@ -48,6 +49,19 @@ class Compacted:
     files_before: int
     files: int
     dead_rows: int
+
+
+class Partition(NamedTuple):
+    """The rows of one day and job."""
+
+    day: date
+    job: str
+
+    @property
+    def condition(self) -> str:
+        """The condition of these rows, as deltalake takes it."""
+        quoted = self.job.replace("'", "''")
+        return f"date = '{self.day}' AND job = '{quoted}'"
 
 
 def compact(
@@ -105,7 +119,7 @@ def _merge_files(store: Store, name: str, partition: dict[str, str]) -> None:
         else:
             table.optimize.compact(**settings)
 
-    _retry(store, name, merge)
+    change(store, name, merge)
 
 
 def delete(store: Store, name: str, condition: str) -> int:
@@ -114,7 +128,7 @@ def delete(store: Store, name: str, condition: str) -> int:
     Raises:
         OutputError: The store cannot be written.
     """
-    done: dict[str, Any] = _retry(
+    done: dict[str, Any] = change(
         store,
         name,
         lambda table: table.delete(condition, writer_properties=writer_properties()),
@@ -122,15 +136,24 @@ def delete(store: Store, name: str, condition: str) -> int:
     return int(done["num_deleted_rows"])
 
 
-def _retry(store: Store, name: str, change: Callable[[deltalake.DeltaTable], Any]) -> Any:
-    """Change a table; if another writer changed the same files meanwhile, do it again."""
+def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]) -> Any:
+    """Change a table; if another writer changed the same files meanwhile, do it again.
+
+    Args:
+        store: The store.
+        name: The table.
+        apply: Changes the table, and returns what it did.
+
+    Raises:
+        OutputError: The store cannot be written.
+    """
     with refused(f"change the table {name} of {store.uri}"):
         for _ in range(_MOST_TRIES):
             try:
-                return change(store.table(name))
+                return apply(store.table(name))
             except deltalake.exceptions.CommitFailedError:
                 continue
-        return change(store.table(name))
+        return apply(store.table(name))
 
 
 # -- dead rows -----------------------------------------------------------------------------------
@@ -147,9 +170,7 @@ def _remove_dead(store: Store, writer_hours: int) -> int:
     for table, writings in found.items():
         for day, job, batch, ids in writings:
             listed = ", ".join(f"'{id}'" for id in ids)
-            condition = (
-                f"{partition_of(day, job)} AND batch = '{batch}' AND profile_id IN ({listed})"
-            )
+            condition = f"{Partition(day, job).condition} AND batch = '{batch}' AND profile_id IN ({listed})"
             removed += delete(store, table, condition)
     return removed
 
@@ -158,12 +179,6 @@ _DEAD = """
 SELECT date, job, batch, list(DISTINCT profile_id)
 FROM stored_{table} ANTI JOIN live USING (date, job, profile_id, batch)
 WHERE batch < ? GROUP BY ALL"""
-
-
-def partition_of(day: date, job: str) -> str:
-    """Return the condition for the rows of a partition."""
-    quoted = job.replace("'", "''")
-    return f"date = '{day}' AND job = '{quoted}'"
 
 
 # -- checks --------------------------------------------------------------------------------------
