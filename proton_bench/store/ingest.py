@@ -160,8 +160,10 @@ def _mapping(processes: int) -> Iterator[Any]:
     if processes <= 1:
         yield map
         return
-    # Threads of other libraries do not survive a fork.
-    with ProcessPoolExecutor(processes, get_context("spawn"), _register_formats) as pool:
+    # Threads of other libraries do not survive a fork; this server has none, and loads them once.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(processes, context, _register_formats) as pool:
         yield pool.map
 
 
@@ -240,8 +242,9 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added) -> None:
                 yield from table.to_batches()
 
     store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
-    if stacks:
-        store.append("stacks", _missing_stacks(store, pa.concat_tables(stacks)))
+    if not rows["profiles"]:
+        return
+    store.append("stacks", _missing_stacks(store, pa.concat_tables(stacks)))
     for table, found in rows.items():
         store.append(table, pa.Table.from_pylist(found, schema=SCHEMAS[table]))
     added.new += [row["profile_id"] for row in rows["profiles"]]

@@ -31,6 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.store.engines import deltalake, duckdb
 from proton_bench.store.engines import pyarrow as pa
@@ -228,11 +229,16 @@ class Snapshot:
             ) from error
 
     def profiles(self, condition: str = "true") -> pa.Table:
-        """Return the profiles that a condition in SQL holds for, by date, job, run and rank."""
-        with self.connect() as connection:
+        """Return the profiles that a condition in SQL holds for, by time, run and rank.
+
+        Raises:
+            UsageError: The condition is wrong.
+            ProfileFormatError: The store is damaged.
+        """
+        with self.connect() as connection, clear_errors():
             found: pa.Table = connection.sql(
                 f"SELECT * FROM profiles WHERE {condition} "
-                "ORDER BY date, job, time_unix_nano, run, rank, profile_id"
+                "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
             ).to_arrow_table()
             return found
 

@@ -170,8 +170,8 @@ def _remove_dead(store: Store, writer_hours: int) -> int:
     for table, writings in found.items():
         for day, job, batch, ids in writings:
             listed = ", ".join(f"'{id}'" for id in ids)
-            condition = f"{Partition(day, job).condition} AND batch = '{batch}' AND profile_id IN ({listed})"
-            removed += delete(store, table, condition)
+            of_batch = f"{Partition(day, job).condition} AND batch = '{batch}'"
+            removed += delete(store, table, f"{of_batch} AND profile_id IN ({listed})")
     return removed
 
 

@@ -111,7 +111,7 @@ def query_on(
         statement = _read_statement(connection, sql)
         wide = _create_tables(connection, runs)
         connection.execute("SET lock_configuration = true")
-        _fill(connection, runs, named_tables(connection, sql), wide=wide)
+        _fill(connection, runs, named_tables(sql), wide=wide)
         connection.execute("BEGIN TRANSACTION READ ONLY")
         return _interruptible(connection, lambda: _result(connection.execute(statement), limit))
 
@@ -199,12 +199,15 @@ def _create(connection: Any, table: str, columns: Mapping[str, str]) -> None:
     connection.execute(f"CREATE TABLE {table} ({listed})")
 
 
-def named_tables(connection: Any, sql: str) -> list[str]:
+def named_tables(sql: str) -> list[str]:
     """Return the tables of `TABLES` that a statement needs; all if DuckDB does not say."""
-    try:
-        named = {name.casefold() for name in connection.get_table_names(sql)}
-    except _import_duckdb().Error:
-        return list(TABLES)
+    duckdb = _import_duckdb()
+    # Without tables or views: only names are read.
+    with duckdb.connect(":memory:") as connection:
+        try:
+            named = {name.casefold() for name in connection.get_table_names(sql)}
+        except duckdb.Error:
+            return list(TABLES)
     return [table for table in TABLES if table in named]
 
 
