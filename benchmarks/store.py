@@ -1,9 +1,10 @@
 """A store of a fleet: python -m benchmarks.store [--ranks 1000] [--runs 200] [--folder FOLDER].
 
 Files are made from a real profile, a training step of a transformer, cut to some rows and with
-noise on every time. First the rate at which they are added, then questions about all of them before
-and after compaction, each in a fresh connection; what the first of them reads from disk is in the
-page cache only if the folder was just written.
+noise on every time. First the rate at which they are added. Then a fleet: the files of one run are
+added, and its tables again for the other runs, with noise of their own; and questions about all of
+them, before and after compaction, each in a fresh connection. What was written lies in the page
+cache.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,11 +27,16 @@ from benchmarks.interleaved import median, print_machine, print_row, rounds
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.select import prune
 from proton_bench.formats.registry import read_profile, write_profile
+from proton_bench.model.metrics.distribution import SKETCH_GAMMA
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
-from proton_bench.store.ingest import Labels, add_files
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.engines import pyarrow_compute as pc
+from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
+from proton_bench.store.rows import new_batch
+from proton_bench.store.schema import SCHEMAS, SKETCH, TABLES
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
 
@@ -39,7 +46,7 @@ NOISE = 0.03
 RATE_FILES, RATE_ROWS, RATE_ROUNDS = 400, 1000, 5
 FLEET_ROWS = 300
 DAY_NS = 24 * 3600 * 10**9
-RUNS_OF_DAY = 10
+FIRST_NS, RUNS_OF_DAY = 20_000 * DAY_NS, 10
 ASKS = 5
 
 
@@ -142,29 +149,69 @@ def processor_seconds() -> float:
 
 def measure_fleet(folder: Path, ranks: int, runs: int) -> None:
     """Print how long a fleet takes to add, to compact and to ask."""
-    profile, store = cut(FLEET_ROWS), Store.create(folder / "fleet")
-    made, seconds = 0, 0.0
-    for run in range(runs):
-        place = folder / f"run{run}"
-        start_ns = 20_000 * DAY_NS + run * DAY_NS // RUNS_OF_DAY
-        files = written(place, profile, ranks, start_ns=start_ns, seed=run)
-        begin = time.perf_counter()
-        added = add_files(store, files, Labels(job="train"), processes=os.cpu_count() or 1)
-        seconds += time.perf_counter() - begin
-        made += len(added.new)
-        shutil.rmtree(place)
-    print_row(
-        f"add {made} profiles of {FLEET_ROWS} rows",
-        f"{seconds:.1f} s",
-        f"{made / seconds:.0f} per s",
-    )
-    ask(store, "as added")
+    store, files = Store.create(folder / "fleet"), folder / "run"
+    written(files, cut(FLEET_ROWS), ranks, start_ns=FIRST_NS, seed=0)
     begin = time.perf_counter()
-    compact(store, reader_hours=0)
-    print_row("compact", f"{time.perf_counter() - begin:.1f} s")
-    stored = sum(each.stat().st_size for each in (folder / "fleet").rglob("*.parquet"))
-    print_row("bytes of a profile", f"{stored / made:.0f}")
-    ask(store, "compacted")
+    add_files(store, find_files([files]), Labels("train", "run0"), processes=os.cpu_count() or 1)
+    seconds = time.perf_counter() - begin
+    rate = f"{ranks / seconds:.0f} per s"
+    print_row(f"add {ranks} profiles of {FLEET_ROWS} rows", f"{seconds:.1f} s", rate)
+    with store.snapshot().connect() as connection:
+        samples, profiles = (
+            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
+            for table in ("samples", "profiles")
+        )
+    for run in range(1, runs):
+        add_again(store, samples, profiles, number=run)
+    for what in ("as added", "compacted"):
+        stored = sum(os.path.getsize(file) for file in store_files(store))
+        print_row(f"{what}: bytes of a profile", f"{stored / ranks / runs:.0f}")
+        ask(store, what)
+        begin = time.perf_counter()
+        compact(store, reader_hours=0)
+        print_row("compact", f"{time.perf_counter() - begin:.1f} s")
+
+
+def store_files(store: Store) -> list[str]:
+    """Return the files that readers open."""
+    return [file for table in TABLES for file in store.table(table).file_uris()]
+
+
+def add_again(store: Store, samples: pa.Table, profiles: pa.Table, *, number: int) -> None:
+    """Add a run again with other ids, a later start and noise, as its files would be added."""
+    start_ns = FIRST_NS + number * DAY_NS // RUNS_OF_DAY
+    new = {
+        "date": datetime.fromtimestamp(start_ns // 10**9, UTC).date(),
+        "batch": new_batch(),
+        "run": f"run{number}",
+        "time_unix_nano": start_ns,
+    }
+    for name, table in (("samples", noisy(samples, number)), ("profiles", profiles)):
+        columns = {column: table[column] for column in table.column_names}
+        columns["profile_id"] = pc.utf8_replace_slice(table["profile_id"], 0, 4, f"{number:04x}")
+        for column in new.keys() & columns.keys():
+            value = pa.scalar(new[column], SCHEMAS[name].field(column).type)
+            columns[column] = pa.repeat(value, len(table))
+        store.append(name, pa.table(columns).cast(SCHEMAS[name]))
+
+
+def noisy(samples: pa.Table, seed: int) -> pa.Table:
+    """Return samples with each row's times multiplied by a random factor."""
+    samples = samples.combine_chunks()
+    columns = {name: samples[name].combine_chunks() for name in samples.column_names}
+    factors = np.exp(np.random.default_rng(seed).normal(0.0, NOISE, len(samples)))
+    for name in ("value", "min", "max"):
+        columns[name] = pc.round(pc.multiply(columns[name], pa.array(factors)))
+    collapses, zeros, index, count = (columns["sketch"].field(each) for each in range(4))
+    lengths = np.diff(index.offsets.to_numpy())
+    steps = np.rint(np.log(factors) / math.log(SKETCH_GAMMA)).astype("<i4")
+    moved = pa.array(index.values.to_numpy() + np.repeat(steps, lengths))
+    columns["sketch"] = pa.StructArray.from_arrays(
+        [collapses, zeros, pa.ListArray.from_arrays(index.offsets, moved), count],
+        fields=list(SKETCH),
+        mask=columns["sketch"].is_null(),
+    )
+    return pa.table(columns)
 
 
 def ask(store: Store, what: str) -> None:
@@ -193,12 +240,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--only", choices=["rate", "fleet"], help="measure one part alone")
     parser.add_argument("--folder", type=Path, help="where files are written, empty or new")
     options = parser.parse_args()
     print_machine()
     with TemporaryDirectory(dir=options.folder) as folder:
-        measure_rate(Path(folder))
-        measure_fleet(Path(folder), options.ranks, options.runs)
+        if options.only != "fleet":
+            measure_rate(Path(folder))
+        if options.only != "rate":
+            measure_fleet(Path(folder), options.ranks, options.runs)
 
 
 if __name__ == "__main__":
