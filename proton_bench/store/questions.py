@@ -92,7 +92,7 @@ class Parts:
 
 def parts_of(snapshot: Snapshot, question: Question) -> Parts:
     """Return the parts of an answer that a snapshot has; errors are those of `path_series`."""
-    with snapshot.connect() as connection, clear_errors():
+    with clear_errors(), snapshot.connect() as connection:
         _register_paths(connection, question)
         connection.execute(_chosen(question), {"metric": question.metric})
         spec = MetricSpec(question.metric)

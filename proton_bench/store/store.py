@@ -222,7 +222,9 @@ class Snapshot:
         """
         try:
             yield
-        except duckdb.IOException as error:
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            if self.store.uri not in str(error):
+                raise
             raise ProfileFormatError(
                 f"the store {self.store.uri!a} cannot be read: {error}; `proton store check` "
                 "lists damaged files"
@@ -235,7 +237,7 @@ class Snapshot:
             UsageError: The condition is wrong.
             ProfileFormatError: The store is damaged.
         """
-        with self.connect() as connection, clear_errors():
+        with clear_errors(), self.connect() as connection:
             found: pa.Table = connection.sql(
                 f"SELECT * FROM profiles WHERE {condition} "
                 "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
@@ -255,7 +257,7 @@ class Snapshot:
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
-                f"union_by_name = true, {kinds})"
+                f"{kinds})"
             )
 
 
