@@ -16,16 +16,16 @@ from typing import IO, Any
 import numpy as np
 
 from proton_bench.analysis.run_files import files_of
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.formats.registry import read_profile, streamed_format_of
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.rows import ProfileKey, new_batch, profile_row, sample_rows
+from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.stacks import new_stacks, stack_hashes
-from proton_bench.store.store import Store
+from proton_bench.store.store import WRITER_HOURS, Store
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
@@ -113,8 +113,8 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
-        read = partial(_read_chunk, labels, new_batch())
-        _write(store, mapped(read, chunks), added)
+        batch = new_batch()
+        _write(store, mapped(partial(_read_chunk, labels, batch), chunks), added, batch=batch)
     return added
 
 
@@ -227,7 +227,7 @@ def _start_ns(profile: Profile, file: Path) -> int:
 
 
 # -- writing -------------------------------------------------------------------------------------
-def _write(store: Store, chunks: Iterable[_Chunk], added: Added) -> None:
+def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) -> None:
     """Write all chunks, one commit for each table; profiles are the last."""
     stacks: list[pa.Table] = []
     rows: dict[str, list[dict[str, Any]]] = {"timelines": [], "profiles": []}
@@ -244,6 +244,11 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added) -> None:
     store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
     if not rows["profiles"]:
         return
+    if age_hours(batch) > WRITER_HOURS / 2:  # compaction may remove the samples before they count
+        raise OutputError(
+            f"reading {len(rows['profiles'])} profiles took more than {WRITER_HOURS // 2} hours: "
+            "add fewer at a time"
+        )
     store.append("stacks", _missing_stacks(store, pa.concat_tables(stacks)))
     for table, found in rows.items():
         store.append(table, pa.Table.from_pylist(found, schema=SCHEMAS[table]))

@@ -188,6 +188,7 @@ def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "members": members,
         "dropped": _added(rows, "dropped"),
         "totals": _added(rows, "totals"),
+        "integer_metrics": rows[0]["integer_metrics"],
         "devices": rows[0]["devices"],
         "variants": [],
         "device_use": "[]",

@@ -21,7 +21,7 @@ from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import sketches_of
 from proton_bench.store.stacks import Hashes
 
-__all__ = ["ProfileKey", "new_batch", "profile_row", "sample_rows"]
+__all__ = ["ProfileKey", "age_hours", "new_batch", "profile_row", "sample_rows"]
 
 _COUNT = "count"
 _NS_PER_S = 1_000_000_000
@@ -67,6 +67,11 @@ def new_batch() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 
+def age_hours(batch: str) -> float:
+    """Return how long ago a writing began."""
+    return (time.time() - int(batch[:12], 16) / 1000.0) / 3600.0
+
+
 # -- profiles ------------------------------------------------------------------------------------
 def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
     """Return the columns of the table ``profiles`` that the profile says."""
@@ -88,6 +93,9 @@ def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
         "nodes": len(profile),
         "partial": profile.partial,
         "dropped": list(profile.dropped.items()),
+        "integer_metrics": [
+            name for name, column in profile.columns.items() if column.kind is ValueKind.INT
+        ],
         "totals": [
             (name, float(profile.inclusive(name)[0]))
             for name, column in profile.columns.items()

@@ -41,6 +41,8 @@ __all__ = ["Snapshot", "Store", "is_url", "refused"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
+# Rows that do not count yet are kept so long: a writer takes less.
+WRITER_HOURS = 24
 # How often a commit is tried again if another writer was faster.
 _MOST_RETRIES = 200
 # Rows whose statistics are kept together. Smaller groups skip more and compress less.

@@ -1,0 +1,143 @@
+"""``proton store`` from its first command to its last."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes.stored import put, stored_run
+
+from proton_bench.cli import main
+
+pytest.importorskip("deltalake", reason="needs the extra store")
+
+Proton = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def proton(capsys: pytest.CaptureFixture[str]) -> Proton:
+    """Return a function that runs a command line and returns its exit code and both outputs."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, proton: Proton) -> Path:
+    """A store with two runs of a job, of two ranks each."""
+    for run in range(2):
+        ranks = [stored_run(100.0 + run, rank=rank, start_time_ns=10**18 + run) for rank in (0, 1)]
+        put(tmp_path / f"runs/run{run}", *ranks)
+    assert proton("store", "init", tmp_path / "fleet")[0] == 0
+    assert proton("store", "add", tmp_path / "fleet", tmp_path / "runs", "--job", "train")[0] == 0
+    return tmp_path / "fleet"
+
+
+def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
+    code, out, _ = proton("store", "ls", fleet, "--json")
+    document = json.loads(out)
+
+    assert code == 0
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in document["rows"]]
+    assert [(row["job"], row["run"], row["profiles"]) for row in rows] == [
+        ("train", "run0", 2),
+        ("train", "run1", 2),
+    ]
+    _, out, _ = proton("store", "ls", fleet, "--csv", "--where", "run = 'run1'")
+    assert len(out.splitlines()) == 2
+
+
+def test_call_paths_are_listed(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "ls", fleet, "--paths", "--csv")
+
+    assert out.splitlines() == ["path,kind", "step/kernel,kernel"]
+
+
+def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    (tmp_path / "broken.proton").write_bytes(b"\x88")
+
+    again = proton("store", "add", fleet, tmp_path / "runs", "--job", "train")
+    code, out, err = proton("store", "add", fleet, tmp_path / "broken.proton", "--job", "train")
+
+    assert (again[0], again[1]) == (0, "added 0 profiles; 4 were there already\n")
+    assert (code, out) == (2, "added 0 profiles\n")
+    assert "broken.proton" in err
+
+
+def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "query", fleet, "SELECT count(*) FROM samples", "--csv")
+    assert out.splitlines()[1] == "4"
+
+    sql = (
+        'SELECT p.run, sum(n."time (ns)") FROM nodes n JOIN profiles p ON n.run = p.profile_id '
+        "GROUP BY ALL ORDER BY ALL"
+    )
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
+    assert out.splitlines()[1:] == ["run0,303", "run1,306"]
+
+
+def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    sql = 'SELECT name, count(*), sum("time (ns)") FROM nodes GROUP BY ALL ORDER BY ALL'
+    files = sorted((tmp_path / "runs").rglob("*.proton"))
+
+    assert proton("query", fleet, sql, "--csv") == proton("query", *files, sql, "--csv")
+
+
+def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> None:
+    for words in (["retain"], ["compact"], ["check"]):
+        assert proton("store", *words, fleet)[0] == 0
+    assert proton("store", "check", fleet)[1] == "nothing is damaged\n"
+
+    next((fleet / "samples").rglob("*.parquet")).unlink()
+    for file in (fleet / "profiles").rglob("*.parquet"):
+        file.unlink()
+    code, out, _ = proton("store", "check", fleet)
+    assert code == 2
+    assert "DAMAGED profiles/" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ls", "nowhere"],
+        ["ls", "{fleet}", "--where", "nope"],
+        ["query", "{fleet}", "DROP TABLE profiles"],
+        ["query", "{fleet}", "SELECT * FROM '/etc/passwd'"],
+        ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
+        ["retain", "{fleet}", "--raw-days", "9", "--rank-days", "3"],
+        ["add", "{fleet}", ".", "--job", ""],
+        ["add", "nowhere", "."],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_with_exit_code_2(
+    fleet: Path, proton: Proton, words: list[str]
+) -> None:
+    code, out, err = proton("store", *(word.format(fleet=fleet) for word in words))
+
+    assert (code, out) == (2, "")
+    assert err.startswith("proton: error: ")
+    assert err.count("\n") == 1
+
+
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['deltalake'] = None; from proton_bench.cli import main; "
+        f"sys.exit(main(['store', 'init', {str(tmp_path / 'fleet')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.returncode == 69
+    assert "pip install" in done.stderr
+    assert done.stderr.count("\n") == 1
