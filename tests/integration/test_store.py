@@ -84,7 +84,7 @@ def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton
         "GROUP BY ALL ORDER BY ALL"
     )
     _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
-    assert out.splitlines()[1:] == ["run0,303", "run1,306"]
+    assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
 
 
 def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, proton: Proton) -> None:
