@@ -16,6 +16,7 @@ from proton_bench.cli.commands.query import (
     read_limit,
 )
 from proton_bench.cli.options import JobOption
+from proton_bench.cli.output_file import output_option
 
 __all__ = ["group"]
 
@@ -124,6 +125,27 @@ def query(
     from proton_bench.cli.work import store as work
 
     work.query(store, sql, where, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("export")
+def export(
+    store: _Store,
+    output: Annotated[
+        Path,
+        output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
+    ],
+    where: _Where = "true",
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="Format, as for `proton export`.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write the sum of profiles to a file of any format."""
+    from proton_bench.cli.work import store as work
+
+    work.export(store, where, output, to=to)
 
 
 @group.command("compact")

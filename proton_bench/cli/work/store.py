@@ -19,6 +19,8 @@ from proton_bench.analysis.query.sql import named_tables, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
+from proton_bench.formats.registry import write_profile
+from proton_bench.model.profile import Profile
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.retention import Retention
@@ -27,7 +29,7 @@ from proton_bench.store.store import Store
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "init", "list_runs", "query", "record", "retain"]
+__all__ = ["add", "check", "compact", "export", "init", "list_runs", "query", "record", "retain"]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -116,6 +118,13 @@ def query(place: str, sql: str, where: str, *, limit: int | None, form: str) -> 
     with Store.open(place).snapshot().connect() as connection:
         runs = stored_runs(place, where) if named_tables(sql) else []
         print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
+
+
+def export(place: str, where: str, output: Path, *, to: str | None) -> None:
+    """Write the sum of profiles to a file."""
+    runs = stored_runs(place, where)
+    for note in write_profile(Profile.merge([run.profile for run in runs]), output, format=to):
+        warn(note)
 
 
 def compact(place: str) -> None:
