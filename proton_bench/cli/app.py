@@ -37,6 +37,7 @@ COMMANDS = {
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
     "query": "Query profiles in SQL.",
+    "store": "Keep the profiles of many runs, ranks and revisions in one store, and query them.",
     "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",
     "export": "Write a profile in another format.",
     "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
@@ -55,6 +56,7 @@ _READERS = (
     "history",
     "baseline",
     "query",
+    "store",
     "report",
     "export",
 )

@@ -29,7 +29,13 @@ def collect_rarely() -> None:
     of the time of a short command.
     """
     gc.set_threshold(_YOUNG_OBJECTS)
-    atexit.register(gc.freeze)
+    atexit.register(_keep_objects)
+
+
+def _keep_objects() -> None:
+    """Skip the last collection; but DuckDB prints all of its objects that are left by then."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def exit_code(command: Callable[[], int]) -> int:

@@ -41,6 +41,7 @@ __all__ = [
     "formats",
     "read_profile",
     "register_format",
+    "streamed_format_of",
     "write_profile",
 ]
 
@@ -138,7 +139,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
         ProfileFormatError: The file is corrupt, or no profile of a known format and version.
     """
     file = Path(path)
-    found = _streaming_format(file)
+    found = streamed_format_of(file)
     if found is None:
         return decode_profile(_content(file), file)
     try:
@@ -194,7 +195,7 @@ def _check(profile: Profile, source: str) -> None:
         )
 
 
-def _streaming_format(file: Path) -> StreamedFormat | None:
+def streamed_format_of(file: Path) -> StreamedFormat | None:
     """Return the format that reads this file in pieces, None if its content must be in memory."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):

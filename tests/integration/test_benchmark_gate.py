@@ -34,7 +34,7 @@ TESTS = """
 # Fresh processes recorded the files of a folder.
 REPLAYED = """
     from pathlib import Path
-    from proton_bench.gate.baseline.run_files import read_runs
+    from proton_bench.analysis.run_files import read_runs
     from proton_bench.pytest_plugin.benchmarks.end import judging
 
     judging.record_replicates = lambda config, tests, count: read_runs([Path("replayed")])

@@ -18,9 +18,9 @@ from integration.outputs import RunPytest
 from sweeps import how_many
 
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.cli import main
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.experiment.folders.noise_store import save_noise
 from proton_bench.gate.machine.calibration import measure_noise

@@ -15,7 +15,7 @@ from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
 
-__all__ = ["QueryResult", "label_runs", "query"]
+__all__ = ["QueryResult", "clear_errors", "label_runs", "named_tables", "query", "query_on"]
 
 # No file, no network, no extension, no variable of the calling Python code.
 _CLOSED = {
@@ -88,11 +88,30 @@ def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> Qu
         MissingExtraError: DuckDB is not installed.
     """
     duckdb = _import_duckdb()
-    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, _clear_errors(duckdb):
+    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection:
+        return query_on(connection, runs, sql, limit=limit)
+
+
+def query_on(
+    connection: Any, runs: Sequence[LabelledRun], sql: str, *, limit: int | None = None
+) -> QueryResult:
+    """Return the result of one SQL statement over `TABLES` and the tables of a connection.
+
+    Args:
+        connection: A DuckDB connection that is closed to files and network; its settings are fixed
+            then.
+        runs: The runs in the tables.
+        sql: One reading statement.
+        limit: Most lines to return; None returns all.
+
+    Raises:
+        UsageError: The statement is malformed, has unknown names, writes, or fails.
+    """
+    with clear_errors():
         statement = _read_statement(connection, sql)
         wide = _create_tables(connection, runs)
         connection.execute("SET lock_configuration = true")
-        _fill(connection, runs, _named_tables(duckdb, connection, sql), wide=wide)
+        _fill(connection, runs, named_tables(sql), wide=wide)
         connection.execute("BEGIN TRANSACTION READ ONLY")
         return _interruptible(connection, lambda: _result(connection.execute(statement), limit))
 
@@ -129,8 +148,13 @@ def _import_duckdb() -> Any:
 
 
 @contextmanager
-def _clear_errors(duckdb: Any) -> Iterator[None]:
-    """Turn DuckDB's errors into ours, of one line."""
+def clear_errors() -> Iterator[None]:
+    """Turn DuckDB's errors into ours, of one line.
+
+    Raises:
+        UsageError: The query failed.
+    """
+    duckdb = _import_duckdb()
     try:
         yield
     except duckdb.Error as error:
@@ -175,12 +199,15 @@ def _create(connection: Any, table: str, columns: Mapping[str, str]) -> None:
     connection.execute(f"CREATE TABLE {table} ({listed})")
 
 
-def _named_tables(duckdb: Any, connection: Any, sql: str) -> list[str]:
-    """Return the tables that a statement needs; all if DuckDB does not say."""
-    try:
-        named = {name.casefold() for name in connection.get_table_names(sql)}
-    except duckdb.Error:
-        return list(TABLES)
+def named_tables(sql: str) -> list[str]:
+    """Return the tables of `TABLES` that a statement needs; all if DuckDB does not say."""
+    duckdb = _import_duckdb()
+    # Without tables or views: only names are read.
+    with duckdb.connect(":memory:") as connection:
+        try:
+            named = {name.casefold() for name in connection.get_table_names(sql)}
+        except duckdb.Error:
+            return list(TABLES)
     return [table for table in TABLES if table in named]
 
 

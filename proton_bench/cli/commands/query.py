@@ -13,23 +13,56 @@ from proton_bench.analysis.query.tables import TABLES
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.errors import UsageError
 
-__all__ = ["command"]
+__all__ = [
+    "CsvOption",
+    "Form",
+    "FormatOption",
+    "JsonOption",
+    "LimitOption",
+    "command",
+    "read_form",
+    "read_limit",
+]
 
 _TABLE_LIMIT = 1000
 
 
-class _Form(StrEnum):
+class Form(StrEnum):
+    """How a result is printed."""
+
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+FormatOption = Annotated[
+    Form | None, typer.Option("--format", help="How to print the result (default: table).")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document; same as --format json.")
+]
+CsvOption = Annotated[
+    bool, typer.Option("--csv", help="Print CSV with a heading; same as --format csv.")
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="LINES",
+        min=0,
+        show_default=False,
+        help=f"Print at most this many lines, 0 for all (default: {_TABLE_LIMIT} as a table, "
+        "all as JSON or CSV).",
+    ),
+]
 
 
 def command(
     words: Annotated[
         list[str],
         typer.Argument(
-            help="Profiles of any known format, then one SQL statement over the tables "
-            f"{', '.join(TABLES)}.",
+            help="Profiles of any known format, or stores with all their profiles, then one SQL "
+            f"statement over the tables {', '.join(TABLES)}.",
             metavar='PROFILE... "SQL"',
             show_default=False,
         ),
@@ -43,30 +76,14 @@ def command(
             '\'MATCH (".", p) WHERE p."name" =~ "matmul.*"\'; no SQL then.',
         ),
     ] = None,
-    form: Annotated[
-        _Form | None, typer.Option("--format", help="How to print the result (default: table).")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document; same as --format json.")
-    ] = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV with a heading; same as --format csv.")
-    ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            metavar="LINES",
-            min=0,
-            show_default=False,
-            help=f"Print at most this many lines, 0 for all (default: {_TABLE_LIMIT} as a table, "
-            "all as JSON or CSV).",
-        ),
-    ] = None,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    limit: LimitOption = None,
 ) -> None:
     """Query profiles in SQL."""
-    chosen = _read_form(form, as_json=as_json, as_csv=as_csv)
-    most = _read_limit(limit, chosen)
+    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    most = read_limit(limit, chosen)
     files, sql = (words, pattern) if pattern is not None else _split(words)
     check_profiles(map(Path, files))
     from proton_bench.cli.work.query import answer
@@ -74,17 +91,23 @@ def command(
     answer(files, sql, most, chosen.value, of_nodes=pattern is not None)
 
 
-def _read_form(form: _Form | None, *, as_json: bool, as_csv: bool) -> _Form:
-    flags = [_Form.JSON] * as_json + [_Form.CSV] * as_csv
+def read_form(form: Form | None, *, as_json: bool, as_csv: bool) -> Form:
+    """Return the form that the options say.
+
+    Raises:
+        UsageError: They contradict each other.
+    """
+    flags = [Form.JSON] * as_json + [Form.CSV] * as_csv
     chosen = {*flags, *([form] if form is not None else [])}
     if len(chosen) > 1:
         raise UsageError("--json, --csv and --format exclude each other: give one of them")
-    return chosen.pop() if chosen else _Form.TABLE
+    return chosen.pop() if chosen else Form.TABLE
 
 
-def _read_limit(limit: int | None, form: _Form) -> int | None:
+def read_limit(limit: int | None, form: Form) -> int | None:
+    """Return how many lines are printed, None for all."""
     if limit is None:
-        return _TABLE_LIMIT if form is _Form.TABLE else None
+        return _TABLE_LIMIT if form is Form.TABLE else None
     return limit or None
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import typer
 
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baseline.check import DAMAGED, check_store, repair_store
 from proton_bench.gate.baseline.export import export_entry
 from proton_bench.gate.baseline.reference import split_reference
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document

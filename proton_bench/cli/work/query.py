@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from proton_bench.analysis.query.relations import LabelledRun
-from proton_bench.analysis.query.sql import label_runs, query
+from proton_bench.analysis.query.sql import QueryResult, label_runs, query
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import formats, read_profile
@@ -14,7 +15,7 @@ from proton_bench.report.text.result import ResultReport, result_csv, result_doc
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
 
-__all__ = ["answer"]
+__all__ = ["answer", "is_store", "print_result", "stored_runs"]
 
 
 def answer(
@@ -41,6 +42,18 @@ def answer(
         result = match_nodes(runs, text, limit)
     else:
         result = query(runs, text, limit)
+    print_result(result, runs, text, form=form)
+
+
+def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *, form: str) -> None:
+    """Print a result.
+
+    Args:
+        result: The result.
+        runs: The runs that it is about.
+        text: The query.
+        form: ``table``, ``json`` or ``csv``.
+    """
     if form == "table":
         print_report(open_console(), ResultReport(result))
         return
@@ -54,8 +67,31 @@ def answer(
 
 
 def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
-    profiles = [(file, read_profile(file)) for file in files]
+    stores = [file for file in files if is_store(file)]
+    profiles = [(file, read_profile(file)) for file in files if file not in stores]
     for file, profile in profiles:
         if len(profile) == 1:
             warn(f"{file!a} is empty: nothing was recorded in that run")
-    return label_runs(profiles, [suffix for each in formats() for suffix in each.suffixes])
+    runs = label_runs(profiles, [suffix for each in formats() for suffix in each.suffixes])
+    return [*runs, *(run for store in stores for run in stored_runs(store))]
+
+
+def is_store(place: str) -> bool:
+    """Return whether a store is in a folder or at a URL."""
+    return "://" in place or os.path.isdir(os.path.join(place, "profiles", "_delta_log"))
+
+
+def stored_runs(place: str, condition: str = "true") -> list[LabelledRun]:
+    """Return the profiles of a store that a condition in SQL holds for, labelled with their ids.
+
+    Raises:
+        UsageError: There is no store, or the condition is wrong.
+        ProfileFormatError: The store is damaged.
+        MissingExtraError: A library of stores is not installed.
+    """
+    from proton_bench.store.restore import read_profiles
+    from proton_bench.store.store import Store
+
+    snapshot = Store.open(place).snapshot()
+    found = read_profiles(snapshot, snapshot.profiles(condition))
+    return [LabelledRun(row["profile_id"], row["source"], profile) for row, profile in found]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import UsageError
 from proton_bench.formats.budget import one_command
 from proton_bench.gate.baseline.entry import is_name
 from proton_bench.gate.baseline.key import Key, key_of
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 
 __all__ = ["Side", "is_path", "read_base", "read_sides", "split_reference"]

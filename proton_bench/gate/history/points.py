@@ -12,6 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
@@ -21,7 +22,6 @@ from proton_bench.gate.judge.observations import observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
 from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import OTHER_UNITS, TAIL, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import SHORT_NS, locate

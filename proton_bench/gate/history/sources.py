@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.reference import is_path, split_reference
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.points import Followed, Point, points_of
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.measured import Measured, measure
 from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold, parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.model.benchmark_columns import (

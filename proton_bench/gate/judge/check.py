@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.pairing import PairedTree
+from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
 from proton_bench.model.frame import FrameKind

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.machine.fingerprint import Finding, Tier
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 
 __all__ = [
     "CANARY_MOVED",

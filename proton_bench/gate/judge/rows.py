@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.explanation import row_cause
+from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.errors import PluginError
 from proton_bench.gate.judge.check import Check
@@ -20,7 +21,6 @@ from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.verdict import Reason, Verdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.rules import Rule, find_rules
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, one_sided
 

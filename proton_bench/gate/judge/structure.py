@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.pairing import RowState
+from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.benchmarks import launch_slack
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = ["Kind", "StructuralChange", "find_structural_changes"]

@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.selector import Selectors
 from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = ["uncompared"]

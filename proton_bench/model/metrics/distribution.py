@@ -23,6 +23,7 @@ __all__ = [
     "Distribution",
     "Intervals",
     "as_samples",
+    "bucket_numbers",
 ]
 
 SKETCH_ACCURACY = 0.001
@@ -300,7 +301,7 @@ class _Sketch:
 
     @classmethod
     def of(cls, logs: npt.NDArray[Any], gamma: float) -> _Sketch:
-        index = np.ceil(logs / math.log(gamma)).astype(np.int64)
+        index = bucket_numbers(logs, gamma)
         return cls(index, np.ones(len(index), dtype="i8"), gamma)
 
     def fields(self) -> dict[str, Any]:
@@ -365,6 +366,13 @@ class _Sketch:
             open_below=self.open_below,
             value_error=(own + self.value_error) / (1.0 + own * self.value_error),
         )
+
+
+def bucket_numbers(
+    logs: npt.NDArray[np.float64], gamma: float = SKETCH_GAMMA
+) -> npt.NDArray[np.int64]:
+    """Return the number of each value's bucket before any merging, from the values' logarithms."""
+    return np.ceil(logs / math.log(gamma)).astype(np.int64)
 
 
 def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.diagnosis.profiles import examine_files
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats import budget
 from proton_bench.formats.registry import write_profile
 from proton_bench.gate.baseline.reference import read_base, read_sides
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.profile import Profile

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from fakes.stored import stored_run
 
+from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.export import export_entry
-from proton_bench.gate.baseline.run_files import read_runs
 from proton_bench.gate.baseline.store import BaselineStore
 
 

@@ -12,7 +12,7 @@ from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.support.text import visible
 
-__all__ = ["best_of", "read_runs"]
+__all__ = ["best_of", "files_of", "read_runs"]
 
 # Suffixes of recordings, best first: several of one run count as one run.
 _SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
@@ -26,7 +26,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
         UsageError: A file is missing, empty, or named twice.
         ProfileFormatError: A file is corrupt, or not a profile.
     """
-    files = [file for path in paths for file in (_files_of(path) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (files_of(path) if path.is_dir() else [path])]
     seen: set[Path] = set()
     for file in files:
         place = file.resolve()
@@ -41,7 +41,7 @@ def best_of(files: Sequence[Path]) -> Path:
     return max(reversed(files), key=lambda file: -_rank(file))
 
 
-def _files_of(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     """Return one file for each run: the best of several formats, complete before partial."""
     best: dict[str, tuple[int, Path]] = {}
     for file in sorted(folder.iterdir()):

@@ -12,14 +12,32 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
-from proton_bench.analysis.compare.pairing import PairedTree
+import numpy as np
+import numpy.typing as npt
+
 from proton_bench.errors import UsageError
 
-__all__ = ["Selectors", "selects"]
+__all__ = ["NamedTree", "Selectors", "selects"]
 
 _ANY_NAMES = "**"
 _SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
+
+
+class NamedTree(Protocol):
+    """Rows with names; row 0 is the root, and every parent comes before its children."""
+
+    @property
+    def strings(self) -> Sequence[str]:
+        """Distinct names."""
+
+    @property
+    def parents(self) -> npt.NDArray[np.int32]:
+        """Row of each row's parent, -1 for the root."""
+
+    def frames(self) -> npt.NDArray[np.int32]:
+        """Return the index of each row's name in ``strings``."""
 
 
 class Selectors:
@@ -64,14 +82,14 @@ class Selectors:
             state = self._after(state, name)
         return state & self._accepting
 
-    def of_tree(self, tree: PairedTree) -> list[int]:
+    def of_tree(self, tree: NamedTree) -> list[int]:
         """Return for each row which globs match its path; none match the root.
 
         Raises:
             UsageError: There are too many globs for so many names.
         """
         if not self._ends:
-            return [0] * len(tree)
+            return [0] * len(tree.parents)
         names, frames = tree.strings, tree.frames().tolist()
         states, found = [self._begin], [0]
         known: dict[int, int] = {}  # equal states are one object

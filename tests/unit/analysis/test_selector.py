@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.run import Run
+from proton_bench.analysis.selector import Selectors, selects
 from proton_bench.errors import UsageError
-from proton_bench.gate.policy.selector import Selectors, selects
 from proton_bench.model.builder import ProfileBuilder
 
 NAMES = st.text(alphabet="ab*?[]/\\.", min_size=1, max_size=4)

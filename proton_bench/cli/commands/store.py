@@ -1,0 +1,180 @@
+"""``proton store``: the profiles of many runs in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton_bench.cli.commands.query import (
+    CsvOption,
+    FormatOption,
+    JsonOption,
+    LimitOption,
+    read_form,
+    read_limit,
+)
+from proton_bench.cli.options import JobOption
+from proton_bench.cli.output_file import output_option
+
+__all__ = ["group"]
+
+group = typer.Typer(
+    help="Keep the profiles of many runs, ranks and revisions in one store, and query them.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_Store = Annotated[
+    str,
+    typer.Argument(metavar="STORE", help="Folder of the store, or a URL such as s3://bucket/name."),
+]
+_Where = Annotated[
+    str,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only profiles that this SQL condition holds for, such as \"job = 'llama' AND rank < "
+        '8" (default: all).',
+        show_default=False,
+    ),
+]
+
+
+@group.command("init")
+def init(store: _Store) -> None:
+    """Make a store; one that exists stays as it is."""
+    from proton_bench.cli.work import store as work
+
+    work.init(store)
+
+
+@group.command("add")
+def add(
+    store: _Store,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Profiles of any known format, and folders: with them all recordings in all "
+            "folders below.",
+        ),
+    ],
+    job: JobOption = "default",
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The run of the job that the files are of (default: for each file the name of "
+            "its folder).",
+            show_default=False,
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Processes that read files (default: one for each core)."
+        ),
+    ] = None,
+) -> int:
+    """Add profiles in one commit; those that the job has already are not added again."""
+    from proton_bench.cli.work import store as work
+
+    return work.add(store, files, job, run=run, processes=processes)
+
+
+@group.command("ls")
+def list_runs(
+    store: _Store,
+    where: _Where = "true",
+    paths: Annotated[
+        bool, typer.Option("--paths", help="List call paths instead of runs.")
+    ] = False,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """List runs, or call paths, of a store."""
+    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    from proton_bench.cli.work import store as work
+
+    work.list_runs(store, where, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("query")
+def query(
+    store: _Store,
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar='"SQL"',
+            help="One statement over the tables profiles, samples, stacks and timelines, and for "
+            "single profiles over those of `proton query`.",
+        ),
+    ],
+    where: _Where = "true",
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """Query a store in SQL; --where chooses the profiles in the tables of `proton query`."""
+    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    from proton_bench.cli.work import store as work
+
+    work.query(store, sql, where, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("export")
+def export(
+    store: _Store,
+    output: Annotated[
+        Path,
+        output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
+    ],
+    where: _Where = "true",
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="Format, as for `proton export`.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write the sum of profiles to a file of any format."""
+    from proton_bench.cli.work import store as work
+
+    work.export(store, where, output, to=to)
+
+
+@group.command("compact")
+def compact(store: _Store) -> None:
+    """Merge small files, so that questions read few of them."""
+    from proton_bench.cli.work import store as work
+
+    work.compact(store)
+
+
+@group.command("retain")
+def retain(
+    store: _Store,
+    raw_days: Annotated[
+        int, typer.Option(metavar="DAYS", help="Keep quantiles of single profiles so long.")
+    ] = 14,
+    rank_days: Annotated[
+        int, typer.Option(metavar="DAYS", help="Keep single profiles so long.")
+    ] = 90,
+) -> None:
+    """Replace old profiles of a run by their sum, which keeps its quantiles for ever."""
+    from proton_bench.cli.work import store as work
+
+    work.retain(store, raw_days, rank_days)
+
+
+@group.command("check")
+def check(store: _Store) -> int:
+    """Read every file of a store and name what is damaged; exit code 2 if anything is."""
+    from proton_bench.cli.work import store as work
+
+    return work.check(store)

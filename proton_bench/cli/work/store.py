@@ -1,0 +1,156 @@
+"""Carries out the commands of ``proton store``, with their options parsed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from proton_bench.analysis.query.sql import named_tables, query_on
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.work.query import print_result, stored_runs
+from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
+from proton_bench.formats.registry import write_profile
+from proton_bench.model.profile import Profile
+from proton_bench.store import upkeep
+from proton_bench.store.ingest import Labels, add_files, find_files
+from proton_bench.store.retention import Retention
+from proton_bench.store.retention import retain as retain_profiles
+from proton_bench.store.store import Store
+from proton_bench.support.text import visible
+from proton_bench.support.units import count_text
+
+__all__ = ["add", "check", "compact", "export", "init", "list_runs", "query", "record", "retain"]
+
+_RUNS = """
+SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
+    any_value("commit") AS "commit", any_value(branch) AS branch,
+    sum(totals['time (ns)']) / 1e9 AS time_s, count(*) FILTER (partial) AS partial,
+    sum(list_sum(map_values(dropped)))::BIGINT AS dropped
+FROM profiles WHERE {where} GROUP BY job, run ORDER BY min(time_unix_nano), job, run"""
+_PATHS = """
+WITH RECURSIVE paths AS (
+    SELECT stack_hash, '' AS path, kind FROM stacks WHERE parent_hash IS NULL
+    UNION ALL
+    SELECT stacks.stack_hash, paths.path || '/' || stacks.name, stacks.kind
+    FROM stacks JOIN paths ON stacks.parent_hash = paths.stack_hash)
+SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash IN (
+    SELECT stack_hash FROM samples SEMI JOIN (FROM profiles WHERE {where})
+    USING (date, job, profile_id))
+ORDER BY path"""
+
+
+def init(place: str) -> None:
+    """Make a store; one that exists stays as it is."""
+    store = Store.create(place)
+    typer.echo(f"the store {visible(store.uri)} is ready: add profiles with `proton store add`")
+
+
+def add(
+    place: str, files: Sequence[Path], job: str, *, run: str | None, processes: int | None
+) -> int:
+    """Add profiles, and return the exit code: 2 if a file could not be read."""
+    store = Store.open(place)
+    count = processes or len(os.sched_getaffinity(0))
+    added = add_files(store, find_files(files), Labels(job, run), processes=count)
+    for reason in added.failed.values():
+        warn(reason)
+    known = f"; {len(added.known)} were there already" if added.known else ""
+    typer.echo(f"added {count_text(len(added.new), 'profile')}{known}")
+    return UsageError.exit_code if added.failed else 0
+
+
+def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
+    """Run a program, add the files of its processes as one run, and return its exit code.
+
+    Args:
+        place: The store.
+        job: Name of the job; the run is named by the time.
+        line: Returns the command that writes the files to a folder.
+
+    Raises:
+        UsageError: There is no store.
+        OutputError: The store cannot be written; the files stay where a note of the error says.
+    """
+    store, labels = Store.open(place), Labels(job)  # before the program runs for nothing
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-", time.gmtime())))
+    code = _run(line(folder))
+    try:
+        added = add_files(store, find_files([folder]), labels)
+    except ProtonError as error:
+        error.add_note(f"the files of this run are in {visible(folder)}: add them later")
+        raise
+    for reason in added.failed.values():
+        warn(reason)
+    sys.stderr.write(f"proton: added {count_text(len(added.new), 'profile')} to the store\n")
+    if not added.failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _run(line: Sequence[str]) -> int:
+    """Run a command with our streams, and return its exit code, 128+n after signal n."""
+    with subprocess.Popen(line) as child:
+        # A terminal sends SIGINT to the child too; others send signals to this process alone.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, _: child.send_signal(received))
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def list_runs(place: str, where: str, *, paths: bool, limit: int | None, form: str) -> None:
+    """List runs, or call paths."""
+    query(place, (_PATHS if paths else _RUNS).format(where=where), "true", limit=limit, form=form)
+
+
+def query(place: str, sql: str, where: str, *, limit: int | None, form: str) -> None:
+    """Query a store in SQL; the condition chooses profiles for the tables of `proton query`."""
+    with Store.open(place).snapshot().connect() as connection:
+        runs = stored_runs(place, where) if named_tables(sql) else []
+        print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
+
+
+def export(place: str, where: str, output: Path, *, to: str | None) -> None:
+    """Write the sum of profiles to a file."""
+    runs = stored_runs(place, where)
+    for note in write_profile(Profile.merge([run.profile for run in runs]), output, format=to):
+        warn(note)
+
+
+def compact(place: str) -> None:
+    """Merge small files."""
+    done = upkeep.compact(Store.open(place))
+    typer.echo(
+        f"{done.files_before} files are now {done.files}; removed "
+        f"{count_text(done.dead_rows, 'row')} that did not count"
+    )
+
+
+def retain(place: str, raw_days: int, rank_days: int) -> None:
+    """Replace old profiles by their sums."""
+    retention = Retention(raw_days, rank_days)
+    done = retain_profiles(Store.open(place), retention, datetime.now(UTC).date())
+    typer.echo(
+        f"summed {count_text(done.summed, 'profile')}, removed the quantiles of "
+        f"{count_text(done.stripped, 'sample')} and {count_text(done.removed, 'profile')}"
+    )
+
+
+def check(place: str) -> int:
+    """Name what is damaged, and return the exit code: 2 if anything is."""
+    found = upkeep.check(Store.open(place))
+    for where, why in found.items():
+        typer.echo(f"DAMAGED {visible(where)}: {visible(why)}")
+    if not found:
+        typer.echo("nothing is damaged")
+    return ProfileFormatError.exit_code if found else 0

@@ -1,0 +1,279 @@
+"""Adds files of any known format to a store: one commit for each table, whatever their number."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from proton_bench.analysis.run_files import files_of
+from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.registry import read_profile, streamed_format_of
+from proton_bench.model.origin import Origin
+from proton_bench.model.profile import Profile
+from proton_bench.plugin.others import may_have_others
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
+from proton_bench.store.schema import SCHEMAS, TABLES
+from proton_bench.store.stacks import new_stacks, stack_hashes
+from proton_bench.store.store import WRITER_HOURS, Store
+from proton_bench.support.inputs import open_file, unreadable
+from proton_bench.support.text import visible
+
+__all__ = ["Added", "Labels", "add_files", "find_files"]
+
+# Files that one process reads at a time, and the least number for which others are started.
+_FILES_OF_CHUNK, _FILES_OF_POOL = 32, 128
+_ID_BYTES, _PIECE_BYTES = 16, 1 << 20
+# The name of a folder has at most 255 bytes, and each byte of a job can take three.
+_MOST_NAME_BYTES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What files are added as.
+
+    Attributes:
+        job: Name of the job: what is compared over time, such as one benchmark or one training.
+        run: Name of the execution of the job that the files are of; None names each after the
+            folder of the file.
+    """
+
+    job: str = "default"
+    run: str | None = None
+
+    def __post_init__(self) -> None:
+        for what, text in (("job", self.job), ("run", self.run or "")):
+            if not text.isprintable() or len(text.encode("utf-8", "replace")) > _MOST_NAME_BYTES:
+                raise UsageError(
+                    f"{text[:80]!a} cannot be the name of a {what}: use printable characters, at "
+                    f"most {_MOST_NAME_BYTES} bytes of them"
+                )
+        if not self.job:
+            raise UsageError("a job needs a name")
+
+
+@dataclass(slots=True)
+class Added:
+    """What became of files.
+
+    Attributes:
+        new: Ids of the added profiles.
+        known: Files whose profile the job had already, or that were named twice.
+        failed: Files that could not be read, with the reason.
+    """
+
+    new: list[str] = field(default_factory=list)
+    known: list[Path] = field(default_factory=list)
+    failed: dict[Path, str] = field(default_factory=dict)
+
+
+def find_files(places: Iterable[Path]) -> list[Path]:
+    """Return files, and for folders the recordings in them and in all folders below.
+
+    Of one run in several formats the most complete file counts.
+    """
+    found: list[Path] = []
+    for place in places:
+        if not place.is_dir():
+            found.append(place)
+            continue
+        for folder, below, _ in os.walk(place):
+            below.sort()
+            found += files_of(Path(folder))
+    return found
+
+
+def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes: int = 1) -> Added:
+    """Add the profiles of files to a store.
+
+    A profile that the job has already is not added again, so that this can be repeated. A writer
+    that is killed adds nothing.
+
+    Args:
+        store: The store.
+        files: Files of any known format.
+        labels: What they are added as.
+        processes: Number of processes that read files.
+
+    Raises:
+        OutputError: The store cannot be written; nothing was added.
+        ProfileFormatError: The store is damaged.
+    """
+    added = Added()
+    items = list(_new_files(store, files, added, job=labels.job).items())
+    if not items:
+        return added
+    chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
+    with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
+        batch = new_batch()
+        _write(store, mapped(partial(_read_chunk, labels, batch), chunks), added, batch=batch)
+    return added
+
+
+def _new_files(store: Store, files: Sequence[Path], added: Added, *, job: str) -> dict[str, Path]:
+    """Return the files that the job has not, by their ids."""
+    found: dict[str, Path] = {}
+    for file in files:
+        try:
+            with open_file(file) as stream:
+                id = _digest_of(stream)
+        except (OSError, ValueError) as error:
+            added.failed[file] = str(unreadable(file, error, "profile"))
+            continue
+        if found.setdefault(id, file) is not file:
+            added.known.append(file)
+    if found:
+        known = _known_ids(store, job)
+        added.known += [found.pop(id) for id in list(found) if id in known]
+    return found
+
+
+def _digest_of(stream: IO[bytes]) -> str:
+    digest = hashlib.blake2b(digest_size=_ID_BYTES)
+    while piece := stream.read(_PIECE_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _known_ids(store: Store, job: str) -> set[str]:
+    """Return the ids of the job's profiles, also of those that only their sum is left of."""
+    with store.snapshot().connect() as connection:
+        found = connection.execute(
+            "SELECT profile_id FROM all_profiles WHERE job = $job "
+            "UNION SELECT profile_id FROM summed WHERE job = $job",
+            {"job": job},
+        )
+        return {id for (id,) in found.fetchall()}
+
+
+@contextmanager
+def _mapping(processes: int) -> Iterator[Any]:
+    """Yield a function that maps in this process, or in others."""
+    if processes <= 1:
+        yield map
+        return
+    # Threads of other libraries do not survive a fork; this server has none, and loads them once.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(processes, context, _register_formats) as pool:
+        yield pool.map
+
+
+def _register_formats() -> None:
+    if may_have_others():
+        from proton_bench.plugin.manager import get_plugin_manager
+
+        get_plugin_manager().register_formats()
+
+
+# -- reading -------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Chunk:
+    """Rows of some files for each table, and why other files could not be read."""
+
+    rows: dict[str, list[pa.Table]] = field(default_factory=lambda: {table: [] for table in TABLES})
+    failed: dict[Path, str] = field(default_factory=dict)
+    _hashes: set[int] = field(default_factory=set)
+
+    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str) -> None:
+        """Add the rows of a profile, or nothing.
+
+        Raises:
+            ProfileFormatError: A number or text of the profile does not fit the tables.
+        """
+        place, hashes = visible(file.absolute()), stack_hashes(profile)
+        try:
+            samples = sample_rows(profile, hashes, key)
+            facts = profile_row(profile, key)
+            facts |= {"run": run, "source": place, "samples": len(samples)}
+            rows = {"samples": samples, "profiles": _table("profiles", facts)}
+            timeline = streamed_format_of(file)
+            if timeline is not None:
+                known = {"format": timeline.name, "size_bytes": file.stat().st_size}
+                rows["timelines"] = _table("timelines", {**key.columns(), "uri": place, **known})
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
+            raise corrupt(place, f"it does not fit the tables of a store: {error}") from None
+        rows["stacks"] = new_stacks(profile, hashes, self._hashes)
+        for table, found in rows.items():
+            self.rows[table].append(found)
+
+    def joined(self) -> _Chunk:
+        """Return the chunk with one table of each kind at most."""
+        rows = {
+            table: [pa.concat_tables(found).combine_chunks()] if found else []
+            for table, found in self.rows.items()
+        }
+        return replace(self, rows=rows)
+
+
+def _table(name: str, row: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([row], schema=SCHEMAS[name])
+
+
+def _read_chunk(labels: Labels, batch: str, files: Sequence[tuple[str, Path]]) -> _Chunk:
+    chunk = _Chunk()
+    for id, file in files:
+        run = visible(file.absolute().parent.name) if labels.run is None else labels.run
+        try:
+            profile = read_profile(file)
+            key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
+            chunk.add(file, key, profile, run=run)
+        except ProtonError as error:
+            chunk.failed[file] = str(error)
+    return chunk.joined()
+
+
+def _start_ns(profile: Profile, file: Path) -> int:
+    """Return when a profile began, or when its file was written if it does not say so."""
+    start = Origin.of(profile.provenance, file.name).start_time_ns
+    return file.stat().st_mtime_ns if start is None else start
+
+
+# -- writing -------------------------------------------------------------------------------------
+def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) -> None:
+    """Write all chunks, one commit for each table; profiles are the last."""
+    rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES if table != "samples"}
+
+    def samples() -> Iterator[pa.RecordBatch]:
+        for chunk in chunks:
+            added.failed |= chunk.failed
+            for table in rows:
+                rows[table] += chunk.rows[table]
+            for each in chunk.rows["samples"]:
+                yield from each.to_batches()
+
+    store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
+    if not rows["profiles"]:
+        return
+    found = {
+        table: pa.concat_tables([SCHEMAS[table].empty_table(), *parts])
+        for table, parts in rows.items()
+    }
+    found["stacks"] = _missing_stacks(store, found["stacks"])
+    if age_hours(batch) > WRITER_HOURS / 2:  # compaction may remove the samples before they count
+        raise OutputError(
+            f"reading {len(found['profiles'])} profiles took more than {WRITER_HOURS // 2} hours: "
+            "add fewer at a time"
+        )
+    for table, each in found.items():
+        store.append(table, each)
+    added.new += found["profiles"]["profile_id"].to_pylist()
+
+
+def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:
+    """Return the distinct stacks that are not stored yet."""
+    with store.snapshot().connect() as connection:
+        found = connection.execute("SELECT stack_hash FROM stored_stacks").fetchnumpy()
+    distinct, first = np.unique(stacks["stack_hash"].to_numpy(), return_index=True)
+    return stacks.take(first[~np.isin(distinct, found["stack_hash"])])

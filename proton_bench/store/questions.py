@@ -1,0 +1,252 @@
+"""Questions about call paths over many profiles, answered with Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from proton_bench.analysis.choices import QUANTILES
+from proton_bench.analysis.query.sql import clear_errors
+from proton_bench.analysis.selector import Selectors
+from proton_bench.errors import UsageError
+from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.model.preorder import subtree_ends
+from proton_bench.store.engines import duckdb
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.sketches import distribution_of, merged
+from proton_bench.store.stacks import StackTree
+from proton_bench.store.store import Snapshot
+
+__all__ = ["Parts", "Question", "answer", "parts_of", "path_series"]
+
+PATH = "path"
+# Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
+_OF_RUN = frozenset({"date", "job", "run", "commit", "branch", "arch", "driver", PATH})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about call paths.
+
+    Attributes:
+        path: Glob of call paths, as everywhere: ``fwd/**/softmax*``.
+        metric: Full name of a metric.
+        by: What answers are grouped by: columns of ``profiles``, and "path" for each path that the
+            glob matches.
+        where: Condition in SQL over the columns of ``profiles``.
+        quantiles: Whether quantiles of the calls are wanted. Of a scope they are those of all calls
+            below, and reading these takes most of the time.
+    """
+
+    path: str
+    metric: str = "time (ns)"
+    by: tuple[str, ...] = ("job", "run")
+    where: str = "true"
+    quantiles: bool = True
+
+    def __post_init__(self) -> None:
+        known = [*SCHEMAS["profiles"].names, PATH]
+        unknown = [each for each in self.by if each not in known]
+        if unknown:
+            raise UsageError(f"cannot group by {unknown[0]!a}: choose from {', '.join(known)}")
+        if len(set(self.by)) != len(self.by):
+            raise UsageError(f"{', '.join(self.by)} names a column twice")
+
+
+def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
+    """Return a line for each group of profiles that have the path, by the time of their start.
+
+    The values of a path are those of the rows that the glob matches and, for a metric that adds up,
+    of all rows below. They do not depend on the order in which files were added, or on how they are
+    laid out: equal content gives equal bits.
+
+    Returns:
+        The columns of ``by``, then ``time_unix_nano`` (the first start), ``profiles`` (all of the
+        group) and ``present`` (those with the path), ``total`` and ``share`` (of the metric's sum
+        over all profiles of the group; none for metrics that do not add up), ``least``, ``middle``
+        and ``most`` (of the sums of single profiles), and of the calls: ``count``, ``min``,
+        ``max``, and the quantiles of `QUANTILES` (none where a part of the calls has no sketch).
+
+    Raises:
+        UsageError: The condition is wrong, or the glob matches no path.
+        ProfileFormatError: The store is damaged.
+    """
+    return answer(question, [parts_of(snapshot, question)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What is known of some profiles; that of others can be added.
+
+    Attributes:
+        profiles: A line for each chosen profile: its group and facts of it.
+        sums: A line for each of these and path: the sum of its values.
+        calls: A line for each group and path: what `merged` gives.
+    """
+
+    profiles: pa.Table
+    sums: pa.Table
+    calls: pa.Table
+
+
+def parts_of(snapshot: Snapshot, question: Question) -> Parts:
+    """Return the parts of an answer that a snapshot has; errors are those of `path_series`."""
+    with clear_errors(), snapshot.connect() as connection:
+        _register_paths(connection, question)
+        connection.execute(_chosen(question), {"metric": question.metric})
+        spec = MetricSpec(question.metric)
+        connection.execute(_found(question), {"type": spec.base, "unit": spec.unit})
+        return Parts(
+            connection.sql("FROM chosen").to_arrow_table(),
+            connection.sql(_SUMS).to_arrow_table(),
+            connection.sql(merged("found", _KEYS)).to_arrow_table(),
+        )
+
+
+def answer(question: Question, parts: Sequence[Parts]) -> pa.Table:
+    """Return what `path_series` returns, from parts of different profiles in any order."""
+    with duckdb.connect(":memory:") as connection:
+        for name in ("profiles", "sums", "calls"):
+            tables = [getattr(part, name) for part in parts]
+            connection.register(name, pa.concat_tables(tables, promote_options="permissive"))
+        connection.execute(f"CREATE TEMP TABLE whole AS {merged('calls', _KEYS)}")
+        found = connection.sql(_answers(question)).to_arrow_table()
+    quantiles = [_quantiles(row) for row in found.select(["total", *_OF_CALLS]).to_pylist()]
+    for name, values in zip(QUANTILES, zip(*quantiles, strict=True), strict=True):
+        found = found.append_column(name, pa.array(values, pa.float64()))
+    return found.drop_columns(["sketch"])
+
+
+def _quantiles(row: dict[str, Any]) -> list[float | None]:
+    distribution = distribution_of({"value": row["total"], **row})
+    if distribution is None:
+        return [None] * len(QUANTILES)
+    return distribution.quantiles(list(QUANTILES.values()))
+
+
+# -- paths ---------------------------------------------------------------------------------------
+def _register_paths(connection: Any, question: Question) -> None:
+    """Register the table ``paths``: the stacks whose values belong to each path.
+
+    Without a line for each path they are one, and of matching rows above each other only the
+    uppermost has the values below.
+    """
+    tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    is_matched = np.array(Selectors([question.path]).of_tree(tree), dtype=object) != 0
+    matched, ends = np.flatnonzero(is_matched), subtree_ends(tree.parents)
+    if not len(matched):
+        raise UsageError(
+            f"no call path in the store matches {question.path!a}; `proton store ls --paths` lists "
+            "them"
+        )
+    if PATH in question.by:
+        paths = ["/".join(tree.path(row)) for row in matched.tolist()]
+    else:
+        inside = np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
+        matched = matched[matched >= inside]
+        paths = [question.path] * len(matched)
+    lengths = ends[matched] - matched
+    starts = np.cumsum(lengths) - lengths
+    rows = np.arange(int(lengths.sum())) + np.repeat(matched - starts, lengths)
+    owners = np.repeat(matched, lengths)
+    is_own = rows == owners if PATH in question.by else is_matched[rows]
+    table = {
+        "stack_hash": tree.hashes[rows],
+        "path": pa.array(paths, pa.string()).take(np.repeat(np.arange(len(paths)), lengths)),
+        "is_own": is_own,
+    }
+    connection.register("paths", pa.table(table))
+
+
+# -- queries -------------------------------------------------------------------------------------
+# A group is named by its values as JSON, which has no NULL and is the same everywhere.
+_KEYS = ("path", "group_key")
+_OF_CALLS = ("count", "min", "max", "sketch")
+_SKETCH = "STRUCT(collapses SMALLINT, zero_count BIGINT, index INT[], count BIGINT[])"
+
+
+def _chosen(question: Question) -> str:
+    """Return the statement that makes ``chosen``: the profiles, with the key of their group."""
+    columns = [f'"{name}"' for name in question.by if name != PATH]
+    condition = f"WHERE {question.where}"
+    is_of_run = _OF_RUN.issuperset(question.by)
+    return f"""
+        CREATE TEMP TABLE chosen AS
+        SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
+            totals[$metric] AS whole, list_contains(integer_metrics, $metric) AS is_integer,
+            to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
+            ::VARCHAR AS group_key, struct_pack({", ".join(columns) or "one := 1"}) AS facts
+        FROM ({_coarsest(condition) if is_of_run else f"FROM profiles {condition}"})"""
+
+
+def _coarsest(condition: str) -> str:
+    """Return a query for sums of runs that a condition holds for, and profiles in none of these.
+
+    A sum answers for its profiles only if the condition holds for all that are still there.
+    """
+    return f"""
+        WITH matching AS (FROM all_profiles {condition}),
+        partly AS (
+            FROM summed SEMI JOIN all_profiles USING (date, job, profile_id)
+            ANTI JOIN matching USING (date, job, profile_id)),
+        usable AS (
+            FROM matching ANTI JOIN (SELECT date, job, sum_id AS profile_id FROM partly)
+            USING (date, job, profile_id) WHERE members IS NOT NULL),
+        covered AS (
+            FROM summed SEMI JOIN (SELECT date, job, profile_id AS sum_id FROM usable)
+            USING (date, job, sum_id))
+        FROM usable UNION ALL
+        (FROM matching ANTI JOIN covered USING (date, job, profile_id) WHERE members IS NULL)"""
+
+
+def _found(question: Question) -> str:
+    """Return the statement that makes ``found``: the samples of the paths."""
+    sketch = "sketch" if question.quantiles else f"NULL::{_SKETCH} AS sketch"
+    return f"""
+        CREATE TEMP TABLE found AS
+        SELECT path, group_key, date, job, profile_id, members, is_integer, value, count, min, max,
+            {sketch}
+        FROM stored_samples JOIN paths USING (stack_hash)
+        JOIN (SELECT date, job, profile_id, batch, group_key, members, is_integer FROM chosen)
+        USING (date, job, profile_id, batch)
+        WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
+        AND (aggregation = 'inc' OR is_own)"""
+
+
+# Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
+# are sorted.
+_SUMS = """
+SELECT path, group_key, any_value(members) AS members, sum(value::HUGEINT)::DOUBLE AS total
+FROM found WHERE is_integer GROUP BY path, group_key, date, job, profile_id
+UNION ALL
+SELECT path, group_key, any_value(members) AS members, sum(value ORDER BY value) AS total
+FROM found WHERE is_integer IS NOT true GROUP BY path, group_key, date, job, profile_id"""
+
+
+def _answers(question: Question) -> str:
+    """Return the query for the lines of the answer."""
+    columns = "".join(
+        "path, " if name == PATH else f'facts."{name}" AS "{name}", '
+        for name in question.by
+        if name != "time_unix_nano"
+    )
+    return f"""
+        WITH groups AS (
+            SELECT group_key, any_value(facts) AS facts, min(time_unix_nano) AS time_unix_nano,
+                sum(coalesce(members, 1))::BIGINT AS profiles, sum(whole ORDER BY whole) AS whole
+            FROM profiles GROUP BY group_key),
+        totals AS (
+            SELECT path, group_key, sum(coalesce(members, 1))::BIGINT AS present,
+                sum(total ORDER BY total) AS total, count(members) = 0 AS are_single,
+                min(total) AS least, median(total) AS middle, max(total) AS most
+            FROM sums GROUP BY path, group_key)
+        SELECT {columns}time_unix_nano, profiles, present, total, total / nullif(whole, 0) AS share,
+            CASE WHEN are_single THEN least END AS least,
+            CASE WHEN are_single THEN middle END AS middle,
+            CASE WHEN are_single THEN most END AS most, count, min, max, sketch
+        FROM totals JOIN groups USING (group_key) JOIN whole USING (path, group_key)
+        ORDER BY time_unix_nano, group_key, path"""

@@ -1,0 +1,154 @@
+"""Stored profiles as `Profile`, for everything that reads one."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from proton_bench.errors import ProfileFormatError
+from proton_bench.formats.base import decoded
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device, Variant
+from proton_bench.model.frame import KIND_NAMES, FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.sketches import distribution_of
+from proton_bench.store.stacks import StackTree
+from proton_bench.store.store import Snapshot
+
+__all__ = ["read_profiles"]
+
+_PROFILES_AT_ONCE = 64
+_COUNT = "count"
+# Of what was sampled, in the order of the rows of the recorded profile.
+_SAMPLES = (
+    "SELECT s.* EXCLUDE (date, job, batch) FROM samples s SEMI JOIN chosen USING (date, job, "
+    "profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
+    "ORDER BY profile_id, node, sample_type, sample_unit"
+)
+
+
+def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str, Any], Profile]]:
+    """Yield each of these profiles with its row, in their order.
+
+    A restored profile has the rows that have values and those above them, in their order. It
+    differs from the recorded one in this: integers are exact up to 2^53, vectors and unknown keys
+    are missing, and distributions are sketches, with quantiles within 0.1 %.
+
+    Args:
+        snapshot: The store.
+        rows: Rows of ``profiles``, as from `Snapshot.profiles`.
+
+    Raises:
+        ProfileFormatError: The store is damaged.
+    """
+    if not len(rows):
+        return
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
+        places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
+        for start in range(0, len(rows), _PROFILES_AT_ONCE):
+            part = rows.slice(start, _PROFILES_AT_ONCE)
+            connection.register("chosen", part.select(["date", "job", "profile_id"]))
+            samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for sample in connection.sql(_SAMPLES).to_arrow_table().to_pylist():
+                samples[sample["profile_id"]].append(sample)
+            for row in part.to_pylist():
+                yield row, _Restored(row, tree, places).profile(samples[row["profile_id"]])
+
+
+class _Restored:
+    """The tree of one profile, built from its samples.
+
+    Args:
+        row: The profile's row.
+        tree: All stacks.
+        places: Row of each stack in the tree, by its hash.
+    """
+
+    def __init__(self, row: dict[str, Any], tree: StackTree, places: dict[int, int]) -> None:
+        self._row = row
+        self._tree = tree
+        self._places = places
+        self._builder = ProfileBuilder()
+        self._of_stack = {0: 0}
+        self._integers = set(row["integer_metrics"])
+        self._source = f"profile {row['profile_id']}"
+        self._devices = self._converted(row["devices"], tuple[Device, ...])
+        self._variants = self._converted(row["variants"], tuple[Variant, ...])
+
+    def profile(self, samples: list[dict[str, Any]]) -> Profile:
+        """Return the profile with these samples, which are in the order of its rows."""
+        rows: dict[int, int] = {}
+        for sample in samples:
+            node = sample["node"]
+            if node not in rows:
+                rows[node] = self._node(sample)
+            self._set(rows[node], sample)
+        built = self._builder.build(
+            provenance=decoded(lambda: json.loads(self._row["attributes"]), self._source),
+            dropped=dict(self._row["dropped"]),
+            partial=self._row["partial"],
+        )
+        uses = self._converted(json.loads(self._row["device_use"]), tuple[DeviceUse, ...])
+        return replace(built, device_use=uses)
+
+    def _node(self, sample: dict[str, Any]) -> int:
+        """Add the row of a sample, and those above it that are missing; return its number."""
+        stack = self._places.get(sample["stack_hash"])
+        if stack is None:
+            raise ProfileFormatError(
+                f"the {self._source} has a stack that the store does not have: run `proton store "
+                "check`"
+            )
+        if stack == 0:
+            return 0
+        missing = []
+        above = int(self._tree.parents[stack])
+        while above not in self._of_stack:
+            missing.append(above)
+            above = int(self._tree.parents[above])
+        for each in reversed(missing):
+            self._of_stack[each] = self._add(each)
+        row = self._add(stack, sample["device"], sample["variant"])
+        self._of_stack.setdefault(stack, row)
+        return row
+
+    def _add(self, stack: int, device: int | None = None, variant: int | None = None) -> int:
+        return self._builder.add(
+            self._of_stack[int(self._tree.parents[stack])],
+            self._tree.strings[stack],
+            FrameKind(KIND_NAMES.index(self._tree.kinds[stack])),
+            device=None if device is None else self._devices[device],
+            variant=None if variant is None else self._variants[variant],
+        )
+
+    def _set(self, row: int, sample: dict[str, Any]) -> None:
+        metric, aggregation = _metric(sample), Aggregation(sample["aggregation"])
+        self._builder.declare(metric, aggregation)
+        value, calls = sample["value"], sample["count"]
+        if sample["text"] is not None:
+            value = sample["text"]
+        elif metric in self._integers:
+            value = int(value)
+        self._builder.set(row, metric, value)
+        if calls is not None and aggregation is Aggregation.INCLUSIVE:
+            self._builder.set(row, _COUNT, calls)
+        distribution = distribution_of(sample)
+        if distribution is not None:
+            self._builder.set_distribution(row, metric, distribution)
+
+    def _converted(self, value: Any, kind: Any) -> Any:
+        return decoded(lambda: msgspec.convert(value, kind), self._source)
+
+
+def _metric(sample: dict[str, Any]) -> str:
+    unit = sample["sample_unit"]
+    return f"{sample['sample_type']} ({unit})" if unit else str(sample["sample_type"])

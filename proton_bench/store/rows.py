@@ -1,0 +1,233 @@
+"""A profile as rows of the tables of a store."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+
+from proton_bench.model.columns import Array, chosen
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.profile import Profile
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.engines import pyarrow_compute as pc
+from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.sketches import sketches_of
+from proton_bench.store.stacks import Hashes
+
+__all__ = ["ProfileKey", "age_hours", "new_batch", "profile_row", "sample_rows"]
+
+_COUNT = "count"
+_NS_PER_S = 1_000_000_000
+_INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileKey:
+    """The key of a profile in the tables.
+
+    Attributes:
+        time_unix_nano: When it began.
+        job: Name of its job.
+        profile_id: Hash of its file.
+        batch: `new_batch` of the writing; samples of other batches do not count.
+    """
+
+    time_unix_nano: int
+    job: str
+    profile_id: str
+    batch: str
+
+    @property
+    def date(self) -> date:
+        """The day of the start, UTC."""
+        return datetime.fromtimestamp(self.time_unix_nano // _NS_PER_S, UTC).date()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the key."""
+        return {
+            "date": self.date,
+            "job": self.job,
+            "profile_id": self.profile_id,
+            "batch": self.batch,
+        }
+
+
+def new_batch() -> str:
+    """Return a new id of a writing: the time in ms since 1970 and a random number.
+
+    Ids of later writings are greater, as far as clocks agree.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+
+
+def age_hours(batch: str) -> float:
+    """Return how long ago a writing began."""
+    return (time.time() - int(batch[:12], 16) / 1000.0) / 3600.0
+
+
+# -- profiles ------------------------------------------------------------------------------------
+def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
+    """Return the columns of the table ``profiles`` that the profile says."""
+    facts = profile.provenance
+    start, end = _integer(facts.get("start_time_ns")), _integer(facts.get("end_time_ns"))
+    git, gpu = _first_map(facts.get("git")), _first_map(facts.get("gpus_at_start"))
+    return {
+        **key.columns(),
+        "time_unix_nano": key.time_unix_nano,
+        "duration_nano": end - start if start is not None and end is not None else None,
+        **{name: _integer(facts.get(name)) for name in ("rank", "world_size", "pid")},
+        "host": _text(facts.get("host")),
+        "commit": _text(git.get("revision")),
+        "dirty": git["dirty"] if isinstance(git.get("dirty"), bool) else None,
+        "branch": _text(git.get("branch")),
+        "gpu_uuid": _text(gpu.get("uuid")),
+        "arch": next((device.arch for device in profile.devices if device.arch), None),
+        "driver": _text(gpu.get("driver")),
+        "nodes": len(profile),
+        "partial": profile.partial,
+        "dropped": list(profile.dropped.items()),
+        "integer_metrics": [
+            name for name, column in profile.columns.items() if column.kind is ValueKind.INT
+        ],
+        "totals": [
+            (name, float(profile.inclusive(name)[0]))
+            for name, column in profile.columns.items()
+            if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE
+        ],
+        "devices": [asdict(device) for device in profile.devices],
+        "variants": [asdict(variant) for variant in profile.variants],
+        "device_use": json.dumps([asdict(use) for use in profile.device_use]),
+        "attributes": json.dumps(facts.to_plain(), default=str),
+    }
+
+
+def _first_map(value: Any) -> Mapping[str, Any]:
+    """Return a map, or the first map of a list; an empty one for anything else."""
+    listed = value if isinstance(value, tuple) else (value,)
+    return next((each for each in listed if isinstance(each, Mapping)), {})
+
+
+def _integer(value: Any) -> int | None:
+    return value if type(value) is int and value in _INT64 else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+# -- samples -------------------------------------------------------------------------------------
+def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
+    """Return the rows of the table ``samples``.
+
+    A row of the profile has one for each number and text, with the row's calls beside it. Calls
+    have one of their own only where no other metric adds up. Vectors are left out.
+
+    Args:
+        profile: The profile.
+        hashes: `stack_hashes` of the profile.
+        key: Its key.
+    """
+    nodes = _Nodes.of(profile, hashes)
+    parts = []
+    is_counted = np.zeros(len(profile), dtype=np.bool_)
+    for name, column in profile.columns.items():
+        if name != _COUNT and not column.kind.is_vector:
+            rows = np.flatnonzero(column.known if column.kind.is_number else column.valid)
+            parts.append(nodes.samples(column, rows))
+            if column.spec.aggregation is Aggregation.INCLUSIVE:
+                is_counted[rows] = True
+    if nodes.calls is not None:
+        parts.append(nodes.samples(nodes.calls, np.flatnonzero(nodes.calls.known & ~is_counted)))
+    if not parts:
+        return SCHEMAS["samples"].empty_table()
+    table = pa.concat_tables(parts)
+    constant = {name: pa.scalar(value) for name, value in key.columns().items()}
+    columns = [
+        pa.repeat(constant[name], len(table)) if name in constant else table[name]
+        for name in SCHEMAS["samples"].names
+    ]
+    return pa.table(columns, schema=SCHEMAS["samples"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nodes:
+    """Facts of a profile's rows, as columns of the table."""
+
+    profile: Profile
+    hashes: Hashes
+    code_hashes: Array
+    calls: MetricColumn | None
+
+    @classmethod
+    def of(cls, profile: Profile, hashes: Hashes) -> _Nodes:
+        codes = [variant.code_hash or None for variant in profile.variants]
+        calls = profile.columns.get(_COUNT)
+        is_usable = calls is not None and calls.kind.is_number
+        return cls(
+            profile,
+            hashes,
+            chosen(codes, profile.variant_rows),
+            calls if is_usable else None,
+        )
+
+    def samples(self, column: MetricColumn, rows: Array) -> pa.Table:
+        """Return the rows of one metric, without the key."""
+        spec, profile = column.spec, self.profile
+        values = column.values[rows]
+        is_text = column.kind is ValueKind.STR
+        texts = pa.array(chosen(column.strings, values), pa.string()) if is_text else None
+        columns = {
+            "node": pa.array(rows.astype("<i4")),
+            "stack_hash": pa.array(self.hashes[rows]),
+            "device": _index(profile.device_rows[rows]),
+            "variant": _index(profile.variant_rows[rows]),
+            "code_hash": pa.array(self.code_hashes[rows], pa.string()),
+            "sample_type": spec.base,
+            "sample_unit": spec.unit,
+            "aggregation": spec.aggregation.value,
+            "value": None if is_text else pa.array(values.astype("f8")),
+            "text": texts,
+            **self._distributions(spec, rows),
+        }
+        return pa.table(
+            {
+                name: value
+                if isinstance(value, pa.Array)
+                else pa.repeat(pa.scalar(value, SCHEMAS["samples"].field(name).type), len(rows))
+                for name, value in columns.items()
+            }
+        )
+
+    def _distributions(self, spec: MetricSpec, rows: Array) -> dict[str, pa.Array | None]:
+        """Return calls, extremes and sketches of rows."""
+        calls = None
+        if self.calls is not None and spec.aggregation is Aggregation.INCLUSIVE:
+            counts = self.calls.values[rows].astype("<i8")
+            calls = pa.array(counts, mask=~self.calls.known[rows])
+        table = self.profile.samples(spec.name)
+        if table is None or not len(table):
+            return {"count": calls, "min": None, "max": None, "sketch": None}
+        counted = {
+            "count": pa.array(table.n),
+            "min": pa.array(table.minimum),
+            "max": pa.array(table.maximum),
+            "sketch": sketches_of(table),
+        }
+        if not np.array_equal(table.rows, rows):
+            places = np.searchsorted(table.rows, rows) % len(table)
+            places = pa.array(places, mask=table.rows[places] != rows)
+            counted = {name: values.take(places) for name, values in counted.items()}
+        if calls is not None:
+            counted["count"] = pc.coalesce(calls, counted["count"])
+        return counted
+
+
+def _index(places: Array) -> pa.Array:
+    return pa.array(places, mask=places < 0)

@@ -1,0 +1,145 @@
+"""Distributions in a store: counts of buckets of one width, which add up exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, bucket_numbers
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.schema import SKETCH
+
+__all__ = ["distribution_of", "merged", "sketches_of"]
+
+_INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
+
+
+def sketches_of(table: DistributionTable) -> pa.StructArray:
+    """Return the sketch of each distribution, none where its quantiles are unknown.
+
+    Distributions of earlier versions whose buckets have another width have none: they could not be
+    added to others without an error.
+    """
+    is_whole = _is_whole(table)
+    kept = np.diff(table.sample_offsets)
+    is_raw = ~is_whole & (kept == table.n)
+    if table.gamma != SKETCH_GAMMA or table.value_error:
+        is_whole[:] = False
+    is_whole &= table.open_below == 0
+    raw_lengths, raw_index, raw_count = _raw_buckets(table, is_raw)
+    own_lengths = np.diff(table.bucket_offsets)
+    lengths = np.where(is_raw, raw_lengths, np.where(is_whole, own_lengths, 0))
+    offsets = np.zeros(len(table) + 1, dtype="<i4")
+    np.cumsum(lengths, out=offsets[1:])
+    # Both are in the order of the entries.
+    from_raw, is_chosen = np.repeat(is_raw, lengths), np.repeat(is_whole, own_lengths)
+    index, count = np.empty(offsets[-1], dtype="<i4"), np.empty(offsets[-1], dtype="<i8")
+    index[from_raw], index[~from_raw] = raw_index, table.bucket_index[is_chosen]
+    count[from_raw], count[~from_raw] = raw_count, table.bucket_count[is_chosen]
+    return pa.StructArray.from_arrays(
+        [
+            pa.array(table.collapses.astype("<i2")),
+            pa.array(table.zero_count),
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(index)),
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(count)),
+        ],
+        fields=list(SKETCH),
+        mask=pa.array(~(is_raw | is_whole)),
+    )
+
+
+def _is_whole(table: DistributionTable) -> npt.NDArray[np.bool_]:
+    """Return whether the buckets of each distribution cover all of its samples."""
+    running = np.concatenate([[0], np.cumsum(table.bucket_count)])
+    counted = np.diff(running[table.bucket_offsets])
+    has_buckets = np.diff(table.bucket_offsets) > 0
+    kept = np.diff(table.sample_offsets)
+    found: npt.NDArray[np.bool_] = (counted + table.zero_count == table.n) & (
+        has_buckets | (table.n > kept)
+    )
+    return found
+
+
+def _raw_buckets(
+    table: DistributionTable, is_raw: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the number of buckets of each entry with raw samples, and their indexes and counts."""
+    entries = np.repeat(np.arange(len(table)), np.diff(table.sample_offsets))
+    chosen = is_raw[entries]
+    entries, values = entries[chosen], table.samples[chosen].astype("f8")
+    # As float32, samples may be rounded past the extremes.
+    values = np.clip(values, table.minimum[entries], table.maximum[entries])
+    if table.zero_count.any():
+        entries, values = entries[values > 0], values[values > 0]
+    keys = (entries << _INDEX_BITS) + (bucket_numbers(np.log(values)) + _INDEX_BIAS)
+    keys, counts = np.unique(keys, return_counts=True)
+    lengths = np.bincount(keys >> _INDEX_BITS, minlength=len(table))
+    return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
+
+
+def merged(source: str, keys: Sequence[str]) -> str:
+    """Return a query that merges samples: a line per key with ``count``, extremes and ``sketch``.
+
+    What a part of the samples lacks is missing. Merging in steps, in any order, gives equal bits:
+    buckets are widened to the widest of the samples, and their counts are integers.
+
+    Args:
+        source: A table with the keys, and these columns as in ``samples``.
+        keys: Columns without NULL.
+    """
+    key = ", ".join(keys)
+    return f"""
+        WITH keyed AS (
+            SELECT {key}, row_number() OVER () AS id, sum(count)::BIGINT AS count,
+                CASE WHEN count(min) = count(*) THEN min(min) END AS min,
+                CASE WHEN count(max) = count(*) THEN max(max) END AS max,
+                count(sketch) = count(*) AS is_known, max(sketch.collapses) AS collapses,
+                sum(sketch.zero_count)::BIGINT AS zero_count
+            FROM {source} GROUP BY ALL),
+        spread AS (
+            SELECT id, keyed.collapses - samples.sketch.collapses AS shift,
+                unnest(samples.sketch.index) AS index, unnest(samples.sketch.count) AS count
+            FROM {source} AS samples JOIN keyed USING ({key}) WHERE is_known),
+        buckets AS (
+            SELECT id, ceil(index / (1 << shift))::INT AS index, sum(count)::BIGINT AS count
+            FROM spread GROUP BY ALL),
+        lists AS (
+            SELECT id, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
+            FROM buckets GROUP BY id)
+        SELECT {key}, count, min, max, CASE WHEN is_known THEN {{
+            'collapses': collapses, 'zero_count': zero_count,
+            'index': coalesce(index, []), 'count': coalesce(counts, [])}} END AS sketch
+        FROM keyed LEFT JOIN lists USING (id)"""
+
+
+def distribution_of(sample: dict[str, Any]) -> Distribution | None:
+    """Return the distribution of a row of ``samples``, None without a sketch.
+
+    The logarithmic moments are those of the middles of the buckets.
+
+    Args:
+        sample: The row.
+    """
+    sketch = sample["sketch"]
+    if sketch is None:
+        return None
+    index = np.array(sketch["index"], dtype="<i4")
+    count = np.array(sketch["count"], dtype="<i8")
+    middles = (index - 0.5) * math.ldexp(math.log(SKETCH_GAMMA), sketch["collapses"])
+    return Distribution(
+        n=int(count.sum()) + sketch["zero_count"],
+        zero_count=sketch["zero_count"],
+        total=sample["value"],
+        minimum=sample["min"],
+        maximum=sample["max"],
+        sum_ln=float(count @ middles),
+        sum_ln2=float(count @ middles**2),
+        bucket_index=index,
+        bucket_count=count,
+        collapses=sketch["collapses"],
+    )

@@ -1,0 +1,299 @@
+"""A store: its tables, opened, appended to, and read by DuckDB at one moment.
+
+::
+
+    from proton_bench.store.ingest import Labels, add_files
+    from proton_bench.store.store import Store
+
+    store = Store.create("/fleet")                  # or s3://bucket/fleet; Store.open later
+    add_files(store, files, Labels(job="llama", run="4711"))      # one commit for each table
+
+    snapshot = store.snapshot()                     # does not change while others write
+    with snapshot.connect() as connection:          # DuckDB, read-only and without other files
+        connection.sql("SELECT job, count(*) FROM profiles GROUP BY job").arrow()
+    snapshot.profiles("job = 'llama' AND rank = 0") # an Arrow table with the keys of profiles
+
+The views of a connection are ``profiles``, ``samples``, ``stacks`` and ``timelines``
+(`proton_bench.store.schema`), each profile once and without what killed writers left. Conditions on
+``date`` and ``job`` skip whole files, those on ``sample_type`` and ``stack_hash`` most of the rest.
+`restore.read_profiles` gives stored profiles as `Profile`, `questions.path_series` a call path over
+time, ranks or revisions::
+
+    path_series(snapshot, Question("fwd/**/softmax*", by=("run", "rank"), where="job = 'llama'"))
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton_bench.analysis.query.sql import clear_errors
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.store.engines import deltalake, duckdb
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
+
+__all__ = ["Snapshot", "Store", "is_url", "refused"]
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+_DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
+# Rows that do not count yet are kept so long: a writer takes less.
+WRITER_HOURS = 24
+# How often a commit is tried again if another writer was faster.
+_MOST_RETRIES = 200
+# Rows whose statistics are kept together. Smaller groups skip more and compress less.
+ROW_GROUP_ROWS = 64 * 1024
+# What samples are sorted by, so that a row group holds few stacks.
+SAMPLE_ORDER = ("stack_hash",)
+_KEY = "(date, job, profile_id)"
+# Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
+# are gone, their sums.
+_VIEWS = {
+    "live": "SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL",
+    "all_profiles": "FROM stored_profiles SEMI JOIN live USING (date, job, profile_id, batch)",
+    "summed": """
+        SELECT date, job, profile_id AS sum_id, unnest(members) AS profile_id FROM all_profiles
+        WHERE members IS NOT NULL""",
+    "profiles": f"""
+        FROM all_profiles ANTI JOIN (
+            SELECT date, job, sum_id AS profile_id FROM summed SEMI JOIN all_profiles USING {_KEY})
+        USING {_KEY}""",
+    "samples": "FROM stored_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
+    "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
+    "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A store in a folder or at a URL.
+
+    Attributes:
+        uri: Its folder, absolute, or its URL.
+        options: Settings of the object store, as deltalake takes them; beside them those of the
+            environment count, such as ``AWS_ENDPOINT_URL``.
+    """
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
+        """Return the store at a place, whether it exists or not."""
+        text = os.fspath(place)
+        return cls(text.rstrip("/") if is_url(text) else os.path.abspath(text), options or {})
+
+    @classmethod
+    def create(
+        cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None
+    ) -> Store:
+        """Return the store at a place; tables that are missing are made.
+
+        Raises:
+            OutputError: A table cannot be written.
+        """
+        store = cls.at(place, options)
+        for table in TABLES:
+            with refused(f"create {store.uri}"):
+                deltalake.DeltaTable.create(
+                    store.place(table),
+                    schema=SCHEMAS[table],
+                    mode="ignore",
+                    partition_by=PARTITIONS[table],
+                    description=f"proton_bench store {VERSION[0]}.{VERSION[1]}",
+                    storage_options=store._settings(),
+                )
+        return store
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
+        """Return the store at a place.
+
+        Raises:
+            UsageError: There is none.
+            ProfileFormatError: It is damaged, or of a version that this release cannot use.
+        """
+        store = cls.at(place, options)
+        store.table("profiles")
+        return store
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is at a URL, so that only Arrow can read its files."""
+        return is_url(self.uri)
+
+    def place(self, table: str) -> str:
+        """Return the folder or URL of a table."""
+        return f"{self.uri}/{table}"
+
+    def table(self, name: str) -> deltalake.DeltaTable:
+        """Return the newest version of a table.
+
+        Raises:
+            UsageError: There is no store.
+            ProfileFormatError: It is damaged, or of a version that this release cannot use.
+        """
+        try:
+            found = deltalake.DeltaTable(self.place(name), storage_options=self._settings())
+        except deltalake.exceptions.TableNotFoundError:
+            raise UsageError(
+                f"there is no store at {self.uri!a}: make one with `proton store init`"
+            ) from None
+        except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
+            raise ProfileFormatError(
+                f"the table {name} of the store {self.uri!a} cannot be opened: {error}"
+            ) from error
+        match = _DESCRIPTION.fullmatch(found.metadata().description or "")
+        if match is None or int(match[1]) != VERSION[0]:
+            raise ProfileFormatError(
+                f"{self.uri!a} is not a store of version {VERSION[0]}: update proton_bench, or "
+                "name another place"
+            )
+        return found
+
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Append rows to a table in one commit; other writers may do so at the same time.
+
+        Raises:
+            OutputError: The table cannot be written; no row was added.
+        """
+        if isinstance(rows, pa.Table) and not len(rows):
+            return
+        with refused(f"add to the table {table} of {self.uri}"):
+            deltalake.write_deltalake(
+                self.place(table),
+                rows,
+                mode="append",
+                writer_properties=writer_properties(),
+                commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
+                storage_options=self._settings(),
+            )
+
+    def snapshot(self) -> Snapshot:
+        """Return the current state of all tables.
+
+        Raises:
+            UsageError: There is no store.
+            ProfileFormatError: It is damaged.
+        """
+        # Profiles are written last, so that what the other tables have then belongs to them.
+        return Snapshot(self, {table: self.table(table) for table in reversed(TABLES)})
+
+    def _settings(self) -> dict[str, str] | None:
+        return dict(self.options) or None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The tables of a store at one moment.
+
+    Attributes:
+        store: The store.
+        tables: A version of each table.
+    """
+
+    store: Store
+    tables: Mapping[str, deltalake.DeltaTable]
+
+    @contextmanager
+    def connect(self) -> Iterator[Any]:
+        """Open a DuckDB connection with the tables as views; it reads no other files.
+
+        Raises:
+            ProfileFormatError: A file of the store is missing or damaged.
+        """
+        with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, self.readable():
+            connection.execute("SET allowed_directories = ?", [[self.store.uri + "/"]])
+            connection.execute("SET enable_external_access = false")
+            for table in TABLES:
+                self._register(connection, table)
+            for table, query in _VIEWS.items():
+                connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
+            yield connection
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Turn errors of reading files into one that names the store.
+
+        Raises:
+            ProfileFormatError: A file of the store is missing or damaged.
+        """
+        try:
+            yield
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            if self.store.uri not in str(error):
+                raise
+            raise ProfileFormatError(
+                f"the store {self.store.uri!a} cannot be read: {error}; `proton store check` "
+                "lists damaged files"
+            ) from error
+
+    def profiles(self, condition: str = "true") -> pa.Table:
+        """Return the profiles that a condition in SQL holds for, by time, run and rank.
+
+        Raises:
+            UsageError: The condition is wrong.
+            ProfileFormatError: The store is damaged.
+        """
+        with clear_errors(), self.connect() as connection:
+            found: pa.Table = connection.sql(
+                f"SELECT * FROM profiles WHERE {condition} "
+                "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
+            ).to_arrow_table()
+            return found
+
+    def _register(self, connection: Any, table: str) -> None:
+        """Make the stored rows of a table known as ``stored_<table>``."""
+        opened = self.tables[table]
+        files = opened.file_uris()
+        if not files:
+            connection.register(f"stored_{table}", SCHEMAS[table].empty_table())
+        elif self.store.is_remote:
+            connection.register(f"stored_{table}", opened.to_pyarrow_dataset())
+        else:
+            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+            kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
+            connection.execute(
+                f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
+                f"{kinds})"
+            )
+
+
+# Names of folders are values of partition columns.
+_HIVE_TYPES = "hive_partitioning = true, hive_types = {'date': DATE, 'job': VARCHAR}"
+_CLOSED = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+
+
+def writer_properties() -> deltalake.WriterProperties:
+    """Return how the files of tables are written."""
+    return deltalake.WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
+
+
+def is_url(place: str) -> bool:
+    """Return whether a place is a URL rather than a folder."""
+    return _URL.match(place) is not None
+
+
+@contextmanager
+def refused(action: str) -> Iterator[None]:
+    """Turn errors of deltalake into one that says what was not done.
+
+    Raises:
+        OutputError: The block failed.
+    """
+    try:
+        yield
+    except (deltalake.exceptions.DeltaError, OSError) as error:
+        if isinstance(error, OutputError):
+            raise
+        # What follows are frames of its native code.
+        reason = str(error).partition("\n")[0]
+        raise OutputError(f"cannot {action}: {reason}") from error

@@ -1,0 +1,242 @@
+"""Keeps a store small and fast: merges its files, and finds what is damaged."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from proton_bench.store.engines import deltalake
+from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.schema import PARTITIONS, TABLES
+from proton_bench.store.stacks import StackTree, path_hashes
+from proton_bench.store.store import (
+    SAMPLE_ORDER,
+    WRITER_HOURS,
+    Snapshot,
+    Store,
+    refused,
+    writer_properties,
+)
+
+__all__ = [
+    "Compacted",
+    "Partition",
+    "change",
+    "check",
+    "compact",
+    "delete",
+]
+
+# How long a reader may take until its files are removed.
+READER_HOURS = 168
+_MS_PER_HOUR = 3600 * 1000
+# Files below this size are merged.
+_SMALL_BYTES = 32 << 20
+_MOST_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did.
+
+    Attributes:
+        files_before: Files of all tables that readers opened before.
+        files: Files that they open now.
+        dead_rows: Removed rows that did not count: of killed writers, or written twice.
+    """
+
+    files_before: int
+    files: int
+    dead_rows: int
+
+
+class Partition(NamedTuple):
+    """The rows of one day and job."""
+
+    day: date
+    job: str
+
+    @property
+    def condition(self) -> str:
+        """The condition of these rows, as deltalake takes it."""
+        quoted = self.job.replace("'", "''")
+        return f"date = '{self.day}' AND job = '{quoted}'"
+
+
+def compact(
+    store: Store, *, writer_hours: int = WRITER_HOURS, reader_hours: int = READER_HOURS
+) -> Compacted:
+    """Merge small files, and order samples so that a question reads few of them.
+
+    Others may read and add meanwhile.
+
+    Args:
+        store: The store.
+        writer_hours: The most hours that a writer takes: rows of later ones that do not count yet
+            are kept.
+        reader_hours: The most hours that a reader takes: files that were replaced since are kept.
+
+    Raises:
+        OutputError: The store cannot be written.
+        ProfileFormatError: The store is damaged.
+    """
+    before = _count_files(store)
+    dead_rows = _remove_dead(store, writer_hours)
+    for table in TABLES:
+        for partition in _scattered(store.table(table)):
+            _merge_files(store, table, partition)
+        with refused(f"remove old files of {store.uri}"):
+            store.table(table).vacuum(reader_hours, dry_run=False, enforce_retention_duration=False)
+    return Compacted(before, _count_files(store), dead_rows)
+
+
+def _count_files(store: Store) -> int:
+    return sum(len(store.table(table).file_uris()) for table in TABLES)
+
+
+def _scattered(table: deltalake.DeltaTable) -> Iterator[dict[str, str]]:
+    """Yield the partitions with several small files, {} for a table without partitions."""
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    columns = table.metadata().partition_columns
+    small = Counter(
+        tuple(str(file[f"partition.{column}"]) for column in columns)
+        for file in files
+        if file["size_bytes"] < _SMALL_BYTES
+    )
+    for values, count in small.items():
+        if count > 1:
+            yield dict(zip(columns, values, strict=True))
+
+
+def _merge_files(store: Store, name: str, partition: dict[str, str]) -> None:
+    filters = [(column, "=", value) for column, value in partition.items()]
+
+    def merge(table: deltalake.DeltaTable) -> None:
+        settings = {"partition_filters": filters or None, "writer_properties": writer_properties()}
+        if name == "samples":
+            table.optimize.z_order(list(SAMPLE_ORDER), **settings)
+        else:
+            table.optimize.compact(**settings)
+
+    change(store, name, merge)
+
+
+def delete(store: Store, name: str, condition: str) -> int:
+    """Delete the rows of a table that a condition holds for, and return their number.
+
+    Raises:
+        OutputError: The store cannot be written.
+    """
+    done: dict[str, Any] = change(
+        store,
+        name,
+        lambda table: table.delete(condition, writer_properties=writer_properties()),
+    )
+    return int(done["num_deleted_rows"])
+
+
+def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]) -> Any:
+    """Change a table; if another writer changed the same files meanwhile, do it again.
+
+    Args:
+        store: The store.
+        name: The table.
+        apply: Changes the table, and returns what it did.
+
+    Raises:
+        OutputError: The store cannot be written.
+    """
+    with refused(f"change the table {name} of {store.uri}"):
+        for _ in range(_MOST_TRIES):
+            try:
+                return apply(store.table(name))
+            except deltalake.exceptions.CommitFailedError:
+                continue
+        return apply(store.table(name))
+
+
+# -- dead rows -----------------------------------------------------------------------------------
+def _remove_dead(store: Store, writer_hours: int) -> int:
+    """Remove rows that do not count, unless their writer may still make them count."""
+    latest = f"{time.time_ns() // 1_000_000 - writer_hours * _MS_PER_HOUR:012x}"
+    removed = 0
+    with store.snapshot().connect() as connection:
+        found = {
+            table: connection.execute(_DEAD.format(table=table), [latest]).fetchall()
+            for table in TABLES
+            if PARTITIONS[table]
+        }
+    for table, writings in found.items():
+        for day, job, batch, ids in writings:
+            listed = ", ".join(f"'{id}'" for id in ids)
+            of_batch = f"{Partition(day, job).condition} AND batch = '{batch}'"
+            removed += delete(store, table, f"{of_batch} AND profile_id IN ({listed})")
+    return removed
+
+
+_DEAD = """
+SELECT date, job, batch, list(DISTINCT profile_id)
+FROM stored_{table} ANTI JOIN live USING (date, job, profile_id, batch)
+WHERE batch < ? GROUP BY ALL"""
+
+
+# -- checks --------------------------------------------------------------------------------------
+def check(store: Store) -> dict[str, str]:
+    """Read every file of a store, and return what is wrong with it by its place.
+
+    Raises:
+        UsageError: There is no store.
+        ProfileFormatError: A table cannot be opened.
+    """
+    snapshot = store.snapshot()
+    damaged = dict(_damaged_files(snapshot))
+    return damaged or dict(_wrong_rows(snapshot))
+
+
+def _damaged_files(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for table in TABLES:
+        for fragment in snapshot.tables[table].to_pyarrow_dataset().get_fragments():
+            try:
+                deque(fragment.to_batches(), maxlen=0)
+            except (OSError, pa.ArrowException) as error:
+                yield f"{table}/{fragment.path}", str(error)
+
+
+def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    with snapshot.connect() as connection:
+        for id, expected, found in connection.execute(_LOST).fetchall():
+            yield f"profile {id}", f"it has {found} of its {expected} samples"
+        for (id,) in connection.execute(_SUMMED_TWICE).fetchall():
+            yield f"profile {id}", "it is in two sums"
+        wrong = connection.execute(_WRONG_STACKS).fetchall()
+        yield from ((f"stack {hash}", why) for hash, why in wrong)
+        stacks = connection.sql("FROM stacks").to_arrow_table()
+    if len(stacks) and not wrong:
+        tree = StackTree.of(stacks)
+        for row in np.flatnonzero(tree.hashes != path_hashes(tree)).tolist():
+            yield f"stack {tree.hashes[row]}", "its hash is not that of its names"
+
+
+_LOST = """
+SELECT profile_id, samples, coalesce(found, 0)
+FROM (SELECT * FROM all_profiles) LEFT JOIN (
+    SELECT date, job, profile_id, batch, count(*) AS found FROM stored_samples GROUP BY ALL)
+USING (date, job, profile_id, batch)
+WHERE samples != coalesce(found, 0) ORDER BY ALL"""
+_SUMMED_TWICE = """
+SELECT profile_id FROM summed GROUP BY date, job, profile_id HAVING count(*) > 1 ORDER BY ALL"""
+_WRONG_STACKS = """
+SELECT DISTINCT stack_hash, 'samples have it, but it is missing'
+FROM samples ANTI JOIN stacks USING (stack_hash)
+UNION ALL
+SELECT stack_hash, 'its parent is missing' FROM stacks
+WHERE parent_hash IS NOT NULL AND parent_hash NOT IN (SELECT stack_hash FROM stacks)
+UNION ALL
+SELECT stack_hash, 'two call paths have it' FROM stored_stacks GROUP BY stack_hash
+HAVING count(DISTINCT (name, kind, parent_hash)) > 1"""

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.store.sketches import distribution_of, merged, sketches_of
+
+TIMES = st.lists(st.integers(0, 10**12).map(float), min_size=1, max_size=100)
+POINTS = [0.0, 0.1, 0.5, 0.9, 1.0]
+
+
+def samples_of(distributions: list[Distribution]) -> pa.Table:
+    """Return the columns of ``samples`` that merging needs."""
+    table = DistributionTable.from_mapping(dict(enumerate(distributions)))
+    return pa.table(
+        {
+            "key": ["k"] * len(distributions),
+            "count": table.n,
+            "min": table.minimum,
+            "max": table.maximum,
+            "sketch": sketches_of(table),
+        }
+    )
+
+
+def merge(*tables: pa.Table) -> pa.Table:
+    with duckdb.connect() as connection:
+        connection.register("parts", pa.concat_tables(tables))
+        return connection.sql(merged("parts", ["key"])).to_arrow_table()
+
+
+@given(st.lists(TIMES, min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_merging_in_any_order_and_in_steps_gives_equal_bits(
+    lists: list[list[float]], dice: random.Random
+) -> None:
+    parts = samples_of([Distribution.from_samples(times) for times in lists])
+    whole = merge(parts)
+    order = list(range(len(lists)))
+    dice.shuffle(order)
+    cut = dice.randint(0, len(order))
+    pieces = [parts.take(rows) for rows in (order[:cut], order[cut:]) if rows]
+
+    assert merge(*map(merge, pieces)).equals(whole)
+
+
+@given(st.lists(TIMES, min_size=1, max_size=4))
+def test_quantiles_of_merged_samples_are_within_the_error(lists: list[list[float]]) -> None:
+    (row,) = merge(samples_of([Distribution.from_samples(times) for times in lists])).to_pylist()
+    found = distribution_of({"value": 0.0, **row})
+    times = np.sort(np.concatenate(lists))
+
+    assert found is not None
+    assert found.n == row["count"] == len(times)
+    for point, value in zip(POINTS, found.quantiles(POINTS), strict=True):
+        exact = times[int(point * (len(times) - 1))]
+        assert value == pytest.approx(exact, rel=1.001 * found.relative_error, abs=0.0)
+
+
+def test_buckets_of_different_width_merge_to_the_wider_ones() -> None:
+    wide = Distribution.from_samples(np.geomspace(1.0, 1e12, 5000))
+    narrow = Distribution.from_samples(np.linspace(100.0, 101.0, 200))
+
+    (row,) = merge(samples_of([wide, narrow])).to_pylist()
+
+    assert wide.collapses > narrow.collapses == 0
+    assert row["sketch"]["collapses"] == wide.collapses
+    assert sum(row["sketch"]["count"]) == 5200
+
+
+def old(**fields: Any) -> Distribution:
+    """Return a distribution with buckets, of an earlier version."""
+    buckets = {"bucket_index": np.array([1, 2], "<i4"), "bucket_count": np.array([3, 4], "<i8")}
+    moments = {"total": 9.0, "minimum": 1.0, "maximum": 2.0, "sum_ln": 0.0, "sum_ln2": 0.0}
+    return Distribution(**{"n": 7, "zero_count": 0, **moments, **buckets, **fields})
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [old(gamma=1.02), old(value_error=0.03), old(open_below=True), old(n=9)],
+    ids=["other width", "inexact values", "open below", "sums only"],
+)
+def test_what_cannot_be_added_exactly_has_no_sketch(distribution: Distribution) -> None:
+    parts = samples_of([distribution, Distribution.from_samples([1.0, 2.0])])
+
+    assert [each is None for each in parts["sketch"].to_pylist()] == [True, False]
+    assert merge(parts)["sketch"].to_pylist() == [None]

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import duckdb
+import pytest
+from fakes.fleet import add, ranked
+
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.store.schema import SCHEMAS, TABLES
+from proton_bench.store.store import Store
+
+
+def test_a_place_without_a_store_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="proton store init"):
+        Store.open(tmp_path)
+
+
+def test_creating_a_store_again_keeps_its_content(store: Store, tmp_path: Path) -> None:
+    add(store, tmp_path / "a", ranked(0))
+
+    assert len(Store.create(store.uri).snapshot().profiles()) == 1
+
+
+def test_relative_places_stay_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Store.at("fleet").uri == str(tmp_path / "fleet")
+    assert Store.at("s3://bucket/fleet/").uri == "s3://bucket/fleet"
+
+
+@pytest.mark.parametrize("description", ["proton_bench store 2.0", "", "something else"])
+def test_other_versions_and_other_tables_are_refused(tmp_path: Path, description: str) -> None:
+    for table in TABLES:
+        place = str(tmp_path / table)
+        deltalake.DeltaTable.create(place, schema=SCHEMAS[table], description=description)
+
+    with pytest.raises(ProfileFormatError):
+        Store.open(tmp_path)
+
+
+def test_damaged_logs_are_named(store: Store) -> None:
+    for file in (Path(store.uri) / "profiles/_delta_log").glob("*.json"):
+        file.write_text("nonsense")
+
+    with pytest.raises(ProfileFormatError, match="profiles"):
+        store.snapshot()
+
+
+def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OutputError):
+        Store.create(tmp_path / "file")
+
+
+def test_queries_see_the_tables_and_no_other_files(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    add(store, tmp_path / "a", ranked(0))
+
+    with store.snapshot().connect() as connection:
+        counts = {
+            name: connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in TABLES
+        }
+        for table in (f"'{tmp_path}/secret.csv'", "glob('/*')"):
+            with pytest.raises(duckdb.PermissionException):
+                connection.sql(f"FROM {table}").fetchall()
+
+    assert counts == {"samples": [(2,)], "stacks": [(4,)], "timelines": [(0,)], "profiles": [(1,)]}
+
+
+def test_a_snapshot_stays_as_it_is(store: Store, tmp_path: Path) -> None:
+    add(store, tmp_path / "a", ranked(0))
+    snapshot = store.snapshot()
+    add(store, tmp_path / "b", ranked(1))
+
+    assert len(snapshot.profiles()) == 1
+    assert len(store.snapshot().profiles()) == 2
