@@ -188,8 +188,8 @@ void bind_layers(py::module_ &module) {
       py::arg("fwd_thread_offset"), py::pos_only());
   module.def(
       "enable_torch_records",
-      [](bool enabled) { return TorchObserver::instance().enable_records(enabled); },
-      py::kw_only(), py::arg("enabled"));
+      [](bool enabled) { return TorchObserver::instance().enable_records(enabled); }, py::kw_only(),
+      py::arg("enabled"));
   module.def(
       "leave_torch", [](bool is_ops) { TorchObserver::instance().detach(client_of(is_ops)); },
       py::arg("is_ops"), py::pos_only());

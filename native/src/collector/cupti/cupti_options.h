@@ -36,7 +36,7 @@ struct CounterOptions {
   /// Starts the process that samples, which calls serve_counter_samples(0).
   std::vector<std::string> process;
   std::vector<std::string> environment; ///< of that process, "NAME=value"
-  uint32_t answer_ms = 60'000;          ///< for an answer, with the lowest priority on a busy machine
+  uint32_t answer_ms = 60'000; ///< for an answer, with the lowest priority on a busy machine
 };
 
 enum class RangeMode : uint8_t {

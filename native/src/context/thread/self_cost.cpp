@@ -81,8 +81,7 @@ SelfCost SelfCost::since(const SelfCost &before) const noexcept {
 }
 
 int64_t SelfCost::spent_ns() const noexcept {
-  double calls_ns =
-      static_cast<double>(timed_ns) - static_cast<double>(timed) * clock_read_ns();
+  double calls_ns = static_cast<double>(timed_ns) - static_cast<double>(timed) * clock_read_ns();
   return static_cast<int64_t>(std::max(0.0, calls_ns) * TimedCall::kEvery) + reading_ns;
 }
 
