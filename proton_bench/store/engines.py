@@ -9,6 +9,7 @@ from proton_bench.errors import MissingExtraError
 
 try:
     import deltalake
+    import deltalake.fs as deltalake_fs
     import duckdb
     import pyarrow
     import pyarrow.compute as pyarrow_compute
@@ -18,4 +19,4 @@ except ImportError as error:
         "pip install 'proton-bench[store]'"
     ) from error
 
-__all__ = ["deltalake", "duckdb", "pyarrow", "pyarrow_compute"]
+__all__ = ["deltalake", "deltalake_fs", "duckdb", "pyarrow", "pyarrow_compute"]

@@ -22,6 +22,8 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.policy import Kind, read_policy
+from proton_bench.store.privacy import Privacy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.stacks import new_stacks, stack_hashes
@@ -104,6 +106,7 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         processes: Number of processes that read files.
 
     Raises:
+        UsageError: The policy of the store is wrong, or hashes and there is no key.
         OutputError: The store cannot be written; nothing was added.
         ProfileFormatError: The store is damaged.
     """
@@ -112,9 +115,12 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
     if not items:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
+    privacy = Privacy.of(read_policy(store))
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
         batch = new_batch()
-        _write(store, mapped(partial(_read_chunk, labels, batch), chunks), added, batch=batch)
+        _write(
+            store, mapped(partial(_read_chunk, labels, batch, privacy), chunks), added, batch=batch
+        )
     return added
 
 
@@ -186,9 +192,9 @@ class _Chunk:
     failed: dict[Path, str] = field(default_factory=dict)
     _hashes: set[int] = field(default_factory=set)
 
-    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str) -> None:
-        """Add the rows of a profile."""
-        place, hashes = visible(file.absolute()), stack_hashes(profile)
+    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str) -> None:
+        """Add the rows of a profile; its file is stored as a place."""
+        hashes = stack_hashes(profile)
         self.samples.append(sample_rows(profile, hashes, key))
         self.stacks.append(new_stacks(profile, hashes, self._hashes))
         facts = profile_row(profile, key)
@@ -207,14 +213,17 @@ class _Chunk:
         return replace(self, samples=[samples.combine_chunks()], stacks=[stacks])
 
 
-def _read_chunk(labels: Labels, batch: str, files: Sequence[tuple[str, Path]]) -> _Chunk:
+def _read_chunk(
+    labels: Labels, batch: str, files: Sequence[tuple[str, Path]], *, privacy: Privacy
+) -> _Chunk:
     chunk = _Chunk()
     for id, file in files:
         run = file.absolute().parent.name if labels.run is None else labels.run
         try:
-            profile = read_profile(file)
+            profile = privacy.profile(read_profile(file))
+            place = privacy.text(Kind.COMMANDS, visible(file.absolute()))
             key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
-            chunk.add(file, key, profile, run=run)
+            chunk.add(file, key, profile, run=run, place=place)
         except ProtonError as error:
             chunk.failed[file] = str(error)
     return chunk.joined()

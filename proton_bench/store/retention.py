@@ -20,39 +20,19 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from proton_bench.errors import UsageError
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
+from proton_bench.store.policy import Policy
 from proton_bench.store.rows import ProfileKey, new_batch
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import merged
 from proton_bench.store.store import Snapshot, Store
 from proton_bench.store.upkeep import Partition, change, delete
 
-__all__ = ["Retained", "Retention", "retain"]
+__all__ = ["Retained", "retain"]
 
 _OF_PROCESS = ("rank", "local_rank", "host", "pid", "worker")
 _KEYS = ("stack_hash", "code", "sample_type", "sample_unit", "aggregation")
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long what is kept, in days from the start of a run.
-
-    Attributes:
-        raw_days: Sketches of recorded profiles.
-        rank_days: Recorded profiles.
-    """
-
-    raw_days: int = 14
-    rank_days: int = 90
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.raw_days <= self.rank_days:
-            raise UsageError(
-                f"profiles cannot be kept {self.rank_days} days and their sketches "
-                f"{self.raw_days}: both need 0 or more days, sketches at most as many"
-            )
 
 
 @dataclass(slots=True)
@@ -70,12 +50,12 @@ class Retained:
     removed: int = 0
 
 
-def retain(store: Store, retention: Retention, today: date) -> Retained:
+def retain(store: Store, policy: Policy, today: date) -> Retained:
     """Sum, strip and remove old profiles; `compact` then gives their space back.
 
     Args:
         store: The store.
-        retention: How long what is kept.
+        policy: How long what is kept.
         today: The day that ages are counted from, UTC.
 
     Raises:
@@ -83,11 +63,11 @@ def retain(store: Store, retention: Retention, today: date) -> Retained:
         ProfileFormatError: The store is damaged.
     """
     done = Retained()
-    for partition in _partitions(store.snapshot(), today - timedelta(retention.raw_days)):
+    for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
         _sum_runs(store, partition, done)
         snapshot = store.snapshot()
         done.stripped += _strip(store, partition, _asked(snapshot, partition, _SKETCHED))
-        if partition.day < today - timedelta(retention.rank_days):
+        if partition.day < today - timedelta(policy.rank_days):
             done.removed += _remove(store, partition, _asked(snapshot, partition, _MEMBERS))
     return done
 

@@ -115,7 +115,6 @@ def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> No
         ["query", "{fleet}", "DROP TABLE profiles"],
         ["query", "{fleet}", "SELECT * FROM '/etc/passwd'"],
         ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
-        ["retain", "{fleet}", "--raw-days", "9", "--rank-days", "3"],
         ["add", "{fleet}", ".", "--job", ""],
         ["add", "nowhere", "."],
     ],

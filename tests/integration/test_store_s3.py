@@ -64,9 +64,7 @@ def test_writers_at_once_lose_nothing(url: str, tmp_path: Path) -> None:
     assert store.table("profiles").version() == WRITERS
 
 
-def test_commands_take_urls(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_take_urls(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from proton_bench.store.store import Store
 
     assert main(["store", "init", f"{url}/named"]) == 0

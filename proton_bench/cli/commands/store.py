@@ -137,19 +137,11 @@ def compact(store: _Store) -> None:
 
 
 @group.command("retain")
-def retain(
-    store: _Store,
-    raw_days: Annotated[
-        int, typer.Option(metavar="DAYS", help="Keep quantiles of single profiles so long.")
-    ] = 14,
-    rank_days: Annotated[
-        int, typer.Option(metavar="DAYS", help="Keep single profiles so long.")
-    ] = 90,
-) -> None:
-    """Replace old profiles of a run by their sum, which keeps its quantiles for ever."""
+def retain(store: _Store) -> None:
+    """Replace old profiles of a run by their sum, as `policy.toml` in the store says."""
     from proton_bench.cli.work import store as work
 
-    work.retain(store, raw_days, rank_days)
+    work.retain(store)
 
 
 @group.command("check")

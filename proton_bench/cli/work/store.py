@@ -15,7 +15,7 @@ from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
-from proton_bench.store.retention import Retention
+from proton_bench.store.policy import read_policy
 from proton_bench.store.retention import retain as retain_profiles
 from proton_bench.store.store import Store
 from proton_bench.support.text import visible
@@ -82,10 +82,10 @@ def compact(place: str) -> None:
     )
 
 
-def retain(place: str, raw_days: int, rank_days: int) -> None:
-    """Replace old profiles by their sums."""
-    retention = Retention(raw_days, rank_days)
-    done = retain_profiles(Store.open(place), retention, datetime.now(UTC).date())
+def retain(place: str) -> None:
+    """Replace old profiles by their sums, as the policy of the store says."""
+    store = Store.open(place)
+    done = retain_profiles(store, read_policy(store), datetime.now(UTC).date())
     typer.echo(
         f"summed {count_text(done.summed, 'profile')}, removed the quantiles of "
         f"{count_text(done.stripped, 'sample')} and {count_text(done.removed, 'profile')}"
