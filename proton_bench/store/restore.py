@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -92,11 +93,11 @@ class _Restored:
                 rows[node] = self._node(sample)
             self._set(rows[node], sample)
         built = self._builder.build(
-            provenance=self._decoded(self._row["attributes"], dict[str, Any]),
+            provenance=decoded(lambda: json.loads(self._row["attributes"]), self._source),
             dropped=dict(self._row["dropped"]),
             partial=self._row["partial"],
         )
-        uses = self._decoded(self._row["device_use"], tuple[DeviceUse, ...])
+        uses = self._converted(json.loads(self._row["device_use"]), tuple[DeviceUse, ...])
         return replace(built, device_use=uses)
 
     def _node(self, sample: dict[str, Any]) -> int:
@@ -143,9 +144,6 @@ class _Restored:
         distribution = distribution_of(sample)
         if distribution is not None:
             self._builder.set_distribution(row, metric, distribution)
-
-    def _decoded(self, text: str, kind: Any) -> Any:
-        return decoded(lambda: msgspec.json.decode(text, type=kind), self._source)
 
     def _converted(self, value: Any, kind: Any) -> Any:
         return decoded(lambda: msgspec.convert(value, kind), self._source)

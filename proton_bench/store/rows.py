@@ -145,7 +145,9 @@ def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
                 is_counted[rows] = True
     if nodes.calls is not None:
         parts.append(nodes.samples(nodes.calls, np.flatnonzero(nodes.calls.known & ~is_counted)))
-    table = pa.concat_tables(parts) if parts else pa.table([], schema=pa.schema({}))
+    if not parts:
+        return SCHEMAS["samples"].empty_table()
+    table = pa.concat_tables(parts)
     constant = {name: pa.scalar(value) for name, value in key.columns().items()}
     columns = [
         pa.repeat(constant[name], len(table)) if name in constant else table[name]

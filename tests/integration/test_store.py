@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,7 +85,7 @@ def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton
         "GROUP BY ALL ORDER BY ALL"
     )
     _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
-    assert out.splitlines()[1:] == ["run0,303", "run1,306"]
+    assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
 
 
 def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, proton: Proton) -> None:
@@ -128,6 +129,51 @@ def test_wrong_usage_is_one_line_with_exit_code_2(
     assert (code, out) == (2, "")
     assert err.startswith("proton: error: ")
     assert err.count("\n") == 1
+
+
+PROGRAM = """
+import sys
+import proton_bench as proton
+with proton.scope("work"):
+    pass
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def recorded(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a program into the store of a folder."""
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "proton_bench", "run", *map(str, words), "program.py", "3"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_a_run_is_recorded_into_a_store(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    done = recorded(tmp_path, "--store", fleet, "--job", "bench")
+
+    assert (done.returncode, done.stderr) == (3, "proton: added 1 profile to the store\n")
+    sql = "SELECT name FROM nodes WHERE kind = 'scope'"
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'bench'")
+    assert out.splitlines() == ["name", "work"]
+    assert not list(tmp_path.glob("*.proton"))
+
+
+def test_a_run_without_a_store_does_not_begin(fleet: Path, tmp_path: Path) -> None:
+    for words in (["--store", tmp_path / "x"], ["--store", fleet, "-n", "x"]):
+        done = recorded(tmp_path, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_files_of_a_run_that_cannot_be_added_are_kept(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    shutil.rmtree(fleet / "samples")
+
+    done = recorded(tmp_path, "--store", fleet)
+
+    assert done.returncode == 2
+    (file,) = tmp_path.glob("20*/run.proton")
+    assert str(file.parent) in done.stderr
 
 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:

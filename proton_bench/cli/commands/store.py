@@ -15,6 +15,7 @@ from proton_bench.cli.commands.query import (
     read_form,
     read_limit,
 )
+from proton_bench.cli.options import JobOption
 
 __all__ = ["group"]
 
@@ -59,10 +60,7 @@ def add(
             "folders below.",
         ),
     ],
-    job: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The job: what is compared over time."),
-    ] = "default",
+    job: JobOption = "default",
     run: Annotated[
         str | None,
         typer.Option(

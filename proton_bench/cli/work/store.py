@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +18,7 @@ import typer
 from proton_bench.analysis.query.sql import named_tables, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result, stored_runs
-from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy import read_policy
@@ -21,7 +27,7 @@ from proton_bench.store.store import Store
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "init", "list_runs", "query", "retain"]
+__all__ = ["add", "check", "compact", "init", "list_runs", "query", "record", "retain"]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -59,6 +65,45 @@ def add(
     known = f"; {len(added.known)} were there already" if added.known else ""
     typer.echo(f"added {count_text(len(added.new), 'profile')}{known}")
     return UsageError.exit_code if added.failed else 0
+
+
+def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
+    """Run a program, add the files of its processes as one run, and return its exit code.
+
+    Args:
+        place: The store.
+        job: Name of the job; the run is named by the time.
+        line: Returns the command that writes the files to a folder.
+
+    Raises:
+        UsageError: There is no store.
+        OutputError: The store cannot be written; the files stay where a note of the error says.
+    """
+    store, labels = Store.open(place), Labels(job)  # before the program runs for nothing
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-", time.gmtime())))
+    code = _run(line(folder))
+    try:
+        added = add_files(store, find_files([folder]), labels)
+    except ProtonError as error:
+        error.add_note(f"the files of this run are in {visible(folder)}: add them later")
+        raise
+    for reason in added.failed.values():
+        warn(reason)
+    sys.stderr.write(f"proton: added {count_text(len(added.new), 'profile')} to the store\n")
+    if not added.failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _run(line: Sequence[str]) -> int:
+    """Run a command with our streams, and return its exit code, 128+n after signal n."""
+    with subprocess.Popen(line) as child:
+        # A terminal sends SIGINT to the child too; others send signals to this process alone.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, _: child.send_signal(received))
+        code = child.wait()
+    return code if code >= 0 else 128 - code
 
 
 def list_runs(place: str, where: str, *, paths: bool, limit: int | None, form: str) -> None:
