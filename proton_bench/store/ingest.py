@@ -121,9 +121,8 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
     privacy = Privacy.of(read_policy(store))
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
         batch = new_batch()
-        _write(
-            store, mapped(partial(_read_chunk, labels, batch, privacy), chunks), added, batch=batch
-        )
+        read = partial(_read_chunk, labels, batch, privacy=privacy)
+        _write(store, mapped(read, chunks), added, batch=batch)
     return added
 
 

@@ -76,6 +76,19 @@ def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
     assert "broken.proton" in err
 
 
+def test_a_spool_is_added_once(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    put(tmp_path / "spool/run9", stored_run(100.0), stored_run(101.0))
+    words = ["store", "watch", fleet, tmp_path / "spool", "--job", "train", "--once"]
+
+    said = [proton(*words, "--every", "0.1")[:2] for _ in range(2)]
+
+    assert said == [
+        (0, "added 2 profiles\n"),
+        (0, "added 0 profiles; 2 were there already\n"),
+    ]
+    assert "train,run9,2" in proton("store", "ls", fleet, "--csv")[1]
+
+
 def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
     _, out, _ = proton("store", "query", fleet, "SELECT count(*) FROM samples", "--csv")
     assert out.splitlines()[1] == "4"
@@ -118,6 +131,7 @@ def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> No
         ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
         ["add", "{fleet}", ".", "--job", ""],
         ["add", "nowhere", "."],
+        ["watch", "{fleet}", "nowhere"],
     ],
     ids=" ".join,
 )

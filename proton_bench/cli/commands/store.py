@@ -39,6 +39,16 @@ _Where = Annotated[
         show_default=False,
     ),
 ]
+_Run = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="NAME",
+        help="The run of the job that the files are of (default: for each file the name of its "
+        "folder).",
+        show_default=False,
+    ),
+]
 
 
 @group.command("init")
@@ -61,15 +71,7 @@ def add(
         ),
     ],
     job: JobOption = "default",
-    run: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The run of the job that the files are of (default: for each file the name of "
-            "its folder).",
-            show_default=False,
-        ),
-    ] = None,
+    run: _Run = None,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -81,6 +83,32 @@ def add(
     from proton_bench.cli.work import store as work
 
     return work.add(store, files, job, run=run, processes=processes)
+
+
+@group.command("watch")
+def watch(
+    store: _Store,
+    spool: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder that others write profiles to.")
+    ],
+    job: JobOption = "default",
+    run: _Run = None,
+    every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Time between two looks; a file that is the same at both is complete.",
+        ),
+    ] = 5.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after two looks, instead of by Ctrl-C.")
+    ] = False,
+) -> int:
+    """Add profiles as they come to a folder and all folders below; the files stay there."""
+    from proton_bench.cli.work import store as work
+
+    return work.watch(store, spool, work.Labels(job, run), every_s=every, once=once)
 
 
 @group.command("ls")

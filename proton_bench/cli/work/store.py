@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -23,11 +24,12 @@ from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy import read_policy
 from proton_bench.store.retention import retain as retain_profiles
+from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "init", "list_runs", "query", "record", "retain"]
+__all__ = ["add", "check", "compact", "init", "list_runs", "query", "record", "retain", "watch"]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -57,14 +59,37 @@ def add(
     place: str, files: Sequence[Path], job: str, *, run: str | None, processes: int | None
 ) -> int:
     """Add profiles, and return the exit code: 2 if a file could not be read."""
-    store = Store.open(place)
+    return _add(Store.open(place), find_files(files), Labels(job, run), processes)
+
+
+def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | None = None) -> int:
     count = processes or len(os.sched_getaffinity(0))
-    added = add_files(store, find_files(files), Labels(job, run), processes=count)
+    added = add_files(store, files, labels, processes=count)
     for reason in added.failed.values():
         warn(reason)
     known = f"; {len(added.known)} were there already" if added.known else ""
     typer.echo(f"added {count_text(len(added.new), 'profile')}{known}")
     return UsageError.exit_code if added.failed else 0
+
+
+def watch(place: str, folder: Path, labels: Labels, *, every_s: float, once: bool) -> int:
+    """Add the files of a spool, each look in one commit, and return the exit code of a single one.
+
+    Args:
+        place: The store.
+        folder: The spool.
+        labels: What files are added as.
+        every_s: Time between two looks.
+        once: Whether to end when files were added, instead of never.
+    """
+    store, spool, pause = Store.open(place), Spool(folder), threading.Event()
+    spool.take()
+    while True:
+        pause.wait(every_s)
+        files = spool.take()
+        code = _add(store, files, labels) if files or once else 0
+        if once:
+            return code
 
 
 def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
