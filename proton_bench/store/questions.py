@@ -19,9 +19,18 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import distribution_of, merged
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot
+from proton_bench.store.store import Snapshot, quoted
 
-__all__ = ["Parts", "Question", "answer", "parts_of", "path_series"]
+__all__ = [
+    "Chosen",
+    "Parts",
+    "Question",
+    "answer",
+    "choose",
+    "joined",
+    "parts_of",
+    "path_series",
+]
 
 PATH = "path"
 # Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
@@ -72,45 +81,84 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
         UsageError: The condition is wrong, or the glob matches no path.
         ProfileFormatError: The store is damaged.
     """
-    return answer(question, [parts_of(snapshot, question)])
+    chosen = choose(snapshot, question)
+    return answer(question, chosen, parts_of(snapshot, question, chosen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """What a question is about.
+
+    Attributes:
+        profiles: A line for each profile: its key, its group and facts of it.
+        paths: The stacks whose values belong to each path.
+    """
+
+    profiles: pa.Table
+    paths: pa.Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What is known of some profiles; that of others can be added.
+    """What samples say of some profiles; `joined` adds what they say of others.
 
     Attributes:
-        profiles: A line for each chosen profile: its group and facts of it.
-        sums: A line for each of these and path: the sum of its values.
+        sums: A line for each profile and path: the sum of its values.
         calls: A line for each group and path: what `merged` gives.
     """
 
-    profiles: pa.Table
     sums: pa.Table
     calls: pa.Table
 
 
-def parts_of(snapshot: Snapshot, question: Question) -> Parts:
-    """Return the parts of an answer that a snapshot has; errors are those of `path_series`."""
+def choose(snapshot: Snapshot, question: Question) -> Chosen:
+    """Return what a question is about; errors are those of `path_series`."""
     with clear_errors(), snapshot.connect() as connection:
-        _register_paths(connection, question)
-        connection.execute(_chosen(question), {"metric": question.metric})
+        paths = _paths(connection, question)
+        profiles = connection.sql(_chosen(question), params={"metric": question.metric})
+        return Chosen(profiles.to_arrow_table(), paths)
+
+
+def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
+    """Return what the samples of these profiles say; errors are those of `path_series`."""
+    with clear_errors(), snapshot.connect() as connection:
+        connection.register("chosen", chosen.profiles)
+        connection.register("paths", chosen.paths)
         spec = MetricSpec(question.metric)
-        connection.execute(_FOUND, {"type": spec.base, "unit": spec.unit})
+        found = _FOUND.format(partitions=_partitions(chosen.profiles))
+        connection.execute(found, {"type": spec.base, "unit": spec.unit})
         return Parts(
-            connection.sql("FROM chosen").to_arrow_table(),
             connection.sql(_SUMS).to_arrow_table(),
             connection.sql(merged("found", _KEYS)).to_arrow_table(),
         )
 
 
-def answer(question: Question, parts: Sequence[Parts]) -> pa.Table:
-    """Return what `path_series` returns, from parts of different profiles in any order."""
+def _partitions(profiles: pa.Table) -> str:
+    """Return the condition of the partitions of profiles, which skips all other files."""
+    if not len(profiles):
+        return "false"
+    days = ", ".join(f"DATE '{day}'" for day in profiles["date"].unique().to_pylist())
+    jobs = ", ".join(quoted(job) for job in profiles["job"].unique().to_pylist())
+    return f"date IN ({days}) AND job IN ({jobs})"
+
+
+def joined(parts: Sequence[Parts]) -> Parts:
+    """Return the parts of several sets of profiles as one; order and steps do not matter."""
+    sums, calls = (
+        pa.concat_tables([getattr(each, name) for each in parts], promote_options="permissive")
+        for name in ("sums", "calls")
+    )
     with duckdb.connect(":memory:") as connection:
-        for name in ("profiles", "sums", "calls"):
-            tables = [getattr(part, name) for part in parts]
-            connection.register(name, pa.concat_tables(tables, promote_options="permissive"))
-        connection.execute(f"CREATE TEMP TABLE whole AS {merged('calls', _KEYS)}")
+        connection.register("calls", calls)
+        return Parts(sums, connection.sql(merged("calls", _KEYS)).to_arrow_table())
+
+
+def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
+    """Return what `path_series` returns, from the parts of all chosen profiles."""
+    with duckdb.connect(":memory:") as connection:
+        connection.register("profiles", chosen.profiles)
+        connection.register("sums", parts.sums)
+        connection.register("calls", parts.calls)
         found = connection.sql(_answers(question)).to_arrow_table()
     quantiles = [_quantiles(row) for row in found.select(["total", *_OF_CALLS]).to_pylist()]
     for name, values in zip(QUANTILES, zip(*quantiles, strict=True), strict=True):
@@ -126,8 +174,8 @@ def _quantiles(row: dict[str, Any]) -> list[float | None]:
 
 
 # -- paths ---------------------------------------------------------------------------------------
-def _register_paths(connection: Any, question: Question) -> None:
-    """Register the table ``paths``: the stacks whose values belong to each path.
+def _paths(connection: Any, question: Question) -> pa.Table:
+    """Return the stacks whose values belong to each path.
 
     Without a line for each path they are one, and of matching rows above each other only the
     uppermost has the values below.
@@ -156,7 +204,7 @@ def _register_paths(connection: Any, question: Question) -> None:
         "path": pa.array(paths, pa.string()).take(np.repeat(np.arange(len(paths)), lengths)),
         "is_own": is_own,
     }
-    connection.register("paths", pa.table(table))
+    return pa.table(table)
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -166,12 +214,11 @@ _OF_CALLS = ("count", "min", "max", "sketch")
 
 
 def _chosen(question: Question) -> str:
-    """Return the statement that makes ``chosen``: the profiles, with the key of their group."""
+    """Return the query for the profiles, with the key of their group."""
     columns = [f'"{name}"' for name in question.by if name != PATH]
     condition = f"WHERE {question.where}"
     is_of_run = _OF_RUN.issuperset(question.by)
     return f"""
-        CREATE TEMP TABLE chosen AS
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
             totals[$metric] AS whole, to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
             ::VARCHAR AS group_key, struct_pack({", ".join(columns) or "one := 1"}) AS facts
@@ -205,7 +252,7 @@ FROM stored_samples JOIN paths USING (stack_hash)
 JOIN (SELECT date, job, profile_id, batch, group_key, members FROM chosen)
 USING (date, job, profile_id, batch)
 WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
-AND (aggregation = 'inc' OR is_own)"""
+AND (aggregation = 'inc' OR is_own) AND {partitions}"""
 # Sums are over sorted values, so that they do not depend on the order of files and threads.
 _SUMS = """
 SELECT path, group_key, any_value(members) AS members, sum(value ORDER BY value) AS total
@@ -233,5 +280,5 @@ def _answers(question: Question) -> str:
             CASE WHEN are_single THEN least END AS least,
             CASE WHEN are_single THEN middle END AS middle,
             CASE WHEN are_single THEN most END AS most, count, min, max, sketch
-        FROM totals JOIN groups USING (group_key) JOIN whole USING (path, group_key)
+        FROM totals JOIN groups USING (group_key) JOIN calls USING (path, group_key)
         ORDER BY time_unix_nano, group_key, path"""

@@ -13,6 +13,7 @@ import pytest
 from fakes.stored import put, stored_run
 
 from proton_bench.cli import main
+from proton_bench.formats.registry import read_profile
 
 pytest.importorskip("deltalake", reason="needs the extra store")
 
@@ -188,6 +189,32 @@ def test_files_of_a_run_that_cannot_be_added_are_kept(
     assert done.returncode == 2
     (file,) = tmp_path.glob("20*/run.proton")
     assert str(file.parent) in done.stderr
+
+
+def test_a_test_run_is_added_to_a_store(
+    fleet: Path, tmp_path: Path, proton: Proton, child_options: str
+) -> None:
+    (tmp_path / "test_work.py").write_text("def test_work():\n    pass\n")
+    options = [*child_options.split(), "--proton-store", str(fleet), "--proton-job", "tests"]
+    command = [sys.executable, "-m", "pytest", *options, "test_work.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0
+    assert f"added 1 profile to {fleet}" in done.stdout
+    sql = "SELECT count(*) FROM nodes WHERE kind = 'test' AND name LIKE '%test_work'"
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'tests'")
+    assert out.splitlines()[1:] == ["1"]
+
+
+def test_the_sum_of_profiles_is_written_in_any_format(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    file = tmp_path / "sum.proton"
+
+    assert proton("store", "export", fleet, "--where", "run = 'run0'", "-o", file) == (0, "", "")
+    assert read_profile(file).inclusive("time (ns)")[0] == 2 * 303.0
+    assert proton("store", "export", fleet, "-o", tmp_path / "sum.x")[0] == 2
+    assert proton("store", "export", fleet, "-o", file, "--where", "false")[0] == 2
 
 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:

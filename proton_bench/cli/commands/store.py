@@ -16,6 +16,7 @@ from proton_bench.cli.commands.query import (
     read_limit,
 )
 from proton_bench.cli.options import JobOption
+from proton_bench.cli.output_file import output_option
 
 __all__ = ["group"]
 
@@ -46,6 +47,15 @@ _Run = Annotated[
         metavar="NAME",
         help="The run of the job that the files are of (default: for each file the name of its "
         "folder).",
+        show_default=False,
+    ),
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786.",
         show_default=False,
     ),
 ]
@@ -154,12 +164,33 @@ def query(
     work.query(store, sql, where, limit=read_limit(limit, chosen), form=chosen.value)
 
 
+@group.command("export")
+def export(
+    store: _Store,
+    output: Annotated[
+        Path,
+        output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
+    ],
+    where: _Where = "true",
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="Format, as for `proton export`.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write the sum of profiles to a file of any format."""
+    from proton_bench.cli.work import store as work
+
+    work.export(store, where, output, to=to)
+
+
 @group.command("compact")
-def compact(store: _Store) -> None:
+def compact(store: _Store, scheduler: _Scheduler = None) -> None:
     """Merge small files, so that questions read few of them."""
     from proton_bench.cli.work import store as work
 
-    work.compact(store)
+    work.compact(store, scheduler)
 
 
 @group.command("retain")

@@ -20,16 +20,30 @@ from proton_bench.analysis.query.sql import named_tables, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
+from proton_bench.formats.registry import write_profile
+from proton_bench.model.profile import Profile
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy import read_policy
 from proton_bench.store.retention import retain as retain_profiles
 from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store
+from proton_bench.store.workers import workers_of
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "init", "list_runs", "query", "record", "retain", "watch"]
+__all__ = [
+    "add",
+    "check",
+    "compact",
+    "export",
+    "init",
+    "list_runs",
+    "query",
+    "record",
+    "retain",
+    "watch",
+]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -143,9 +157,18 @@ def query(place: str, sql: str, where: str, *, limit: int | None, form: str) -> 
         print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
 
 
-def compact(place: str) -> None:
+def export(place: str, where: str, output: Path, *, to: str | None) -> None:
+    """Write the sum of profiles to a file."""
+    runs = stored_runs(place, where)
+    for note in write_profile(Profile.merge([run.profile for run in runs]), output, format=to):
+        warn(note)
+
+
+def compact(place: str, scheduler: str | None) -> None:
     """Merge small files."""
-    done = upkeep.compact(Store.open(place))
+    store = Store.open(place)
+    with workers_of(scheduler) as workers:
+        done = upkeep.compact(store, mapped=workers.map)
     typer.echo(
         f"{done.files_before} files are now {done.files}; removed "
         f"{count_text(done.dead_rows, 'row')} that did not count"
