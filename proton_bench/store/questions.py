@@ -161,8 +161,9 @@ def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
         connection.register("calls", parts.calls)
         found = connection.sql(_answers(question)).to_arrow_table()
     quantiles = [_quantiles(row) for row in found.select(["total", *_OF_CALLS]).to_pylist()]
-    for name, values in zip(QUANTILES, zip(*quantiles, strict=True), strict=True):
-        found = found.append_column(name, pa.array(values, pa.float64()))
+    for place, name in enumerate(QUANTILES):
+        values = pa.array([each[place] for each in quantiles], pa.float64())
+        found = found.append_column(name, values)
     return found.drop_columns(["sketch"])
 
 

@@ -19,7 +19,7 @@ from proton_bench.errors import ProfileFormatError, UsageError
 pytest.importorskip("deltalake", reason="needs the extra store")
 distributed = pytest.importorskip("distributed", reason="needs the extra fleet")
 
-DAYS, JOBS = 6, ("train", "serve")
+DAYS, JOBS = 3, ("train", "serve")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def cluster() -> Iterator[DaskCluster]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    """Two ranks of two jobs on six days, each with its own commit."""
+    """Two ranks of two jobs on three days, each with its own commit."""
     from fakes.fleet import DAY_NS, START_NS, add, ranked
 
     from proton_bench.store.store import Store

@@ -118,7 +118,7 @@ def watch(
     """Add profiles as they come to a folder and all folders below; the files stay there."""
     from proton_bench.cli.work import store as work
 
-    return work.watch(store, spool, work.Labels(job, run), every_s=every, once=once)
+    return work.watch(store, spool, job, run=run, every_s=every, once=once)
 
 
 @group.command("ls")

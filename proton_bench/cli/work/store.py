@@ -86,17 +86,21 @@ def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | N
     return UsageError.exit_code if added.failed else 0
 
 
-def watch(place: str, folder: Path, labels: Labels, *, every_s: float, once: bool) -> int:
+def watch(
+    place: str, folder: Path, job: str, *, run: str | None, every_s: float, once: bool
+) -> int:
     """Add the files of a spool, each look in one commit, and return the exit code of a single one.
 
     Args:
         place: The store.
         folder: The spool.
-        labels: What files are added as.
+        job: Name of the job.
+        run: Name of the run, None for that of each file's folder.
         every_s: Time between two looks.
         once: Whether to end when files were added, instead of never.
     """
-    store, spool, pause = Store.open(place), Spool(folder), threading.Event()
+    store, spool, labels = Store.open(place), Spool(folder), Labels(job, run)
+    pause = threading.Event()
     spool.take()
     while True:
         pause.wait(every_s)
