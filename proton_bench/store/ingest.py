@@ -23,8 +23,8 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.policy import Kind, read_policy
-from proton_bench.store.privacy import Privacy
+from proton_bench.store.policy.policy import Kind, read_policy
+from proton_bench.store.policy.privacy import Privacy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS, TABLES
 from proton_bench.store.stacks import new_stacks, stack_hashes

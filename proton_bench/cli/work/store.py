@@ -24,8 +24,8 @@ from proton_bench.formats.registry import write_profile
 from proton_bench.model.profile import Profile
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
-from proton_bench.store.policy import read_policy
-from proton_bench.store.retention import retain as retain_profiles
+from proton_bench.store.policy.policy import read_policy
+from proton_bench.store.policy.retention import retain as retain_profiles
 from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store
 from proton_bench.store.workers import workers_of

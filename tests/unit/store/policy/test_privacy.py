@@ -8,8 +8,8 @@ import pytest
 from fakes.fleet import add, ranked
 
 from proton_bench.errors import UsageError
-from proton_bench.store.policy import POLICY_FILE
-from proton_bench.store.privacy import KEY_VARIABLE
+from proton_bench.store.policy.policy import POLICY_FILE
+from proton_bench.store.policy.privacy import KEY_VARIABLE
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.schema import TABLES
 from proton_bench.store.store import Store

@@ -22,7 +22,7 @@ from typing import Any
 
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
-from proton_bench.store.policy import Policy
+from proton_bench.store.policy.policy import Policy
 from proton_bench.store.rows import ProfileKey, new_batch
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import merged

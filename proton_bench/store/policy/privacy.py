@@ -13,7 +13,7 @@ from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.store.policy import Kind, Policy
+from proton_bench.store.policy.policy import Kind, Policy
 
 __all__ = ["KEY_VARIABLE", "Privacy"]
 
