@@ -312,7 +312,7 @@ class CounterOptions:
         burst_ms: int = ...,
         pause_ms: int = ...,
         hardware_bytes: int = ...,
-        evaluator: Sequence[bytes],  # starts the process that evaluates samples
+        process: Sequence[bytes],  # starts the one that samples
         environment: Sequence[bytes],  # of that process, b"NAME=value"
     ) -> None: ...
     @property
@@ -445,7 +445,7 @@ def source_lines(
 ) -> list[list[str]]: ...
 
 # answers requests of a recorded program until it closes its end of the socket
-def serve_evaluations(socket: int, memory: int, /) -> None: ...
+def serve_counter_samples(socket: int, /) -> None: ...
 def loaded_build_id(file_name: str, /) -> str: ...
 def probe_torch(
     run: Callable[[], object], /

@@ -63,17 +63,17 @@ _SECONDS_OF = {
     Limit.PATHS: 5e-6,
     Limit.TEXT: 0.05 / _MIB,
 }
-_FULL_FILES = 2  # that a command may read, each up to what a small file may have
+_FULL_FILES = 2  # small files at their limits that one command may read
 # What is shown with every row, or looks at all rows, counts for several objects.
 OBJECTS_OF_COLUMN = 64
 OBJECTS_OF_DEVICE = 32
 OBJECTS_OF_REASON = 8
 CELLS_OF_NUMBER = 5  # of a vector
-# A text that many rows have stands in a file once, and in what is written of them many times.
+# Bytes of a text. A file holds each text once, but output repeats it for every row that has it.
 USUAL_TEXT = 256
-# What a byte of a packed stream may hold, and how much of it may be saved up: noise at the start of
-# a file would else pay for nothing at its end. Timelines have up to 0.8 events, and up to a hundred
-# bytes where names are long.
+# What a byte of a packed stream may hold, and how much unused allowance may add up. Without this
+# bound, noise at the start of a file would pay for a bomb at its end. Timelines have up to 0.8
+# events per byte, and up to a hundred bytes per byte where names are long.
 _STREAMED = {Limit.BYTES: (200.0, 16.0 * _MIB), Limit.EVENTS: (2.0, 100_000.0)}
 
 
@@ -150,7 +150,7 @@ class DecodeBudget:
 
     def once_more(self) -> Callable[[], None]:
         """See `once_more`."""
-        before = dict(self._left)  # that of time is behind while the file is read: see `running`
+        before = dict(self._left)  # its time is set only when `running` ends
         return lambda: self._left.update(before)
 
     def settle(self) -> None:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["DamagedMessage", "Message", "read_fields", "varint"]
+__all__ = [
+    "DamagedMessage",
+    "Message",
+    "read_fields",
+    "read_numbers",
+    "signed",
+    "text_of",
+    "varint",
+]
 
-_VARINT, _BYTES = 0, 2
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
 _WIDTHS = {1: 8, 5: 4}
 _WIRE, _LOW = 7, 127
 _MOST_BITS = 63
@@ -32,10 +40,15 @@ class Message:
     def __bytes__(self) -> bytes:
         return bytes(self._content)
 
-    def number(self, field: int, value: int) -> Message:
-        """Add an integer."""
-        if value:
+    def number(self, field: int, value: int, *, keep_zero: bool = False) -> Message:
+        """Add an integer; a 0 is kept where a field that is there says which one is meant."""
+        if value or keep_zero:
             self._content += varint(field << 3 | _VARINT) + varint(value)
+        return self
+
+    def fixed64(self, field: int, value: bytes) -> Message:
+        """Add a number of fixed width: its eight bytes, little-endian."""
+        self._content += varint(field << 3 | _FIXED64) + value
         return self
 
     def numbers(self, field: int, values: Iterable[int]) -> Message:
@@ -44,21 +57,20 @@ class Message:
 
     def packed(self, field: int, content: bytes) -> Message:
         """Add integers that are packed already."""
-        if content:
-            self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
+        return self.content(field, content) if content else self
+
+    def content(self, field: int, content: bytes) -> Message:
+        """Add bytes, also none: in a list every element counts."""
+        self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
         return self
 
     def message(self, field: int, inner: Message) -> Message:
         """Add a message, also an empty one."""
-        content = bytes(inner)
-        self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
-        return self
+        return self.content(field, bytes(inner))
 
     def text(self, field: int, value: str) -> Message:
-        """Add a text, also an empty one: in a list every element counts."""
-        content = value.encode("utf-8", "backslashreplace")
-        self._content += varint(field << 3 | _BYTES) + varint(len(content)) + content
-        return self
+        """Add a text, also an empty one."""
+        return self.content(field, value.encode("utf-8", "backslashreplace"))
 
 
 class DamagedMessage(ValueError):  # noqa: N818 - it says what was found
@@ -107,6 +119,37 @@ def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
         piece = content[place - size : place]
         found.append((key >> 3, piece if wire == _BYTES else int.from_bytes(piece, "little")))
     return found
+
+
+def read_numbers(value: int | bytes) -> list[int]:
+    """Return the integers of a repeated field, which are packed or stand alone; they are unsigned.
+
+    Raises:
+        DamagedMessage: The bytes are not packed integers.
+    """
+    if isinstance(value, int):
+        return [value]
+    found, place = [], 0
+    try:
+        while place < len(value):
+            number = value[place]
+            place += 1
+            if number > _LOW:
+                number, place = _rest_of(number, value, place)
+            found.append(number)
+    except IndexError:
+        raise DamagedMessage("packed numbers end inside a number") from None
+    return found
+
+
+def signed(value: int) -> int:
+    """Return the signed number of 64 bits that is written as this unsigned one."""
+    return value - 2**64 if value >= 2**63 else value
+
+
+def text_of(value: int | bytes) -> str:
+    """Return a field as text, whatever its bytes are."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else ""
 
 
 def _rest_of(first: int, content: bytes, place: int) -> tuple[int, int]:

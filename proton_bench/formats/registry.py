@@ -23,6 +23,7 @@ from proton_bench.formats.hatchet.json_file import HatchetJson
 from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.nsys.file import NsysFile
+from proton_bench.formats.otlp.file import OtlpFile
 from proton_bench.formats.perfetto.file import PerfettoFile
 from proton_bench.model.metrics.invariants import violations
 from proton_bench.model.metrics.metric import ValueKind
@@ -48,16 +49,17 @@ _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), 
 FORMATS = tuple(each.name for each in _BUILT_IN)
 # Timelines, only read: a profile has no events to write.
 _READ_ONLY: tuple[Format, ...] = (ChromeTrace(), PerfettoFile(), NsysFile())
-# For other tools, only written.
-_WRITE_ONLY: tuple[Format, ...] = (
+# For other tools, which cannot hold everything; most are only written.
+_FOR_OTHERS: tuple[Format, ...] = (
     SpeedscopeFile(),
     FoldedStacks(),
     PprofFile(),
+    OtlpFile(),
     CsvTable(),
     ParquetTable(),
 )
 _registered: dict[str, Format] = {
-    each.name: each for each in (*_BUILT_IN, *_READ_ONLY, *_WRITE_ONLY)
+    each.name: each for each in (*_BUILT_IN, *_READ_ONLY, *_FOR_OTHERS)
 }
 
 PARTIAL = ".partial"

@@ -19,6 +19,7 @@ from proton_bench.model.profile import Profile
 __all__ = [
     "Stack",
     "fold_below",
+    "fold_into_ancestors",
     "fold_variants",
     "group_equal_rows",
     "number_paths",
@@ -77,12 +78,24 @@ def fold_variants(profile: Profile) -> Profile:
 
 def fold_below(profile: Profile, depth: int) -> Profile:
     """Sum rows deeper than ``depth`` (root 0) into their ancestor at that depth."""
-    deep = profile.depths() > depth
-    if not bool(deep.any()):
+    return fold_into_ancestors(profile, profile.depths() > depth)
+
+
+def fold_into_ancestors(profile: Profile, rows: npt.NDArray[np.bool_]) -> Profile:
+    """Sum rows into the nearest row above them that stays.
+
+    Args:
+        profile: Profile to fold.
+        rows: One flag per row; with a row go all rows below it, and the root stays.
+    """
+    if not bool(rows.any()):
         return profile
-    kept = np.cumsum(~deep) - 1
-    # In pre-order, the last kept row before a deep row is its ancestor.
-    return regroup(Stack.of(profile), kept.astype("<i4"), profile)
+    # In pre-order, the last topmost row that goes is the one above all others that go.
+    tops = np.where(rows & ~rows[profile.parents], np.arange(len(profile)), 0)
+    ancestors = profile.parents[np.maximum.accumulate(tops)]
+    numbers = np.cumsum(~rows) - 1
+    groups = np.where(rows, numbers[ancestors], numbers)
+    return regroup(Stack.of(profile), groups.astype("<i4"), profile)
 
 
 def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:

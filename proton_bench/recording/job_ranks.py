@@ -32,8 +32,8 @@ class Launcher:
     world_size: tuple[str, ...]
 
 
-# torchrun's come first: inside a Slurm or MPI job they are the finer ones. What several launchers
-# set (PMI) comes behind more specific ones, and Slurm last: it starts other launchers.
+# torchrun's come first: inside a Slurm or MPI job they are the finer ones. Those that several
+# launchers set (PMI) follow more specific ones, and Slurm's are last: it starts other launchers.
 _LAUNCHERS = (
     Launcher("RANK", ("LOCAL_RANK",), ("WORLD_SIZE",)),
     Launcher("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",)),

@@ -70,7 +70,7 @@ class profiled:  # noqa: N801 - used like a function
             raise SessionError("this block is being recorded already: make another profiled()")
         if self._name is None:
             place = f"proton-{os.getpid()}-{next(_numbers)}"
-            path = os.path.join(tempfile.gettempdir(), place)  # no file is made there
+            path = os.path.join(tempfile.gettempdir(), place)  # a name only: no file is written
         else:
             data = self._options.get("data", "tree")
             output = read_name(self._name, data=data, mode=self._options.get("mode"))

@@ -198,6 +198,8 @@ EXPORT int cuInit(unsigned) {
   return cuda::kSuccess;
 }
 
+EXPORT int fake_cuda_is_initialized() { return is_initialized ? 1 : 0; }
+
 EXPORT int cuDriverGetVersion(int *version) {
   FAULT(cuDriverGetVersion);
   *version = 13000;

@@ -23,6 +23,7 @@ from fakes.fixtures import cupti_doubles
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
+from proton_bench.recording.counters import sampling_process
 
 __all__ = ["cupti_doubles"]
 
@@ -50,7 +51,7 @@ def more_bursts():
     wanted = gpu.pm_bursts() + 4
     work(lambda: gpu.pm_bursts() >= wanted)
 
-def evaluator():
+def sampling_process():
     work(lambda: gpu.pm_bursts() >= 1)
     found = []
     def look():
@@ -60,27 +61,32 @@ def evaluator():
                 words = stat.with_name("cmdline").read_bytes().split(b"\\0")
             except OSError:
                 continue
-            if parent == os.getpid() and b"proton_bench.recording.counters.evaluator" in words:
+            if parent == os.getpid() and b"{sampling_process.__name__}" in words:
                 found.append(int(stat.parent.name))
         return found
     work(look)
     return found[0]
 """
 PROGRAM = HEAD + "more_bursts()\n"
-# It tells its own process and the evaluator's, and works until it is ended.
-ENDLESS = "print(os.getpid(), evaluator(), flush=True)\nwhile True: more_bursts()\n"
-COSTS = ("held_ns", "decode_ns", "info_ns", "evaluate_ns", "thread_ns", "evaluator_ns")
+# It tells its own process and the one that samples, and works until it is ended.
+ENDLESS = "print(os.getpid(), sampling_process(), flush=True)\nwhile True: more_bursts()\n"
+COSTS = ("open_ns", "decode_ns", "info_ns", "evaluate_ns", "thread_ns", "process_ns")
 COMMAND = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", "counters", "-b", "cupti"]
 
 
+def variables(folder: Path, doubles: Doubles, **more: str) -> dict[str, str]:
+    """Return an environment in which the process that samples sees the program's kernels."""
+    return doubles.environment(FAKE_CUPTI_CLOCK="real", FAKE_CUPTI_GPU=str(folder / "gpu"), **more)
+
+
 def record(
-    folder: Path, doubles: Doubles, *options: str, program: str = PROGRAM, **variables: str
+    folder: Path, doubles: Doubles, *options: str, program: str = PROGRAM, **more: str
 ) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(program, encoding="utf-8")
     done = subprocess.run(
         [*COMMAND, *options, "program.py"],
         cwd=folder,
-        env=doubles.environment(FAKE_CUPTI_CLOCK="real", **variables),
+        env=variables(folder, doubles, **more),
         capture_output=True,
         text=True,
         timeout=120,
@@ -93,22 +99,22 @@ def record(
 def endless(
     folder: Path, doubles: Doubles, before: str = ""
 ) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
-    """Yield a recorded program, a file that becomes readable when its evaluator ends, its group."""
+    """Yield a recorded program, and a pidfd and the group of its process that samples."""
     (folder / "program.py").write_text(HEAD + before + ENDLESS, encoding="utf-8")
     with subprocess.Popen(
         [*COMMAND, "program.py"],
         cwd=folder,
-        env=doubles.environment(FAKE_CUPTI_CLOCK="real"),
+        env=variables(folder, doubles),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     ) as running:
         assert running.stdout is not None
-        process, evaluator = map(int, running.stdout.readline().split())
+        process, sampling = map(int, running.stdout.readline().split())
         assert process == running.pid
-        watched = os.pidfd_open(evaluator)
+        watched = os.pidfd_open(sampling)
         try:
-            yield running, watched, os.getpgid(evaluator)
+            yield running, watched, os.getpgid(sampling)
         finally:
             running.kill()
             os.close(watched)
@@ -148,8 +154,7 @@ def test_shares_of_kernels_come_from_samples_of_the_device(
     facts = counter_facts(tmp_path)
     assert (facts["lost_bursts"], facts["error"]) == (0, "")
     assert min(facts[cost] for cost in COSTS) > 0
-    assert facts["longest_hold_ns"] < facts["held_ns"]
-    assert not list(tmp_path.glob("*.pid*"))  # the evaluator has no profile
+    assert not list(tmp_path.glob("*.pid*"))  # the process that samples has no profile
 
 
 def test_merged_runs_have_the_shares_of_both(tmp_path: Path, cupti_doubles: Doubles) -> None:
@@ -182,10 +187,10 @@ def test_samples_are_tracks_of_a_timeline(tmp_path: Path, cupti_doubles: Doubles
     assert all(any(start <= at <= end for start, end in spans) for at in busy_us)
 
 
-def test_an_evaluator_that_is_killed_costs_one_burst(
+def test_a_sampling_process_that_is_killed_costs_one_burst(
     tmp_path: Path, cupti_doubles: Doubles
 ) -> None:
-    kill = "os.kill(evaluator(), signal.SIGKILL)\n"
+    kill = "os.kill(sampling_process(), signal.SIGKILL)\n"
     record(tmp_path, cupti_doubles, program=HEAD + kill + "more_bursts()\n")
 
     facts = counter_facts(tmp_path)
@@ -196,44 +201,41 @@ def test_an_evaluator_that_is_killed_costs_one_burst(
     assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
 
 
-def test_without_an_evaluator_the_program_evaluates(tmp_path: Path, cupti_doubles: Doubles) -> None:
+def test_without_a_sampling_process_the_run_goes_on(tmp_path: Path, cupti_doubles: Doubles) -> None:
     program = """
 sys.executable = "/does/not/exist"
 session = proton.start("own", backend="cupti", mode="counters")
-work(lambda: gpu.pm_bursts() >= 4)
+end = time.monotonic() + 0.5
+work(lambda: time.monotonic() > end)
 proton.finalize(session, output_format="proton")
 """
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
-    environment = cupti_doubles.environment(FAKE_CUPTI_CLOCK="real")
     command = [sys.executable, "program.py"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, env=variables(tmp_path, cupti_doubles), check=True)
 
     facts = counter_facts(tmp_path, "own")
 
-    assert (facts["lost_bursts"], facts["refused_devices"]) == (2, 0)
+    assert (facts["bursts"], facts["lost_bursts"], facts["refused_devices"]) == (0, 0, 1)
     assert "/does/not/exist" in facts["error"]
-    dram = values(read_profile(tmp_path / "own.proton"), "dram_pct")
-    assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
+    assert values(read_profile(tmp_path / "own.proton"), "count")["copy_kernel"] > 0
 
 
-def test_samples_that_neither_process_can_evaluate_are_counted(
-    tmp_path: Path, cupti_doubles: Doubles
-) -> None:
+def test_samples_without_values_are_counted(tmp_path: Path, cupti_doubles: Doubles) -> None:
     fault = "cuptiProfilerHostEvaluateToGpuValues=999"
     record(tmp_path, cupti_doubles, FAKE_CUPTI_FAIL=fault)
 
     facts = counter_facts(tmp_path)
 
     assert facts["lost_samples"] > 0
-    assert (facts["samples"], facts["lost_bursts"]) == (0, 1)
+    assert (facts["samples"], facts["lost_bursts"]) == (0, 0)
 
 
-def test_the_evaluator_has_the_lowest_priority_and_no_file_of_the_target(
+def test_the_sampling_process_has_the_lowest_priority_and_no_file_of_the_target(
     tmp_path: Path, cupti_doubles: Doubles
 ) -> None:
     program = """
 os.set_inheritable(os.open("/dev/zero", os.O_RDONLY), True)
-process = evaluator()
+process = sampling_process()
 files = os.popen(f"ls -l /proc/{process}/fd").read()
 Path("seen").write_text(f"{os.getpriority(os.PRIO_PROCESS, process)} {files}")
 """
@@ -242,15 +244,15 @@ Path("seen").write_text(f"{os.getpriority(os.PRIO_PROCESS, process)} {files}")
     priority, _, files = (tmp_path / "seen").read_text(encoding="utf-8").partition(" ")
 
     assert priority == "19"
-    assert "memfd:" in files
+    assert "socket:" in files
     assert "/dev/zero" not in files
 
 
-def test_the_evaluator_ends_with_a_killed_target_that_left_a_forked_child(
+def test_the_sampling_process_ends_with_a_killed_target_that_left_a_forked_child(
     tmp_path: Path, cupti_doubles: Doubles
 ) -> None:
     fork = """
-evaluator()
+sampling_process()
 parent_ends, end = os.pipe()
 if os.fork() == 0:
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
@@ -263,7 +265,7 @@ if os.fork() == 0:
         running.kill()
 
         assert has_ended(watched)
-    assert "memfd" not in (tmp_path / "held").read_text(encoding="utf-8")
+    assert "socket:" not in (tmp_path / "held").read_text(encoding="utf-8")
 
 
 def test_ctrl_c_of_a_terminal_loses_no_burst(tmp_path: Path, cupti_doubles: Doubles) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.flames import folded_stacks, pprof_stacks, speedscope_stacks
+from fakes.flames import folded_stacks, otlp_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import training_profile
 
 from proton_bench.cli import main
@@ -18,6 +19,7 @@ SUFFIXES = {
     "speedscope": ".speedscope.json",
     "folded": ".folded",
     "pprof": ".pb.gz",
+    "otlp": ".otlp",
     "csv": ".csv",
     "parquet": ".parquet",
 }
@@ -25,6 +27,7 @@ TOTALS: dict[str, Callable[[bytes], float]] = {
     "speedscope": lambda content: sum(speedscope_stacks(content, "time (ns)").values()),
     "folded": lambda content: sum(folded_stacks(content).values()),
     "pprof": lambda content: sum(pprof_stacks(content, "time").values()),
+    "otlp": lambda content: sum(otlp_stacks(content, "time").values()),
 }
 
 
@@ -52,7 +55,7 @@ def test_the_file_stands_beside_the_profile(
     )
 
 
-@pytest.mark.parametrize("name", ["speedscope", "folded", "pprof"])
+@pytest.mark.parametrize("name", TOTALS)
 def test_totals_reach_standard_output(training: Path, capsysbinary: Capture, name: str) -> None:
     assert main(["export", "x.proton", "--to", name, "-o", "-"]) == 0
 
@@ -67,7 +70,7 @@ def test_the_suffix_alone_is_enough_from_python(tmp_path: Path) -> None:
     assert folded_stacks((tmp_path / "x.folded").read_bytes())
 
 
-@pytest.mark.parametrize("name", SUFFIXES)
+@pytest.mark.parametrize("name", sorted(set(SUFFIXES) - {"otlp"}))
 def test_what_was_exported_is_not_a_profile(
     training: Path, capsysbinary: Capture, name: str
 ) -> None:
@@ -77,6 +80,54 @@ def test_what_was_exported_is_not_a_profile(
 
     (line,) = capsysbinary.readouterr().err.splitlines()
     assert b"can be written but not read" in line
+
+
+def test_otlp_is_viewed_like_the_profile(training: Path, capsysbinary: Capture) -> None:
+    assert main(["export", "x.proton", "--to", "otlp"]) == 0
+    capsysbinary.readouterr()
+
+    shown = []
+    for file in ("x.proton", "x.otlp"):
+        assert main(["view", file, "--json", "-m", "time/ns"]) == 0
+        shown.append(json.loads(capsysbinary.readouterr().out)["rows"])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    ("choice", "kept"),
+    [
+        (["-i", "forward"], {"forward", "kernel_1", "kernel_3"}),
+        (["-e", "backward"], {"forward", "kernel_1", "kernel_3"}),
+        (["-e", "kernel"], {"forward", "backward"}),
+    ],
+)
+def test_chosen_rows_are_exported_with_the_total_of_all(
+    training: Path, capsysbinary: Capture, choice: list[str], kept: set[str]
+) -> None:
+    assert main(["export", "x.proton", "--to", "pprof", "-o", "-", *choice]) == 0
+
+    found = pprof_stacks(capsysbinary.readouterr().out, "time")
+    assert {name for stack in found for name in stack} == {"ROOT", "test_step", *kept}
+    assert sum(found.values()) == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("choice", "to"),
+    [
+        (["-i", "nowhere"], "pprof"),
+        (["-e", "ROOT"], "pprof"),
+        (["-i", "a", "-e", "b"], "pprof"),
+        (["-i", "["], "pprof"),
+        (["-i", "forward"], "kineto"),
+    ],
+)
+def test_a_choice_that_leaves_nothing_is_refused(
+    training: Path, capsysbinary: Capture, choice: list[str], to: str
+) -> None:
+    assert main(["export", "x.proton", "--to", to, *choice]) == 2
+
+    assert len(capsysbinary.readouterr().err.splitlines()) == 1
+    assert [path.name for path in training.iterdir()] == ["x.proton"]
 
 
 def test_a_profile_without_values_has_no_flame_graph(training: Path, capsysbinary: Capture) -> None:

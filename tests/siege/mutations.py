@@ -48,7 +48,7 @@ def kind_of(content: bytes, name: str) -> str:
         return "json"
     if name.endswith((".toml", ".csv", ".txt")):
         return "text"
-    if name.endswith((".pftrace", ".perfetto-trace")):
+    if name.endswith((".pftrace", ".perfetto-trace", ".otlp")):
         return "message"
     return "msgpack"
 

@@ -25,7 +25,7 @@ from proton_bench.analysis.why.answer import why
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 
-__all__ = ["Row", "judge", "main", "table"]
+__all__ = ["Row", "judge", "main", "record", "share", "table"]
 
 _TOP = Path(__file__).parents[3]
 _PROGRAM = Path(__file__).with_name("program.py")
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.keep:
         for name, (mode, words) in _RUNS.items():
             rounds = () if "--rounds" in words else ("--rounds", str(options.rounds))
-            _record((options.out / name).absolute(), mode, (*words, *rounds))
+            record((options.out / name).absolute(), mode, (str(_PROGRAM), *words, *rounds))
         _count_by_ncu(options.out / "ncu.csv")
     profiles = {
         name: read_profile(options.out / f"{name}.proton")
@@ -99,9 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong or unknown > options.most_unknown else 0
 
 
-def _record(target: Path, mode: str, words: Sequence[str]) -> None:
+def record(target: Path, mode: str, program: Sequence[str]) -> None:
+    """Record a script with its words, as `target` with the endings of the files."""
     command = [sys.executable, "-m", "proton_bench", "run", "-b", "cupti", "-m", mode]
-    _run([*command, "-n", str(target), str(_PROGRAM), *words])
+    _run([*command, "-n", str(target), *program])
 
 
 def _run(command: Sequence[str]) -> None:
@@ -155,7 +156,7 @@ def judge(
         found = [row for row in answer.rows if label.name in row.path]
         verdict = max(found, key=lambda row: row.time_ns).verdict if found else None
         shares = {
-            (run, quantity): _share(profile, label.name, quantity)
+            (run, quantity): share(profile, label.name, quantity)
             for run, profile in profiles.items()
             if run != "stalls"
             for quantity in ("dram", "tensor", "l2")
@@ -170,8 +171,8 @@ def judge(
     return rows
 
 
-def _share(profile: Profile, scope: str, quantity: str) -> float | None:
-    """Return the part of a unit's peak below a scope, in percent."""
+def share(profile: Profile, scope: str, quantity: str) -> float | None:
+    """Return the part of a unit's peak below a scope in percent, None where it is not known."""
     name = f"{quantity}_busy (ns)"
     if name not in profile.columns or _TIME not in profile.columns:
         return None

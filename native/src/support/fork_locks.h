@@ -24,7 +24,7 @@ enum class LockRank : uint8_t {
   kNames,
   kPtxNotes,
   kHeldFiles,
-  kEvaluator,
+  kSamplingProcess,
   kPerfGroups,
 };
 inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfGroups) + 1;

@@ -11,7 +11,10 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
-from proton_bench.recording.counters.evaluator import evaluator_command, evaluator_environment
+from proton_bench.recording.counters.sampling_process import (
+    sampling_command,
+    sampling_environment,
+)
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.counting import Counting, Tier
@@ -195,8 +198,8 @@ def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
         asked.sets,
         interval_ns=1000 * asked.interval_us,
         burst_ms=asked.burst_ms,
-        evaluator=evaluator_command(),
-        environment=evaluator_environment(),
+        process=sampling_command(),
+        environment=sampling_environment(),
     )
 
 

@@ -30,8 +30,7 @@ class CounterFacts:
         covered_ns: Time inside samples, over all devices.
         lost_bursts: Bursts that failed.
         lost_samples: Samples that came without times or values.
-        held_ns: Time in which launches had to wait because counters were switched.
-        thread_ns: Processor time of the sampling threads.
+        thread_ns: Processor time of the program's thread that asks for bursts.
         error: Why nothing or not everything was sampled, or "".
     """
 
@@ -40,7 +39,6 @@ class CounterFacts:
     covered_ns: int = 0
     lost_bursts: int = 0
     lost_samples: int = 0
-    held_ns: int = 0
     thread_ns: int = 0
     error: str = ""
 
@@ -75,7 +73,6 @@ def counter_facts(profile: Profile) -> CounterFacts | None:
         covered_ns=_number(said, "covered_ns"),
         lost_bursts=_number(said, "lost_bursts"),
         lost_samples=_number(said, "lost_samples"),
-        held_ns=_number(said, "held_ns"),
         thread_ns=_number(said, "thread_ns"),
         error=_text(said, "error"),
     )

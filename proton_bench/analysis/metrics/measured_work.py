@@ -63,9 +63,10 @@ _RATES = {
 _PIPES = ("tensor", "fp32", "fp64")
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _95_PERCENT = 1.959964  # standard errors of a normal distribution
-# Of the time that is compared; what is not measured would seem to come from caches.
+# Least part of the compared time with counters: traffic that is not counted would look like hits
+# in a cache.
 _LEAST_MEASURED = 0.95
-# A difference of less says nothing: neither side knows its bytes better.
+# Smaller differences are not reported: neither number of bytes is more exact than that.
 _ALIKE = 0.1
 # Bytes that launches request, in words: by what the kernel's code asks for, and by launch_metadata.
 _REQUESTS = {"code_bytes": "asks for", "bytes": "names"}
@@ -199,7 +200,7 @@ def requested_and_moved(profile: Profile) -> tuple[Mapping[str, Floats], Amount]
         every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
         counted = _own(profile, COUNTED_TIME) * SECONDS["ns"]
         known = _below(profile, np.where(compared, counted, 0.0))
-        # What ran beside rows that request bytes moved some that nothing is known to compare with.
+        # Rows that request no bytes move some too, so sums with many such rows are not compared.
         whole = known >= _LEAST_MEASURED * np.maximum(every, moved.seconds)
         valid = moved.valid & (known > 0) & whole
         requests[name] = np.where(valid, _below(profile, own), 0.0)
@@ -244,7 +245,7 @@ def _traffic(profile: Profile) -> MetricValues:
     valid = np.any([values > 0 for values in requests.values()], axis=0)
     for row in np.flatnonzero(valid).tolist():
         known = {name: float(values[row]) for name, values in requests.items()}
-        name = _known(known)[0]  # for more there is no room in a column
+        name = _known(known)[0]  # a column has room for one
         texts[row] = _side_by_side({name: known[name]}, float(moved.values[row]))
     return MetricValues(_TRAFFIC, Aggregation.PROPERTY, texts, valid, _MEANINGS[_TRAFFIC])
 
@@ -253,11 +254,11 @@ def _scaled(profile: Profile, unit: str, scale: Floats) -> tuple[Floats, Floats,
     """Return busy time x scale with half of its interval, and where the share is known."""
     busy = _own(profile, busy_column(unit))
     variance = _below(profile, _own(profile, variance_column(unit)) * scale**2)
-    # As for shares: a part of the errors is alike in all rows, and adds up as it is.
+    # As for shares: a part of the errors is the same in all rows, so it adds up linearly.
     bias = _below(profile, _own(profile, bias_column(unit)) * scale)
     halves = _95_PERCENT * np.maximum(np.sqrt(np.maximum(variance, 0.0)), bias)
     valid = unit_use_values(profile, f"{unit}_pct").valid
-    # Without a rate of the device nothing is known of its rows, nor of sums with them.
+    # Rows on a device of unknown rate, and sums that contain them, have no value.
     lacking = _below(profile, np.where((scale <= 0) & (busy > 0), _own(profile, COUNTED_TIME), 0.0))
     if unit != "tensor":
         valid = valid & (lacking <= 0)

@@ -24,7 +24,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["STATISTICS", "is_sample_statistic", "sample_names", "sample_values"]
 
-# If the spread is less than this many buckets, they say little about it.
+# Least spread in buckets: a smaller one cannot be computed from counts of buckets.
 _LEAST_SKETCHED = 2.5
 
 

@@ -82,7 +82,7 @@ class Places:
             return _PYTHON
         inside = _inside_packages(file)
         if inside:
-            # Whoever works within an installed package owns it.
+            # A run whose folder is inside an installed package owns that package.
             is_own = any(
                 file.startswith(folder) and _inside_packages(folder) for folder in self.folders
             )

@@ -40,7 +40,7 @@ class _Lines:
 
     shown: Mask
     folded: Mask
-    rests: npt.NDArray[np.intp]  # rows with one more line, for those below them that have none
+    rests: npt.NDArray[np.intp]  # rows with one more line, which sums the hidden rows below them
 
     def __len__(self) -> int:
         return int(self.shown.sum()) - int(self.folded.sum()) + len(self.rests)
@@ -103,7 +103,7 @@ def _lines(tree: MetricTree, weights: npt.NDArray[np.float64], least: float) -> 
     below = shown.copy()
     below[0] = False
     count = np.bincount(parents[below], minlength=len(tree))
-    # Where no row below has a line, their sum says no more than the row itself.
+    # If no row below is shown, a line with their sum would repeat the row itself.
     rests = np.flatnonzero((sums >= least) & (sums > 0) & (count > 0))
     only = count == 1
     only[rests] = False

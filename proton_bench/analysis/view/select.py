@@ -21,6 +21,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricColumn
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
+from proton_bench.model.regroup import fold_into_ancestors
 
 __all__ = [
     "METADATA_SCOPE",
@@ -32,6 +33,7 @@ __all__ = [
     "drop_trials",
     "is_metadata",
     "kept_rows",
+    "narrowed",
     "prune",
     "select",
     "shown_rows",
@@ -128,6 +130,19 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     by = None if selection.sort == BY_NAME else tree.metrics[-1 if by_metric else 0]
     tree = sorted_tree(tree, by)
     return replace(tree, metrics=tree.metrics[: len(metrics)])
+
+
+def narrowed(profile: Profile, names: NameFilter) -> Profile:
+    """Return the profile with the rows that a filter drops summed into the rows above them.
+
+    Raises:
+        UsageError: The regular expression is malformed, or no row is left.
+    """
+    keep = names.keep(profile.strings, profile.subtree_end, lambda named: named[profile.frames])
+    if not bool(keep.any()):
+        raise UsageError(f"no row is left after {names}")
+    keep[0] = True
+    return fold_into_ancestors(profile, ~keep)
 
 
 def select(tree: MetricTree, selection: Selection) -> MetricTree:

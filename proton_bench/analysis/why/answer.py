@@ -246,7 +246,7 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
     facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
     found: list[str] = []
     if "CUDA" in kinds and not facts.has_counters:
-        # Who asked for them is not told to ask.
+        # A run that asked for counters gets the reason why they are missing, not the same advice.
         said = "proton view says why its counters are missing"
         how = said if are_missing(run.recorded) else "proton run -m counters"
         found.append(f"what limits kernels ({how})")

@@ -332,7 +332,7 @@ _FP32_OF_TF32 = {
 }
 _PRODUCTS = ("gemm f32", "gemv f32", "conv f32", "conv implicit f32")
 _ON_TENSOR_CORES = ("tf32", "tensorop", "1688", "nvjet", "bf16", "f16")
-# Of the peak of FP32 that a product reaches at least where its counter is not recorded: the more
+# Part of the FP32 peak that a product reaches at least, where its counter is not recorded: the more
 # it reaches, the less there is to gain.
 _LEAST_FP32 = 0.5
 
@@ -412,7 +412,7 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
     chains = {
         owner: found
         for owner, rows in groups.items()
-        # What has no layer or scope above it need not be neighbours.
+        # Kernels without a layer or scope above them may be unrelated.
         if owner[0] > 0 and (found := _Chain.of(run, rows)) is not None
     }
     if not chains:

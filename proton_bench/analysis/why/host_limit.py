@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator
 from proton_bench.analysis.accounting.device_use import DeviceVerdict
 from proton_bench.analysis.accounting.host_time import HOST_WALL
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.kernels.counter_facts import counter_facts
 from proton_bench.model.profile import Profile
 
 __all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "outermost"]
@@ -28,7 +27,7 @@ SYNC_OPS = frozenset(
 )
 # These wait if they copy to the host.
 _MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
-_MOST_QUEUED = 800.0  # launches; CUDA holds 1024, and they come faster than their mean
+_MOST_QUEUED = 800.0  # launches on average; CUDA queues at most 1024
 _STANDARD_ERRORS = 2.0
 
 
@@ -50,16 +49,15 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
         return math.inf
     period_ns = 1e9 / rate_hz
     waiting_ns = in_sync_ns + _in_operators_ns(profile)
-    # Each sample stands for a period, and as many as there are vary by their root.
+    # A sample counts for one period, and the standard error of a count is its square root.
     error_ns = _STANDARD_ERRORS * math.sqrt(max(waiting_ns, period_ns) * period_ns)
     return waiting_ns + error_ns + idle_cost_ns(profile)
 
 
 def idle_cost_ns(profile: Profile) -> float:
     """Return how much longer the host took because it was recorded, by the file, in ns."""
-    cost, counters = own_cost(profile), counter_facts(profile)
-    held_ns = counters.held_ns if counters is not None else 0
-    return held_ns + (cost.cost_ns if cost is not None else 0.0)
+    cost = own_cost(profile)
+    return cost.cost_ns if cost is not None else 0.0
 
 
 def _in_operators_ns(profile: Profile) -> float:

@@ -30,8 +30,8 @@ _LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 _MOST_OF_PEAK = 1.05
-_REUSED = 1.2  # asked for / moved: more is not the interval of a counter
-# With these measured, hardly another unit of the GPU can be what limits a kernel.
+_REUSED = 1.2  # asked for / moved; smaller ratios may be errors of the counter
+# If these were measured, it is unlikely that another unit of the GPU limits a kernel.
 _COMPLETE = ("tensor", "fp64", "issue", "dram", "l2", "l1")
 _HALF_RATE = 0.45  # of the issue slots fill the pipe of integers and comparisons
 
@@ -39,7 +39,7 @@ _GUIDE = "Nsight Compute's Kernel Profiling Guide, " + NVIDIA_SOURCE
 _ROOFLINE = "Williams, Waterman and Patterson, Roofline, CACM 52, 2009: the roof that is near"
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
-# Which unit a verdict is about, and which work of the program speaks of it.
+# The unit of a verdict, and the metrics of work that indicate its use.
 _UNITS = {
     "compute:tensor": ("tensor", ("flops8", "flops16", "flops32")),
     "compute:fp32": ("fp32", ()),

@@ -251,7 +251,7 @@ def _wide_text(facts: RowFacts, names: Iterable[str]) -> str:
 
 
 def _shown(ratio: float) -> str:
-    # Beyond it there is nothing to know.
+    # A use is at most 100 %, and a larger error means no more than that.
     return f"{min(ratio, 1.0) * 100:.0f}"
 
 

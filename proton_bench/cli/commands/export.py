@@ -10,6 +10,7 @@ import typer
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.output_file import beside, output_option, refuse_input
+from proton_bench.cli.tree_options import ExcludeOption, IncludeOption
 from proton_bench.errors import UsageError
 
 __all__ = ["command"]
@@ -31,7 +32,7 @@ def command(
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, csv, "
+            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, otlp, csv, "
             "parquet, kineto, or a format of a plugin.",
         ),
     ],
@@ -42,6 +43,8 @@ def command(
             "another suffix, or rank<N>.json.gz beside FILE)."
         ),
     ] = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
     rank: Annotated[
         int | None,
         typer.Option("--rank", metavar="N", help="With --to kineto: write only this rank.", min=0),
@@ -49,6 +52,8 @@ def command(
 ) -> None:
     """Write a profile in another format."""
     if to == _KINETO:
+        if include or exclude:
+            raise UsageError("-i and -e choose rows of a profile; --to kineto writes timelines")
         from proton_bench.cli.timelines.export_kineto import export_kineto
 
         export_kineto(files, output, rank)
@@ -61,10 +66,16 @@ def command(
         )
     (file,) = files
     check_profiles(files)
+    from proton_bench.analysis.view.name_filter import NameFilter
     from proton_bench.formats.registry import find_format, read_profile, write_profile
 
+    names = NameFilter(include, exclude)
     suffix = find_format(to).suffixes[0]
     profile = read_profile(file)  # first: a missing file has no other suffix either
+    if names:
+        from proton_bench.analysis.view.select import narrowed
+
+        profile = narrowed(profile, names)
     target = output if output is not None else beside(file, suffix)
     refuse_input(target, [file])
     for note in write_profile(profile, target, format=to):

@@ -113,7 +113,7 @@ def read_trace(
             take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
-        # Before its end a frame lacks the brackets that close its events and itself.
+        # Before its last piece, a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)
         frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]
         if isinstance(frame, dict):

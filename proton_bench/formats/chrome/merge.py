@@ -77,7 +77,7 @@ class _Survey:
 
 
 def survey_chrome(file: Path) -> TimelineInput:
-    """Return what a file says of its process.
+    """Return the process that a file describes.
 
     Raises:
         UsageError: It does not say when its times begin, so that it cannot be laid beside others,

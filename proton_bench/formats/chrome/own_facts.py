@@ -29,7 +29,7 @@ def is_session_timeline(head: TraceHead) -> bool:
 
 
 def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return what the keys beside the events say of the process, by the names of provenance."""
+    """Return facts about the process from the keys beside the events, under keys of provenance."""
     found: dict[str, Any] = {"tool": "proton_bench", "format": "chrome_trace"}
     base = facts.get("baseTimeNanoseconds")
     if type(base) is int:

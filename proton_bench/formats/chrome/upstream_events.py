@@ -34,7 +34,7 @@ __all__ = ["ProtonTraceReader", "is_proton_trace"]
 _SCOPES = frozenset({"scope", "metric"})
 _FLOW, _ASYNC, _CORE = "flow", "async", "core"
 _CYCLES, _INSTANCES = "cycles", "instances"
-_UNKNOWN_MHZ = 1000.0  # upstream takes it for every device
+_UNKNOWN_MHZ = 1000.0  # what upstream assumes for every device
 _WARP = re.compile(r"(warp .*) \(line \d+\)")
 _NO_PATH = "event without a call path: left out"
 _NEGATIVE = "event without a duration, or with a negative one: left out"
@@ -72,7 +72,7 @@ class ProtonTraceReader:
             if event.ph != "X":
                 continue
             if event.cat == _CORE and isinstance(event.tid, str):
-                continue  # which programs a processor ran: their scopes stand elsewhere
+                continue  # a program on a processor; its scopes are other events
             stack = event.arguments.call_stack
             if stack is None:
                 # Ranges of graphs on a device: their kernels have the time.

@@ -12,20 +12,34 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import FrameKind
-from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
 __all__ = [
+    "MAX_DEPTH",
+    "UNITS",
     "FlameFrame",
+    "depth_note",
     "flame_frame",
     "flame_losses",
     "flame_metrics",
     "flame_rows",
+    "main_metric",
     "rounded_note",
+    "run_times_ns",
     "shallow",
+    "source_frame",
+    "spelled_unit",
     "whole_numbers",
 ]
 
+# Formats that write the whole path of each row: a file is as large as the rows times their depth.
+MAX_DEPTH = 1000
+# Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
+_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
+# Units as pprof spells them.
+UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+_INT64 = range(2**63)
 _PYTHON = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
 
@@ -34,7 +48,7 @@ class FlameFrame:
     """The frame of a row.
 
     Attributes:
-        name: Function, kernel or scope, with the device if there are several.
+        name: Function, kernel or scope.
         file: File of a Python frame or of a line of a kernel, "" for others.
         line: Its line, 0 for others.
     """
@@ -50,7 +64,15 @@ def flame_rows(profile: Profile) -> Profile:
 
 
 def flame_frame(profile: Profile, row: int) -> FlameFrame:
-    """Return the frame of a row."""
+    """Return the frame of a row, with the device in its name if there are several."""
+    frame, device = source_frame(profile, row), profile.device(row)
+    if frame.file or device is None or len(profile.devices) == 1:
+        return frame
+    return FlameFrame(f"{frame.name} [{device.kind}:{device.index}]")
+
+
+def source_frame(profile: Profile, row: int) -> FlameFrame:
+    """Return the frame of a row as its name gives it."""
     name = profile.name(row)
     match = _PYTHON.fullmatch(name)
     if match is not None:
@@ -58,9 +80,6 @@ def flame_frame(profile: Profile, row: int) -> FlameFrame:
         if profile.kind(row) is FrameKind.LINE:  # all of a kernel's are of one function
             function = f"{file.rpartition('/')[2]}:{line} {function}".rstrip()
         return FlameFrame(function, file, line)
-    device = profile.device(row)
-    if device is not None and len(profile.devices) > 1:
-        name += f" [{device.kind}:{device.index}]"
     return FlameFrame(name)
 
 
@@ -86,19 +105,43 @@ def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]
     return found
 
 
-def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
+def main_metric(profile: Profile) -> str:
+    """Return the name of the metric to show first."""
+    specs = [column.spec for column, _ in flame_metrics(profile)]
+    # The unit does not matter: time in us is preferred to a count.
+    bases = [spec.base.lower() for spec in specs]
+    found = next((name for name in _FAVOURITES if name in bases), bases[0])
+    return specs[bases.index(found)].name
+
+
+def spelled_unit(spec: MetricSpec) -> str:
+    """Return the unit of a metric as pprof spells it, "" for none."""
+    return "bytes" if spec.base == "bytes" else UNITS.get(spec.unit, spec.unit)
+
+
+def run_times_ns(profile: Profile) -> tuple[int, int]:
+    """Return the start of the run since 1970 and its duration, 0 where unknown."""
+    known = (profile.provenance.get(f"{what}_time_ns") for what in ("start", "end"))
+    start, end = (each if type(each) is int and each in _INT64 else 0 for each in known)
+    return start, max(end - start, 0) if start and end else 0
+
+
+def flame_losses(
+    profile: Profile, kept: Sequence[str], *, has_provenance: bool = False
+) -> tuple[str, ...]:
     """Return messages about parts of this profile that a flame graph lacks.
 
     Args:
         profile: The profile.
         kept: Names of the metrics that are written.
+        has_provenance: Whether the format holds facts about the run.
     """
     notes = []
     facts = {
         "variants of kernels": profile.variants,
         "distributions": profile.distributions,
         "use of devices": profile.device_use,
-        "provenance": profile.provenance,
+        "provenance": () if has_provenance else profile.provenance,
     }
     lost = [what for what, known in facts.items() if len(known)]
     if lost:
@@ -125,6 +168,14 @@ def rounded_note(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
         and bool((own != np.rint(own)).any())
     ]
     return (f"values are rounded to whole numbers: {', '.join(rounded)}",) if rounded else ()
+
+
+def depth_note(profile: Profile, most: int) -> tuple[str, ...]:
+    """Return a message about levels below ``most``, which `shallow` sums up."""
+    deepest = int(profile.depths().max())
+    if deepest <= most:
+        return ()
+    return (f"levels below {most} of {deepest} are summed into those above",)
 
 
 def whole_numbers(column: MetricColumn, own: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -8,10 +8,13 @@ import numpy as np
 
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.export.flame_rows import (
+    MAX_DEPTH,
+    depth_note,
     flame_frame,
     flame_losses,
     flame_metrics,
     flame_rows,
+    main_metric,
     rounded_note,
     shallow,
     whole_numbers,
@@ -21,10 +24,6 @@ from proton_bench.support.text import visible_lines
 
 __all__ = ["FoldedStacks"]
 
-# Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
-_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
-# Each line has the whole path, so a file is as large as the rows times their depth.
-_MAX_DEPTH = 1000
 _BYTES_OF_ROW, _LEAST_BYTES = 1 << 11, 1 << 25
 _SEPARATORS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -37,11 +36,12 @@ class FoldedStacks(WriteOnly):
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Return messages about missing parts."""
-        metric = _metric(profile)
-        notes = [*flame_losses(profile, [metric]), *rounded_note(profile, [metric])]
-        deepest, most = int(profile.depths().max()), _most_depth(flame_rows(profile))
-        if deepest > most:
-            notes.append(f"levels below {most} of {deepest} are summed into those above")
+        metric = main_metric(profile)
+        notes = [
+            *flame_losses(profile, [metric]),
+            *rounded_note(profile, [metric]),
+            *depth_note(profile, _most_depth(flame_rows(profile))),
+        ]
         if any(_changed(text) != text for text in profile.strings):
             notes.append("';' in names became ':', and line breaks became spaces")
         return tuple(notes)
@@ -50,7 +50,7 @@ class FoldedStacks(WriteOnly):
         """Return a line for each row with its own value."""
         rows = flame_rows(profile)
         rows = shallow(rows, _most_depth(rows))
-        metric = _metric(rows)
+        metric = main_metric(rows)
         weights = next(
             whole_numbers(column, own).tolist()
             for column, own in flame_metrics(rows)
@@ -72,7 +72,7 @@ def _most_depth(profile: Profile) -> int:
     """Return the depth of the written tree: less if long names would make the file too large."""
     sizes = np.array([len(text) for text in profile.strings], dtype=np.int64)[profile.frames]
     depths, parents = profile.depths(), profile.parents
-    found = _MAX_DEPTH
+    found = MAX_DEPTH
     if int(sizes.max()) * min(int(depths.max()), found) <= _BYTES_OF_ROW:
         return found
     lengths = sizes.tolist()
@@ -82,14 +82,6 @@ def _most_depth(profile: Profile) -> int:
     while found > 1 and int(total[depths <= found].sum()) > most:
         found //= 2
     return found
-
-
-def _metric(profile: Profile) -> str:
-    specs = [column.spec for column, _ in flame_metrics(profile)]
-    # The unit does not matter: time in us is preferred to a count.
-    bases = [spec.base.lower() for spec in specs]
-    found = next((name for name in _FAVOURITES if name in bases), bases[0])
-    return specs[bases.index(found)].name
 
 
 def _shown(rows: Profile, row: int) -> str:

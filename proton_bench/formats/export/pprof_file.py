@@ -6,17 +6,20 @@ The fields are those of google/pprof's ``proto/profile.proto``.
 from __future__ import annotations
 
 import gzip
-from typing import Any
 
 from proton_bench.formats.base import WriteOnly
 from proton_bench.formats.export.flame_rows import (
+    MAX_DEPTH,
     FlameFrame,
+    depth_note,
     flame_frame,
     flame_losses,
     flame_metrics,
     flame_rows,
     rounded_note,
+    run_times_ns,
     shallow,
+    spelled_unit,
     whole_numbers,
 )
 from proton_bench.formats.protobuf import Message, varint
@@ -25,10 +28,6 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["PprofFile"]
 
-# Each sample has the whole path, so a file is as large as the rows times their depth.
-_MAX_DEPTH = 1000
-_UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
-_INT64 = range(2**63)
 # Fields of the message Profile.
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING = 1, 2, 4, 5, 6
 _TIME_NANOS, _DURATION_NANOS, _COMMENT, _DEFAULT_TYPE = 9, 10, 13, 14
@@ -44,15 +43,15 @@ class PprofFile(WriteOnly):
         """Return messages about missing parts."""
         metrics = flame_metrics(profile)
         kept = [column.spec.name for column, _ in metrics]
-        notes = [*flame_losses(profile, kept), *rounded_note(profile, kept)]
-        deepest = int(profile.depths().max())
-        if deepest > _MAX_DEPTH:
-            notes.append(f"levels below {_MAX_DEPTH} of {deepest} are summed into those above")
-        return tuple(notes)
+        return (
+            *flame_losses(profile, kept),
+            *rounded_note(profile, kept),
+            *depth_note(profile, MAX_DEPTH),
+        )
 
     def encode(self, profile: Profile) -> bytes:
         """Return the file; the same profile gives the same bytes."""
-        rows = shallow(flame_rows(profile), _MAX_DEPTH)
+        rows = shallow(flame_rows(profile), MAX_DEPTH)
         return gzip.compress(bytes(_Writer(rows).message()), mtime=0)
 
 
@@ -84,8 +83,8 @@ class _Writer:
         return self._texts.setdefault(text, len(self._texts))
 
     def _value_type(self, spec: MetricSpec) -> Message:
-        unit = "bytes" if spec.base == "bytes" else _UNITS.get(spec.unit, spec.unit or "count")
-        return Message().number(1, self._text(spec.base)).number(2, self._text(unit))
+        unit = self._text(spelled_unit(spec) or "count")
+        return Message().number(1, self._text(spec.base)).number(2, unit)
 
     def _function(self, frame: FlameFrame, number: int) -> Message:
         name = self._text(frame.name)
@@ -108,14 +107,9 @@ class _Writer:
                 found.message(_SAMPLE, Message().packed(1, paths[-1]).numbers(2, own))
 
     def _add_facts(self, found: Message) -> None:
-        facts = self._rows.provenance
-        start, end = (_nanoseconds(facts.get(f"{what}_time_ns")) for what in ("start", "end"))
-        found.number(_TIME_NANOS, start)
-        found.number(_DURATION_NANOS, max(end - start, 0) if start and end else 0)
+        start_ns, duration_ns = run_times_ns(self._rows)
+        found.number(_TIME_NANOS, start_ns)
+        found.number(_DURATION_NANOS, duration_ns)
         found.numbers(_COMMENT, [self._text("written by proton_bench")])
         if "time" in self._texts:
             found.number(_DEFAULT_TYPE, self._text("time"))
-
-
-def _nanoseconds(value: Any) -> int:
-    return value if type(value) is int and value in _INT64 else 0

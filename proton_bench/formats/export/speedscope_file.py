@@ -14,6 +14,7 @@ from proton_bench.formats.export.flame_rows import (
     flame_losses,
     flame_metrics,
     flame_rows,
+    spelled_unit,
 )
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
@@ -22,13 +23,7 @@ from proton_bench.support.text import json_text
 __all__ = ["SpeedscopeFile"]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-_UNITS = {
-    "ns": "nanoseconds",
-    "us": "microseconds",
-    "ms": "milliseconds",
-    "s": "seconds",
-    "bytes": "bytes",
-}
+_UNITS = ("nanoseconds", "microseconds", "milliseconds", "seconds", "bytes")
 _MOST = 2.0**62  # larger sums of whole numbers are floats
 
 
@@ -98,10 +93,11 @@ def _events(rows: Profile, frames: list[int], own: Any, *, spec: MetricSpec) -> 
         events.append({"type": "O", "frame": frames[row], "at": places[row]})
         opened.append(row)
     close(len(frames))
+    unit = spelled_unit(spec)
     return {
         "type": "evented",
         "name": spec.name,
-        "unit": "bytes" if spec.base == "bytes" else _UNITS.get(spec.unit, "none"),
+        "unit": unit if unit in _UNITS else "none",
         "startValue": 0,
         "endValue": places[-1],
         "events": events,

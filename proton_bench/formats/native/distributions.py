@@ -39,10 +39,10 @@ _FIELDS = (
 # Bucket indexes are written as differences, which compress by a third better; earlier versions
 # wrote them directly.
 _STEPS = "bucket_steps"
-# Of these two a file may lack one: earlier versions merged the lowest buckets into one that is open
-# below ("collapsed"), and what records today has none of those.
+# A file may lack one of these two: earlier versions wrote "collapsed", because they merged the
+# lowest buckets into one that is open below.
 _OPTIONAL = frozenset({"collapses", "collapsed"})
-# Earlier versions said nothing of it, and had values that were off in wide buckets alone.
+# Assumed for wide buckets of files of earlier versions, which do not hold the error of values.
 _EARLIER_ERROR = 1.0 / 32.0
 _OBJECTS = 64  # that a table counts as
 

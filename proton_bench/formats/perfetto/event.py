@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.formats.perfetto.sequence import Sequence, text_of
-from proton_bench.formats.protobuf import read_fields
+from proton_bench.formats.perfetto.sequence import Sequence
+from proton_bench.formats.protobuf import read_fields, signed, text_of
 
 __all__ = [
     "BEGIN",
@@ -149,7 +149,7 @@ _CONVERSIONS: dict[int, Callable[[int], Any]] = {
     _BOOL: bool,
     _UINT: int,
     _POINTER: int,
-    _INT: lambda value: value - 2**64 if value >= 2**63 else value,
+    _INT: signed,
     _DOUBLE: lambda value: struct.unpack("<d", value.to_bytes(8, "little"))[0],
 }
 

@@ -29,7 +29,7 @@ _TRACKS, _SEQUENCES, _IS_COPIED = "tracks", "sequences", "is_copied"
 
 
 def survey_perfetto(file: Path) -> TimelineInput:
-    """Return what a file says of its process, and which numbers it uses.
+    """Return the process that a file describes, and the numbers that the file uses.
 
     Raises:
         UsageError: It is of several processes already.

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.protobuf import read_fields
+from proton_bench.formats.protobuf import read_fields, text_of
 
-__all__ = ["BOOT_CLOCK", "Clocks", "Sequence", "text_of"]
+__all__ = ["BOOT_CLOCK", "Clocks", "Sequence"]
 
 BOOT_CLOCK = 6
 _OWN_CLOCKS = range(64, 128)  # of one sequence each
@@ -165,8 +165,3 @@ class Sequence:
     def _forget_read(self) -> None:
         self.annotations.clear()
         self.generation += 1
-
-
-def text_of(value: int | bytes) -> str:
-    """Return a field as text, whatever its bytes are."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else ""

@@ -64,7 +64,7 @@ class Slice(msgspec.Struct, frozen=True, gc=False):
     flow: int = 0
 
 
-# The event that began, its flow, the number of its sequence, and when.
+# The event that began the slice, its flow, the number of its sequence, and its time.
 _Begun: TypeAlias = tuple[TrackEvent, int, int, int]
 
 

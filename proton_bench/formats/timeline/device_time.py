@@ -25,9 +25,9 @@ __all__ = ["UNCALLED", "DeviceWork", "device_uses", "is_waiting_kernel", "with_u
 UNCALLED = -(2**63)
 _MOST_SCOPES = 4096
 _MOST = 2**63 - 1
-_FAR_NS = 2**61  # nearer times than these can be subtracted and summed
+_FAR_NS = 2**61  # differences and sums of times below this fit 64 bits
 _LONGEST_NS = 2**42  # over an hour: the clocks disagree
-# NCCL's kernels spend their time until the other devices have come, too.
+# NCCL's kernels also take time while they wait for the other devices.
 _WAITING = re.compile(r"(_Z\d+)?nccl(Dev)?Kernel")
 
 Numbers = npt.NDArray[np.int64]

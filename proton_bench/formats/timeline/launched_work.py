@@ -109,7 +109,7 @@ def _add_sums(
     heads = _heads(tuple(key[order] for key in keys))
     moved = np.full(len(order), -1, dtype=np.int64)
     moved[timeline.moved["work"]] = timeline.moved["bytes"]
-    # Values, and whether they are known; one that no work of a row knows is not set.
+    # Values, and whether they are known; a row without a known value has no value.
     values = {
         TIME: (work["duration"], None),
         COUNT: (np.ones(len(order), dtype=np.int64), None),

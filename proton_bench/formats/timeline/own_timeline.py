@@ -38,7 +38,7 @@ _CAPTURED = "<captured_at>"
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _IMPOSSIBLE = "slice with impossible times: left out"
 _CHUNK = 1 << 15
-# Deeper than programs are: what shows a row goes over all rows above it.
+# Paths deeper than those of programs cost more: reports visit all rows above each row.
 _DEEP = 1000
 
 

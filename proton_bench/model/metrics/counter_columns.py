@@ -67,7 +67,7 @@ USUAL_CEILINGS: Mapping[str, float] = {
     "l2": 0.63,
     "shared": 1.0,
 }
-_LEAST, _MOST = 0.1, 1.1  # a measurement outside of these is of something else
+_LEAST, _MOST = 0.1, 1.1  # a measured ceiling outside of these is rejected
 
 
 def busy_column(unit: str) -> str:

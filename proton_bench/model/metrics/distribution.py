@@ -139,8 +139,8 @@ class Distribution:
             return math.inf
         if not self.has_sketch:
             return _RAW_ERROR
-        # Of the middle of bounds that are as g to 1, after "DDSketch", Masson et al., VLDB 2019;
-        # errors of values widen the bounds.
+        # The error of the value in the middle of bounds whose ratio is g, after "DDSketch",
+        # Masson et al., VLDB 2019; errors of values widen the bounds.
         ratio = self.bucket_ratio * (1.0 + self.value_error) / (1.0 - self.value_error)
         return (ratio - 1.0) / (ratio + 1.0)
 

@@ -100,7 +100,7 @@ def bursts_by_device(given: Iterable[Mapping[str, Any]]) -> dict[int, list[Burst
 
 
 def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
-    """Return what the counts of a burst say of units; metrics of other kinds are left out.
+    """Return the use of units from the counts of a burst; metrics of other kinds are left out.
 
     Args:
         burst: Samples of these metrics.

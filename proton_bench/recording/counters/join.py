@@ -47,7 +47,7 @@ _LEAST_CUTS, _LEAST_PARTS = 4, 40  # of a burst, and of all
 _ROUNDS = 30
 _SETTLED = 1e-4  # a round that changes no rate by more is the last
 _LEAST_RATE = 1e-3  # from which a rate can still grow
-# A rate that nothing is known of is a share of the peak, give or take half of it.
+# Prior of a rate as a share of the peak: its standard deviation.
 _PRIOR = 0.5
 _IDLE_PRIOR = 0.01
 # Least spread of a sample's amounts around what the rates say, as a part of its time.
@@ -201,7 +201,7 @@ def _estimates(
     amounts = np.where(in_cycles, pool.amounts / mean_clock, pool.amounts)
     least = (_LEAST_SPREAD * float(np.median(pool.lengths_ns))) ** 2
     square[np.diag_indices_from(square)] += least / _PRIOR**2
-    # Nobody else is at work unless the samples say so.
+    # The prior of the idle column: no other work runs unless the samples show it.
     square[-1, -1] += least / _IDLE_PRIOR**2
     inverse = np.linalg.inv(square)
     rates = _rates(times, amounts, np.clip(inverse @ (times.T @ amounts), _LEAST_RATE, 1.0))

@@ -65,9 +65,9 @@ class CounterSession(Protocol):
 
 
 def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
-    """Add to each phase of a session what its samples of counters say of the rows of kernels.
+    """Compute metrics of kernels from the samples of each phase, and add them to its rows.
 
-    Nothing heavy is loaded where nothing was sampled.
+    Heavy libraries are loaded only if something was sampled.
 
     Args:
         session: A session whose records were all consumed, before its files are written.

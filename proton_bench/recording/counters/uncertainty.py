@@ -95,7 +95,7 @@ def standard_errors(
     limit = np.minimum(bound, most)
     at_edges = contrast * edges[:, None] / _NORMAL
     error = np.hypot(np.minimum(np.sqrt(variance), limit), at_edges)
-    # What the samples could not tell apart even without noise will be the same the next time.
+    # An error that remains even without noise repeats in the next run.
     alike = np.hypot(np.minimum(np.sqrt(diagonal * fit.least), limit), at_edges)
     return np.minimum(error, most), np.minimum(alike, most)
 

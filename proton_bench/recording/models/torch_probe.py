@@ -22,7 +22,8 @@ KINDS = (("operator", "aten::empty"), ("backward", "SumBackward0"), ("user", RAN
 # Kind, name, whether the kind can be read from it, whether its end was seen, words of the memory of
 # a backward operator, number of the thread where it ran.
 Seen = Sequence[tuple[str, str, bool, bool, list[int], int]]
-# So many threads and nodes come first that their numbers are no others, such as sizes.
+# Threads and nodes that are created first, so that the numbers of later ones differ from other
+# numbers in memory, such as sizes.
 _THREADS = 40
 _NODES = 1009
 _WORD_BYTES = 8

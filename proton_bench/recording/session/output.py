@@ -32,7 +32,7 @@ _TRUE = ("1", "on", "true")
 _PIECE_BYTES = 1 << 20
 _ADDRESS_BYTES = 90
 _MOST_ROWS_TWICE = 100_000  # of a phase that is written in two formats
-_TURN_S = 5.0  # for which another process with the same output is waited for
+_TURN_S = 5.0  # longest wait for another process with the same output
 
 
 class Recorded(Protocol):
@@ -102,7 +102,7 @@ def check_writable(path: str) -> None:
                 f"cannot write profile {path!r}: {file} is a folder; remove it, or name "
                 "another file with name=, -n or -o"
             )
-    # As long as the longest name that may be written, of a timeline beside another process's.
+    # As long as the longest name that may be written: a timeline's, next to another process's.
     probe = f"{path}.part_999.partial.{os.getpid():07}-99.proton-probe"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -106,7 +106,7 @@ def start(
     )
     session = open_session(options)
     if library_asks():
-        # The host decides about its exit codes: after a signal it ends as without us.
+        # The program that hosts the library keeps its exit codes, also after a signal.
         formats = library_formats("", session.plan.end_formats)
         watch_outputs(session.core, session.plan, formats, ends_by_signal=True)
     return session.id

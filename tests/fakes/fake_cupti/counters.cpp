@@ -1,7 +1,13 @@
 #include "counters.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -15,11 +21,11 @@ using namespace fake;
 #define FAULT(name)                                                                                \
   static EntryPoint entry_point(#name);                                                            \
   if (const int code = entry_point.called(); code != 0)                                            \
-  return code
+  return note_refusal(code)
 
 namespace {
 
-constexpr size_t kMostKernels = 1 << 18;
+constexpr uint64_t kMostKernels = 1 << 18;
 constexpr size_t kMetricsOfAPass = 16;
 constexpr uint64_t kMagic = 0x636f756e74657273;
 
@@ -46,10 +52,40 @@ double share_of(std::string_view kernel, Unit unit) {
 
 struct Ran {
   uint32_t device;
-  const char *name;
+  char name[28];
   uint64_t start_ns;
   uint64_t end_ns;
 };
+
+/// The hardware: what all processes share that have the same file in FAKE_CUPTI_GPU.
+struct Gpu {
+  std::atomic<uint64_t> ran; ///< kernels, one after the other, whatever their devices
+  std::atomic<uint64_t> enabled;
+  std::atomic<uint64_t> bursts;       ///< that were decoded
+  std::atomic<uint64_t> refusals;     ///< calls for counters that failed
+  std::atomic<uint64_t> most_samples; ///< of the hardware's buffer; 0: enough
+  std::atomic<uint64_t> lag_ns;       ///< from a stop to the end of sampling
+  Ran kernels[kMostKernels];          ///< the newest
+};
+
+Gpu &gpu() {
+  static Gpu *instance = [] {
+    const char *path = std::getenv("FAKE_CUPTI_GPU");
+    const int file = path != nullptr ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+                                     : memfd_create("fake gpu", MFD_CLOEXEC);
+    if (ftruncate(file, sizeof(Gpu)) != 0)
+      std::abort();
+    void *mapped = mmap(nullptr, sizeof(Gpu), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return static_cast<Gpu *>(mapped); // zeros are its first state
+  }();
+  return *instance;
+}
+
+int note_refusal(int code) {
+  ++gpu().refusals;
+  return code;
+}
 
 /// The metrics of one host object.
 struct Host {
@@ -70,7 +106,6 @@ struct Sample {
   uint64_t true_end_ns;
   uint64_t device;
   const char *name = nullptr; ///< of a range
-  /// Set when it is decoded: another process, which knows no kernels, may evaluate it.
   double busy_ns[kUnits] = {};
 };
 
@@ -99,15 +134,12 @@ struct Ranging {
   std::deque<std::string> names; ///< addresses stay
 };
 
+/// Of this process.
 struct Counters {
   std::mutex mutex;
-  std::deque<Ran> kernels;
   std::map<uint32_t, Sampling *> devices; ///< that are enabled
-  uint64_t most_samples = 0;              ///< of the hardware's buffer; 0: enough
-  uint64_t bursts = 0;                    ///< that were decoded
   std::map<void *, Ranging *> contexts;   ///< whose ranges are counted
   uint64_t dropped_ranges = 0;            ///< that the next decoding loses
-  std::atomic<uint64_t> lag_ns{0};        ///< from a stop to the end of sampling
 };
 
 Counters &counters() {
@@ -120,20 +152,43 @@ uint64_t now_ns() {
   return library_time(ns), ns;
 }
 
-/// Counts the time in a sample that kernels took, by each unit's share. The lock is held.
+/// Index of the first of the kernels before `end` that ended later.
+uint64_t first_ending_after(uint64_t ns, uint64_t end) {
+  uint64_t first = end > kMostKernels ? end - kMostKernels : 0;
+  while (first < end) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (gpu().kernels[middle % kMostKernels].end_ns <= ns)
+      first = middle + 1;
+    else
+      end = middle;
+  }
+  return first;
+}
+
+/// Counts the time in a sample that kernels took, by each unit's share.
 void count_busy(Sample &sample) {
-  const auto &kernels = counters().kernels; // one after the other, whatever their devices
-  auto ran = std::lower_bound(kernels.begin(), kernels.end(), sample.true_start_ns,
-                              [](const Ran &each, uint64_t at) { return each.end_ns <= at; });
-  for (; ran != kernels.end() && ran->start_ns < sample.true_end_ns; ++ran) {
-    if (ran->device != sample.device)
+  const uint64_t end = gpu().ran;
+  for (uint64_t at = first_ending_after(sample.true_start_ns, end); at < end; ++at) {
+    const Ran &ran = gpu().kernels[at % kMostKernels];
+    if (ran.start_ns >= sample.true_end_ns)
+      return;
+    if (ran.device != sample.device)
       continue;
     const uint64_t inside =
-        std::min(ran->end_ns, sample.true_end_ns) - std::max(ran->start_ns, sample.true_start_ns);
+        std::min(ran.end_ns, sample.true_end_ns) - std::max(ran.start_ns, sample.true_start_ns);
     for (size_t unit = 0; unit < kUnits; ++unit)
       sample.busy_ns[unit] +=
-          share_of(ran->name, static_cast<Unit>(unit)) * static_cast<double>(inside);
+          share_of(ran.name, static_cast<Unit>(unit)) * static_cast<double>(inside);
   }
+}
+
+/// Whether something in this process has started CUDA.
+bool is_cuda_started() {
+  using IsInitialized = int (*)();
+  void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void *found = cuda != nullptr ? dlsym(cuda, "fake_cuda_is_initialized") : nullptr;
+  return library().is_cuda_started ||
+         (found != nullptr && reinterpret_cast<IsInitialized>(found)() != 0);
 }
 
 double value_of(const Sample &sample, std::string_view metric) {
@@ -160,13 +215,14 @@ template <typename Parameters> bool has_size(const Parameters *parameters) {
 namespace fake {
 
 void count_kernel(const Kernel &kernel, uint64_t start_ns, uint64_t end_ns) {
-  Counters &self = counters();
-  std::lock_guard lock(self.mutex);
+  std::lock_guard lock(counters().mutex);
   if (!library().is_real_clock)
     return; // nothing can sample it
-  self.kernels.push_back({kernel.device, kernel.name, start_ns, end_ns});
-  if (self.kernels.size() > kMostKernels)
-    self.kernels.pop_front();
+  const uint64_t at = gpu().ran;
+  Ran &ran = gpu().kernels[at % kMostKernels];
+  ran = {kernel.device, {}, start_ns, end_ns};
+  std::strncpy(ran.name, kernel.name, sizeof ran.name - 1);
+  gpu().ran = at + 1;
 }
 
 } // namespace fake
@@ -183,8 +239,8 @@ FAKE_EXPORT int cuptiDeviceGetChipName(cupti::ChipNameParameters *parameters) {
 
 FAKE_EXPORT int cuptiProfilerInitialize(cupti::ProfilerParameters *parameters) {
   FAULT(cuptiProfilerInitialize);
-  if (!library().is_cuda_started)
-    return cupti::kErrorUnknown;
+  if (!is_cuda_started())
+    return note_refusal(cupti::kErrorUnknown);
   return has_size(parameters) ? cupti::kSuccess : cupti::kErrorInvalidParameter;
 }
 
@@ -259,6 +315,7 @@ FAKE_EXPORT int cuptiPmSamplingEnable(cupti::PmEnableParameters *parameters) {
   auto *sampling = new Sampling;
   sampling->device = device;
   self.devices[device] = sampling;
+  ++gpu().enabled;
   parameters->sampling = sampling;
   return cupti::kSuccess;
 }
@@ -268,6 +325,7 @@ FAKE_EXPORT int cuptiPmSamplingDisable(cupti::PmParameters *parameters) {
   auto *sampling = static_cast<Sampling *>(parameters->sampling);
   std::lock_guard lock(counters().mutex);
   counters().devices.erase(sampling->device);
+  --gpu().enabled;
   delete sampling;
   return cupti::kSuccess;
 }
@@ -300,15 +358,14 @@ FAKE_EXPORT int cuptiPmSamplingStop(cupti::PmParameters *parameters) {
   if (!sampling->is_started)
     return cupti::kErrorInvalidOperation;
   sampling->is_started = false;
-  const uint64_t end_ns = now_ns() + counters().lag_ns;
+  const uint64_t end_ns = now_ns() + gpu().lag_ns;
   for (uint64_t at = sampling->start_ns; at + sampling->interval_ns <= end_ns;) {
     const uint64_t next = at + sampling->interval_ns;
     const bool is_first = at == sampling->start_ns; // begins when sampling was enabled, or at 0
     sampling->waiting.push_back({is_first ? 0 : at, next, at, next, sampling->device});
     at = next;
   }
-  std::lock_guard lock(counters().mutex);
-  const uint64_t most = counters().most_samples;
+  const uint64_t most = gpu().most_samples;
   while (most != 0 && sampling->waiting.size() > most) {
     sampling->is_overflown = true;
     sampling->waiting.pop_front();
@@ -340,7 +397,6 @@ FAKE_EXPORT int cuptiPmSamplingDecodeData(cupti::PmDecodeParameters *parameters)
     sampling->waiting.clear();
     return cupti::kErrorOutOfMemory;
   }
-  std::lock_guard lock(counters().mutex);
   while (!sampling->waiting.empty() && image->count < image->most) {
     Sample sample = sampling->waiting.front();
     count_busy(sample);
@@ -351,7 +407,7 @@ FAKE_EXPORT int cuptiPmSamplingDecodeData(cupti::PmDecodeParameters *parameters)
   }
   sampling->is_full = !sampling->waiting.empty();
   parameters->stop = sampling->is_full ? cupti::kPmDataFull : cupti::kPmEndOfRecords;
-  counters().bursts += sampling->is_full ? 0 : 1;
+  gpu().bursts += sampling->is_full ? 0 : 1;
   return cupti::kSuccess;
 }
 
@@ -519,19 +575,12 @@ FAKE_EXPORT void fake_cupti_drop_ranges(uint64_t count) {
   counters().dropped_ranges = count;
 }
 
-FAKE_EXPORT uint64_t fake_cupti_pm_bursts() {
-  std::lock_guard lock(counters().mutex);
-  return counters().bursts;
-}
+FAKE_EXPORT uint64_t fake_cupti_pm_bursts() { return gpu().bursts; }
 
-FAKE_EXPORT uint64_t fake_cupti_pm_devices() {
-  std::lock_guard lock(counters().mutex);
-  return counters().devices.size();
-}
+FAKE_EXPORT uint64_t fake_cupti_pm_devices() { return gpu().enabled; }
 
-FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) {
-  std::lock_guard lock(counters().mutex);
-  counters().most_samples = most_samples;
-}
+FAKE_EXPORT uint64_t fake_cupti_pm_refusals() { return gpu().refusals; }
 
-FAKE_EXPORT void fake_cupti_pm_lag(uint64_t ns) { counters().lag_ns = ns; }
+FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) { gpu().most_samples = most_samples; }
+
+FAKE_EXPORT void fake_cupti_pm_lag(uint64_t ns) { gpu().lag_ns = ns; }

@@ -48,8 +48,7 @@ def work(is_over):
             pass
 """
 BURSTS = "work(lambda: gpu.pm_bursts() >= 2)\n"
-# A refused device is never enabled, so that only the number of tries says when it was asked.
-REFUSED = "work(lambda: gpu.calls({call!r}) >= {calls})\n"
+REFUSED = "work(lambda: gpu.pm_refusals() >= {calls})\n"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -67,7 +66,9 @@ def run(tmp_path: Path, cupti_doubles: Doubles) -> Run:
         return subprocess.run(
             [*command, str(script)],
             cwd=tmp_path,
-            env=cupti_doubles.environment(FAKE_CUPTI_CLOCK="real", **variables),
+            env=cupti_doubles.environment(
+                FAKE_CUPTI_CLOCK="real", FAKE_CUPTI_GPU=str(tmp_path / "gpu"), **variables
+            ),
             capture_output=True,
             text=True,
             timeout=120,
@@ -152,8 +153,7 @@ except proton.errors.UsageError as error:
 def test_a_run_goes_on_without_counters_that_are_refused(
     failure: str, words: str, run: Run, tmp_path: Path
 ) -> None:
-    call = failure.partition("=")[0]
-    program = REFUSED.format(call=call, calls=1) + "sys.exit(7)\n"
+    program = REFUSED.format(calls=1) + "sys.exit(7)\n"
     done = run(program, FAKE_CUPTI_FAIL=failure)
 
     assert done.returncode == 7
@@ -168,7 +168,7 @@ def test_a_run_goes_on_without_counters_that_are_refused(
 
 
 def test_bursts_that_fail_end_the_sampling_of_the_device(run: Run, tmp_path: Path) -> None:
-    program = REFUSED.format(call="cuptiPmSamplingStart", calls=3)
+    program = REFUSED.format(calls=3)
     done = run(program, FAKE_CUPTI_FAIL="cuptiPmSamplingStart=26")
 
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,17 @@ START_MEGABYTES = 100
 CODES = frozenset({0, 1, 2, 3, 4, 5, 69})
 SAID = "proton: warning: "
 WARNING = re.compile(r"\w*Warning: ")
-EXPORTS = ("proton", "hatchet", "hatchet_msgpack", "json", "speedscope", "folded", "pprof", "csv")
+EXPORTS = (
+    "proton",
+    "hatchet",
+    "hatchet_msgpack",
+    "json",
+    "speedscope",
+    "folded",
+    "pprof",
+    "otlp",
+    "csv",
+)
 _LOADED = (
     *("pandas", "scipy.stats", "numpy", "msgspec", "jinja2", "rich.console", "rich.table"),
     *("sqlite3", "proton_bench.viewer", "proton_bench.diagnosis.profiles"),

@@ -9,7 +9,10 @@ from siege.bombs.kinds import Kind
 __all__ = ["GOOD", "SECOND", "commands_of"]
 
 GOOD, SECOND = "good.proton", "second"
-TREES = ("proton", "hatchet", "hatchet_msgpack", "json", "speedscope", "folded", "pprof", "csv")
+TREES = (
+    *("proton", "hatchet", "hatchet_msgpack", "json"),
+    *("speedscope", "folded", "pprof", "otlp", "csv"),
+)
 
 
 def commands_of(kind: Kind) -> list[Sequence[str]]:

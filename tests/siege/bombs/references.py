@@ -205,3 +205,57 @@ def maps_of_one_key() -> bytes:
         inner.message(11, annotation(1, 1))
     found = [event(1, Message().text(10, "metrics").message(11, inner), text="n")] * 900
     return CLEARED + head + slices(found)
+
+
+# -- OTLP ----------------------------------------------------------------------------------------
+def dictionary(
+    *texts: str, functions: Iterable[Message], locations: Iterable[Message], stack: Iterable[int]
+) -> Message:
+    """Return tables whose entries 0 stand for nothing, with one stack."""
+    found = Message().message(1, Message()).text(5, "")
+    for text in texts:
+        found.text(5, text)
+    for field, entries in ((2, locations), (3, functions)):
+        found.message(field, Message())
+        for each in entries:
+            found.message(field, each)
+    return found.message(7, Message()).message(7, Message().numbers(1, stack))
+
+
+def sampled(tables: Message, resources: int = 1) -> bytes:
+    """Return a file in which each resource has one sample of the stack."""
+    profile = Message().message(2, Message().number(1, 1).numbers(4, [5]))
+    found = Message().message(2, tables)
+    for number in range(resources):
+        name = Message().text(1, "service.name").message(2, Message().text(1, f"s{number}"))
+        resource = Message().message(1, Message().message(1, name))
+        found.message(1, resource.message(2, Message().message(2, profile)))
+    return bytes(found)
+
+
+@kind(".otlp", is_quick=True)
+def inlined_lines_of_many_frames() -> bytes:
+    location = Message()
+    for _ in range(20_000):
+        location.message(3, Message().number(1, 1))
+    function = [Message().number(1, 1)]
+    tables = dictionary("f", functions=function, locations=[location], stack=[1] * 20_000)
+    return sampled(tables)
+
+
+@kind(".otlp", is_quick=True)
+def long_file_of_many_lines() -> bytes:
+    places = [
+        Message().message(3, Message().number(1, 1).number(2, line)) for line in range(1, 20_000)
+    ]
+    function = [Message().number(1, 1).number(3, 2)]
+    tables = dictionary("f", "x" * LONG, functions=function, locations=places, stack=range(1, 9))
+    return sampled(tables)
+
+
+@kind(".otlp")
+def stack_of_many_resources() -> bytes:
+    location = [Message().message(3, Message().number(1, 1))]
+    function = [Message().number(1, 1)]
+    tables = dictionary("f", functions=function, locations=location, stack=[1] * 20_000)
+    return sampled(tables, 20_000)

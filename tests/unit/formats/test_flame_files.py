@@ -11,7 +11,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from fakes.flames import Stacks, folded_stacks, pprof_stacks, speedscope_stacks
+from fakes.flames import Stacks, folded_stacks, otlp_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import deep_profile, training_profile
 from hypothesis import given
 from reference.profile_view import profiles
@@ -26,7 +26,7 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 DATA = Path(__file__).parents[2] / "data"
-FORMATS = ("speedscope", "folded", "pprof")
+FORMATS = ("speedscope", "folded", "pprof", "otlp")
 HOSTILE = (
     "<script>alert(1)</script>",
     "a;b;c 5",
@@ -90,7 +90,7 @@ def test_speedscope_holds_what_each_path_has(profile: Profile) -> None:
             assert found[stack] == pytest.approx(weight, rel=1e-6, abs=1e-9 * total)
 
 
-def test_whole_numbers_are_exact_in_all_three() -> None:
+def test_whole_numbers_are_exact_in_all_formats() -> None:
     profile = read_profile(DATA / "upstream" / "eager-python.hatchet")
 
     wanted = expected(profile, "time (ns)")
@@ -98,6 +98,8 @@ def test_whole_numbers_are_exact_in_all_three() -> None:
     assert speedscope_stacks(encoded(profile, "speedscope"), "time (ns)") == wanted
     assert pprof_stacks(encoded(profile, "pprof"), "time") == wanted
     assert pprof_stacks(encoded(profile, "pprof"), "count") == expected(profile, "count")
+    otlp = otlp_stacks(encoded(profile, "otlp"), "time")
+    assert otlp == expected(profile, "time (ns)", root=False)
     folded = folded_stacks(encoded(profile, "folded"))
     assert sum(folded.values()) == sum(wanted.values()) == profile.inclusive("time (ns)")[0]
     assert all("ROOT" not in stack for stack in folded)
@@ -129,6 +131,8 @@ def test_hostile_names_come_back() -> None:
         profile, "time (ns)"
     )
     assert pprof_stacks(encoded(profile, "pprof"), "time") == expected(profile, "time (ns)")
+    otlp = otlp_stacks(encoded(profile, "otlp"), "time")
+    assert otlp == expected(profile, "time (ns)", root=False)
     lines = encoded(profile, "folded").decode().splitlines()
     assert len(lines) == len(HOSTILE)
     assert "a:b:c 5;a:b:c 5 2" in lines
@@ -152,6 +156,7 @@ def test_five_thousand_levels_are_written(name: str) -> None:
         "speedscope": lambda content: speedscope_stacks(content, "time (ns)"),
         "folded": folded_stacks,
         "pprof": lambda content: pprof_stacks(content, "time"),
+        "otlp": lambda content: otlp_stacks(content, "time"),
     }
     assert sum(readers[name](content).values()) == 5000
     assert ("levels below 1000" in losses(profile, name)) == (name != "speedscope")
@@ -193,7 +198,7 @@ def test_a_profile_without_a_metric_that_adds_up_is_refused(name: str) -> None:
         encoded(builder.build(), name)
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "csv", "parquet"])
+@pytest.mark.parametrize("name", ["speedscope", "folded", "pprof", "csv", "parquet"])
 def test_they_are_written_and_not_read(name: str) -> None:
     suffix = find_format(name).suffixes[0]
 

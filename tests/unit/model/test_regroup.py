@@ -15,7 +15,12 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import Stack, group_equal_rows, order_siblings
+from proton_bench.model.regroup import (
+    Stack,
+    fold_into_ancestors,
+    group_equal_rows,
+    order_siblings,
+)
 
 
 def with_variants() -> Profile:
@@ -107,6 +112,26 @@ def test_shallow_profiles_are_not_folded() -> None:
     profile = with_variants()
 
     assert profile.fold_below(1) is profile
+
+
+@given(profile=profiles(), data=st.data())
+def test_rows_that_go_count_in_the_nearest_row_above_that_stays(
+    profile: Profile, data: st.DataObject
+) -> None:
+    gone = np.zeros(len(profile), dtype=np.bool_)
+    for row in data.draw(st.lists(st.integers(0, len(profile) - 1))):
+        if row > 0:
+            gone[row : profile.subtree_end[row]] = True
+
+    folded = fold_into_ancestors(profile, gone)
+
+    folded.self_check()
+    kept = np.flatnonzero(~gone)
+    assert [folded.path(row) for row in range(len(folded))] == [profile.path(row) for row in kept]
+    for name in {"time (ns)", "flops"} & set(profile.columns):
+        np.testing.assert_allclose(
+            folded.inclusive(name), profile.inclusive(name)[kept], rtol=1e-9, atol=1e-3
+        )
 
 
 @given(profile=profiles())

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.studies.gate.noisy.program import NAMES
+from benchmarks.studies.gate.noisy.program import PATHS
 from benchmarks.studies.gate.noisy.shared_factor import (
     decided,
     verdict_by,
@@ -40,6 +40,7 @@ Numbers = npt.NDArray[np.float64]
 _PROGRAM = Path(__file__).with_name("program.py")
 _RESULTS = "results.jsonl"
 _VERDICTS = {0: "PASS", 1: "FAIL", 3: "INCONCLUSIVE"}
+_ALL_NAMES = {name for paths in PATHS.values() for name in paths.names}
 STATISTICS = ("median", "min")
 
 
@@ -48,6 +49,7 @@ class Options:
     """What `ab` runs."""
 
     out: Path
+    device: str
     times: int
     threshold: str
     launches: int
@@ -61,8 +63,11 @@ def run_all(options: Options) -> None:
     (options.out / "pyproject.toml").touch()  # the project whose folder keeps the runs
     results = options.out / _RESULTS
     done = len(results.read_text().splitlines()) if results.exists() else 0
+    # Tiles hide some rows of a product from a GPU.
+    paths = PATHS[options.device]
+    names = paths.names if options.device == "cpu" else tuple(paths.functions)
     for number in range(done, 2 * options.times):
-        slow = NAMES[(7 * number + 3) % len(NAMES)] if number % 2 else ""
+        slow = names[(7 * number + 3) % len(names)] if number % 2 else ""
         found = {"slow": slow, "load": os.getloadavg()[0], **_experiment(options, slow)}
         with results.open("a") as stream:
             stream.write(json.dumps(found) + "\n")
@@ -70,9 +75,10 @@ def run_all(options: Options) -> None:
 
 
 def _experiment(options: Options, slow: str) -> dict[str, object]:
-    program = f"{_PROGRAM.name} --launches {options.launches}"
+    program = f"{_PROGRAM.name} --device {options.device} --launches {options.launches}"
     slower = ["--slow", slow, "--percent", str(options.percent)] if slow else []
-    words = ["ab", "-b", "cpu", "-t", options.threshold, "--json", "last.json", "--base", program]
+    backend = "cupti" if options.device == "cuda" else "cpu"
+    words = ["ab", "-b", backend, "-t", options.threshold, "--json", "last.json", "--base", program]
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", *words, *program.split(), *slower],
         cwd=options.out,
@@ -134,7 +140,7 @@ def logarithms(runs: Sequence[Run], statistic: str) -> Numbers:
     checks = [
         each
         for each in choose_checks(measured, subject.policy)
-        if each.threshold.metric == statistic and tree.path(each.row)[0] in NAMES
+        if each.threshold.metric == statistic and tree.path(each.row)[0] in _ALL_NAMES
     ]
     return np.concatenate(observe_checks(measured, checks).logarithms())
 
@@ -206,6 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=("ab", "resample"))
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", choices=tuple(PATHS), default="cpu")
     parser.add_argument("--times", type=int, default=20, help="experiments of each kind")
     parser.add_argument("--threshold", default="min:8%")
     parser.add_argument("--launches", type=int, default=400)
@@ -216,7 +223,8 @@ def main() -> None:
         for line in resample(asked.out, pairs=asked.pairs, percent=asked.percent):
             print(line)
         return
-    run_all(Options(asked.out, asked.times, asked.threshold, asked.launches, asked.percent))
+    out, device = asked.out, asked.device
+    run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
     lines = (asked.out / _RESULTS).read_text().splitlines()
     print(summary([json.loads(line) for line in lines]))
 

@@ -12,7 +12,7 @@
 #include "bindings/values/device_list.h"
 #include "bindings/values/library_candidates.h"
 #include "collector/cupti/control/cupti_collector.h"
-#include "collector/cupti/counters/evaluation.h"
+#include "collector/cupti/counters/sampling_service.h"
 #include "collector/cupti/cubins/ptx_notes.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/gpu/work/kernel_codes.h"
@@ -105,17 +105,17 @@ py::dict list_sampling(const PcSamplingFacts &facts) {
 
 CounterOptions make_counters(std::vector<std::vector<std::string>> sets, uint32_t interval_ns,
                              uint32_t burst_ms, uint32_t pause_ms, size_t hardware_bytes,
-                             std::vector<std::string> evaluator,
+                             std::vector<std::string> process,
                              std::vector<std::string> environment) {
   CounterOptions options{
-      std::move(sets),      interval_ns,           burst_ms, pause_ms, hardware_bytes,
-      std::move(evaluator), std::move(environment)};
+      std::move(sets),    interval_ns,           burst_ms, pause_ms, hardware_bytes,
+      std::move(process), std::move(environment)};
   bool has_empty = std::any_of(options.sets.begin(), options.sets.end(),
                                [](const auto &metrics) { return metrics.empty(); });
   if (options.sets.empty() || has_empty)
     throw Error(ErrorCode::kUsage, "counters need the name of a metric at least");
-  if (options.evaluator.empty())
-    throw Error(ErrorCode::kUsage, "counters need the command of the process that evaluates them");
+  if (options.process.empty())
+    throw Error(ErrorCode::kUsage, "counters need the command of the process that samples them");
   if (interval_ns == 0 || burst_ms == 0 || pause_ms == 0 || hardware_bytes == 0)
     throw Error(ErrorCode::kUsage,
                 "interval_ns, burst_ms, pause_ms and hardware_bytes of counters are above 0");
@@ -138,14 +138,12 @@ py::dict list_counters(const CounterFacts &facts) {
   listed["lost_samples"] = facts.lost_samples;
   listed["full_images"] = facts.full_images;
   listed["full_buffers"] = facts.full_buffers;
+  listed["thread_ns"] = facts.thread_ns;
+  listed["process_ns"] = facts.process_ns;
   listed["open_ns"] = facts.open_ns;
-  listed["held_ns"] = facts.held_ns;
-  listed["longest_hold_ns"] = facts.longest_hold_ns;
   listed["decode_ns"] = facts.decode_ns;
   listed["info_ns"] = facts.info_ns;
   listed["evaluate_ns"] = facts.evaluate_ns;
-  listed["thread_ns"] = facts.thread_ns;
-  listed["evaluator_ns"] = facts.evaluator_ns;
   return listed;
 }
 
@@ -259,7 +257,7 @@ void bind_options(py::module_ &module) {
            py::arg("interval_ns") = defaults.counters.interval_ns,
            py::arg("burst_ms") = defaults.counters.burst_ms,
            py::arg("pause_ms") = defaults.counters.pause_ms,
-           py::arg("hardware_bytes") = defaults.counters.hardware_bytes, py::arg("evaluator"),
+           py::arg("hardware_bytes") = defaults.counters.hardware_bytes, py::arg("process"),
            py::arg("environment"))
       .def_readonly("sets", &CounterOptions::sets)
       .def_readonly("interval_ns", &CounterOptions::interval_ns)
@@ -310,8 +308,8 @@ void bind_cupti(py::module_ &module) {
       py::arg("image"), py::arg("ptx"), py::pos_only());
   module.def("source_lines", &find_lines, py::arg("candidates"), py::arg("image"),
              py::arg("function"), py::arg("offsets"), py::pos_only());
-  module.def("serve_evaluations", &serve_evaluations, py::arg("socket"), py::arg("memory"),
-             py::pos_only(), Unlocked());
+  module.def("serve_counter_samples", &serve_counter_samples, py::arg("socket"), py::pos_only(),
+             Unlocked());
   module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
              py::arg("config") = "", py::pos_only());
 }

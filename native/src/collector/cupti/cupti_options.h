@@ -31,12 +31,12 @@ struct CounterOptions {
   std::vector<std::vector<std::string>> sets;
   uint32_t interval_ns = 10'000; ///< between two samples of a burst
   uint32_t burst_ms = 10;
-  uint32_t pause_ms = 250; ///< between bursts, over all devices; more where decoding takes long
+  uint32_t pause_ms = 250; ///< between bursts, over all devices; more where they cost more
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer
-  /// Starts the process that evaluates samples, which calls serve_evaluations(0, 3).
-  std::vector<std::string> evaluator;
+  /// Starts the process that samples, which calls serve_counter_samples(0).
+  std::vector<std::string> process;
   std::vector<std::string> environment; ///< of that process, "NAME=value"
-  uint32_t answer_ms = 60'000;          ///< for a burst, with the lowest priority on a busy machine
+  uint32_t answer_ms = 60'000;          ///< for an answer, with the lowest priority on a busy machine
 };
 
 enum class RangeMode : uint8_t {

@@ -31,6 +31,7 @@ CudaDriver CudaDriver::open() {
   CudaDriver driver;
   driver.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kAdvice);
   const SharedLibrary &library = driver.library_;
+  library.resolve("cuInit", driver.init_);
   library.resolve("cuDriverGetVersion", driver.driver_get_version_);
   library.resolve("cuDeviceGet", driver.device_get_);
   library.resolve("cuDeviceGetName", driver.device_get_name_);
@@ -54,6 +55,23 @@ CudaDriver CudaDriver::open() {
                                              "cuCtxSynchronize; " +
                                              kAdvice);
   return driver;
+}
+
+void CudaDriver::initialize() const {
+  cuda::Result result = init_ ? init_(0) : cuda::kErrorNotInitialized;
+  if (result != cuda::kSuccess)
+    throw Error(ErrorCode::kUnavailable,
+                "cuInit answers " + std::to_string(result) + "; " + kAdvice);
+}
+
+int CudaDriver::ordinal_of(const std::string &uuid) const {
+  int count = 0;
+  if (!device_get_count_ || device_get_count_(&count) != cuda::kSuccess)
+    return -1;
+  for (int ordinal = 0; ordinal < count; ++ordinal)
+    if (device(ordinal).uuid == uuid)
+      return ordinal;
+  return -1;
 }
 
 std::string CudaDriver::version() const {

@@ -26,9 +26,14 @@ public:
   /// Throws Error(kUnavailable) where there is no driver or it lacks an entry point.
   static CudaDriver open();
 
+  /// Call before anything of CUDA in a process that does not use it otherwise. Throws
+  /// Error(kUnavailable).
+  void initialize() const;
   /// E.g. "13.0"; empty when the driver does not answer.
   std::string version() const;
   CudaDeviceFacts device(int ordinal) const;
+  /// Of the device with this UUID; -1: the process has none.
+  int ordinal_of(const std::string &uuid) const;
   /// Waits for all work of the context; the calling thread's current context stays as it was.
   cuda::Result synchronize(void *context) const noexcept;
   /// Same for the calling thread's current context; does nothing without one.
@@ -46,6 +51,7 @@ public:
 
 private:
   SharedLibrary library_;
+  cuda::function::Init init_ = nullptr;
   cuda::function::DriverGetVersion driver_get_version_ = nullptr;
   cuda::function::DeviceGet device_get_ = nullptr;
   cuda::function::StreamGetCaptureInfo stream_get_capture_info_ = nullptr;

@@ -271,7 +271,7 @@ void CuptiCollector::start(void *stream) {
     throw;
   }
   if (!options_.counters.sets.empty())
-    self.counters.start(*self.library, *self.driver, options_.counters);
+    self.counters.start(self.library->path(), *self.driver, options_.counters);
   self.launches.arm();
   is_running_ = true;
 }

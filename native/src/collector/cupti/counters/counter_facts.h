@@ -22,15 +22,14 @@ struct CounterFacts {
   uint64_t lost_samples = 0; ///< that came without times or values
   uint64_t full_images = 0;  ///< bursts that were longer than what is decoded of one
   uint64_t full_buffers = 0; ///< bursts of which only the newest samples were kept
-  int64_t open_ns = 0;       ///< time of switching counters on, over all devices
-  int64_t held_ns = 0;       ///< time in which launches were held, for all of this
-  int64_t longest_hold_ns = 0;
-  int64_t decode_ns = 0;    ///< time of cuptiPmSamplingDecodeData
-  int64_t info_ns = 0;      ///< time of reading the times of samples
-  int64_t evaluate_ns = 0;  ///< time of waiting for values of samples
-  int64_t thread_ns = 0;    ///< processor time of the sampling threads
-  int64_t evaluator_ns = 0; ///< processor time of the process that evaluates
-  int64_t pause_ns = 0;     ///< between bursts; it doubles when sessions drop bursts
+  int64_t pause_ns = 0;      ///< between bursts; it doubles when sessions drop bursts
+  int64_t thread_ns = 0;     ///< processor time of the program's thread for it
+  // In the process that samples.
+  int64_t process_ns = 0; ///< processor time
+  int64_t open_ns = 0;    ///< time of switching counters on, over all devices
+  int64_t decode_ns = 0;  ///< time of cuptiPmSamplingDecodeData
+  int64_t info_ns = 0;    ///< time of reading the times of samples
+  int64_t evaluate_ns = 0;
 };
 
 } // namespace proton

@@ -1,4 +1,4 @@
-"""How the process that evaluates counters starts."""
+"""How the process that samples counters starts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ import pytest
 
 pytest.importorskip("proton_bench._native")
 
-from proton_bench.recording.counters.evaluator import evaluator_command, evaluator_environment
+from proton_bench.recording.counters.sampling_process import (
+    sampling_command,
+    sampling_environment,
+)
 
 
-def test_it_is_not_recorded_and_keeps_the_rest_of_the_environment(
+def test_it_is_not_recorded_and_sees_every_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PROTON_BENCH_AUTOSTART", "{}")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     monkeypatch.setitem(os.environb, b"ODD", b"\xff=")
 
-    environment = evaluator_environment()
+    environment = sampling_environment()
 
     assert b"ODD=\xff=" in environment
-    assert not [each for each in environment if each.startswith(b"PROTON_BENCH_AUTOSTART=")]
+    names = {each.partition(b"=")[0] for each in environment}
+    assert not names & {b"PROTON_BENCH_AUTOSTART", b"CUDA_VISIBLE_DEVICES"}
 
 
 def test_it_ends_when_its_socket_is_closed() -> None:
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen(evaluator_command(), stdin=theirs, stderr=subprocess.PIPE)
+    process = subprocess.Popen(sampling_command(), stdin=theirs, stderr=subprocess.PIPE)
     theirs.close()
     ours.close()
 
@@ -40,4 +45,4 @@ def test_it_ends_when_its_socket_is_closed() -> None:
 def test_the_interpreter_is_the_one_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/opt/python")
 
-    assert evaluator_command()[0] == b"/opt/python"
+    assert sampling_command()[0] == b"/opt/python"

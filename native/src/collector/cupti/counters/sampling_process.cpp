@@ -1,10 +1,9 @@
-#include "collector/cupti/counters/evaluator.h"
+#include "collector/cupti/counters/sampling_process.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,10 +13,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <utility>
 
-#include "collector/cupti/counters/evaluation.h"
+#include "collector/cupti/counters/sampling_service.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/fork_locks.h"
@@ -25,21 +25,22 @@
 namespace proton {
 namespace {
 
-constexpr int kFirstFree = 3;        // descriptor of the process: its memory
+constexpr int kFirstFree = 3; // descriptor of the process
+constexpr uint64_t kMostAnswered = 1 << 24;
 constexpr int kBetweenLooksMs = 100; // at the time by which to end
-constexpr const char *kWhat = "the process that evaluates counters ";
+constexpr const char *kWhat = "the process that samples counters ";
 
 /// Of descriptors: a child that is forked while one is made would keep it.
 std::mutex &descriptors() {
   static auto *mutex = [] {
     auto *made = new std::mutex; // outlives threads of the target
-    guard_across_fork(*made, LockRank::kEvaluator);
+    guard_across_fork(*made, LockRank::kSamplingProcess);
     return made;
   }();
   return *mutex;
 }
 
-Evaluator *g_present = nullptr; ///< under the same lock
+SamplingProcess *g_present = nullptr; ///< under the same lock
 
 [[noreturn]] void refuse(const std::string &what, int error) {
   throw Error(ErrorCode::kUnavailable, kWhat + what + ": " + std::strerror(error));
@@ -53,16 +54,15 @@ std::vector<char *> pointers(const std::vector<std::string> &texts) {
   return found;
 }
 
-/// What the process has: the socket as its input, the memory, and nothing else of the target.
+/// What the process has: the socket as its input, and nothing else of the target.
 class SpawnFiles {
 public:
-  SpawnFiles(int socket, int memory) {
+  explicit SpawnFiles(int socket) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_adddup2(&actions_, socket, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     close_inherited();
-    posix_spawn_file_actions_adddup2(&actions_, memory, kFirstFree);
   }
   ~SpawnFiles() { posix_spawn_file_actions_destroy(&actions_); }
   SpawnFiles(const SpawnFiles &) = delete;
@@ -114,7 +114,7 @@ private:
 int free_descriptor(int descriptor) {
   if (descriptor < 0)
     return -1;
-  int free = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree + 1);
+  int free = fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree);
   close(descriptor);
   return free;
 }
@@ -133,63 +133,70 @@ std::string join(const std::vector<std::string> &words) {
   return text;
 }
 
+/// The text of a request.
+std::string text_of(const std::string &library, const std::string &uuid,
+                    const std::vector<std::vector<std::string>> &sets) {
+  std::string text = library + '\0' + uuid + '\0';
+  for (const std::vector<std::string> &metrics : sets) {
+    for (const std::string &metric : metrics)
+      text += metric + '\0';
+    text += '\0';
+  }
+  return text;
+}
+
+std::vector<std::string> split(const std::string &text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size(); at += words.back().size() + 1)
+    words.emplace_back(text.c_str() + at);
+  return words;
+}
+
 } // namespace
 
-Evaluator::Evaluator(const CounterOptions &options, std::string library,
-                     const std::atomic<int64_t> &end_by_ns)
-    : command_(options.evaluator), environment_(options.environment),
-      most_wait_ns_(int64_t{options.answer_ms} * 1'000'000), library_(std::move(library)),
-      end_by_ns_(end_by_ns) {
+SamplingProcess::SamplingProcess(const CounterOptions &options, std::string library)
+    : options_(options), library_(std::move(library)),
+      end_by_ns_(std::numeric_limits<int64_t>::max()) {
   std::lock_guard lock(descriptors());
   g_present = this;
 }
 
-Evaluator::~Evaluator() {
+SamplingProcess::~SamplingProcess() {
   end();
-  for (const SharedBytes &each : shared_)
-    munmap(each.data, each.bytes);
   std::lock_guard lock(descriptors());
-  close_all();
   g_present = nullptr;
 }
 
-void Evaluator::forget_after_fork() noexcept {
+void SamplingProcess::forget_after_fork() noexcept {
   if (g_present)
-    g_present->close_all();
+    g_present->close_socket();
   g_present = nullptr;
 }
 
-void Evaluator::close_all() noexcept {
-  for (int *descriptor : {&socket_, &memory_})
-    if (int open = std::exchange(*descriptor, -1); open >= 0)
-      close(open);
+void SamplingProcess::close_socket() noexcept {
+  if (int open = std::exchange(socket_, -1); open >= 0)
+    close(open);
 }
 
-SharedBytes Evaluator::share(size_t bytes) {
-  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  SharedBytes made{nullptr, bytes, shared_bytes_};
-  shared_.reserve(shared_.size() + 1);
+void SamplingProcess::finish(int64_t end_by_ns) noexcept {
+  end_by_ns_.store(end_by_ns, std::memory_order_relaxed);
   std::lock_guard lock(descriptors());
-  if (memory_ < 0)
-    memory_ = free_descriptor(memfd_create("proton counters", MFD_CLOEXEC));
-  size_t end = made.offset + (bytes + page - 1) / page * page;
-  if (memory_ < 0 || ftruncate(memory_, static_cast<off_t>(end)) != 0)
-    refuse("has no memory", errno);
-  void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_,
-                    static_cast<off_t>(made.offset));
-  if (data == MAP_FAILED)
-    refuse("has no memory", errno);
-  madvise(data, bytes, MADV_DONTFORK);
-  made.data = static_cast<uint8_t *>(data);
-  shared_.push_back(made);
-  shared_bytes_ = end;
-  return made;
+  is_finished_ = true;
+  if (socket_ >= 0)
+    shutdown(socket_, is_in_burst_ ? SHUT_WR : SHUT_RDWR);
+}
+
+void SamplingProcess::set_in_burst(bool is_in_burst) noexcept {
+  std::lock_guard lock(descriptors());
+  is_in_burst_ = is_in_burst;
 }
 
 // The calling thread has the lowest priority, and so has what it starts.
-void Evaluator::start() {
-  ++starts_;
+void SamplingProcess::start() {
   std::lock_guard lock(descriptors());
+  if (is_finished_)
+    throw Error(ErrorCode::kUnavailable, kWhat + std::string("is not needed any more"));
+  ++starts_;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     refuse("did not start", errno);
@@ -197,23 +204,23 @@ void Evaluator::start() {
   int theirs = free_descriptor(ends[1]);
   int error = theirs < 0 ? EMFILE : 0;
   if (error == 0)
-    error = posix_spawn(&process_, command_[0].c_str(), SpawnFiles(theirs, memory_).get(),
-                        SpawnAttributes().get(), pointers(command_).data(),
-                        pointers(environment_).data());
+    error = posix_spawn(&process_, options_.process[0].c_str(), SpawnFiles(theirs).get(),
+                        SpawnAttributes().get(), pointers(options_.process).data(),
+                        pointers(options_.environment).data());
   if (theirs >= 0)
     close(theirs);
   if (error == 0)
     return;
   process_ = 0;
-  close(std::exchange(socket_, -1));
-  refuse("did not start: " + command_[0], error);
+  close_socket();
+  refuse("did not start: " + options_.process[0], error);
 }
 
-int Evaluator::end() noexcept {
+int SamplingProcess::end() noexcept {
   {
     std::lock_guard lock(descriptors());
-    if (socket_ >= 0)
-      close(std::exchange(socket_, -1));
+    close_socket();
+    is_in_burst_ = false;
   }
   earlier_ns_ += std::exchange(used_ns_, 0);
   pid_t process = std::exchange(process_, 0);
@@ -226,12 +233,7 @@ int Evaluator::end() noexcept {
   return status;
 }
 
-void Evaluator::give_up() noexcept {
-  end();
-  starts_ = kMostStarts;
-}
-
-void Evaluator::fail(bool is_late) {
+void SamplingProcess::fail(bool is_late) {
   int status = end();
   std::string why = "ended";
   if (is_late)
@@ -240,11 +242,11 @@ void Evaluator::fail(bool is_late) {
     why = "was ended by signal " + std::to_string(WTERMSIG(status));
   else if (status >= 0)
     why = "ended with code " + std::to_string(WEXITSTATUS(status)) +
-          "; to see why, run: " + join(command_) + " < /dev/null";
+          "; to see why, run: " + join(options_.process) + " < /dev/null";
   throw Error(ErrorCode::kUnavailable, kWhat + why);
 }
 
-void Evaluator::transfer(void *data, size_t bytes, bool is_out) {
+void SamplingProcess::transfer(void *data, size_t bytes, bool is_out) {
   auto *at = static_cast<char *>(data);
   while (bytes > 0) {
     if (monotonic_ns() >= std::min(deadline_ns_, end_by_ns_.load(std::memory_order_relaxed)))
@@ -265,36 +267,58 @@ void Evaluator::transfer(void *data, size_t bytes, bool is_out) {
   }
 }
 
-std::vector<double> Evaluator::evaluate(const SharedBytes &image, const std::string &chip,
-                                        const std::vector<std::string> &metrics,
-                                        const std::vector<uint64_t> &samples) {
-  if (samples.empty())
-    return {};
-  deadline_ns_ = monotonic_ns() + most_wait_ns_;
+template <typename T> void SamplingProcess::receive(std::vector<T> &values, size_t count) {
+  values.resize(count);
+  transfer(values.data(), count * sizeof(T), false);
+}
+
+CounterSamples SamplingProcess::open(const std::string &uuid,
+                                     const std::vector<std::vector<std::string>> &sets) {
+  return ask(uuid, sets, true);
+}
+
+CounterSamples SamplingProcess::sample(const std::string &uuid,
+                                       const std::vector<std::string> &metrics) {
+  return ask(uuid, {metrics}, false);
+}
+
+CounterSamples SamplingProcess::ask(const std::string &uuid,
+                                    const std::vector<std::vector<std::string>> &sets,
+                                    bool is_opening) {
+  deadline_ns_ = monotonic_ns() + int64_t{options_.answer_ms} * 1'000'000;
   if (process_ <= 0)
     start();
-  std::string text = library_ + '\0' + chip + '\0';
-  for (const std::string &metric : metrics)
-    text += metric + '\0';
-  EvaluationRequest request{text.size(), image.offset, image.bytes, samples.size()};
-  std::vector<uint64_t> indices = samples;
+  std::string text = text_of(library_, uuid, sets);
+  SamplingRequest request{text.size(), options_.hardware_bytes, options_.interval_ns,
+                          options_.burst_ms, is_opening ? 1u : 0u};
   transfer(&request, sizeof request, true);
   transfer(text.data(), text.size(), true);
-  transfer(indices.data(), indices.size() * sizeof(uint64_t), true);
-  EvaluationAnswer answer;
+  set_in_burst(!is_opening);
+  SamplingAnswer answer;
   transfer(&answer, sizeof answer, false);
-  used_ns_ = answer.used_ns;
-  std::string error(std::min<uint64_t>(answer.error_bytes, 1 << 16), '\0');
-  transfer(error.data(), error.size(), false);
-  if (!error.empty()) { // another process of the same library would say the same
-    give_up();
-    throw Error(ErrorCode::kUnavailable, kWhat + ("failed: " + error));
-  }
-  if (answer.values != samples.size() * metrics.size())
+  used_ns_ = answer.process_ns;
+  if (answer.text_bytes > kMostTextBytes || answer.samples > kMostAnswered)
     fail(false);
-  std::vector<double> values(answer.values);
-  transfer(values.data(), values.size() * sizeof(double), false);
-  return values;
+  std::string said(answer.text_bytes, '\0');
+  transfer(said.data(), said.size(), false);
+  if (answer.has_failed != 0) {
+    set_in_burst(false);
+    throw Error(ErrorCode::kUnavailable, said);
+  }
+  CounterSamples found;
+  found.metrics = split(said);
+  found.lost = answer.lost;
+  found.is_image_full = answer.is_image_full != 0;
+  found.is_buffer_full = answer.is_buffer_full != 0;
+  found.open_ns = answer.open_ns;
+  found.decode_ns = answer.decode_ns;
+  found.info_ns = answer.info_ns;
+  found.evaluate_ns = answer.evaluate_ns;
+  receive(found.start_ns, answer.samples);
+  receive(found.end_ns, answer.samples);
+  receive(found.values, answer.samples * found.metrics.size());
+  set_in_burst(false);
+  return found;
 }
 
 } // namespace proton

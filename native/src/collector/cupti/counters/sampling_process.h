@@ -1,0 +1,89 @@
+// The process that samples counters, as the recorded program sees it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collector/cupti/cupti_options.h"
+
+namespace proton {
+
+/// What came of a request.
+struct CounterSamples {
+  std::vector<std::string> metrics;
+  std::vector<int64_t> start_ns; ///< CLOCK_MONOTONIC, ascending
+  std::vector<int64_t> end_ns;
+  std::vector<double> values; ///< one row of metrics for each sample
+  uint64_t lost = 0;          ///< samples without times or values
+  bool is_image_full = false;
+  bool is_buffer_full = false;
+  int64_t open_ns = 0; ///< what it took: this and the following
+  int64_t decode_ns = 0;
+  int64_t info_ns = 0;
+  int64_t evaluate_ns = 0;
+};
+
+/// While libcupti switches counters, decodes or evaluates, launches of its process stand still, so
+/// another process does all of it. It starts with the first request, and once more if it dies. At
+/// most one object in a process.
+class SamplingProcess {
+public:
+  SamplingProcess(const CounterOptions &options, std::string library);
+  ~SamplingProcess(); ///< ends the process
+  SamplingProcess(const SamplingProcess &) = delete;
+  SamplingProcess &operator=(const SamplingProcess &) = delete;
+
+  // On one thread. `uuid` is that of a device. They throw Error(kUnavailable) that says why not.
+
+  /// Switches counters on: the first of the sets that fits. Returns its metrics.
+  CounterSamples open(const std::string &uuid, const std::vector<std::vector<std::string>> &sets);
+  /// Takes one burst of an open device.
+  CounterSamples sample(const std::string &uuid, const std::vector<std::string> &metrics);
+  /// False: it is not started yet, or it died.
+  bool is_running() const { return process_ > 0; }
+  /// False: it died too often.
+  bool is_usable() const { return is_running() || starts_ < kMostStarts; }
+  /// Processor time of all its processes, as far as they said.
+  int64_t used_ns() const { return earlier_ns_ + used_ns_; }
+
+  /// There will be no more requests: ends a burst early, whose samples are waited for until
+  /// `end_by_ns` of CLOCK_MONOTONIC, and anything else at once. [any thread]
+  void finish(int64_t end_by_ns) noexcept;
+  /// Closes in a forked child what belongs to the parent.
+  static void forget_after_fork() noexcept;
+
+private:
+  static constexpr int kMostStarts = 2;
+
+  CounterSamples ask(const std::string &uuid, const std::vector<std::vector<std::string>> &sets,
+                     bool is_opening);
+  void set_in_burst(bool is_in_burst) noexcept;
+  void start();
+  /// Returns how it ended, as waitpid says it; -1 where the target has waited for it.
+  int end() noexcept;
+  void close_socket() noexcept;
+  /// Ends the process. Throws Error(kUnavailable) that says why.
+  [[noreturn]] void fail(bool is_late);
+  /// Sends (`is_out`) or receives all of it, or fails.
+  void transfer(void *data, size_t bytes, bool is_out);
+  template <typename T> void receive(std::vector<T> &values, size_t count);
+
+  const CounterOptions options_;
+  const std::string library_;
+
+  int socket_ = -1;          ///< changes under the lock that is taken around fork()
+  bool is_finished_ = false; ///< same
+  bool is_in_burst_ = false; ///< same
+  std::atomic<int64_t> end_by_ns_;
+  pid_t process_ = 0; ///< 0: none
+  int starts_ = 0;
+  int64_t deadline_ns_ = 0; ///< of the present request
+  int64_t used_ns_ = 0;     ///< of the present process
+  int64_t earlier_ns_ = 0;
+};
+
+} // namespace proton
