@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.query.sql import clear_errors
@@ -21,7 +22,7 @@ from proton_bench.store.sketches import distribution_of, merged
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot
 
-__all__ = ["Parts", "Question", "answer", "parts_of", "path_series"]
+__all__ = ["Parts", "Question", "answer", "parts_of", "path_series", "paths_of"]
 
 PATH = "path"
 # Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
@@ -38,12 +39,14 @@ class Question:
         by: What answers are grouped by: columns of ``profiles``, and "path" for each path that the
             glob matches.
         where: Condition in SQL over the columns of ``profiles``.
+        with_sketches: Whether quantiles are asked for.
     """
 
     path: str
     metric: str = "time (ns)"
     by: tuple[str, ...] = ("job", "run")
     where: str = "true"
+    with_sketches: bool = True
 
     def __post_init__(self) -> None:
         known = [*SCHEMAS["profiles"].names, PATH]
@@ -96,7 +99,8 @@ def parts_of(snapshot: Snapshot, question: Question) -> Parts:
         _register_paths(connection, question)
         connection.execute(_chosen(question), {"metric": question.metric})
         spec = MetricSpec(question.metric)
-        connection.execute(_FOUND, {"type": spec.base, "unit": spec.unit})
+        found = _FOUND.format(with_sketches=question.with_sketches)
+        connection.execute(found, {"type": spec.base, "unit": spec.unit})
         return Parts(
             connection.sql("FROM chosen").to_arrow_table(),
             connection.sql(_SUMS).to_arrow_table(),
@@ -126,6 +130,37 @@ def _quantiles(row: dict[str, Any]) -> list[float | None]:
 
 
 # -- paths ---------------------------------------------------------------------------------------
+def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
+    """Return the names of each path that a glob matches, by its text in the column ``path``.
+
+    Raises:
+        UsageError: It matches none.
+        ProfileFormatError: The store is damaged.
+    """
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
+    return {_joined(path): path for path in paths}
+
+
+def _joined(path: tuple[str, ...]) -> str:
+    return "/".join(path)
+
+
+def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
+    """Return the rows that a glob matches.
+
+    Raises:
+        UsageError: There are none.
+    """
+    found = np.flatnonzero(np.array(Selectors([glob]).of_tree(tree), dtype=object) != 0)
+    if not len(found):
+        raise UsageError(
+            f"no call path in the store matches {glob!a}; `proton store ls --paths` lists them"
+        )
+    return found
+
+
 def _register_paths(connection: Any, question: Question) -> None:
     """Register the table ``paths``: the stacks whose values belong to each path.
 
@@ -133,15 +168,10 @@ def _register_paths(connection: Any, question: Question) -> None:
     uppermost has the values below.
     """
     tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
-    is_matched = np.array(Selectors([question.path]).of_tree(tree), dtype=object) != 0
-    matched, ends = np.flatnonzero(is_matched), subtree_ends(tree.parents)
-    if not len(matched):
-        raise UsageError(
-            f"no call path in the store matches {question.path!a}; `proton store ls --paths` lists "
-            "them"
-        )
+    matched, ends = _matched(tree, question.path), subtree_ends(tree.parents)
+    is_matched = np.isin(np.arange(len(ends)), matched)
     if PATH in question.by:
-        paths = ["/".join(tree.path(row)) for row in matched.tolist()]
+        paths = [_joined(tree.path(row)) for row in matched.tolist()]
     else:
         inside = np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
         matched = matched[matched >= inside]
@@ -200,7 +230,8 @@ def _coarsest(condition: str) -> str:
 
 _FOUND = """
 CREATE TEMP TABLE found AS
-SELECT path, group_key, date, job, profile_id, members, value, count, min, max, sketch
+SELECT path, group_key, date, job, profile_id, members, value, count, min, max,
+    CASE WHEN {with_sketches} THEN sketch END AS sketch
 FROM stored_samples JOIN paths USING (stack_hash)
 JOIN (SELECT date, job, profile_id, batch, group_key, members FROM chosen)
 USING (date, job, profile_id, batch)

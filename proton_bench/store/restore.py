@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,20 +21,24 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot
+from proton_bench.store.sums import sums_of
 
-__all__ = ["read_profiles"]
+__all__ = ["read_profiles", "read_runs"]
 
-_PROFILES_AT_ONCE = 64
+_PROFILES_AT_ONCE, _SAMPLES_AT_ONCE = 64, 4_000_000
 _COUNT = "count"
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = (
-    "SELECT s.* EXCLUDE (date, job, batch) FROM samples s SEMI JOIN chosen USING (date, job, "
+    "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {with_sketches} THEN sketch END AS "
+    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, "
     "profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
     "ORDER BY profile_id, node, sample_type, sample_unit"
 )
 
 
-def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str, Any], Profile]]:
+def read_profiles(
+    snapshot: Snapshot, rows: pa.Table, *, with_sketches: bool = True
+) -> Iterator[tuple[dict[str, Any], Profile]]:
     """Yield each of these profiles with its row, in their order.
 
     A restored profile has the rows that have values and those above them, in their order. It
@@ -44,6 +48,7 @@ def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str
     Args:
         snapshot: The store.
         rows: Rows of ``profiles``, as from `Snapshot.profiles`.
+        with_sketches: Whether they have the quantiles of their calls.
 
     Raises:
         ProfileFormatError: The store is damaged.
@@ -57,10 +62,61 @@ def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str
             part = rows.slice(start, _PROFILES_AT_ONCE)
             connection.register("chosen", part.select(["date", "job", "profile_id"]))
             samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for sample in connection.sql(_SAMPLES).to_arrow_table().to_pylist():
+            found = connection.sql(_SAMPLES.format(with_sketches=with_sketches)).to_arrow_table()
+            for sample in found.to_pylist():
                 samples[sample["profile_id"]].append(sample)
             for row in part.to_pylist():
                 yield row, _Restored(row, tree, places).profile(samples[row["profile_id"]])
+
+
+def read_runs(
+    snapshot: Snapshot, rows: pa.Table, *, with_sketches: bool = True
+) -> Iterator[tuple[dict[str, Any], Profile]]:
+    """Yield each run with its row: the sum of the profiles of its ranks.
+
+    Profiles without a rank are of processes that ran one after another, and each is a run.
+
+    Args:
+        snapshot: The store.
+        rows: Rows of ``profiles``, as from `Snapshot.profiles`.
+        with_sketches: Whether the sums have the quantiles of their calls.
+
+    Raises:
+        ProfileFormatError: The store is damaged.
+    """
+    runs = [
+        row["profile_id"] if row["rank"] is None else f"{row['job']} {row['run']}"
+        for row in rows.select(["profile_id", "rank", "job", "run"]).to_pylist()
+    ]
+    counts = Counter(runs)
+    is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
+    yield from read_profiles(snapshot, rows.filter(is_alone), with_sketches=with_sketches)
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
+        places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
+        for some in _parts(runs, rows["samples"].to_pylist()):
+            chosen = rows.take([place for run in some for place in some[run]])
+            groups = [run for run in some for _ in some[run]]
+            for row, samples in sums_of(connection, chosen, groups, with_sketches=with_sketches):
+                yield row, _Restored(row, tree, places).profile(samples.to_pylist())
+
+
+def _parts(runs: Sequence[str], samples: Sequence[int]) -> Iterator[dict[str, list[int]]]:
+    """Yield places of the profiles of runs with several, for so many runs as fit into memory."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        places[run].append(place)
+    part, size = {}, 0
+    for run, own in places.items():
+        if len(own) == 1:
+            continue
+        part[run] = own
+        size += sum(samples[place] for place in own)
+        if size >= _SAMPLES_AT_ONCE:
+            yield part
+            part, size = {}, 0
+    if part:
+        yield part
 
 
 class _Restored:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
-from proton_bench.analysis.query.sql import named_tables, query_on
+from proton_bench.analysis.query.sql import QueryResult, query_on
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.work.query import print_result, stored_runs
+from proton_bench.cli.work.query import print_result
 from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.report.text.path_series import PathReport
+from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
+from proton_bench.store.questions import Question, path_series
 from proton_bench.store.retention import Retention
 from proton_bench.store.retention import retain as retain_profiles
+from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "init", "list_runs", "query", "retain"]
+__all__ = ["Asked", "add", "check", "compact", "init", "list_runs", "path", "query", "retain"]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -39,6 +45,15 @@ SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash 
     SELECT stack_hash FROM samples SEMI JOIN (FROM profiles WHERE {where})
     USING (date, job, profile_id))
 ORDER BY path"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which call paths are asked for, by which groups, in which metric."""
+
+    glob: str
+    by: tuple[str, ...]
+    metric: str
 
 
 def init(place: str) -> None:
@@ -61,16 +76,44 @@ def add(
     return UsageError.exit_code if added.failed else 0
 
 
-def list_runs(place: str, where: str, *, paths: bool, limit: int | None, form: str) -> None:
+def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     """List runs, or call paths."""
-    query(place, (_PATHS if paths else _RUNS).format(where=where), "true", limit=limit, form=form)
+    selection = Selection.named(word)
+    sql = (_PATHS if paths else _RUNS).format(where=selection.condition)
+    query(selection.place, sql, limit=limit, form=form)
 
 
-def query(place: str, sql: str, where: str, *, limit: int | None, form: str) -> None:
-    """Query a store in SQL; the condition chooses profiles for the tables of `proton query`."""
+def query(place: str, sql: str, *, limit: int | None, form: str) -> None:
+    """Query the tables of a store in SQL."""
     with Store.open(place).snapshot().connect() as connection:
-        runs = stored_runs(place, where) if named_tables(sql) else []
-        print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
+        print_result(query_on(connection, sql, limit=limit), (), sql, form=form)
+
+
+def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
+    """Show the values of call paths by group; as JSON or CSV with all columns of the answer.
+
+    Args:
+        word: A selection of a store.
+        asked: The paths and groups.
+        limit: Most lines, None for all.
+        form: ``table``, ``json`` or ``csv``.
+    """
+    selection = Selection.named(word)
+    question = Question(asked.glob, asked.metric, asked.by, selection.condition)
+    found = path_series(selection.snapshot(), question)
+    if form == "table":
+        lines = found.to_pylist()
+        report = PathReport(lines, question.path, question.by, question.metric, limit)
+        print_report(open_console(), report)
+        return
+    shown = found if limit is None else found.slice(0, limit)
+    result = QueryResult(
+        tuple(found.column_names),
+        tuple(str(kind) for kind in found.schema.types),
+        [tuple(row.values()) for row in shown.to_pylist()],
+        has_more=len(shown) < len(found),
+    )
+    print_result(result, (), asked.glob, form=form)
 
 
 def compact(place: str) -> None:
