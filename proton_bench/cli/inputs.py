@@ -26,7 +26,7 @@ def check_profiles(files: Iterable[str | Path]) -> None:
         try:
             os.stat(file)
         except (OSError, ValueError) as error:
-            raise unreadable(file, error, "profile") from None
+            raise unreadable(Path(file), error, "profile") from None
 
 
 def first_file(files: Sequence[str]) -> Path:

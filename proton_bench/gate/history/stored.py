@@ -19,12 +19,9 @@ from proton_bench.store.store import Snapshot
 __all__ = ["stored_points"]
 
 _TOTAL = "total"
-# Metrics of histories beside quantiles, each as a value of a line of the answer.
-_SUMS = {
-    _TOTAL: lambda line: _share_of(line["total"], line["present"]),
-    "mean": lambda line: _share_of(line["total"], line["count"]),
-    "min": lambda line: line["min"],
-}
+# Metrics of histories beside those that are columns of the answer, by what the total is divided.
+_MEANS = {_TOTAL: "present", "mean": "count"}
+_METRICS = (*_MEANS, "min", *QUANTILES)
 _RUN = ("job", "run", "arch")
 _FACTS = """
 SELECT job, run, arch, min(time_unix_nano) AS time_ns, max("commit") AS revision,
@@ -49,8 +46,8 @@ def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
         ProfileFormatError: The store is damaged.
     """
     metric = followed.metric or _TOTAL
-    if metric not in {*_SUMS, *QUANTILES}:
-        known = ", ".join((*_SUMS, *QUANTILES))
+    if metric not in _METRICS:
+        known = ", ".join(_METRICS)
         raise UsageError(f"a store has no history of {metric!a}: choose from {known}")
     snapshot = selection.snapshot()
     values: dict[tuple[Any, ...], dict[Subject, Value]] = defaultdict(dict)
@@ -59,13 +56,30 @@ def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
             glob, by=(*_RUN, "path"), where=selection.condition, with_sketches=metric in QUANTILES
         )
         paths = paths_of(snapshot, glob)
+        quarantined = Selectors(followed.policy.quarantine)
         for line in path_series(snapshot, question).to_pylist():
-            value = _value(line, metric, followed, paths[line["path"]])
-            if value is not None:
-                run = tuple(line[column] for column in _RUN)
-                values[run][_subject(values[run], paths[line["path"]], metric)] = value
+            found = _found(line, metric)
+            if found is None or not (math.isfinite(found) and found > 0.0):
+                continue  # it has no logarithm
+            path, run = paths[line["path"]], tuple(line[column] for column in _RUN)
+            values[run][_subject(values[run], path, metric)] = Value(
+                value=found,
+                as_short=found,
+                unit="ns",
+                share=1.0 if followed.paths else line["share"] or 0.0,
+                direction=1,
+                is_quarantined=bool(quarantined.of_path(path)),
+            )
     for facts in _facts(snapshot, selection.condition):
         yield _point(facts, values[tuple(facts[column] for column in _RUN)])
+
+
+def _found(line: Mapping[str, Any], metric: str) -> float | None:
+    if metric not in _MEANS:
+        value: float | None = line[metric]
+        return value
+    count = line[_MEANS[metric]]
+    return line["total"] / count if count else None
 
 
 def _subject(known: Mapping[Subject, Value], path: Sequence[str], metric: str) -> Subject:
@@ -75,23 +89,6 @@ def _subject(known: Mapping[Subject, Value], path: Sequence[str], metric: str) -
     while (names, occurrence, metric) in known:
         occurrence += 1
     return names, occurrence, metric
-
-
-def _value(
-    line: Mapping[str, Any], metric: str, followed: Followed, path: Sequence[str]
-) -> Value | None:
-    """Return the value of a line, None unless it is positive and has a logarithm."""
-    found = _SUMS[metric](line) if metric in _SUMS else line[metric]
-    if found is None or not (math.isfinite(found) and found > 0.0):
-        return None
-    return Value(
-        value=found,
-        as_short=found,
-        unit="ns",
-        share=1.0 if followed.paths else line["share"] or 0.0,
-        direction=1,
-        is_quarantined=bool(Selectors(followed.policy.quarantine).of_path(path)),
-    )
 
 
 def _facts(snapshot: Snapshot, condition: str) -> list[dict[str, Any]]:
@@ -117,7 +114,3 @@ def _point(facts: Mapping[str, Any], values: Mapping[Subject, Value]) -> Point:
         values=values,
         texts={},
     )
-
-
-def _share_of(total: float, count: int | None) -> float | None:
-    return total / count if count else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,11 +72,11 @@ class PathReport:
         found = [
             Column("start", tuple(_day(line["time_unix_nano"]) for line in lines), 2),
             Column("profiles", tuple(str(line["present"]) for line in lines), 3),
-            _numbers("mean", means, unit, 0),
+            _numbers("mean", means, unit),
             Column("share %", tuple(_percent(line["share"]) for line in lines), 1),
         ]
         found += [
-            _numbers(name, [line[name] for line in lines], unit, worth)
+            replace(_numbers(name, [line[name] for line in lines], unit), worth=worth)
             for name, worth in (("median", 4), ("p99", 5))
             if any(line[name] is not None for line in lines)
         ]
@@ -103,9 +103,9 @@ def _mean(line: Mapping[str, Any]) -> float:
     return float(line["total"] / line["present"])
 
 
-def _numbers(title: str, values: Sequence[float | None], unit: str, worth: int) -> Column:
+def _numbers(title: str, values: Sequence[float | None], unit: str) -> Column:
     scale = Unit.of_times(values) if unit == "ns" else Unit.of_numbers(values, 1.0, unit)
-    return Column(title, tuple(scale.texts(values, missing="-")), worth, scale.name)
+    return Column(title, tuple(scale.texts(values, missing="-")), 0, scale.name)
 
 
 def _percent(share: float | None) -> str:
