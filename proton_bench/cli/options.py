@@ -24,11 +24,13 @@ __all__ = [
     "HookOption",
     "InstrumentOption",
     "InterpretOption",
+    "JobOption",
     "ModeOption",
     "ModuleOption",
     "NameOption",
     "OutputOption",
     "QuietOption",
+    "StoreOption",
     "StrictOption",
     "TargetArgument",
     "read_output",
@@ -150,6 +152,18 @@ QuietOption = Annotated[
 StrictOption = Annotated[
     bool,
     typer.Option("--strict", help="Exit with 74 if the profile cannot be written at the end."),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="STORE",
+        help="Add the profiles of all processes to this store at the end, instead of writing "
+        "files: see `proton store`.",
+    ),
+]
+JobOption = Annotated[
+    str, typer.Option("--job", metavar="NAME", help="The job: what is compared over time.")
 ]
 
 

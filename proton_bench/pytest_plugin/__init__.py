@@ -92,6 +92,17 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         action="store_true",
         help="exit with 74 if tests passed and the profile cannot be written",
     )
+    group.addoption(
+        "--proton-store",
+        metavar="STORE",
+        help="profile this test run, and add the profile to a store: see `proton store`",
+    )
+    group.addoption(
+        "--proton-job",
+        metavar="NAME",
+        default="default",
+        help="with --proton-store: the job, which is what is compared over time",
+    )
     add_options(group)
 
 
@@ -103,7 +114,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         _start_worker(early_config, orders)
         return
     options = early_config.known_args_namespace
-    asked = [options.proton, options.proton_compare, options.proton_save, options.proton_autosave]
+    asked = [options.proton, options.proton_store, options.proton_compare]
+    asked += [options.proton_save, options.proton_autosave]
     if not any(asked) or options.proton_no_interpret or _under_command_line():
         return
     if not _is_disabled() and not _recorded:
@@ -231,7 +243,8 @@ def _session_of(config: pytest.Config, *, wanted: bool) -> RunSession | None:
 
         session = find_session(0)  # None if profiling is disabled
         return None if session is None else RunSession(session, None)
-    if not (config.getoption("proton") or wanted) or _is_disabled():
+    asked = config.getoption("proton") or config.getoption("proton_store")
+    if not (asked or wanted) or _is_disabled():
         return None
     from proton_bench.recording.session.recording import live_sessions
 
@@ -264,7 +277,13 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
         )
     )
     watch_outputs(session.core, session.plan, output.formats, ends_by_signal=False)
-    return RunSession(session, output.formats, is_strict=config.getoption("proton_strict"))
+    return RunSession(
+        session,
+        output.formats,
+        is_strict=config.getoption("proton_strict"),
+        store=config.getoption("proton_store") or "",
+        job=config.getoption("proton_job"),
+    )
 
 
 def _output(config: pytest.Config) -> OutputName:

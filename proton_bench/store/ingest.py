@@ -16,16 +16,17 @@ from typing import IO, Any
 import numpy as np
 
 from proton_bench.analysis.run_files import files_of
-from proton_bench.errors import ProtonError, UsageError
+from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.formats.base import corrupt
 from proton_bench.formats.registry import read_profile, streamed_format_of
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.rows import ProfileKey, new_batch, profile_row, sample_rows
-from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
+from proton_bench.store.schema import SCHEMAS, TABLES
 from proton_bench.store.stacks import new_stacks, stack_hashes
-from proton_bench.store.store import Store
+from proton_bench.store.store import WRITER_HOURS, Store
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
@@ -34,6 +35,8 @@ __all__ = ["Added", "Labels", "add_files", "find_files"]
 # Files that one process reads at a time, and the least number for which others are started.
 _FILES_OF_CHUNK, _FILES_OF_POOL = 32, 128
 _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
+# The name of a folder has at most 255 bytes, and each byte of a job can take three.
+_MOST_NAME_BYTES = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,10 @@ class Labels:
 
     def __post_init__(self) -> None:
         for what, text in (("job", self.job), ("run", self.run or "")):
-            if not text.isprintable() or len(text.encode()) > 200:
+            if not text.isprintable() or len(text.encode("utf-8", "replace")) > _MOST_NAME_BYTES:
                 raise UsageError(
-                    f"{text[:80]!a} cannot be the name of a {what}: use at most 200 printable "
-                    "characters"
+                    f"{text[:80]!a} cannot be the name of a {what}: use printable characters, at "
+                    f"most {_MOST_NAME_BYTES} bytes of them"
                 )
         if not self.job:
             raise UsageError("a job needs a name")
@@ -113,8 +116,8 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
-        read = partial(_read_chunk, labels, new_batch())
-        _write(store, mapped(read, chunks), added)
+        batch = new_batch()
+        _write(store, mapped(partial(_read_chunk, labels, batch), chunks), added, batch=batch)
     return added
 
 
@@ -179,38 +182,49 @@ def _register_formats() -> None:
 class _Chunk:
     """Rows of some files for each table, and why other files could not be read."""
 
-    samples: list[pa.Table] = field(default_factory=list)
-    stacks: list[pa.Table] = field(default_factory=list)
-    timelines: list[dict[str, Any]] = field(default_factory=list)
-    profiles: list[dict[str, Any]] = field(default_factory=list)
+    rows: dict[str, list[pa.Table]] = field(default_factory=lambda: {table: [] for table in TABLES})
     failed: dict[Path, str] = field(default_factory=dict)
     _hashes: set[int] = field(default_factory=set)
 
     def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str) -> None:
-        """Add the rows of a profile."""
+        """Add the rows of a profile, or nothing.
+
+        Raises:
+            ProfileFormatError: A number or text of the profile does not fit the tables.
+        """
         place, hashes = visible(file.absolute()), stack_hashes(profile)
-        self.samples.append(sample_rows(profile, hashes, key))
-        self.stacks.append(new_stacks(profile, hashes, self._hashes))
-        facts = profile_row(profile, key)
-        count = len(self.samples[-1])
-        self.profiles.append({**facts, "run": run, "source": place, "samples": count})
-        timeline = streamed_format_of(file)
-        if timeline is not None:
-            facts = {"format": timeline.name, "size_bytes": file.stat().st_size}
-            self.timelines.append({**key.columns(), "uri": place, **facts})
+        try:
+            samples = sample_rows(profile, hashes, key)
+            facts = profile_row(profile, key)
+            facts |= {"run": run, "source": place, "samples": len(samples)}
+            rows = {"samples": samples, "profiles": _table("profiles", facts)}
+            timeline = streamed_format_of(file)
+            if timeline is not None:
+                known = {"format": timeline.name, "size_bytes": file.stat().st_size}
+                rows["timelines"] = _table("timelines", {**key.columns(), "uri": place, **known})
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
+            raise corrupt(place, f"it does not fit the tables of a store: {error}") from None
+        rows["stacks"] = new_stacks(profile, hashes, self._hashes)
+        for table, found in rows.items():
+            self.rows[table].append(found)
 
     def joined(self) -> _Chunk:
-        """Return the chunk with one table of each kind."""
-        if not self.profiles:
-            return self
-        samples, stacks = (pa.concat_tables(each) for each in (self.samples, self.stacks))
-        return replace(self, samples=[samples.combine_chunks()], stacks=[stacks])
+        """Return the chunk with one table of each kind at most."""
+        rows = {
+            table: [pa.concat_tables(found).combine_chunks()] if found else []
+            for table, found in self.rows.items()
+        }
+        return replace(self, rows=rows)
+
+
+def _table(name: str, row: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([row], schema=SCHEMAS[name])
 
 
 def _read_chunk(labels: Labels, batch: str, files: Sequence[tuple[str, Path]]) -> _Chunk:
     chunk = _Chunk()
     for id, file in files:
-        run = file.absolute().parent.name if labels.run is None else labels.run
+        run = visible(file.absolute().parent.name) if labels.run is None else labels.run
         try:
             profile = read_profile(file)
             key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
@@ -227,27 +241,34 @@ def _start_ns(profile: Profile, file: Path) -> int:
 
 
 # -- writing -------------------------------------------------------------------------------------
-def _write(store: Store, chunks: Iterable[_Chunk], added: Added) -> None:
+def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) -> None:
     """Write all chunks, one commit for each table; profiles are the last."""
-    stacks: list[pa.Table] = []
-    rows: dict[str, list[dict[str, Any]]] = {"timelines": [], "profiles": []}
+    rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES if table != "samples"}
 
     def samples() -> Iterator[pa.RecordBatch]:
         for chunk in chunks:
             added.failed |= chunk.failed
-            stacks.extend(chunk.stacks)
-            rows["timelines"] += chunk.timelines
-            rows["profiles"] += chunk.profiles
-            for table in chunk.samples:
-                yield from table.to_batches()
+            for table in rows:
+                rows[table] += chunk.rows[table]
+            for each in chunk.rows["samples"]:
+                yield from each.to_batches()
 
     store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
     if not rows["profiles"]:
         return
-    store.append("stacks", _missing_stacks(store, pa.concat_tables(stacks)))
-    for table, found in rows.items():
-        store.append(table, pa.Table.from_pylist(found, schema=SCHEMAS[table]))
-    added.new += [row["profile_id"] for row in rows["profiles"]]
+    found = {
+        table: pa.concat_tables([SCHEMAS[table].empty_table(), *parts])
+        for table, parts in rows.items()
+    }
+    found["stacks"] = _missing_stacks(store, found["stacks"])
+    if age_hours(batch) > WRITER_HOURS / 2:  # compaction may remove the samples before they count
+        raise OutputError(
+            f"reading {len(found['profiles'])} profiles took more than {WRITER_HOURS // 2} hours: "
+            "add fewer at a time"
+        )
+    for table, each in found.items():
+        store.append(table, each)
+    added.new += found["profiles"]["profile_id"].to_pylist()
 
 
 def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,11 +28,12 @@ __all__ = ["read_profiles", "read_runs"]
 
 _PROFILES_AT_ONCE, _SAMPLES_AT_ONCE = 64, 4_000_000
 _COUNT = "count"
+# Job, run, and the profile if it is a run of its own.
+_Key = tuple[str, str, str]
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = (
     "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {with_sketches} THEN sketch END AS "
-    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, "
-    "profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
+    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
     "ORDER BY profile_id, node, sample_type, sample_unit"
 )
 
@@ -42,7 +44,7 @@ def read_profiles(
     """Yield each of these profiles with its row, in their order.
 
     A restored profile has the rows that have values and those above them, in their order. It
-    differs from the recorded one in this: numbers are floats of 64 bits, vectors and unknown keys
+    differs from the recorded one in this: integers are exact up to 2^53, vectors and unknown keys
     are missing, and distributions are sketches, with quantiles within 0.1 %.
 
     Args:
@@ -85,8 +87,8 @@ def read_runs(
         ProfileFormatError: The store is damaged.
     """
     runs = [
-        row["profile_id"] if row["rank"] is None else f"{row['job']} {row['run']}"
-        for row in rows.select(["profile_id", "rank", "job", "run"]).to_pylist()
+        (row["job"], row["run"], row["profile_id"] if row["rank"] is None else "")
+        for row in rows.select(["job", "run", "profile_id", "rank"]).to_pylist()
     ]
     counts = Counter(runs)
     is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
@@ -101,12 +103,13 @@ def read_runs(
                 yield row, _Restored(row, tree, places).profile(samples.to_pylist())
 
 
-def _parts(runs: Sequence[str], samples: Sequence[int]) -> Iterator[dict[str, list[int]]]:
+def _parts(runs: Sequence[_Key], samples: Sequence[int]) -> Iterator[dict[_Key, list[int]]]:
     """Yield places of the profiles of runs with several, for so many runs as fit into memory."""
-    places: dict[str, list[int]] = defaultdict(list)
+    places: dict[_Key, list[int]] = defaultdict(list)
     for place, run in enumerate(runs):
         places[run].append(place)
-    part, size = {}, 0
+    part: dict[_Key, list[int]] = {}
+    size = 0
     for run, own in places.items():
         if len(own) == 1:
             continue
@@ -134,6 +137,7 @@ class _Restored:
         self._places = places
         self._builder = ProfileBuilder()
         self._of_stack = {0: 0}
+        self._integers = set(row["integer_metrics"])
         self._source = f"profile {row['profile_id']}"
         self._devices = self._converted(row["devices"], tuple[Device, ...])
         self._variants = self._converted(row["variants"], tuple[Variant, ...])
@@ -141,18 +145,17 @@ class _Restored:
     def profile(self, samples: list[dict[str, Any]]) -> Profile:
         """Return the profile with these samples, which are in the order of its rows."""
         rows: dict[int, int] = {}
-        whole = _whole_metrics(samples)
         for sample in samples:
             node = sample["node"]
             if node not in rows:
                 rows[node] = self._node(sample)
-            self._set(rows[node], sample, is_whole=_metric(sample) in whole)
+            self._set(rows[node], sample)
         built = self._builder.build(
-            provenance=self._decoded(self._row["attributes"], dict[str, Any]),
+            provenance=decoded(lambda: json.loads(self._row["attributes"]), self._source),
             dropped=dict(self._row["dropped"]),
             partial=self._row["partial"],
         )
-        uses = self._decoded(self._row["device_use"], tuple[DeviceUse, ...])
+        uses = self._converted(json.loads(self._row["device_use"]), tuple[DeviceUse, ...])
         return replace(built, device_use=uses)
 
     def _node(self, sample: dict[str, Any]) -> int:
@@ -185,13 +188,13 @@ class _Restored:
             variant=None if variant is None else self._variants[variant],
         )
 
-    def _set(self, row: int, sample: dict[str, Any], *, is_whole: bool) -> None:
+    def _set(self, row: int, sample: dict[str, Any]) -> None:
         metric, aggregation = _metric(sample), Aggregation(sample["aggregation"])
         self._builder.declare(metric, aggregation)
         value, calls = sample["value"], sample["count"]
         if sample["text"] is not None:
             value = sample["text"]
-        elif is_whole:
+        elif metric in self._integers:
             value = int(value)
         self._builder.set(row, metric, value)
         if calls is not None and aggregation is Aggregation.INCLUSIVE:
@@ -200,9 +203,6 @@ class _Restored:
         if distribution is not None:
             self._builder.set_distribution(row, metric, distribution)
 
-    def _decoded(self, text: str, kind: Any) -> Any:
-        return decoded(lambda: msgspec.json.decode(text, type=kind), self._source)
-
     def _converted(self, value: Any, kind: Any) -> Any:
         return decoded(lambda: msgspec.convert(value, kind), self._source)
 
@@ -210,14 +210,3 @@ class _Restored:
 def _metric(sample: dict[str, Any]) -> str:
     unit = sample["sample_unit"]
     return f"{sample['sample_type']} ({unit})" if unit else str(sample["sample_type"])
-
-
-def _whole_metrics(samples: list[dict[str, Any]]) -> set[str]:
-    """Return the metrics whose numbers are all whole, which are integers."""
-    known = {_metric(sample) for sample in samples if sample["value"] is not None}
-    broken = {
-        _metric(sample)
-        for sample in samples
-        if sample["value"] is not None and not sample["value"].is_integer()
-    }
-    return known - broken

@@ -21,7 +21,7 @@ from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import sketches_of
 from proton_bench.store.stacks import Hashes
 
-__all__ = ["ProfileKey", "new_batch", "profile_row", "sample_rows"]
+__all__ = ["ProfileKey", "age_hours", "new_batch", "profile_row", "sample_rows"]
 
 _COUNT = "count"
 _NS_PER_S = 1_000_000_000
@@ -67,6 +67,11 @@ def new_batch() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 
+def age_hours(batch: str) -> float:
+    """Return how long ago a writing began."""
+    return (time.time() - int(batch[:12], 16) / 1000.0) / 3600.0
+
+
 # -- profiles ------------------------------------------------------------------------------------
 def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
     """Return the columns of the table ``profiles`` that the profile says."""
@@ -88,6 +93,9 @@ def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
         "nodes": len(profile),
         "partial": profile.partial,
         "dropped": list(profile.dropped.items()),
+        "integer_metrics": [
+            name for name, column in profile.columns.items() if column.kind is ValueKind.INT
+        ],
         "totals": [
             (name, float(profile.inclusive(name)[0]))
             for name, column in profile.columns.items()
@@ -137,7 +145,9 @@ def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
                 is_counted[rows] = True
     if nodes.calls is not None:
         parts.append(nodes.samples(nodes.calls, np.flatnonzero(nodes.calls.known & ~is_counted)))
-    table = pa.concat_tables(parts) if parts else pa.table([], schema=pa.schema({}))
+    if not parts:
+        return SCHEMAS["samples"].empty_table()
+    table = pa.concat_tables(parts)
     constant = {name: pa.scalar(value) for name, value in key.columns().items()}
     columns = [
         pa.repeat(constant[name], len(table)) if name in constant else table[name]

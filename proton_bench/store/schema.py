@@ -112,6 +112,7 @@ SCHEMAS = {
             "dropped": pa.map_(pa.string(), pa.int64()),
             # Ids of the profiles that it sums; none for a recorded one.
             "members": pa.list_(pa.string()),
+            "integer_metrics": pa.list_(pa.string()),  # full names
             # Sum of each metric that adds up, by its full name.
             "totals": pa.map_(pa.string(), pa.float64()),
             "devices": pa.list_(_DEVICE),

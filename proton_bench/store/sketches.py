@@ -95,26 +95,26 @@ def merged(source: str, keys: Sequence[str]) -> str:
     key = ", ".join(keys)
     return f"""
         WITH keyed AS (
-            SELECT {key}, sum(count)::BIGINT AS count,
+            SELECT {key}, row_number() OVER () AS id, sum(count)::BIGINT AS count,
                 CASE WHEN count(min) = count(*) THEN min(min) END AS min,
                 CASE WHEN count(max) = count(*) THEN max(max) END AS max,
                 count(sketch) = count(*) AS is_known, max(sketch.collapses) AS collapses,
                 sum(sketch.zero_count)::BIGINT AS zero_count
             FROM {source} GROUP BY ALL),
         spread AS (
-            SELECT {key}, keyed.collapses - samples.sketch.collapses AS shift,
+            SELECT id, keyed.collapses - samples.sketch.collapses AS shift,
                 unnest(samples.sketch.index) AS index, unnest(samples.sketch.count) AS count
             FROM {source} AS samples JOIN keyed USING ({key}) WHERE is_known),
         buckets AS (
-            SELECT {key}, ceil(index / (1 << shift))::INT AS index, sum(count)::BIGINT AS count
+            SELECT id, ceil(index / (1 << shift))::INT AS index, sum(count)::BIGINT AS count
             FROM spread GROUP BY ALL),
         lists AS (
-            SELECT {key}, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
-            FROM buckets GROUP BY ALL)
+            SELECT id, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
+            FROM buckets GROUP BY id)
         SELECT {key}, count, min, max, CASE WHEN is_known THEN {{
             'collapses': collapses, 'zero_count': zero_count,
             'index': coalesce(index, []), 'count': coalesce(counts, [])}} END AS sketch
-        FROM keyed LEFT JOIN lists USING ({key})"""
+        FROM keyed LEFT JOIN lists USING (id)"""
 
 
 def distribution_of(sample: dict[str, Any]) -> Distribution | None:

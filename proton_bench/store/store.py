@@ -41,12 +41,14 @@ __all__ = ["Snapshot", "Store", "is_url", "refused"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
+# Rows that do not count yet are kept so long: a writer takes less.
+WRITER_HOURS = 24
 # How often a commit is tried again if another writer was faster.
 _MOST_RETRIES = 200
 # Rows whose statistics are kept together. Smaller groups skip more and compress less.
 ROW_GROUP_ROWS = 64 * 1024
-# What samples are sorted by, so that files and row groups hold few stacks.
-SAMPLE_ORDER = ("sample_type", "stack_hash")
+# What samples are sorted by, so that a row group holds few stacks.
+SAMPLE_ORDER = ("stack_hash",)
 _KEY = "(date, job, profile_id)"
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
 # are gone, their sums.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from proton_bench.store.engines import pyarrow as pa
@@ -20,7 +20,7 @@ _KEYS = ("part", "stack_hash", "code", "sample_type", "sample_unit", "aggregatio
 
 
 def sums_of(
-    connection: Any, profiles: pa.Table, groups: Sequence[str], *, with_sketches: bool = True
+    connection: Any, profiles: pa.Table, groups: Sequence[Hashable], *, with_sketches: bool = True
 ) -> Iterator[tuple[dict[str, Any], pa.Table]]:
     """Yield the sum of each group of profiles: its row of ``profiles``, and its samples.
 
@@ -70,6 +70,7 @@ def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "members": members,
         "dropped": _added(rows, "dropped"),
         "totals": _added(rows, "totals"),
+        "integer_metrics": rows[0]["integer_metrics"],
         "devices": rows[0]["devices"],
         "variants": [],
         "device_use": "[]",

@@ -15,11 +15,16 @@ from proton_bench.store.engines import deltalake
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, TABLES
 from proton_bench.store.stacks import StackTree, path_hashes
-from proton_bench.store.store import SAMPLE_ORDER, Snapshot, Store, refused, writer_properties
+from proton_bench.store.store import (
+    SAMPLE_ORDER,
+    WRITER_HOURS,
+    Snapshot,
+    Store,
+    refused,
+    writer_properties,
+)
 
 __all__ = [
-    "READER_HOURS",
-    "WRITER_HOURS",
     "Compacted",
     "Partition",
     "change",
@@ -28,8 +33,8 @@ __all__ = [
     "delete",
 ]
 
-# How long a writer may take until what it wrote is dead, and a reader until its files are removed.
-WRITER_HOURS, READER_HOURS = 24, 168
+# How long a reader may take until its files are removed.
+READER_HOURS = 168
 _MS_PER_HOUR = 3600 * 1000
 # Files below this size are merged.
 _SMALL_BYTES = 32 << 20

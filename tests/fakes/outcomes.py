@@ -31,7 +31,7 @@ def row(verdict: Verdict = Verdict.SAME, name: str = "kernel", **facts: Any) -> 
         "change": 0.05,
         "low": 0.04,
         "high": 0.06,
-        "p_worse": 1e-4,
+        "p_worse": 1e-4 if verdict is Verdict.REGRESSED else 0.5,
         "noise": 0.004,
         "detectable": 0.029,
         "pairs_needed": 0,

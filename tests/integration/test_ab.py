@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,16 +78,20 @@ def ab(
 def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Write what each process would have recorded, without running it."""
 
-    def use(slower: float, between: float) -> None:
+    def use(slower: float, between: float, clocks: Sequence[float] = ()) -> None:
         def write(launch: Launch) -> Ended:
             name = launch.log.with_suffix("")
             times = {**THIRTY}
             if name.name.endswith(NEW):
                 times["layer2/k13"] *= slower
+            if clocks:
+                times["<canary>/fma"] = 2e5 / clocks[len(found) % len(clocks)]
+            found.append(name)
             write_profile(noisy(times, name.name, between=between), Path(f"{name}.proton"))
             Path(f"{name}.modules.json").write_text("[]")
             return Ended(0, 0.5)
 
+        found: list[Path] = []
         monkeypatch.setattr(series, "run_fresh", write)
 
     return use
@@ -197,6 +201,31 @@ def test_a_noise_that_no_number_of_pairs_overcomes_ends_the_experiment_early(
 
     assert code == 3
     assert runs_of_pairs(repository) <= 12
+
+
+@pytest.mark.parametrize(
+    ("clocks", "code", "pairs"),
+    [
+        ((1.0, 1.012, 1.006, 0.994), 0, 4),
+        ((1.0, 0.97, 0.97, 1.0), 4, 10),
+    ],
+)
+def test_canaries_need_an_interval_to_end_an_experiment(
+    ab: Ab,
+    repository: Path,
+    made_up: Callable[..., None],
+    clocks: Sequence[float],
+    code: int,
+    pairs: int,
+) -> None:
+    """The warm-up pair shows neither a changed clock nor an order."""
+    made_up(slower=1.0, between=0.002, clocks=clocks)
+
+    found, out = ab("--json", "verdict.json", "--", "bench.py")
+
+    assert found == code, out
+    assert runs_of_pairs(repository) == 2 * pairs
+    assert "order" not in {note["reason"] for note in document(repository)["notes"]}
 
 
 def test_a_disturbed_pair_is_replaced(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
 import typer
 
@@ -18,17 +21,20 @@ from proton_bench.cli.options import (
     HookOption,
     InstrumentOption,
     InterpretOption,
+    JobOption,
     ModeOption,
     ModuleOption,
     NameOption,
     OutputOption,
     QuietOption,
+    StoreOption,
     StrictOption,
     TargetArgument,
     read_output,
 )
 from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
+from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
@@ -51,7 +57,9 @@ def command(
     children: ChildrenOption = True,
     quiet: QuietOption = False,
     strict: StrictOption = False,
-) -> None:
+    store: StoreOption = None,
+    job: JobOption = "default",
+) -> int:
     """Run a program and record where the time of its Python processes goes.
 
     The exit code is the program's own: 128+n after signal n, 2 for wrong usage, 69 for a backend
@@ -59,6 +67,8 @@ def command(
     """
     commands: Collection[str] = context.obj or ()
     words = read_target(target or [], module, lambda word: _hint(word, commands))
+    if store is not None and (name is not None or output is not None):
+        raise UsageError("--store takes the files of the run: leave -n and -o out")
     where = read_output(name, output, data, mode)
     options = RunOptions(
         kind=words.kind,
@@ -80,7 +90,11 @@ def command(
         strict=strict,
         command=("proton", *sys.argv[1:]),
     )
-    _become(options, words)
+    if store is None:
+        _become(options, words)
+    from proton_bench.cli.work.store import record
+
+    return record(store, job, lambda folder: _line(_written_to(folder, options), words))
 
 
 def _joined(passes: Sequence[str]) -> str:
@@ -117,10 +131,23 @@ def _hint(word: str, commands: Collection[str]) -> str:
     return ": check the path"
 
 
-def _become(options: RunOptions, words: TargetWords) -> None:
-    """Replace this process, so that the target runs without rich and typer."""
+def _written_to(folder: Path, options: RunOptions) -> RunOptions:
+    """Return options that write one file of each process to a folder, which nobody looks into."""
+    file = folder / ("run.pftrace" if options.data == "trace" else "run.proton")
+    where = read_output(None, str(file), options.data, options.mode)
+    name, template, formats = where.name, where.template, where.formats
+    return replace(options, name=name, template=template, formats=formats, quiet=True)
+
+
+def _line(options: RunOptions, words: TargetWords) -> list[str]:
+    """Return the command of the bare runner, which runs the target without rich and typer."""
     flags = [*interpreter_flags(sys.orig_argv), *words.flags]
-    command_line = runner_command(options, words.arguments, flags)
+    return runner_command(options, words.arguments, flags)
+
+
+def _become(options: RunOptions, words: TargetWords) -> NoReturn:
+    """Replace this process by the target."""
+    command_line = _line(options, words)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed by the parent
             stream.flush()

@@ -15,6 +15,8 @@ from proton_bench.cli.commands.query import (
     read_form,
     read_limit,
 )
+from proton_bench.cli.options import JobOption
+from proton_bench.cli.output_file import output_option
 
 __all__ = ["group"]
 
@@ -57,10 +59,7 @@ def add(
             "folders below.",
         ),
     ],
-    job: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The job: what is compared over time."),
-    ] = "default",
+    job: JobOption = "default",
     run: Annotated[
         str | None,
         typer.Option(
@@ -152,6 +151,26 @@ def path(
 
     asked = work.Asked(glob, columns, metric)
     work.path(selection, asked, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("export")
+def export(
+    selection: _Selection,
+    output: Annotated[
+        Path,
+        output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="Format, as for `proton export`.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Write the sum of profiles to a file of any format."""
+    from proton_bench.cli.work import store as work
+
+    work.export(selection, output, to=to)
 
 
 @group.command("compact")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +19,9 @@ import typer
 from proton_bench.analysis.query.sql import QueryResult, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result
-from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
+from proton_bench.formats.registry import write_profile
+from proton_bench.model.profile import Profile
 from proton_bench.report.text.path_series import PathReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
@@ -27,7 +35,19 @@ from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["Asked", "add", "check", "compact", "init", "list_runs", "path", "query", "retain"]
+__all__ = [
+    "Asked",
+    "add",
+    "check",
+    "compact",
+    "export",
+    "init",
+    "list_runs",
+    "path",
+    "query",
+    "record",
+    "retain",
+]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -76,6 +96,45 @@ def add(
     return UsageError.exit_code if added.failed else 0
 
 
+def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
+    """Run a program, add the files of its processes as one run, and return its exit code.
+
+    Args:
+        place: The store.
+        job: Name of the job; the run is named by the time.
+        line: Returns the command that writes the files to a folder.
+
+    Raises:
+        UsageError: There is no store.
+        OutputError: The store cannot be written; the files stay where a note of the error says.
+    """
+    store, labels = Store.open(place), Labels(job)  # before the program runs for nothing
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-", time.gmtime())))
+    code = _run(line(folder))
+    try:
+        added = add_files(store, find_files([folder]), labels)
+    except ProtonError as error:
+        error.add_note(f"the files of this run are in {visible(folder)}: add them later")
+        raise
+    for reason in added.failed.values():
+        warn(reason)
+    sys.stderr.write(f"proton: added {count_text(len(added.new), 'profile')} to the store\n")
+    if not added.failed:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _run(line: Sequence[str]) -> int:
+    """Run a command with our streams, and return its exit code, 128+n after signal n."""
+    with subprocess.Popen(line) as child:
+        # A terminal sends SIGINT to the child too; others send signals to this process alone.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, _: child.send_signal(received))
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
 def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     """List runs, or call paths."""
     selection = Selection.named(word)
@@ -114,6 +173,13 @@ def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
         has_more=len(shown) < len(found),
     )
     print_result(result, (), asked.glob, form=form)
+
+
+def export(word: str, output: Path, *, to: str | None) -> None:
+    """Write the sum of profiles to a file."""
+    profiles = [profile for _, profile in Selection.named(word).profiles()]
+    for note in write_profile(Profile.merge(profiles), output, format=to):
+        warn(note)
 
 
 def compact(place: str) -> None:

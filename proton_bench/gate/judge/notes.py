@@ -56,8 +56,8 @@ CONTROLS_MOVED = Note(
 )
 CANARY_MOVED = Note(
     Reason.NOT_COMPARABLE,
-    "the canary kernels ran more than 1 % slower or faster on one side, so the machine's speed "
-    "changed; run again",
+    "the canary kernels ran certainly more than 1 % slower or faster on one side, so the machine's "
+    "speed changed; run again",
 )
 COMMON_SHIFT = Note(
     Reason.MACHINE,

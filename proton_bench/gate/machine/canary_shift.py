@@ -4,6 +4,11 @@ In a recording they are below the top-level scope `CANARY_SCOPE`, and those that
 device up are below `WARM_UP_SCOPE` in it. The provenance may have the SM clock, measured by an FMA
 loop against the device's global timer, as ``{"canary": {"sm_clock_hz": ...}}``. Canary kernels are
 not gated.
+
+Clocks differ between processes of one machine, too: a GPU that boosts reaches one of several. So it
+is the interval of the shift that says whether the machine changed, and few processes may not know.
+The processes of a side are one sample even if the sides pair, because clocks of neighbours are no
+more alike than others: that gives four pairs six degrees of freedom, where pairs leave two.
 """
 
 from __future__ import annotations
@@ -16,6 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
+from proton_bench.gate.statistics.contrast import apart
+from proton_bench.gate.statistics.evidence import Background, weigh
+from proton_bench.gate.statistics.timing import Limits, decide
 
 __all__ = [
     "CANARY_SCOPE",
@@ -39,23 +47,46 @@ class CanaryShift:
     """Change of the canary kernels between the sides.
 
     Attributes:
-        count: Canary kernels that ran on both sides.
-        shift: The median of their changes on the log scale, 0 without any.
+        count: Canary kernels that ran in every run.
+        shift: The mean of their changes on the log scale, NaN if unknown.
+        low: Lower end of its 95 % interval, NaN with a single run on a side.
+        high: Upper end.
     """
 
     count: int = 0
-    shift: float = 0.0
+    shift: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def moved(self) -> bool:
         """Whether the machine's speed changed between the sides."""
-        return abs(self.shift) > LARGEST_SHIFT
+        return self.low > LARGEST_SHIFT or self.high < -LARGEST_SHIFT
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it did not; neither holds if the runs cannot tell."""
+        return self.low > -LARGEST_SHIFT and self.high < LARGEST_SHIFT
 
 
-def shift_of(effects: Numbers) -> CanaryShift:
-    """Return the shift from the effects of canary kernels on the log scale."""
-    known = effects[np.isfinite(effects)]
-    return CanaryShift(len(known), float(np.median(known))) if len(known) else CanaryShift()
+def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
+    """Return the shift of canary kernels between the sides.
+
+    Args:
+        base: ``ln`` of their times, one line for each run, one column for each kernel; NaN for
+            unknown.
+        new: The same of the new side.
+    """
+    count = base.shape[1]
+    if not count:
+        return CanaryShift()
+    nothing = np.zeros(1)
+    contrast = apart(*(side.mean(axis=1, keepdims=True) for side in (base, new)))
+    evidence = weigh(contrast, Background(nothing, nothing, ["median"]), fewest_runs=2)
+    found = decide(evidence, Limits(np.array([LARGEST_SHIFT]), nothing))
+    return CanaryShift(
+        count, *(float(each[0]) for each in (contrast.effect, found.low, found.high))
+    )
 
 
 def log_clocks(runs: Sequence[Run]) -> Numbers:

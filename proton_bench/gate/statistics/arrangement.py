@@ -34,8 +34,8 @@ class Arrangement:
 
     @property
     def is_confounded(self) -> bool:
-        """Whether the same side ran first in every pair, so that drift looks like a change."""
-        return len(set(self.order)) == 1
+        """Whether the same side ran first in all of several pairs: drift looks like a change."""
+        return len(self.order) > 1 and len(set(self.order)) == 1
 
 
 def paired_as(base: Sequence[Run], new: Sequence[Run], base_first: Sequence[bool]) -> Arrangement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from proton_bench.errors import OutputError, ProtonError
 from proton_bench.support.text import visible, visible_lines
+from proton_bench.support.units import count_text
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -31,11 +33,15 @@ class RunSession:
         session: The session.
         formats: Formats to write at the end of the run; None if the session ends elsewhere.
         is_strict: Whether unwritable files make the run fail.
+        store: Store that the profile is added to at the end, "" for none.
+        job: Job that it is added to.
     """
 
     session: Session
     formats: tuple[str, ...] | None
     is_strict: bool = False
+    store: str = ""
+    job: str = "default"
 
 
 class ProfileReport:
@@ -156,7 +162,19 @@ class ProfileReport:
             return []
         self._files = paths = self._run.session.finalize(formats=self._run.formats)
         remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
-        return [*remarks, *(f"wrote {path}" for path in paths)]
+        wrote = [f"wrote {path}" for path in paths]
+        return [*remarks, *wrote, *(_added(self._run, paths) if self._run.store else ())]
+
+
+def _added(run: RunSession, files: Sequence[Path]) -> list[str]:
+    """Add the profile to the store of a run, as a run that is named by the time."""
+    from proton_bench.analysis.run_files import best_of
+    from proton_bench.store.ingest import Labels, add_files
+    from proton_bench.store.store import Store
+
+    labels = Labels(run.job, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
+    added = add_files(Store.open(run.store), [best_of(files)] if files else [], labels)
+    return [f"added {count_text(len(added.new), 'profile')} to {run.store}"]
 
 
 def reported(step: Callable[[], Sequence[str]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, Verdict
+from proton_bench.gate.statistics.timing import FALSE_ALARMS
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -54,6 +55,8 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
     said += [
         noise_text(row) if each is Reason.TOO_NOISY else MEANINGS[each] for each in row.reasons
     ]
+    if row.verdict is Verdict.SAME and row.p_worse <= FALSE_ALARMS:
+        said.append(f"worse, but by less than the threshold of {part_text(row.limit)}")
     if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
         said.append(_needed(row, paired=paired))
     return "; ".join(said)

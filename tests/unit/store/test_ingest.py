@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import math
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.fleet import DAY_NS, START_NS, add, ranked
 from fakes.stored import put
+from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import write_profile
+from proton_bench.model.builder import ProfileBuilder
 from proton_bench.store import ingest
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
+from proton_bench.store.restore import read_profiles
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
@@ -103,6 +109,34 @@ def test_files_that_cannot_be_read_do_not_keep_others_out(store: Store, tmp_path
 
     assert len(added.new) == 1
     assert set(added.failed) == {tmp_path / "broken.proton", missing}
+
+
+def test_profiles_that_do_not_fit_the_tables_are_left_out_whole(
+    store: Store, tmp_path: Path
+) -> None:
+    huge = replace(ranked(1), dropped={"lost": 2**64 - 1})
+    empty = ProfileBuilder().build()
+
+    added = add(store, tmp_path / "a", ranked(0), huge, empty)
+
+    assert (len(added.new), list(added.failed)) == (2, [tmp_path / "a/1.proton"])
+    assert total(store) == 3300.0
+    assert check(store) == {}
+
+
+def test_odd_names_are_stored_escaped(store: Store, tmp_path: Path) -> None:
+    odd = profile_of_times(
+        {"a\x00\x1b[31m\udc80/k'\"": [1.0]}, provenance={"x": math.nan, "y": 2**64 - 1}
+    )
+
+    add(store, tmp_path / os.fsdecode(b"run\xff"), odd)
+
+    snapshot = store.snapshot()
+    ((_, profile),) = read_profiles(snapshot, snapshot.profiles())
+    assert profile.strings[1:] == odd.strings[1:]
+    assert profile.provenance["y"] == 2**64 - 1
+    assert rows(store, "SELECT run FROM profiles") == [("run\\udcff",)]
+    assert check(store) == {}
 
 
 def test_only_unreadable_files_write_no_profile(store: Store, tmp_path: Path) -> None:
@@ -197,7 +231,7 @@ def test_a_profile_that_two_writers_added_at_once_counts_once(
     assert total(store) == 3300.0
 
 
-@pytest.mark.parametrize("job", ["", "a\nb", "x" * 201])
+@pytest.mark.parametrize("job", ["", "a\nb", "x" * 81])
 def test_names_of_jobs_are_checked(job: str) -> None:
     with pytest.raises(UsageError):
         Labels(job)

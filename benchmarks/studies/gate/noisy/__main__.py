@@ -1,7 +1,8 @@
-"""The gate on a noisy machine: experiments of `program.py`, alike and with a slower path.
+"""Real experiments of `program.py`, alike and with a slower path, and gates of their runs.
 
 ``python -m benchmarks.studies.gate.noisy ab --out FOLDER --times 20 --threshold min:8%``
 ``python -m benchmarks.studies.gate.noisy resample --out FOLDER``
+``python -m benchmarks.studies.gate.noisy gates --out FOLDER --times 40 --pairs 6 --threshold 3%``
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +30,14 @@ from benchmarks.studies.gate.noisy.shared_factor import (
     verdict_by,
     verdict_without_shared,
 )
+from benchmarks.studies.gate.study.gates import Tally, blocks_of, judge_block
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.check import choose_checks
+from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.observations import observe_checks
+from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
@@ -39,7 +46,11 @@ Numbers = npt.NDArray[np.float64]
 
 _PROGRAM = Path(__file__).with_name("program.py")
 _RESULTS = "results.jsonl"
-_VERDICTS = {0: "PASS", 1: "FAIL", 3: "INCONCLUSIVE"}
+_VERDICTS = {code: verdict for verdict, code in EXIT_CODES.items()}
+# Verdicts of gates that compared their sides.
+_DECISIONS = (SuiteVerdict.PASS, SuiteVerdict.FAIL, SuiteVerdict.INCONCLUSIVE)
+# All verdicts of experiments whose runs did not fail.
+_SHOWN = (*_DECISIONS, SuiteVerdict.INCOMPARABLE)
 _ALL_NAMES = {name for paths in PATHS.values() for name in paths.names}
 STATISTICS = ("median", "min")
 
@@ -71,14 +82,17 @@ def run_all(options: Options) -> None:
         found = {"slow": slow, "load": os.getloadavg()[0], **_experiment(options, slow)}
         with results.open("a") as stream:
             stream.write(json.dumps(found) + "\n")
-        print(json.dumps(found), flush=True)
+        print(f"{number + 1}: {_line(found)}", flush=True)
 
 
-def _experiment(options: Options, slow: str) -> dict[str, object]:
+def _experiment(options: Options, slow: str) -> dict[str, Any]:
     program = f"{_PROGRAM.name} --device {options.device} --launches {options.launches}"
     slower = ["--slow", slow, "--percent", str(options.percent)] if slow else []
     backend = "cupti" if options.device == "cuda" else "cpu"
     words = ["ab", "-b", backend, "-t", options.threshold, "--json", "last.json", "--base", program]
+    last = options.out / "last.json"
+    last.unlink(missing_ok=True)
+    begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", *words, *program.split(), *slower],
         cwd=options.out,
@@ -86,31 +100,48 @@ def _experiment(options: Options, slow: str) -> dict[str, object]:
         text=True,
         check=False,
     )
-    document = json.loads((options.out / "last.json").read_text())
-    rows = document.get("rows", [])
+    document = json.loads(last.read_text()) if last.exists() else {}
+    rows, notes = (document.get(name, []) for name in ("rows", "notes"))
     return {
         "code": done.returncode,
+        "seconds": time.perf_counter() - begin,
         "pairs": len(document.get("base_runs", [])),
-        "regressed": [row["path"][0] for row in rows if row["verdict"] == "REGRESSED"],
-        "said": [note["text"] for note in document.get("notes", [])],
+        "regressed": [
+            next(iter(row["path"]), "whole run") for row in rows if row["verdict"] == "REGRESSED"
+        ],
+        "said": [note["text"] for note in notes] if document else [done.stderr[-1000:].strip()],
     }
 
 
-def summary(results: Sequence[dict[str, object]]) -> str:
+def _line(result: dict[str, Any]) -> str:
+    """Return one experiment on one line."""
+    regressed = ", ".join(dict.fromkeys(result["regressed"])) or "nothing"
+    said = "".join(f"; {each}" for each in result["said"])
+    return (
+        f"{result['slow'] or 'alike'}: {_verdict(result)} after {result['pairs']} pairs in "
+        f"{result['seconds']:.0f} s, {regressed} regressed{said}"
+    )
+
+
+def _verdict(result: dict[str, Any]) -> SuiteVerdict:
+    return _VERDICTS.get(result["code"], SuiteVerdict.ERROR)
+
+
+def summary(results: Sequence[dict[str, Any]]) -> str:
     """Return a table of the verdicts of equal sides and of slower ones."""
-    names = _VERDICTS
-    lines = ["| sides | experiments | PASS | FAIL | INCONCLUSIVE | the slower path found |"]
-    lines.append("|---|---|---|---|---|---|")
+    heads = ("sides", "experiments", *_SHOWN, "the slower path found", "pairs", "seconds of one")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for title, chosen in (
         ("alike", [each for each in results if not each["slow"]]),
         ("one path slower", [each for each in results if each["slow"]]),
     ):
-        codes = Counter(names.get(each["code"], "ERROR") for each in chosen)  # type: ignore[call-overload]
+        codes = Counter(_verdict(each) for each in chosen)
         # A scope with one path got slower with it.
-        found = sum(set(each["regressed"]) == {each["slow"]} for each in chosen)  # type: ignore[call-overload]
+        found = sum(set(each["regressed"]) == {each["slow"]} for each in chosen)
         shown = str(found) if title != "alike" else ""
-        counts = " | ".join(str(codes[name]) for name in names.values())
-        lines.append(f"| {title} | {len(chosen)} | {counts} | {shown} |")
+        counts = " | ".join(str(codes[verdict]) for verdict in _SHOWN)
+        pairs, seconds = (_extent([each[of] for each in chosen]) for of in ("pairs", "seconds"))
+        lines.append(f"| {title} | {len(chosen)} | {counts} | {shown} | {pairs} | {seconds} |")
     return "\n".join(lines)
 
 
@@ -177,7 +208,7 @@ def resample(out: Path, *, pairs: int, percent: float) -> Iterator[str]:
             ]
             cells = [f"{statistic}:{100 * threshold:g}%", str(len(windows))]
             codes = Counter(verdict_of(*each, threshold=threshold)[0] for each in alike)
-            cells += [str(codes[name]) for name in _VERDICTS.values()]
+            cells += [str(codes[verdict]) for verdict in _DECISIONS]
             cells.append(
                 _share([verdict_of(*each, threshold=threshold)[1][at] for at, *each in slower])
             )
@@ -188,6 +219,44 @@ def resample(out: Path, *, pairs: int, percent: float) -> Iterator[str]:
             counts = ", ".join(f"{count} {name}" for name, count in sorted(codes.items()))
             cells.append(f"{_share(found)}; alike: {counts}")
             yield f"| {' | '.join(cells)} |"
+
+
+def drawn_gates(
+    out: Path, *, gates: int, pairs: int, threshold: str, percent: float
+) -> Iterator[str]:
+    """Yield a table of gates of runs drawn at random, each judged by all checks of `proton gate`.
+
+    In turn, runs that follow one another are a pair; apart, all runs of one side are older. Nothing
+    changed; in the last column one path after the other is slower by calculation.
+    """
+    runs = base_runs(out)
+    asked = parse_threshold(threshold)
+    logs = logarithms(runs, asked.metric or "median")
+    policy = Policy().with_thresholds([threshold])
+    rng = np.random.default_rng(1)
+    tallies = {"in turn": Tally(), "apart": Tally()}
+    found = []
+    for number in range(gates):
+        chosen = np.sort(rng.choice(len(runs), 2 * pairs, replace=False))
+        drawn = [runs[at] for at in chosen]
+        (block,) = blocks_of(drawn, pairs)
+        tallies["in turn"].add(judge_block(block, policy))
+        base, new = (drawn[:pairs], drawn[pairs:])[:: -1 if number % 2 else 1]
+        tallies["apart"].add(judge(base, new, policy))
+        for path in range(logs.shape[1]):
+            sides = _pair_up(logs[chosen], path, percent=percent)
+            found.append(verdict_of(*sides, threshold=asked.ratio or 0.0)[1][path])
+    yield f"{len(runs)} runs of the unchanged program, {pairs} pairs, {threshold}"
+    columns = " | ".join((*_SHOWN, f"+{percent:g} % found in {logs.shape[1]} paths"))
+    yield f"| runs | gates | {columns} |"
+    yield "|---|---|---|---|---|---|---|"
+    for title, tally in tallies.items():
+        cells = [title, str(tally.gates), *(str(tally.verdicts[each.value]) for each in _SHOWN)]
+        yield f"| {' | '.join(cells)} | {_share(found) if title == 'in turn' else ''} |"
+
+
+def _extent(values: Sequence[float]) -> str:
+    return f"{min(values):.0f} to {max(values):.0f}" if values else "-"
 
 
 def _share(found: Sequence[bool | np.bool_]) -> str:
@@ -207,26 +276,35 @@ def _pair_up(
     return base, new, order
 
 
+def _judged_again(asked: argparse.Namespace) -> Iterator[str]:
+    chosen = {"pairs": asked.pairs, "percent": asked.percent}
+    if asked.what == "resample":
+        return resample(asked.out, **chosen)
+    return drawn_gates(asked.out, gates=asked.times, threshold=asked.threshold, **chosen)
+
+
 def main() -> None:
     """Run experiments, or judge their runs again."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("ab", "resample"))
+    parser.add_argument("what", choices=("ab", "resample", "gates"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", choices=tuple(PATHS), default="cpu")
-    parser.add_argument("--times", type=int, default=20, help="experiments of each kind")
+    parser.add_argument("--times", type=int, default=20, help="experiments, or gates, of each kind")
     parser.add_argument("--threshold", default="min:8%")
     parser.add_argument("--launches", type=int, default=400)
     parser.add_argument("--percent", type=float, default=10.0)
     parser.add_argument("--pairs", type=int, default=10, help="of a resampled experiment")
     asked = parser.parse_args()
-    if asked.what == "resample":
-        for line in resample(asked.out, pairs=asked.pairs, percent=asked.percent):
-            print(line)
+    if asked.what != "ab":
+        print(*_judged_again(asked), sep="\n")
         return
     out, device = asked.out, asked.device
-    run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
-    lines = (asked.out / _RESULTS).read_text().splitlines()
-    print(summary([json.loads(line) for line in lines]))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # of `timeout`
+    try:
+        run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
+    finally:
+        lines = (out / _RESULTS).read_text().splitlines() if (out / _RESULTS).exists() else []
+        print(summary([json.loads(line) for line in lines]), flush=True)
 
 
 if __name__ == "__main__":

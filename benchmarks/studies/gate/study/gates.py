@@ -27,6 +27,7 @@ __all__ = [
     "Tally",
     "blocks_of",
     "judge_aa",
+    "judge_block",
     "judge_power",
 ]
 
@@ -131,7 +132,7 @@ def judge_aa(
     tally = Tally()
     for block in blocks:
         same = _cut(block, (_as_is, _as_is), coded=coded, clocked=clocked)
-        tally.add(_judged(same, policy))
+        tally.add(judge_block(same, policy))
     return tally
 
 
@@ -153,7 +154,7 @@ def _power(
     power = Power()
     sides = tuple(slowed_naming(work, slowdown, new=new) for new in (False, True))
     for block in blocks:
-        result = _judged(_cut(block, (sides[0], sides[1]), coded=True, clocked=clocked), policy)
+        result = judge_block(_cut(block, (sides[0], sides[1]), coded=True, clocked=clocked), policy)
         own = [row for row in result.rows if row.path[:2] == (work, BASE)]
         worst = [row.verdict for row in own if row.verdict is Verdict.REGRESSED]
         power.gates += 1
@@ -177,6 +178,7 @@ def _cut(block: Block, sides: tuple[Rename, Rename], *, coded: bool, clocked: bo
     return Block(base, new, block.base_first)
 
 
-def _judged(block: Block, policy: Policy) -> GateResult:
+def judge_block(block: Block, policy: Policy) -> GateResult:
+    """Judge the pairs of one gate."""
     arrangement = paired_as(block.base, block.new, block.base_first)
     return judge(block.base, block.new, policy, context=Context(arrangement=arrangement))

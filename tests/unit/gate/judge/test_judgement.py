@@ -283,6 +283,18 @@ def clocked(kernels: Sequence[Kernel], clocks: dict[bool, float]) -> tuple[list[
     return sides[False], sides[True]
 
 
+def test_a_clock_that_varies_in_both_sides_explains_nothing() -> None:
+    generator = np.random.default_rng(1)
+    sides: dict[bool, list[Run]] = {False: [], True: []}
+    for at in range(12):
+        is_new = at % 4 in {1, 2}
+        clock = 1.98e9 * (1.0 + 0.012 * (at % 3 - 1))
+        facts = {"canary": {"sm_clock_hz": clock}}
+        sides[is_new].append(process(changed(slower=0.05), generator, new=is_new, at=at, **facts))
+
+    assert row_of(judge(sides[False], sides[True], Policy())).verdict is Verdict.REGRESSED
+
+
 def test_what_the_clock_explains_is_not_a_regression() -> None:
     kernels = changed(slower=0.05)
 

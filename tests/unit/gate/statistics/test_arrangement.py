@@ -41,6 +41,10 @@ def test_one_side_always_first_is_confounded() -> None:
     assert found.is_confounded
 
 
+def test_one_pair_has_no_order_to_alternate() -> None:
+    assert not paired_as(at((0, 1)), at((2, 3)), [True]).is_confounded
+
+
 @pytest.mark.parametrize(
     ("base", "new"),
     [

@@ -56,6 +56,12 @@ def test_what_is_undecided_says_what_would_decide(pairs: int, paired: bool, text
     assert reasons_text(undecided(pairs_needed=pairs), paired=paired).endswith(text)
 
 
+def test_a_certain_change_below_the_threshold_is_said() -> None:
+    slower = row(Verdict.SAME, limit=0.03, change=0.028, p_worse=1e-6)
+
+    assert reasons_text(slower, paired=True) == "worse, but by less than the threshold of 3.0 %"
+
+
 @pytest.mark.parametrize("verdict", [Verdict.REGRESSED, Verdict.SAME])
 def test_what_is_decided_needs_no_word(verdict: Verdict) -> None:
     assert reasons_text(row(verdict, detectable=0.2), paired=True) == ""

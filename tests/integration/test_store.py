@@ -1,0 +1,216 @@
+"""``proton store`` from its first command to its last."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes.stored import put, stored_run
+
+from proton_bench.cli import main
+from proton_bench.formats.registry import read_profile
+
+pytest.importorskip("deltalake", reason="needs the extra store")
+
+Proton = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def proton(capsys: pytest.CaptureFixture[str]) -> Proton:
+    """Return a function that runs a command line and returns its exit code and both outputs."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, proton: Proton) -> Path:
+    """A store with two runs of a job, of two ranks each."""
+    for run in range(2):
+        ranks = [stored_run(100.0 + run, rank=rank, start_time_ns=10**18 + run) for rank in (0, 1)]
+        put(tmp_path / f"runs/run{run}", *ranks)
+    assert proton("store", "init", tmp_path / "fleet")[0] == 0
+    assert proton("store", "add", tmp_path / "fleet", tmp_path / "runs", "--job", "train")[0] == 0
+    return tmp_path / "fleet"
+
+
+def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
+    code, out, _ = proton("store", "ls", fleet, "--json")
+    document = json.loads(out)
+
+    assert code == 0
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in document["rows"]]
+    assert [(row["job"], row["run"], row["profiles"]) for row in rows] == [
+        ("train", "run0", 2),
+        ("train", "run1", 2),
+    ]
+    _, out, _ = proton("store", "ls", fleet, "--csv", "--where", "run = 'run1'")
+    assert len(out.splitlines()) == 2
+
+
+def test_call_paths_are_listed(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "ls", fleet, "--paths", "--csv")
+
+    assert out.splitlines() == ["path,kind", "step/kernel,kernel"]
+
+
+def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    (tmp_path / "broken.proton").write_bytes(b"\x88")
+
+    again = proton("store", "add", fleet, tmp_path / "runs", "--job", "train")
+    code, out, err = proton("store", "add", fleet, tmp_path / "broken.proton", "--job", "train")
+
+    assert (again[0], again[1]) == (0, "added 0 profiles; 4 were there already\n")
+    assert (code, out) == (2, "added 0 profiles\n")
+    assert "broken.proton" in err
+
+
+def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "query", fleet, "SELECT count(*) FROM samples", "--csv")
+    assert out.splitlines()[1] == "4"
+
+    sql = (
+        'SELECT p.run, sum(n."time (ns)") FROM nodes n JOIN profiles p ON n.run = p.profile_id '
+        "GROUP BY ALL ORDER BY ALL"
+    )
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
+    assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
+
+
+def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    sql = 'SELECT name, count(*), sum("time (ns)") FROM nodes GROUP BY ALL ORDER BY ALL'
+    files = sorted((tmp_path / "runs").rglob("*.proton"))
+
+    assert proton("query", fleet, sql, "--csv") == proton("query", *files, sql, "--csv")
+
+
+def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> None:
+    for words in (["retain"], ["compact"], ["check"]):
+        assert proton("store", *words, fleet)[0] == 0
+    assert proton("store", "check", fleet)[1] == "nothing is damaged\n"
+
+    next((fleet / "samples").rglob("*.parquet")).unlink()
+    for file in (fleet / "profiles").rglob("*.parquet"):
+        file.unlink()
+    code, out, _ = proton("store", "check", fleet)
+    assert code == 2
+    assert "DAMAGED profiles/" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ls", "nowhere"],
+        ["ls", "{fleet}", "--where", "nope"],
+        ["query", "{fleet}", "DROP TABLE profiles"],
+        ["query", "{fleet}", "SELECT * FROM '/etc/passwd'"],
+        ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
+        ["retain", "{fleet}", "--raw-days", "9", "--rank-days", "3"],
+        ["add", "{fleet}", ".", "--job", ""],
+        ["add", "nowhere", "."],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_with_exit_code_2(
+    fleet: Path, proton: Proton, words: list[str]
+) -> None:
+    code, out, err = proton("store", *(word.format(fleet=fleet) for word in words))
+
+    assert (code, out) == (2, "")
+    assert err.startswith("proton: error: ")
+    assert err.count("\n") == 1
+
+
+PROGRAM = """
+import sys
+import proton_bench as proton
+with proton.scope("work"):
+    pass
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def recorded(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run a program into the store of a folder."""
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "proton_bench", "run", *map(str, words), "program.py", "3"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_a_run_is_recorded_into_a_store(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    done = recorded(tmp_path, "--store", fleet, "--job", "bench")
+
+    assert (done.returncode, done.stderr) == (3, "proton: added 1 profile to the store\n")
+    sql = "SELECT name FROM nodes WHERE kind = 'scope'"
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'bench'")
+    assert out.splitlines() == ["name", "work"]
+    assert not list(tmp_path.glob("*.proton"))
+
+
+def test_a_run_without_a_store_does_not_begin(fleet: Path, tmp_path: Path) -> None:
+    for words in (["--store", tmp_path / "x"], ["--store", fleet, "-n", "x"]):
+        done = recorded(tmp_path, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_files_of_a_run_that_cannot_be_added_are_kept(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    shutil.rmtree(fleet / "samples")
+
+    done = recorded(tmp_path, "--store", fleet)
+
+    assert done.returncode == 2
+    (file,) = tmp_path.glob("20*/run.proton")
+    assert str(file.parent) in done.stderr
+
+
+def test_a_test_run_is_added_to_a_store(
+    fleet: Path, tmp_path: Path, proton: Proton, child_options: str
+) -> None:
+    (tmp_path / "test_work.py").write_text("def test_work():\n    pass\n")
+    options = [*child_options.split(), "--proton-store", str(fleet), "--proton-job", "tests"]
+    command = [sys.executable, "-m", "pytest", *options, "test_work.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0
+    assert f"added 1 profile to {fleet}" in done.stdout
+    sql = "SELECT count(*) FROM nodes WHERE kind = 'test' AND name LIKE '%test_work'"
+    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'tests'")
+    assert out.splitlines()[1:] == ["1"]
+
+
+def test_the_sum_of_profiles_is_written_in_any_format(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    file = tmp_path / "sum.proton"
+
+    assert proton("store", "export", fleet, "--where", "run = 'run0'", "-o", file) == (0, "", "")
+    assert read_profile(file).inclusive("time (ns)")[0] == 2 * 303.0
+    assert proton("store", "export", fleet, "-o", tmp_path / "sum.x")[0] == 2
+    assert proton("store", "export", fleet, "-o", file, "--where", "false")[0] == 2
+
+
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['deltalake'] = None; from proton_bench.cli import main; "
+        f"sys.exit(main(['store', 'init', {str(tmp_path / 'fleet')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert done.returncode == 69
+    assert "pip install" in done.stderr
+    assert done.stderr.count("\n") == 1
