@@ -33,8 +33,9 @@ _Key = tuple[str, str, str]
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = (
     "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {with_sketches} THEN sketch END AS "
-    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
-    "ORDER BY profile_id, node, sample_type, sample_unit"
+    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT "
+    "date FROM chosen) AND job IN (SELECT job FROM chosen) ORDER BY profile_id, node, sample_type, "
+    "sample_unit"
 )
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
     from proton_bench.store.store import Snapshot
 
-__all__ = ["Selection"]
+__all__ = ["EVERYTHING", "Selection"]
+
+EVERYTHING = "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Selection:
     """
 
     place: str
-    condition: str = "true"
+    condition: str = EVERYTHING
 
     @classmethod
     def of(cls, word: str | os.PathLike[str]) -> Selection | None:
@@ -44,7 +46,7 @@ class Selection:
     def named(cls, word: str) -> Selection:
         """Return what a word selects where only a store is possible."""
         place, _, condition = word.partition("?")
-        return cls(place, condition.strip() or "true")
+        return cls(place, condition.strip() or EVERYTHING)
 
     def snapshot(self) -> Snapshot:
         """Return the current state of the store.

@@ -54,7 +54,7 @@ def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
         ("train", "run0", 2),
         ("train", "run1", 2),
     ]
-    _, out, _ = proton("store", "ls", fleet, "--csv", "--where", "run = 'run1'")
+    _, out, _ = proton("store", "ls", f"{fleet}?run = 'run1'", "--csv")
     assert len(out.splitlines()) == 2
 
 
@@ -85,7 +85,7 @@ def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton
         'SELECT p.run, sum(n."time (ns)") FROM nodes n JOIN profiles p ON n.run = p.profile_id '
         "GROUP BY ALL ORDER BY ALL"
     )
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
+    _, out, _ = proton("store", "query", f"{fleet}?rank = 0", sql, "--csv")
     assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
 
 
@@ -113,10 +113,11 @@ def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> No
     "words",
     [
         ["ls", "nowhere"],
-        ["ls", "{fleet}", "--where", "nope"],
+        ["ls", "{fleet}?nope"],
         ["query", "{fleet}", "DROP TABLE profiles"],
         ["query", "{fleet}", "SELECT * FROM '/etc/passwd'"],
-        ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
+        ["query", "{fleet}?nope", "SELECT * FROM nodes"],
+        ["query", "{fleet}?rank = 0", "SELECT * FROM profiles"],
         ["retain", "{fleet}", "--raw-days", "9", "--rank-days", "3"],
         ["add", "{fleet}", ".", "--job", ""],
         ["add", "nowhere", "."],
@@ -154,7 +155,7 @@ def test_a_run_is_recorded_into_a_store(fleet: Path, tmp_path: Path, proton: Pro
 
     assert (done.returncode, done.stderr) == (3, "proton: added 1 profile to the store\n")
     sql = "SELECT name FROM nodes WHERE kind = 'scope'"
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'bench'")
+    _, out, _ = proton("store", "query", f"{fleet}?job = 'bench'", sql, "--csv")
     assert out.splitlines() == ["name", "work"]
     assert not list(tmp_path.glob("*.proton"))
 
@@ -189,7 +190,7 @@ def test_a_test_run_is_added_to_a_store(
     assert done.returncode == 0
     assert f"added 1 profile to {fleet}" in done.stdout
     sql = "SELECT count(*) FROM nodes WHERE kind = 'test' AND name LIKE '%test_work'"
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'tests'")
+    _, out, _ = proton("store", "query", f"{fleet}?job = 'tests'", sql, "--csv")
     assert out.splitlines()[1:] == ["1"]
 
 
@@ -198,10 +199,10 @@ def test_the_sum_of_profiles_is_written_in_any_format(
 ) -> None:
     file = tmp_path / "sum.proton"
 
-    assert proton("store", "export", fleet, "--where", "run = 'run0'", "-o", file) == (0, "", "")
+    assert proton("store", "export", f"{fleet}?run = 'run0'", "-o", file) == (0, "", "")
     assert read_profile(file).inclusive("time (ns)")[0] == 2 * 303.0
     assert proton("store", "export", fleet, "-o", tmp_path / "sum.x")[0] == 2
-    assert proton("store", "export", fleet, "-o", file, "--where", "false")[0] == 2
+    assert proton("store", "export", f"{fleet}?false", "-o", file)[0] == 2
 
 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:

@@ -88,19 +88,19 @@ def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> Qu
         MissingExtraError: DuckDB is not installed.
     """
     duckdb = _import_duckdb()
-    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, clear_errors():
-        _read_statement(connection, sql)
-        wide = _create_tables(connection, runs)
-        _fill(connection, runs, named_tables(sql), wide=wide)
-        return query_on(connection, sql, limit=limit)
+    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection:
+        return query_on(connection, runs, sql, limit=limit)
 
 
-def query_on(connection: Any, sql: str, *, limit: int | None = None) -> QueryResult:
-    """Return the result of one SQL statement over the tables of a connection.
+def query_on(
+    connection: Any, runs: Sequence[LabelledRun], sql: str, *, limit: int | None = None
+) -> QueryResult:
+    """Return the result of one SQL statement over `TABLES` and the tables of a connection.
 
     Args:
         connection: A DuckDB connection that is closed to files and network; its settings are fixed
             then.
+        runs: The runs in the tables.
         sql: One reading statement.
         limit: Most lines to return; None returns all.
 
@@ -109,7 +109,9 @@ def query_on(connection: Any, sql: str, *, limit: int | None = None) -> QueryRes
     """
     with clear_errors():
         statement = _read_statement(connection, sql)
+        wide = _create_tables(connection, runs)
         connection.execute("SET lock_configuration = true")
+        _fill(connection, runs, named_tables(sql), wide=wide)
         connection.execute("BEGIN TRANSACTION READ ONLY")
         return _interruptible(connection, lambda: _result(connection.execute(statement), limit))
 

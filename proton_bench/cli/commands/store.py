@@ -102,12 +102,13 @@ def list_runs(
 
 @group.command("query")
 def query(
-    store: _Store,
+    selection: _Selection,
     sql: Annotated[
         str,
         typer.Argument(
             metavar='"SQL"',
-            help="One statement over the tables profiles, samples, stacks and timelines.",
+            help="One statement over the tables profiles, samples, stacks and timelines, and for "
+            "single profiles over those of `proton query`.",
         ),
     ],
     form: FormatOption = None,
@@ -115,11 +116,11 @@ def query(
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
-    """Query the tables of a store in SQL; `proton query` has those of single profiles."""
+    """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.query(store, sql, limit=read_limit(limit, chosen), form=chosen.value)
+    work.query(selection, sql, limit=read_limit(limit, chosen), form=chosen.value)
 
 
 @group.command("path")

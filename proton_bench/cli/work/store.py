@@ -16,9 +16,9 @@ from pathlib import Path
 
 import typer
 
-from proton_bench.analysis.query.sql import QueryResult, query_on
+from proton_bench.analysis.query.sql import QueryResult, named_tables, query_on
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.work.query import print_result
+from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.profile import Profile
@@ -29,7 +29,7 @@ from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.retention import Retention
 from proton_bench.store.retention import retain as retain_profiles
-from proton_bench.store.selection import Selection
+from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.store import Store
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
@@ -142,10 +142,23 @@ def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     query(selection.place, sql, limit=limit, form=form)
 
 
-def query(place: str, sql: str, *, limit: int | None, form: str) -> None:
-    """Query the tables of a store in SQL."""
-    with Store.open(place).snapshot().connect() as connection:
-        print_result(query_on(connection, sql, limit=limit), (), sql, form=form)
+def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
+    """Query a store in SQL; a condition chooses profiles for the tables of `proton query` alone.
+
+    Raises:
+        UsageError: The statement is wrong, or there is a condition that it does not use.
+        ProfileFormatError: The store is damaged.
+    """
+    selection = Selection.named(word)
+    is_about_profiles = bool(named_tables(sql))
+    if selection.condition != EVERYTHING and not is_about_profiles:
+        raise UsageError(
+            f"{word!a} has a condition for tables of single profiles, such as nodes, which the "
+            "statement does not name: write the condition into the statement"
+        )
+    with selection.snapshot().connect() as connection:
+        runs = stored_runs(selection) if is_about_profiles else []
+        print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
 
 
 def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
