@@ -215,3 +215,82 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     assert done.returncode == 69
     assert "pip install" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_path_is_shown_over_runs(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "path", fleet, "kernel", "--json")
+    document = json.loads(out)
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in document["rows"]]
+
+    assert [(row["run"], row["present"], row["total"]) for row in rows] == [
+        ("run0", 2, 606.0),
+        ("run1", 2, 612.0),
+    ]
+    code, table, _ = proton("store", "path", f"{fleet}?run = 'run0'", "kernel", "--by", "rank,path")
+    assert code == 0
+    assert [line[-14:] for line in table.splitlines()[1:3]] == ["0, step/kernel", "1, step/kernel"]
+
+
+def test_selections_are_sides_of_comparisons_and_gates(fleet: Path, proton: Proton) -> None:
+    sides = [f"{fleet}?run = 'run{run}'" for run in range(2)]
+
+    _, out, _ = proton("diff", *sides, "--json")
+    document = json.loads(out)
+    totals = [[run["total"] for run in document[side]] for side in ("base", "new")]
+    assert totals == [[606.0], [612.0]]
+
+    code, out, _ = proton("gate", *sides, "--json")
+    assert json.loads(out)["verdict"] in {"PASS", "INCONCLUSIVE"}
+    assert code in {0, 3}
+
+
+def test_a_selection_becomes_a_baseline(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    baselines = ("--store", tmp_path / ".proton")
+
+    assert proton("baseline", "save", "main", f"{fleet}?run = 'run0'", *baselines)[0] == 0
+    _, out, _ = proton("baseline", "show", "main", "--json", *baselines)
+    assert len(json.loads(out)["entries"][0]["runs"]) == 1
+
+
+def test_slow_ranks_of_a_run_are_found(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("merge", "--stragglers", f"{fleet}?run = 'run1'", "--json")
+
+    assert json.loads(out)["ranks"] == [0, 1]
+
+
+def test_a_page_shows_the_history_of_runs_and_links_to_their_reports(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    report = tmp_path / "runs/run1/0.html"
+    assert proton("report", report.with_suffix(".proton"))[0] == 0
+    page = tmp_path / "page.html"
+
+    code, out, _ = proton("report", fleet, "--path", "kernel", "-o", page)
+
+    assert (code, out) == (0, f"{page}\n")
+    assert page.read_text().count("<a href=") == 1
+    assert report.as_uri() in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["store", "path", "{fleet}", "nothing"],
+        ["store", "path", "{fleet}", "kernel", "--by", "nope"],
+        ["diff", "{fleet}?false", "{fleet}"],
+        ["merge", "--stragglers", "{fleet}?nope"],
+        ["report", "{fleet}", "--title", "x"],
+        ["report", "{file}", "--path", "kernel"],
+        ["history", "{fleet}", "--path", "nothing"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_questions_are_errors_of_the_caller(
+    fleet: Path, tmp_path: Path, proton: Proton, words: list[str]
+) -> None:
+    file = tmp_path / "runs/run0/0.proton"
+    code, out, err = proton(*(word.format(fleet=fleet, file=file) for word in words))
+
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
