@@ -45,7 +45,7 @@ from proton_bench.store.upkeep import compact
 
 SOURCE = Path(__file__).parents[1] / "docs/pictures/train.proton"
 METRIC = "time (ns)"
-PATH = "**/aten::dropout/aten::mul"
+PATH = "**/transformer.drop (Dropout)/aten::dropout/aten::mul"
 NOISE = 0.03
 RATE_FILES, RATE_ROWS, RATE_ROUNDS = 400, 1000, 5
 FLEET_ROWS = 300
