@@ -241,7 +241,7 @@ def movers(store: Store) -> int:
     with store.snapshot().connect() as connection:
         query = "SELECT min_by(run, time_unix_nano), max_by(run, time_unix_nano) FROM profiles"
         (runs,) = connection.sql(query).fetchall()
-    sides = [Selection(store.uri, f"run = '{run}'").runs(with_sketches=False) for run in runs]
+    sides = [Selection(store.uri, f"run = '{run}'").runs(quantiles=False) for run in runs]
     comparison = compare(*sides, CompareOptions())
     assert explain(comparison) is not None
     return len(comparison)

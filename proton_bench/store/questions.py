@@ -39,14 +39,15 @@ class Question:
         by: What answers are grouped by: columns of ``profiles``, and "path" for each path that the
             glob matches.
         where: Condition in SQL over the columns of ``profiles``.
-        with_sketches: Whether quantiles are asked for.
+        quantiles: Whether quantiles of the calls are wanted. Of a scope they are those of all calls
+            below, and reading these takes most of the time.
     """
 
     path: str
     metric: str = "time (ns)"
     by: tuple[str, ...] = ("job", "run")
     where: str = "true"
-    with_sketches: bool = True
+    quantiles: bool = True
 
     def __post_init__(self) -> None:
         known = [*SCHEMAS["profiles"].names, PATH]
@@ -99,8 +100,7 @@ def parts_of(snapshot: Snapshot, question: Question) -> Parts:
         _register_paths(connection, question)
         connection.execute(_chosen(question), {"metric": question.metric})
         spec = MetricSpec(question.metric)
-        found = _FOUND.format(with_sketches=question.with_sketches)
-        connection.execute(found, {"type": spec.base, "unit": spec.unit})
+        connection.execute(_found(question), {"type": spec.base, "unit": spec.unit})
         return Parts(
             connection.sql("FROM chosen").to_arrow_table(),
             connection.sql(_SUMS).to_arrow_table(),
@@ -193,6 +193,7 @@ def _register_paths(connection: Any, question: Question) -> None:
 # A group is named by its values as JSON, which has no NULL and is the same everywhere.
 _KEYS = ("path", "group_key")
 _OF_CALLS = ("count", "min", "max", "sketch")
+_SKETCH = "STRUCT(collapses SMALLINT, zero_count BIGINT, index INT[], count BIGINT[])"
 
 
 def _chosen(question: Question) -> str:
@@ -203,7 +204,8 @@ def _chosen(question: Question) -> str:
     return f"""
         CREATE TEMP TABLE chosen AS
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
-            totals[$metric] AS whole, to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
+            totals[$metric] AS whole, list_contains(integer_metrics, $metric) AS is_integer,
+            to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
             ::VARCHAR AS group_key, struct_pack({", ".join(columns) or "one := 1"}) AS facts
         FROM ({_coarsest(condition) if is_of_run else f"FROM profiles {condition}"})"""
 
@@ -228,19 +230,28 @@ def _coarsest(condition: str) -> str:
         (FROM matching ANTI JOIN covered USING (date, job, profile_id) WHERE members IS NULL)"""
 
 
-_FOUND = """
-CREATE TEMP TABLE found AS
-SELECT path, group_key, date, job, profile_id, members, value, count, min, max,
-    CASE WHEN {with_sketches} THEN sketch END AS sketch
-FROM stored_samples JOIN paths USING (stack_hash)
-JOIN (SELECT date, job, profile_id, batch, group_key, members FROM chosen)
-USING (date, job, profile_id, batch)
-WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
-AND (aggregation = 'inc' OR is_own)"""
-# Sums are over sorted values, so that they do not depend on the order of files and threads.
+def _found(question: Question) -> str:
+    """Return the statement that makes ``found``: the samples of the paths."""
+    sketch = "sketch" if question.quantiles else f"NULL::{_SKETCH} AS sketch"
+    return f"""
+        CREATE TEMP TABLE found AS
+        SELECT path, group_key, date, job, profile_id, members, is_integer, value, count, min, max,
+            {sketch}
+        FROM stored_samples JOIN paths USING (stack_hash)
+        JOIN (SELECT date, job, profile_id, batch, group_key, members, is_integer FROM chosen)
+        USING (date, job, profile_id, batch)
+        WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
+        AND (aggregation = 'inc' OR is_own)"""
+
+
+# Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
+# are sorted.
 _SUMS = """
+SELECT path, group_key, any_value(members) AS members, sum(value::HUGEINT)::DOUBLE AS total
+FROM found WHERE is_integer GROUP BY path, group_key, date, job, profile_id
+UNION ALL
 SELECT path, group_key, any_value(members) AS members, sum(value ORDER BY value) AS total
-FROM found GROUP BY path, group_key, date, job, profile_id"""
+FROM found WHERE is_integer IS NOT true GROUP BY path, group_key, date, job, profile_id"""
 
 
 def _answers(question: Question) -> str:

@@ -32,7 +32,7 @@ _COUNT = "count"
 _Key = tuple[str, str, str]
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = (
-    "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {with_sketches} THEN sketch END AS "
+    "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {quantiles} THEN sketch END AS "
     "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT "
     "date FROM chosen) AND job IN (SELECT job FROM chosen) ORDER BY profile_id, node, sample_type, "
     "sample_unit"
@@ -40,7 +40,7 @@ _SAMPLES = (
 
 
 def read_profiles(
-    snapshot: Snapshot, rows: pa.Table, *, with_sketches: bool = True
+    snapshot: Snapshot, rows: pa.Table, *, quantiles: bool = True
 ) -> Iterator[tuple[dict[str, Any], Profile]]:
     """Yield each of these profiles with its row, in their order.
 
@@ -51,7 +51,7 @@ def read_profiles(
     Args:
         snapshot: The store.
         rows: Rows of ``profiles``, as from `Snapshot.profiles`.
-        with_sketches: Whether they have the quantiles of their calls.
+        quantiles: Whether they have the quantiles of their calls.
 
     Raises:
         ProfileFormatError: The store is damaged.
@@ -65,7 +65,7 @@ def read_profiles(
             part = rows.slice(start, _PROFILES_AT_ONCE)
             connection.register("chosen", part.select(["date", "job", "profile_id"]))
             samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            found = connection.sql(_SAMPLES.format(with_sketches=with_sketches)).to_arrow_table()
+            found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
             for sample in found.to_pylist():
                 samples[sample["profile_id"]].append(sample)
             for row in part.to_pylist():
@@ -73,7 +73,7 @@ def read_profiles(
 
 
 def read_runs(
-    snapshot: Snapshot, rows: pa.Table, *, with_sketches: bool = True
+    snapshot: Snapshot, rows: pa.Table, *, quantiles: bool = True
 ) -> Iterator[tuple[dict[str, Any], Profile]]:
     """Yield each run with its row: the sum of the profiles of its ranks.
 
@@ -82,7 +82,7 @@ def read_runs(
     Args:
         snapshot: The store.
         rows: Rows of ``profiles``, as from `Snapshot.profiles`.
-        with_sketches: Whether the sums have the quantiles of their calls.
+        quantiles: Whether the sums have the quantiles of their calls.
 
     Raises:
         ProfileFormatError: The store is damaged.
@@ -93,14 +93,14 @@ def read_runs(
     ]
     counts = Counter(runs)
     is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
-    yield from read_profiles(snapshot, rows.filter(is_alone), with_sketches=with_sketches)
+    yield from read_profiles(snapshot, rows.filter(is_alone), quantiles=quantiles)
     with snapshot.connect() as connection:
         tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
         places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
         for some in _parts(runs, rows["samples"].to_pylist()):
             chosen = rows.take([place for run in some for place in some[run]])
             groups = [run for run in some for _ in some[run]]
-            for row, samples in sums_of(connection, chosen, groups, with_sketches=with_sketches):
+            for row, samples in sums_of(connection, chosen, groups, quantiles=quantiles):
                 yield row, _Restored(row, tree, places).profile(samples.to_pylist())
 
 

@@ -60,11 +60,11 @@ class Selection:
 
         return Store.open(self.place).snapshot()
 
-    def profiles(self, *, with_sketches: bool = True) -> Iterator[tuple[dict[str, Any], Profile]]:
+    def profiles(self, *, quantiles: bool = True) -> Iterator[tuple[dict[str, Any], Profile]]:
         """Yield each selected profile with its row, by time, run and rank.
 
         Args:
-            with_sketches: Whether they have the quantiles of their calls.
+            quantiles: Whether they have the quantiles of their calls.
 
         Raises:
             UsageError: There is no store, the condition is wrong, or it holds for no profile.
@@ -73,13 +73,13 @@ class Selection:
         from proton_bench.store.restore import read_profiles
 
         snapshot = self.snapshot()
-        yield from read_profiles(snapshot, self._rows(snapshot), with_sketches=with_sketches)
+        yield from read_profiles(snapshot, self._rows(snapshot), quantiles=quantiles)
 
-    def runs(self, *, with_sketches: bool = True) -> list[Run]:
+    def runs(self, *, quantiles: bool = True) -> list[Run]:
         """Return the selected runs by time, those of several ranks as their sum.
 
         Args:
-            with_sketches: Whether sums have the quantiles of their calls.
+            quantiles: Whether sums have the quantiles of their calls.
 
         Raises:
             UsageError: There is no store, the condition is wrong, or it holds for no profile.
@@ -89,7 +89,7 @@ class Selection:
         from proton_bench.store.restore import read_runs
 
         snapshot = self.snapshot()
-        found = list(read_runs(snapshot, self._rows(snapshot), with_sketches=with_sketches))
+        found = list(read_runs(snapshot, self._rows(snapshot), quantiles=quantiles))
         found.sort(key=lambda each: (each[0]["time_unix_nano"], each[0]["profile_id"]))
         return [Run(profile, f"{row['job']}/{row['run']}") for row, profile in found]
 

@@ -20,7 +20,7 @@ _KEYS = ("part", "stack_hash", "code", "sample_type", "sample_unit", "aggregatio
 
 
 def sums_of(
-    connection: Any, profiles: pa.Table, groups: Sequence[Hashable], *, with_sketches: bool = True
+    connection: Any, profiles: pa.Table, groups: Sequence[Hashable], *, quantiles: bool = True
 ) -> Iterator[tuple[dict[str, Any], pa.Table]]:
     """Yield the sum of each group of profiles: its row of ``profiles``, and its samples.
 
@@ -30,13 +30,13 @@ def sums_of(
         connection: Of the snapshot that has the profiles.
         profiles: Their rows.
         groups: What the profiles of one group have in common, for each row.
-        with_sketches: Whether the sums have the quantiles of their calls.
+        quantiles: Whether the sums have the quantiles of their calls.
     """
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     parts = pa.array([numbers[group] for group in groups], pa.int32())
     numbered = profiles.append_column("part", parts)
     connection.register("members", numbered.select(["date", "job", "profile_id", "batch", "part"]))
-    connection.execute(_FOUND.format(with_sketches=with_sketches, days=_days(profiles)))
+    connection.execute(_FOUND.format(quantiles=quantiles, days=_days(profiles)))
     found = connection.sql(_SUMS).to_arrow_table()
     for number in numbers.values():
         rows = numbered.filter(pc.equal(numbered["part"], number)).drop_columns(["part"])
@@ -89,7 +89,7 @@ def _added(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[str, Any]]:
 _FOUND = """
 CREATE OR REPLACE TEMP TABLE found AS
 SELECT part, node, stack_hash, device, coalesce(code_hash, '') AS code, sample_type, sample_unit,
-    aggregation, value, text, count, min, max, CASE WHEN {with_sketches} THEN sketch END AS sketch
+    aggregation, value, text, count, min, max, CASE WHEN {quantiles} THEN sketch END AS sketch
 FROM stored_samples JOIN members USING (date, job, profile_id, batch) WHERE date IN ({days})"""
 _OTHERS = f"""
 SELECT {", ".join(_KEYS)}, min(node) AS node, min(device) AS device,

@@ -69,9 +69,9 @@ def diff(request: DiffRequest) -> None:
     if request.output.as_json and least is None:
         least = _EVERYTHING
     metric = request.options.metric
-    with_sketches = metric is not None and is_sample_statistic(metric)
+    quantiles = metric is not None and is_sample_statistic(metric)
     first, second = (
-        [run for word in side for run in _runs(word, with_sketches=with_sketches)]
+        [run for word in side for run in _runs(word, quantiles=quantiles)]
         for side in (request.base, request.new)
     )
     comparison = compare(first, second, request.options)
@@ -83,10 +83,10 @@ def diff(request: DiffRequest) -> None:
     _print(comparison, ranking, request.output)
 
 
-def _runs(word: str, *, with_sketches: bool) -> list[Run]:
+def _runs(word: str, *, quantiles: bool) -> list[Run]:
     selection = Selection.of(word)
     if selection is not None:
-        return selection.runs(with_sketches=with_sketches)
+        return selection.runs(quantiles=quantiles)
     return [Run(read_profile(word), word)]
 
 

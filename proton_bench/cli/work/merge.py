@@ -53,7 +53,7 @@ def merge_profiles(
     """
     stores = [store for word in words if (store := Selection.of(word)) is not None]
     files = [Path(word) for word in words if Selection.of(word) is None]
-    stored = _stored(stores, with_sketches=output is not None)
+    stored = _stored(stores, quantiles=output is not None)
     members, notes = in_order([*_members(best_of_each(files)), *stored])
     for note in notes:
         warn(note)
@@ -79,8 +79,8 @@ def _members(files: Sequence[Path]) -> Iterator[Member]:
         yield Member(visible(file), origin, profile)
 
 
-def _stored(stores: Sequence[Selection], *, with_sketches: bool) -> Iterator[Member]:
+def _stored(stores: Sequence[Selection], *, quantiles: bool) -> Iterator[Member]:
     for store in stores:
-        for row, profile in store.profiles(with_sketches=with_sketches):
+        for row, profile in store.profiles(quantiles=quantiles):
             origin = Origin.of(profile.provenance, "", is_partial=profile.partial)
             yield Member(visible(row["source"]), origin, profile)

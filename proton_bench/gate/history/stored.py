@@ -53,7 +53,7 @@ def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
     values: dict[tuple[Any, ...], dict[Subject, Value]] = defaultdict(dict)
     for glob in followed.paths or ("**",):
         question = Question(
-            glob, by=(*_RUN, "path"), where=selection.condition, with_sketches=metric in QUANTILES
+            glob, by=(*_RUN, "path"), where=selection.condition, quantiles=metric in QUANTILES
         )
         paths = paths_of(snapshot, glob)
         quarantined = Selectors(followed.policy.quarantine)

@@ -120,6 +120,23 @@ def test_quantiles_are_unknown_if_a_part_of_the_calls_has_no_sketch(
     ]
 
 
+def test_without_quantiles_the_rest_is_the_same(fleet: Store) -> None:
+    columns = ("run", "total", "share", "least", "count", "min", "max")
+    found = lines(fleet, *columns, "median", path="fwd/*", by=("run",), quantiles=False)
+
+    assert [line[:-1] for line in found] == lines(fleet, *columns, path="fwd/*", by=("run",))
+    assert [line[-1] for line in found] == [None, None]
+
+
+def test_integers_add_up_exactly(store: Store, tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    for value in (2**53, 1, 1, 1):
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"bytes": value})
+    add(store, tmp_path / "a", builder.build())
+
+    assert lines(store, "total", path="k", by=(), metric="bytes") == [(float(2**53 + 4),)]
+
+
 def test_parts_add_up_to_equal_bits_in_any_order(store: Store, tmp_path: Path) -> None:
     dice = np.random.default_rng(2)
     for run in range(3):

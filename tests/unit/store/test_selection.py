@@ -62,7 +62,7 @@ def test_the_ranks_of_a_run_are_one_run(store: Store, tmp_path: Path) -> None:
 def test_sums_without_sketches_have_the_same_sums(store: Store, tmp_path: Path) -> None:
     add(store, tmp_path / "run", ranked(0), ranked(1))
 
-    (whole,), (plain,) = selected(store).runs(), selected(store).runs(with_sketches=False)
+    (whole,), (plain,) = selected(store).runs(), selected(store).runs(quantiles=False)
 
     assert plain.profile.inclusive(TIME).tolist() == whole.profile.inclusive(TIME).tolist()
     assert plain.profile.samples(TIME) is None
