@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.query.sql import clear_errors
@@ -14,7 +15,7 @@ from proton_bench.analysis.selector import Selectors
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.preorder import subtree_ends
-from proton_bench.store.engines import duckdb
+from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import distribution_of, merged
@@ -27,9 +28,10 @@ __all__ = [
     "Question",
     "answer",
     "choose",
-    "joined",
+    "combined",
     "parts_of",
     "path_series",
+    "paths_of",
 ]
 
 PATH = "path"
@@ -103,7 +105,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What samples say of some profiles; `joined` adds what they say of others.
+    """What samples say of some profiles; `combined` adds what they say of others.
 
     Attributes:
         sums: A line for each profile and path: the sum of its values.
@@ -146,20 +148,20 @@ def _partitions(profiles: pa.Table) -> str:
     return f"date IN ({days}) AND job IN ({jobs})"
 
 
-def joined(parts: Sequence[Parts]) -> Parts:
+def combined(parts: Sequence[Parts]) -> Parts:
     """Return the parts of several sets of profiles as one; order and steps do not matter."""
     sums, calls = (
         pa.concat_tables([getattr(each, name) for each in parts], promote_options="permissive")
         for name in ("sums", "calls")
     )
-    with duckdb.connect(":memory:") as connection:
+    with open_memory() as connection:
         connection.register("calls", calls)
         return Parts(sums, connection.sql(merged("calls", _KEYS)).to_arrow_table())
 
 
 def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
     """Return what `path_series` returns, from the parts of all chosen profiles."""
-    with duckdb.connect(":memory:") as connection:
+    with open_memory() as connection:
         connection.register("profiles", chosen.profiles)
         connection.register("sums", parts.sums)
         connection.register("calls", parts.calls)
@@ -179,6 +181,37 @@ def _quantiles(row: dict[str, Any]) -> list[float | None]:
 
 
 # -- paths ---------------------------------------------------------------------------------------
+def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
+    """Return the names of each path that a glob matches, by its text in the column ``path``.
+
+    Raises:
+        UsageError: It matches none.
+        ProfileFormatError: The store is damaged.
+    """
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
+    return {_joined(path): path for path in paths}
+
+
+def _joined(path: tuple[str, ...]) -> str:
+    return "/".join(path)
+
+
+def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
+    """Return the rows that a glob matches.
+
+    Raises:
+        UsageError: There are none.
+    """
+    found = np.flatnonzero(np.array(Selectors([glob]).of_tree(tree), dtype=object) != 0)
+    if not len(found):
+        raise UsageError(
+            f"no call path in the store matches {glob!a}; `proton store ls --paths` lists them"
+        )
+    return found
+
+
 def _paths(connection: Any, question: Question) -> pa.Table:
     """Return the stacks whose values belong to each path.
 
@@ -186,15 +219,10 @@ def _paths(connection: Any, question: Question) -> pa.Table:
     uppermost has the values below.
     """
     tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
-    is_matched = np.array(Selectors([question.path]).of_tree(tree), dtype=object) != 0
-    matched, ends = np.flatnonzero(is_matched), subtree_ends(tree.parents)
-    if not len(matched):
-        raise UsageError(
-            f"no call path in the store matches {question.path!a}; `proton store ls --paths` lists "
-            "them"
-        )
+    matched, ends = _matched(tree, question.path), subtree_ends(tree.parents)
+    is_matched = np.isin(np.arange(len(ends)), matched)
     if PATH in question.by:
-        paths = ["/".join(tree.path(row)) for row in matched.tolist()]
+        paths = [_joined(tree.path(row)) for row in matched.tolist()]
     else:
         inside = np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
         matched = matched[matched >= inside]

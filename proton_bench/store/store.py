@@ -33,7 +33,7 @@ from typing import Any
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.store.engines import deltalake, duckdb
+from proton_bench.store.engines import deltalake, duckdb, open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
@@ -215,7 +215,7 @@ class Snapshot:
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
-        with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, self.readable():
+        with open_memory(_CLOSED) as connection, self.readable():
             connection.execute("SET allowed_directories = ?", [[self.store.uri + "/"]])
             connection.execute("SET enable_external_access = false")
             for table in TABLES:

@@ -226,6 +226,8 @@ def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     with snapshot.connect() as connection:
         for id, expected, found in connection.execute(_LOST).fetchall():
             yield f"profile {id}", f"it has {found} of its {expected} samples"
+        for (id,) in connection.execute(_SUMMED_TWICE).fetchall():
+            yield f"profile {id}", "it is in two sums"
         wrong = connection.execute(_WRONG_STACKS).fetchall()
         yield from ((f"stack {hash}", why) for hash, why in wrong)
         stacks = connection.sql("FROM stacks").to_arrow_table()
@@ -241,6 +243,8 @@ FROM (SELECT * FROM all_profiles) LEFT JOIN (
     SELECT date, job, profile_id, batch, count(*) AS found FROM stored_samples GROUP BY ALL)
 USING (date, job, profile_id, batch)
 WHERE samples != coalesce(found, 0) ORDER BY ALL"""
+_SUMMED_TWICE = """
+SELECT profile_id FROM summed GROUP BY date, job, profile_id HAVING count(*) > 1 ORDER BY ALL"""
 _WRONG_STACKS = """
 SELECT DISTINCT stack_hash, 'samples have it, but it is missing'
 FROM samples ANTI JOIN stacks USING (stack_hash)

@@ -21,7 +21,7 @@ from proton_bench.store.questions import (
     Question,
     answer,
     choose,
-    joined,
+    combined,
     parts_of,
     path_series,
 )
@@ -118,7 +118,7 @@ class _Cluster:
         parts = self._submitted(read, shares)
         while len(parts) > 1:
             starts = range(0, len(parts), _JOINED)
-            parts = self._submitted(joined, [parts[start : start + _JOINED] for start in starts])
+            parts = self._submitted(combined, [parts[start : start + _JOINED] for start in starts])
         return answer(question, chosen, parts[0].result())
 
     def _submitted(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

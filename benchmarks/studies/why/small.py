@@ -21,7 +21,7 @@ from proton_bench.model.profile import Profile
 
 __all__ = ["main"]
 
-_COPIES = (4, 8, 16, 32)  # million floats
+_SUMS = (4, 8, 16, 32)  # million floats
 _PRODUCTS = (1024, 1536, 2048, 3072)
 _ROWS = (2048, 8192)  # of 4096 values, of a softmax
 _QUANTITIES = ("dram", "tensor")
@@ -34,11 +34,11 @@ def _work() -> dict[str, Callable[[], Any]]:
     import torch
 
     found: dict[str, Callable[[], Any]] = {}
-    values = torch.zeros(_COPIES[-1] << 20, device="cuda")
-    copied = torch.empty_like(values)
-    for millions in _COPIES:
+    values = torch.zeros(_SUMS[-1] << 20, device="cuda")
+    out = torch.empty_like(values)
+    for millions in _SUMS:
         size = millions << 20
-        found[f"copy {millions} Mi"] = lambda size=size: copied[:size].copy_(values[:size])
+        found[f"sum {millions} Mi"] = lambda n=size: torch.add(values[:n], 1.0, out=out[:n])
     for size in _PRODUCTS:
         factor = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
         found[f"product {size}"] = lambda factor=factor: torch.mm(factor, factor)

@@ -30,14 +30,12 @@ _Store = Annotated[
     str,
     typer.Argument(metavar="STORE", help="Folder of the store, or a URL such as s3://bucket/name."),
 ]
-_Where = Annotated[
+_Selection = Annotated[
     str,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Only profiles that this SQL condition holds for, such as \"job = 'llama' AND rank < "
-        '8" (default: all).',
-        show_default=False,
+    typer.Argument(
+        metavar="STORE[?CONDITION]",
+        help="The store, and which profiles count: an SQL condition over the table profiles, such "
+        "as \"/fleet?job = 'llama' AND rank < 8\" (default: all).",
     ),
 ]
 _Run = Annotated[
@@ -123,8 +121,7 @@ def watch(
 
 @group.command("ls")
 def list_runs(
-    store: _Store,
-    where: _Where = "true",
+    selection: _Selection,
     paths: Annotated[
         bool, typer.Option("--paths", help="List call paths instead of runs.")
     ] = False,
@@ -137,12 +134,12 @@ def list_runs(
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.list_runs(store, where, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
+    work.list_runs(selection, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
 
 
 @group.command("query")
 def query(
-    store: _Store,
+    selection: _Selection,
     sql: Annotated[
         str,
         typer.Argument(
@@ -151,27 +148,58 @@ def query(
             "single profiles over those of `proton query`.",
         ),
     ],
-    where: _Where = "true",
     form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
-    """Query a store in SQL; --where chooses the profiles in the tables of `proton query`."""
+    """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.query(store, sql, where, limit=read_limit(limit, chosen), form=chosen.value)
+    work.query(selection, sql, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("path")
+def path(
+    selection: _Selection,
+    glob: Annotated[
+        str, typer.Argument(metavar="GLOB", help="Call paths, such as 'fwd/**/softmax*'.")
+    ],
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN[,COLUMN]",
+            help="What lines are about: columns of the table profiles, such as run, rank, commit, "
+            "date or gpu_uuid, and path for each call path of its own.",
+        ),
+    ] = "job,run",
+    metric: Annotated[
+        str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
+    ] = "time (ns)",
+    scheduler: _Scheduler = None,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """Show the values of call paths over runs, ranks, revisions or GPUs."""
+    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    columns = tuple(name.strip() for name in by.split(",") if name.strip())
+    from proton_bench.cli.work import store as work
+
+    asked = work.Asked(glob, columns, metric)
+    most = read_limit(limit, chosen)
+    work.path(selection, asked, scheduler=scheduler, limit=most, form=chosen.value)
 
 
 @group.command("export")
 def export(
-    store: _Store,
+    selection: _Selection,
     output: Annotated[
         Path,
         output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
     ],
-    where: _Where = "true",
     to: Annotated[
         str | None,
         typer.Option(
@@ -182,7 +210,7 @@ def export(
     """Write the sum of profiles to a file of any format."""
     from proton_bench.cli.work import store as work
 
-    work.export(store, where, output, to=to)
+    work.export(selection, output, to=to)
 
 
 @group.command("compact")

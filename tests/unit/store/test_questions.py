@@ -19,7 +19,7 @@ from proton_bench.store.questions import (
     Question,
     answer,
     choose,
-    joined,
+    combined,
     parts_of,
     path_series,
 )
@@ -158,9 +158,9 @@ def test_parts_add_up_to_equal_bits_in_any_order(store: Store, tmp_path: Path) -
         parts_of(store.snapshot(), question, Chosen(chosen.profiles.take([place]), chosen.paths))
         for place in dice.permutation(len(chosen.profiles)).tolist()
     ]
-    steps = [joined(parts[start : start + 3]) for start in range(0, len(parts), 3)]
+    steps = [combined(parts[start : start + 3]) for start in range(0, len(parts), 3)]
 
-    assert answer(question, chosen, joined(steps)).equals(whole)
+    assert answer(question, chosen, combined(steps)).equals(whole)
     assert path_series(store.snapshot(), question).equals(whole)
 
 

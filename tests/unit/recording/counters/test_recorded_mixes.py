@@ -86,3 +86,15 @@ def test_long_kernels_are_known_well(mix: tuple[str, DeviceEstimates]) -> None:
             assert all(of(estimates, each, node)[1] < 0.5 for each in ("dram", "tensor"))
         elif kind.duration_ns > 20_000:
             assert all(of(estimates, each, node)[1] < 4.0 for each in ("dram", "tensor"))
+
+
+def test_a_clock_that_is_shifted_as_another_process_may_have_it_changes_little() -> None:
+    burst = recorded_burst("10us")
+    (right,) = join_bursts([burst], METRICS)
+    moved = {name: burst[name] - 750 for name in ("start_ns", "end_ns")}
+    (shifted,) = join_bursts([burst | moved], METRICS)
+
+    resolved = [node for node, kind in enumerate(kinds()) if kind.duration_ns > 4_000]
+    for quantity in ("dram", "tensor"):
+        difference = 100 * (shifted.shares[quantity] - right.shares[quantity])[resolved]
+        assert np.abs(difference).max() < 1.0

@@ -13,6 +13,7 @@ from proton_bench.store.policy.policy import Policy
 from proton_bench.store.policy.retention import Retained, retain
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
+from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
@@ -86,6 +87,18 @@ def test_late_profiles_join_the_sum_of_their_run(fleet: Store, tmp_path: Path) -
         found = lines(fleet, "run", "profiles", "total", "count", by=("run",))
         assert sorted(found) == [("run0", 4, 101.0, 7), ("run1", 3, 54.0, 6)]
         assert retain(fleet, Policy(), FRESH if done == Retained() else REMOVED) == done
+
+
+def test_profiles_in_two_sums_are_found(fleet: Store) -> None:
+    retain(fleet, Policy(), STRIPPED)
+    with fleet.snapshot().connect() as connection:
+        sums = connection.sql(
+            "SELECT * REPLACE ('other' AS profile_id, 0 AS samples) FROM all_profiles "
+            "WHERE members IS NOT NULL AND run = 'run0'"
+        ).to_arrow_table()
+    fleet.append("profiles", sums.select(SCHEMAS["profiles"].names).cast(SCHEMAS["profiles"]))
+
+    assert list(check(fleet).values()) == ["it is in two sums"] * 3
 
 
 @pytest.mark.parametrize(("raw_days", "rank_days"), [(-1, 5), (6, 5)])

@@ -21,7 +21,7 @@ using namespace proton;
 
 namespace {
 
-constexpr int64_t kPatienceNs = int64_t{20} * 1'000'000'000;
+constexpr int64_t kPatienceNs = int64_t{60} * 1'000'000'000;
 constexpr uint64_t kKernelNs = 20'000;
 const std::vector<std::string> kMetrics = {"sm__cycles_elapsed.avg", "sm__cycles_active.avg",
                                            "dram__throughput.avg.pct_of_peak_sustained_elapsed"};
