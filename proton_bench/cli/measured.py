@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "JsonFileOption",
     "MetricOption",
+    "PairsOption",
     "Recording",
+    "SetupOption",
     "about_metric",
     "measured_command",
     "split_command",
@@ -37,6 +39,25 @@ MetricOption = Annotated[
         metavar="M",
         help="Metric of the default threshold, such as min, mean, p95, total or cycles (default: "
         "median).",
+    ),
+]
+PairsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="R",
+        min=1,
+        help="Compare at most R pairs of runs, 10 by default; fewer if every path is decided "
+        "earlier.",
+    ),
+]
+SetupOption = Annotated[
+    str | None,
+    typer.Option(
+        "--setup",
+        metavar="CMD",
+        help="Create a virtual environment for each version with this shell command, run in its "
+        "tree.",
     ),
 ]
 JsonFileOption = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["UNNAMED_KIND", "Device", "Variant"]
 
@@ -47,6 +47,8 @@ class Variant:
         registers: Registers of a thread; 0 when unknown.
         raw_name: The kernel's name in the device's tools, "" if it is shown by that name.
         config: Choice of an autotuner for the code, "" if unknown.
+        local_bytes: Local memory of a thread in bytes, where registers are spilled; -1 when
+            unknown. It follows from the code, so variants do not differ by it.
     """
 
     code_hash: str = ""
@@ -57,3 +59,4 @@ class Variant:
     registers: int = 0
     raw_name: str = ""
     config: str = ""
+    local_bytes: int = field(default=-1, compare=False)

@@ -115,6 +115,7 @@ class Launch(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3),
         ("shared_bytes", ctypes.c_uint32),
         ("registers", ctypes.c_uint32),
+        ("local_bytes", ctypes.c_uint32),
         ("cbid", ctypes.c_uint32),
     ]
 
@@ -210,7 +211,7 @@ class Cupti(Controls):
 
     def launch_with(self, name: str, **fields: object) -> int:
         """Launch one kernel; ``fields`` are those of Launch, grid and block as three numbers."""
-        launch = Launch(name.encode(), 1000, 0, 1, 7, (1, 1, 1), (32, 1, 1), 0, 16, 652)
+        launch = Launch(name.encode(), 1000, 0, 1, 7, (1, 1, 1), (32, 1, 1), 0, 16, 0, 652)
         for key, value in fields.items():
             setattr(launch, key, value)
         return int(str(self._functions["launch_as"](ctypes.byref(launch))))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from fakes.gated import Kernel, process
+from fakes.outcomes import HOSTILE
 
 from proton_bench.analysis.run import Run
+from proton_bench.gate.baseline.entry import Acknowledgement
+from proton_bench.gate.history.history import History, history_of
 from proton_bench.gate.history.points import Point, Value
+from proton_bench.gate.policy.policy import Policy
 
 HOUR_S, FIRST_S = 3600, 1_700_000_000
 MACHINE = (("GPU name", "NVIDIA H200"), ("host", "here"))
@@ -65,6 +70,33 @@ def points_of_times(times: Mapping[str, Sequence[float]], **facts: Any) -> list[
         point(number, dict(zip(times, np.exp(row).tolist(), strict=True)), **facts)
         for number, row in enumerate(rows)
     ]
+
+
+def judged(
+    points: Sequence[Point], known: Sequence[Acknowledgement] = (), **policy: Any
+) -> History:
+    """Return the history of points, of which some steps are known."""
+    return history_of(points, Policy(**policy), acknowledged={each.series: each for each in known})
+
+
+def slower(count: int = 40, **facts: Any) -> list[Point]:
+    """Return experiments of two paths; one of them is 5 % slower from number 20 on."""
+    times = {"step/a": stepped(count, (20, 0.05)), "step/b": stepped(count, seed=2)}
+    return points_of_times(times, **facts)
+
+
+def hostile() -> History:
+    """Return a history with a step whose every text tries to be markup or a command."""
+    facts = {
+        "source": HOSTILE,
+        "revision": HOSTILE,
+        "group": HOSTILE,
+        "machine": (("GPU name", HOSTILE), ("host", HOSTILE)),
+        "tools": {HOSTILE: HOSTILE},
+    }
+    name = HOSTILE.replace("/", "")
+    points = points_of_times({f'step/{name}"onload=': stepped(40, (20, 0.05))}, **facts)
+    return replace(judged(points), left_out={HOSTILE: HOSTILE})
 
 
 def recorded(

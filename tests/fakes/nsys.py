@@ -31,7 +31,7 @@ MODERN = {
     "shortName INTEGER NOT NULL, mangledName INTEGER, launchType INTEGER, "
     "registersPerThread INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, "
     "blockY INTEGER, blockZ INTEGER, staticSharedMemory INTEGER, dynamicSharedMemory INTEGER, "
-    "graphNodeId INTEGER",
+    "localMemoryPerThread INTEGER, graphNodeId INTEGER",
     "CUPTI_ACTIVITY_KIND_MEMCPY": f"{_WORK}, bytes INTEGER, copyKind INTEGER",
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_WORK}, value INTEGER, bytes INTEGER",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": f"{_WORK}, graphId INTEGER, graphExecId INTEGER",

@@ -49,9 +49,7 @@ def record(folder: Path, program: str, count: int) -> list[Profile]:
         folder=str(folder),
         backend="cupti",
     )
-    return [
-        run.profile for run in record_runs(Command(options), count, folder=folder / "runs").runs
-    ]
+    return [run.profile for run in record_runs(Command(options), count, folder=folder / "runs")]
 
 
 def launches(profile: Profile, *path: str) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fakes.counted import Kernel, counted_profile
-from fakes.histories import points_of_times, revision, stepped
+from fakes.histories import judged, points_of_times, revision, stepped
 from rich.console import Console, RenderableType
 from rich.text import Text
 from syrupy.assertion import SnapshotAssertion
@@ -25,8 +25,7 @@ from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
 from proton_bench.cli.show import ViewRequest, show
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.history.history import History, history_of
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.history.history import History
 from proton_bench.model.device import Variant
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
@@ -233,7 +232,7 @@ def nightly() -> History:
         )
         for number, each in enumerate(points_of_times(times))
     ]
-    return history_of(points, Policy(), acknowledged={})
+    return judged(points)
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -90,6 +90,8 @@ CASES = [
     (["base", "noisy"], 3, "INCONCLUSIVE"),
     (["base", "noisy", "--set", "inconclusive=pass"], 0, "INCONCLUSIVE"),
     (["base/0.proton", "slow/0.proton"], 3, "INCONCLUSIVE"),
+    (["base/0.proton", "slow/0.proton", "-t", "calls:0"], 0, "PASS"),
+    (["base/0.proton", "more/0.proton", "-t", "calls:0"], 1, "FAIL"),
     (["foreign", "same"], 4, "INCOMPARABLE"),
     (["gone", "same"], 5, "NO-BASELINE"),
     (["gone.proton", "same"], 5, "NO-BASELINE"),

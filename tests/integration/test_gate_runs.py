@@ -81,6 +81,18 @@ def test_four_runs_of_a_slower_kernel_do_not_pass(gate: Gate) -> None:
     assert out.startswith("INCONCLUSIVE: layer2 > k13: median ")
 
 
+@pytest.mark.parametrize(("words", "runs"), [((), 4), (("--save", "main"), 6)])
+def test_runs_end_when_all_is_decided_unless_they_may_become_a_base(
+    gate: Gate, project: Path, words: tuple[str, ...], runs: int
+) -> None:
+    put(project / "base", *runs_of_base(6))
+
+    code, out, _ = gate("--runs", 6, "base", *words, "--json", "--", "bench.py", "1")
+
+    assert code == 0
+    assert len(json.loads(out)["new_runs"]) == runs
+
+
 def test_stored_noise_of_this_machine_is_named(gate: Gate, project: Path) -> None:
     file = save_noise(measure_noise(runs_of_base(10), Policy()), project / ".proton", facts={})
     code, said, _ = gate("--runs", 1, "base/0.proton", "--markdown", "-", "--", "bench.py", "1.2")

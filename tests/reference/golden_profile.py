@@ -40,7 +40,16 @@ def golden_profile() -> Profile:
             FrameKind.KERNEL,
             metrics={"time (ns)": value, "count": 2, "flops16": value / 8, "registers": 64},
             device=gpu,
-            variant=Variant(code, (8, 2, 1), (128, 1, 1), 49152, "*fp16,*fp16,i32", 64, "_Z4gemm"),
+            variant=Variant(
+                code,
+                (8, 2, 1),
+                (128, 1, 1),
+                49152,
+                "*fp16,*fp16,i32",
+                64,
+                "_Z4gemm",
+                local_bytes=128,
+            ),
         )
         builder.set_distribution(row, "time (ns)", Distribution.from_samples([value / 2] * 2))
     op = builder.add(test, "aten::add", FrameKind.OP, device=Device("CPU", 0))

@@ -18,6 +18,7 @@ Variant owned(const VariantRecord &record) {
   variant.shared_bytes = record.shared_bytes;
   variant.signature = record.signature ? record.signature : "";
   variant.registers = record.registers;
+  variant.local_bytes = record.local_bytes;
   variant.raw_name = record.raw_name ? record.raw_name : "";
   variant.config = record.config ? record.config : "";
   return variant;

@@ -27,8 +27,9 @@ struct Variant {
   uint32_t shared_bytes = 0;
   std::string signature; ///< "other" once a path has more than kMaxVariantsPerPath
   uint32_t registers = 0;
-  std::string raw_name; ///< empty: as the kernel is shown
-  std::string config;   ///< what an autotuner chose; empty: unknown
+  int32_t local_bytes = -1; ///< of a thread; -1: unknown
+  std::string raw_name;     ///< empty: as the kernel is shown
+  std::string config;       ///< what an autotuner chose; empty: unknown
 
   bool operator==(const Variant &other) const = default;
 };

@@ -209,6 +209,7 @@ struct VariantRecord {
   uint32_t shared_bytes = 0;
   const char *signature = nullptr; ///< argument signature; null: unknown
   uint32_t registers = 0;          ///< of a thread; 0: unknown
+  int32_t local_bytes = -1;        ///< local memory of a thread, for spilled registers; -1: unknown
   const char *raw_name = nullptr;  ///< as the device's tools know the kernel; null: as it is shown
   const char *config = nullptr;    ///< what an autotuner chose for the code; null: nothing known
 };

@@ -22,7 +22,8 @@ _COLUMNS = {
     "num_sms BIGINT, clock_rate_khz BIGINT, memory_clock_rate_khz BIGINT, bus_width_bits BIGINT, "
     "busy_ns BIGINT, idle_ns BIGINT, waiting_ns BIGINT",
     "variants": "run VARCHAR, variant BIGINT, code_hash VARCHAR, grid BIGINT[], block BIGINT[], "
-    "shared_bytes BIGINT, registers BIGINT, signature VARCHAR, raw_name VARCHAR, config VARCHAR",
+    "shared_bytes BIGINT, registers BIGINT, signature VARCHAR, raw_name VARCHAR, config VARCHAR, "
+    "local_bytes BIGINT",
     "distributions": "run VARCHAR, node BIGINT, metric VARCHAR, n BIGINT, sum DOUBLE, "
     "minimum DOUBLE, maximum DOUBLE, geometric_mean DOUBLE, "
     + ", ".join(f"{each} DOUBLE" for each in QUANTILES),

@@ -20,6 +20,7 @@ from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,
     CYCLES,
+    INSTRUCTIONS,
     bias_column,
     busy_column,
     variance_column,
@@ -32,6 +33,7 @@ __all__ = ["kernel_changes"]
 _MOST = 3
 # Smaller changes are not mentioned: relative ones, and those of fractions.
 _RELATIVE, _POINTS, _CLOCK = 0.05, 0.05, 0.03
+_COUNTED = 0.01  # counts of a processor hardly vary
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class _Side:
     """Facts of the rows of one kernel in one run.
 
     Attributes:
-        launches: Launches.
+        launches: Launches, or calls.
+        instructions: Of a processor, NaN if unknown.
         units: Used fractions of peaks that are known well enough.
         dram_ns: Time at the peak of DRAM, NaN if unknown.
         clock: SM clock / highest clock, NaN if unknown.
@@ -47,6 +50,7 @@ class _Side:
     """
 
     launches: float
+    instructions: float
     units: dict[str, float]
     dram_ns: float
     clock: float
@@ -115,6 +119,7 @@ def _side(profile: Profile, rows: list[int]) -> _Side:
             units[quantity] = fraction
     return _Side(
         launches=total("count"),
+        instructions=total(INSTRUCTIONS),
         units=units,
         dram_ns=total(busy_column("dram")) if "dram" in units else math.nan,
         clock=clock_ratio(profile.device(rows[0]), total(CYCLES), time_ns),
@@ -123,12 +128,16 @@ def _side(profile: Profile, rows: list[int]) -> _Side:
 
 
 def _of_counters(base: _Side, new: _Side) -> Iterator[Evidence]:
-    if base.launches > 0 and new.launches > 0 and base.dram_ns > 0:
-        growth = new.dram_ns / new.launches / (base.dram_ns / base.launches) - 1.0
-        if abs(growth) >= _RELATIVE:
-            text = f"DRAM bytes {growth * 100:+.0f} %"
-            yield Evidence("counter.dram_bytes", text, growth, "growth per launch")
-    growth = new.clock / base.clock - 1.0 if base.clock > 0 else math.nan
+    calls = new.launches / base.launches if base.launches > 0 else math.nan
+    growth = _growth(base.instructions * calls, new.instructions)
+    if abs(growth) >= _COUNTED:
+        text = f"instructions {growth * 100:+.1f} %"
+        yield Evidence("counter.instructions", text, growth, "growth per call")
+    growth = _growth(base.dram_ns * calls, new.dram_ns)
+    if abs(growth) >= _RELATIVE:
+        text = f"DRAM bytes {growth * 100:+.0f} %"
+        yield Evidence("counter.dram_bytes", text, growth, "growth per launch")
+    growth = _growth(base.clock, new.clock)
     if abs(growth) >= _CLOCK:
         yield Evidence("counter.clock", f"SM clock {growth * 100:+.0f} %", growth, "growth")
     changed = {
@@ -148,10 +157,13 @@ def _of_launches(base: _Side, new: _Side) -> Iterator[Evidence]:
     causes = []
     if abs(after.registers - before.registers) >= 1:
         causes.append(f"registers {before.registers:.0f} -> {after.registers:.0f}")
-    if _differs(before.shared_bytes, after.shared_bytes):
-        unit = Unit.of_sizes([before.shared_bytes, after.shared_bytes])
-        texts = unit.text(before.shared_bytes), unit.text(after.shared_bytes)
-        causes.append(f"shared memory {texts[0]} -> {texts[1]}")
+    for name, sizes in (
+        ("local memory", (before.local_bytes, after.local_bytes)),
+        ("shared memory", (before.shared_bytes, after.shared_bytes)),
+    ):
+        if _differs(*sizes):
+            unit = Unit.of_sizes(sizes)
+            causes.append(f"{name} {unit.text(sizes[0])} -> {unit.text(sizes[1])}")
     why = ", ".join(causes)
     growth = after.occupancy - before.occupancy
     if abs(growth) >= _POINTS:
@@ -162,6 +174,11 @@ def _of_launches(base: _Side, new: _Side) -> Iterator[Evidence]:
     if _differs(before.blocks, after.blocks):
         text = f"{before.blocks:.0f} -> {after.blocks:.0f} blocks"
         yield Evidence("launch.grid", text, after.blocks - before.blocks, "blocks")
+
+
+def _growth(before: float, after: float) -> float:
+    """Return the growth as a share; NaN if it is unknown."""
+    return after / before - 1.0 if before > 0 else math.nan
 
 
 def _differs(before: float, after: float) -> bool:

@@ -40,6 +40,7 @@ class Launch:
         occupancy: Resident warps / warps that a multiprocessor can hold, from 0 to 1.
         registers: Registers of a thread.
         shared_bytes: Shared memory of a block in bytes.
+        local_bytes: Local memory of a thread in bytes, where registers are spilled.
     """
 
     blocks: float = math.nan
@@ -50,6 +51,7 @@ class Launch:
     occupancy: float = math.nan
     registers: float = math.nan
     shared_bytes: float = math.nan
+    local_bytes: float = math.nan
 
 
 FACTS = tuple(Launch.__dataclass_fields__)
@@ -135,6 +137,7 @@ def _launch(variant: Variant, device: Device) -> Launch:
         occupancy=math.nan if share is None else share,
         registers=float(variant.registers) if variant.registers > 0 else math.nan,
         shared_bytes=float(variant.shared_bytes),
+        local_bytes=float(variant.local_bytes) if variant.local_bytes >= 0 else math.nan,
     )
 
 

@@ -82,7 +82,8 @@ RunsOption = Annotated[
         "--runs",
         metavar="R",
         min=1,
-        help="Record the new side: run the command after -- in R fresh processes.",
+        help="Record the new side: run the command after -- in at most R fresh processes; fewer if "
+        "every path is decided earlier.",
     ),
 ]
 

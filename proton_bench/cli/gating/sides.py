@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from proton_bench.cli.measured import measured_command, split_recording
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.reference import Side, read_base, read_sides
 from proton_bench.gate.baseline.store import BaselineStore, check_name
 from proton_bench.gate.experiment.folders.store import new_folder, shown
-from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.gate.experiment.judged import judged, judged_afresh
+from proton_bench.gate.experiment.replicates import replicates
+from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.policy.policy import Policy
+from proton_bench.report.words.diff_summary import certain_headline
 
 __all__ = ["Fresh", "Sides", "Words", "read_words"]
 
@@ -40,21 +43,23 @@ class Fresh:
 
     Attributes:
         words: The command, as `proton run` takes it, with options in front.
-        count: Processes.
-        is_saved: Whether to run even without a base.
+        most: Processes at most.
+        is_saved: Whether to run all of them, even without a base, because they may become one.
     """
 
     words: Sequence[str]
-    count: int
+    most: int
     is_saved: bool
 
-    def read(self, base: Sequence[str], store: BaselineStore, folder: Path) -> tuple[Side, Side]:
-        """Return the base and the new runs; nothing runs if there is nothing to compare with.
+    def judged(
+        self, base: Sequence[str], policy: Policy, store: BaselineStore
+    ) -> tuple[Outcome, Side]:
+        """Record and judge the new runs; nothing runs if there is nothing to compare with.
 
         Args:
             base: Words for the base.
-            store: Where baselines are.
-            folder: The project's ``.proton``, where the runs are kept.
+            policy: The policy.
+            store: Where baselines, noise and the runs are kept.
 
         Raises:
             UsageError: A run of the base is empty, or the words are not a command.
@@ -66,11 +71,19 @@ class Fresh:
         command = measured_command(*split_recording(self.words))
         expected = read_base(base, (), store)
         if not (expected.runs or self.is_saved):
-            return expected, Side(())
-        place = new_folder("gate", folder)
-        runs = record_runs(command, self.count, folder=place).runs
+            return _judged(expected, Side(()), policy, store)
+        place = new_folder("gate", store.folder)
+        with replicates(command, folder=place) as made:
+            found = judged_afresh(
+                lambda runs: read_base(base, runs, store),
+                made,
+                policy,
+                runs=(self.most if self.is_saved else policy.runs, self.most),
+                explain=certain_headline,
+                store=store.folder,
+            )
         sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
-        return read_base(base, runs, store), Side(runs)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +98,19 @@ class Sides:
     base: Sequence[str]
     new: Sequence[str] | Fresh
 
-    def read(self, store: BaselineStore, folder: Path) -> tuple[Side, Side]:
-        """Return the runs of both sides; see `read_sides` and `Fresh.read`."""
+    def judged(self, policy: Policy, store: BaselineStore) -> tuple[Outcome, Side]:
+        """Return the outcome and the new side; see `read_sides` and `Fresh.judged`."""
         if isinstance(self.new, Fresh):
-            return self.new.read(self.base, store, folder)
-        return read_sides(self.base, self.new, store)
+            return self.new.judged(self.base, policy, store)
+        before, after = read_sides(self.base, self.new, store)
+        return _judged(before, after, policy, store)
+
+
+def _judged(
+    before: Side, after: Side, policy: Policy, store: BaselineStore
+) -> tuple[Outcome, Side]:
+    found = judged(before, after, policy, explain=certain_headline, store=store.folder)
+    return found, after
 
 
 def read_words(words: Words) -> Sides:

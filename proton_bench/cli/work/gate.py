@@ -16,12 +16,9 @@ from proton_bench.errors import (
     ProtonError,
     TargetFailedError,
 )
-from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.experiment.judged import judged
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.policy.policy_words import PolicyWords
-from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.support.reporting import report_error
 
 __all__ = ["Wanted", "judge"]
@@ -52,7 +49,8 @@ def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> 
     """
     store = BaselineStore(wanted.store)
     try:
-        outcome, after = _answered(wanted, store)
+        sides = read_words(wanted.words)
+        outcome, after = sides.judged(chosen_policy(wanted.policy), store)
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
@@ -76,10 +74,3 @@ def _refuse(error: ProtonError, outputs: Outputs) -> int:
     except OutputError as other:
         report_error(other)
     return code
-
-
-def _answered(wanted: Wanted, store: BaselineStore) -> tuple[Outcome, Side]:
-    sides = read_words(wanted.words)
-    policy = chosen_policy(wanted.policy)
-    before, after = sides.read(store, wanted.store)
-    return judged(before, after, policy, explain=certain_headline, store=wanted.store), after

@@ -38,7 +38,7 @@ _RANGE_FACTS = {
 }
 _SHAPE = (
     *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("staticSharedMemory", "dynamicSharedMemory", "registersPerThread"),
+    *("staticSharedMemory", "dynamicSharedMemory", "registersPerThread", "localMemoryPerThread"),
 )
 _COPY_KINDS = ("", " H2D", " D2H", " H2A", " A2H", " A2A", " A2D", " D2A", " D2D", " H2H", " P2P")
 _INT32 = range(-(2**31), 2**31)
@@ -135,7 +135,7 @@ class _Export:
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         names = {"demangledName": None, "shortName": None}
-        shape = dict.fromkeys(_SHAPE, 0)
+        shape = {**dict.fromkeys(_SHAPE, 0), _SHAPE[-1]: -1}
         variants: dict[tuple[Any, ...], int] = {}
         for row in self._tables.rows(_KERNEL, _TIMES, {**_PLACE, **names, **shape}):
             variant = variants.get(row[7:])
@@ -159,6 +159,7 @@ class _Export:
                 block=(numbers[3], numbers[4], numbers[5]),
                 shared_bytes=numbers[6] + numbers[7],
                 registers=numbers[8],
+                local_bytes=numbers[9],
             )
         )
 

@@ -139,8 +139,7 @@ class _Bisection:
             self.search.skip(place)
         tested, left = self._tested(place), len(self.search.answer())
         self.setting.progress.say(
-            f"{candidate.name[:12]} is {tested.state}: {candidate.title}; "
-            f"{count_text(left, 'revision')} left"
+            f"{tested.state}: {candidate.text}; {count_text(left, 'revision')} left"
         )
 
     def _run_pair(self, place: int, series: Series) -> None:
@@ -181,7 +180,7 @@ class _Bisection:
         for other in (None, self.setting.history.bad, *self.search.seen):
             if self._is_same(place, other):
                 self.search.same(place, other)
-                name = self.setting.revision(other).name[:12]
+                name = self.setting.revision(other).short
                 self.same[place] = f"runs the same code as {name}"
                 return
 

@@ -16,6 +16,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Which revision contains which takes the square of this in bytes.
 MOST_REVISIONS = 5000
+_HASH, _SHORT = 40, 12  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,16 @@ class Candidate:
     date: str = ""
     parents: tuple[int, ...] = ()
     files: frozenset[str] | None = None
+
+    @property
+    def short(self) -> str:
+        """The beginning of its hash, or its whole version."""
+        return self.name[:_SHORT] if len(self.name) >= _HASH else self.name
+
+    @property
+    def text(self) -> str:
+        """Its short name and its title, or the name and version of a package."""
+        return self.title if self.title.endswith(self.name) else f"{self.short} {self.title}"
 
 
 class History:

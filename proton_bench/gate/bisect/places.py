@@ -61,7 +61,7 @@ class Places:
             TargetFailedError: Its setup failed.
             ProtonError: It cannot be checked out, or something cannot be written.
         """
-        request, label = self._request, f"{candidate.name[:12]}, {candidate.title}"
+        request, label = self._request, candidate.text
         environment = self._environment(name)
         if request.package:
             wanted = shlex.quote(f"{request.package}=={candidate.name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
@@ -15,7 +15,7 @@ from proton_bench.gate.bisect.search import Seen
 from proton_bench.gate.bisect.subject import Subject
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRun, KeptRuns
 from proton_bench.gate.experiment.progress import Progress
-from proton_bench.gate.experiment.series import Series
+from proton_bench.gate.experiment.series import Disturbances, Series
 from proton_bench.gate.experiment.slot import BASE, NEW, Slot, Stage
 
 __all__ = ["PAIR", "HomeSeries", "Setting"]
@@ -29,11 +29,9 @@ _REVISIONS = "revisions"
 class HomeSeries(Series):
     """Runs in which files of a checkout have the names that they have in the repository."""
 
-    def __init__(
-        self, kept: KeptRuns, arms: LazyArms, progress: Progress, *, places: Places
-    ) -> None:
-        super().__init__(kept, arms, progress)
-        self._places = places
+    def __init__(self, kept: KeptRuns, arms: LazyArms, setting: Setting) -> None:
+        super().__init__(kept, arms, setting.progress, disturbances=setting.disturbances)
+        self._places = setting.places
 
     def read(self, slots: Sequence[Slot]) -> dict[Slot, Run]:
         """Return the profiles of these slots."""
@@ -53,6 +51,7 @@ class Setting:
         history: The revisions after it.
         places: Prepares revisions.
         arms: The good revision, prepared when it first runs.
+        disturbances: What disturbs the machine.
     """
 
     request: BisectRequest
@@ -63,6 +62,7 @@ class Setting:
     history: History
     places: Places
     arms: LazyArms
+    disturbances: Disturbances = field(default_factory=Disturbances)
 
     def revision(self, place: int | None) -> Candidate:
         """Return a revision by its place; None is the good one."""
@@ -81,7 +81,7 @@ class Setting:
 
     def series(self, kept: KeptRuns, arms: LazyArms) -> HomeSeries:
         """Return the runs of a folder."""
-        return HomeSeries(kept, arms, self.progress, places=self.places)
+        return HomeSeries(kept, arms, self)
 
     def pairs(self, kept: KeptRuns, subject: Subject) -> list[Seen]:
         """Return the complete pairs of a folder that have what is measured."""

@@ -62,13 +62,13 @@ def measure_aa(
     if count < FEWEST_RUNS:
         raise UsageError(f"--runs {count} say too little about noise: give {FEWEST_RUNS} or more")
     place = folder or new_folder("noise-runs", store)
-    done = record_runs(command, count, doing="noise", folder=place, progress=progress)
-    noise = measure_noise(done.runs, policy)
-    alarms = resample_false_alarms(done.runs, policy)
+    runs = record_runs(command, count, doing="noise", folder=place, progress=progress)
+    noise = measure_noise(runs, policy)
+    alarms = resample_false_alarms(runs, policy)
     facts = {
         "command": command.text,
         "false_alarms": alarms.events,
         "resampled_gates": alarms.trials,
     }
     file = save_noise(noise, store, facts=facts)
-    return MeasuredNoise(noise, alarms, file, done.folder)
+    return MeasuredNoise(noise, alarms, file, place)

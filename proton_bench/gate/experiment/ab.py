@@ -29,14 +29,11 @@ from proton_bench.gate.machine.disturbed import left_out
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
-from proton_bench.support.units import count_text
 
 __all__ = ["MOST_PAIRS", "begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
 # Pairs without --runs.
 MOST_PAIRS = 10
-# The noise of a few pairs says how many are needed within about this factor.
-_HOPE = 2
 # Disturbed pairs that are replaced.
 _MOST_LOST = 6
 # More runs do not change these.
@@ -142,21 +139,15 @@ class _Experiment:
     def _decided(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
         """Add pairs until every path is decided, or none are left to add."""
         most = self.request.runs or MOST_PAIRS
-        lost, advised = 0, False
+        lost = 0
         for look in looks(most, self.request.policy.runs):
             seen = self._pairs(look.pairs + lost)
             while lost < min(len(left_out(seen)), _MOST_LOST):
                 lost = min(len(left_out(seen)), _MOST_LOST)
                 seen = self._pairs(look.pairs + lost)
-            result = self._judge(seen, Context(noise, seen, look.part, most))
-            undecided = _undecided(result, most)
-            if not undecided or look.pairs >= most:
+            result = self._judge(seen, Context(noise, seen, look.part, look.most))
+            if not look.goes_on(result, self.series.progress.say):
                 break
-            self.series.progress.say(f"{undecided} undecided after {look.pairs} pairs")
-            hidden = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
-            if not advised and hidden:
-                self.series.progress.say(hidden[0])
-            advised = True
         return result, seen
 
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:
@@ -184,15 +175,6 @@ class _Experiment:
     def _incomparable(self, validity: Validity) -> GateResult:
         notes = (*validity.fatal, *validity.notes)
         return GateResult(SuiteVerdict.INCOMPARABLE, notes=notes, level=FALSE_ALARMS)
-
-
-def _undecided(result: GateResult, most: int) -> str:
-    """Return what that many pairs may decide, "" for nothing."""
-    if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
-        return "speed of the machine"
-    enough = _HOPE * most
-    rows = sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
-    return count_text(rows, "check") if rows else ""
 
 
 def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:

@@ -1,13 +1,16 @@
-"""Judges two sides of runs, for `proton gate` and for the gate of pytest alike."""
+"""Judges two sides of runs that are there, or of which the new one is recorded meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.run import Run
 from proton_bench.gate.baseline.reference import Side
 from proton_bench.gate.experiment.folders.noise_store import noise_of_runs
+from proton_bench.gate.experiment.looks import Look, looks
+from proton_bench.gate.experiment.replicates import Replicates
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.outcome import Outcome
@@ -18,7 +21,9 @@ from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
-__all__ = ["compared", "judged"]
+__all__ = ["compared", "judged", "judged_afresh"]
+
+_Explain = Callable[[Comparison], str]
 
 
 def judged(
@@ -26,8 +31,9 @@ def judged(
     new: Side,
     policy: Policy,
     *,
-    explain: Callable[[Comparison], str],
+    explain: _Explain,
     store: Path | None,
+    look: Look | None = None,
 ) -> Outcome:
     """Compare new runs with base runs; either side may be missing.
 
@@ -37,6 +43,7 @@ def judged(
         policy: The policy.
         explain: Returns a sentence that explains the change of the whole run.
         store: Folder of stored noise; None uses none.
+        look: Which of several looks at the new side this is, None for the only one.
 
     Raises:
         ProtonError: See `judge`; or stored noise cannot be read.
@@ -45,10 +52,43 @@ def judged(
         shell = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
         return Outcome(shell, problem=base.missing)
     noise = None if store is None else noise_of_runs([*base.runs, *new.runs], store)
-    result = judge(base.runs, new.runs, policy, context=Context(noise=noise))
+    context = Context(noise) if look is None else Context(noise, part=look.part, pairs=look.most)
+    result = judge(base.runs, new.runs, policy, context=context)
     seen = result.comparison
     said = "" if seen is None or result.verdict is SuiteVerdict.NO_BASELINE else explain(seen)
     return Outcome(result, said, base.missing)
+
+
+def judged_afresh(
+    read_base: Callable[[Sequence[Run]], Side],
+    made: Replicates,
+    policy: Policy,
+    *,
+    runs: tuple[int, int],
+    explain: _Explain,
+    store: Path | None,
+) -> tuple[Outcome, Side]:
+    """Record the new side until every path is decided, and return the outcome with that side.
+
+    Args:
+        read_base: Returns the base for new runs.
+        made: Records the new side.
+        policy: The policy.
+        runs: Runs of the new side, at least and at most.
+        explain: See `judged`.
+        store: See `judged`.
+
+    Raises:
+        ProtonError: See `judged`, `Replicates.first` and `read_base`.
+    """
+    base, (fewest, most) = None, runs
+    for look in looks(most, fewest):
+        new = Side(made.first(look.pairs))
+        base = base or read_base(new.runs)
+        outcome = judged(base, new, policy, explain=explain, store=store, look=look)
+        if not look.goes_on(outcome.result, made.say):
+            break
+    return outcome, new
 
 
 def compared(base: Side, new: Side, policy: Policy) -> Subject:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
@@ -13,20 +15,36 @@ from proton_bench.gate.experiment.progress import Progress, open_progress
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.slot import NEW, Stage, in_turn
 
-__all__ = ["Replicates", "record_runs"]
+__all__ = ["Replicates", "record_runs", "replicates"]
 
 
 class Replicates:
-    """Runs of one command and their folder.
+    """Runs of one command, each in a fresh process.
 
-    Attributes:
-        runs: In the order in which they ran.
-        folder: Folder of all profiles, logs and the manifest.
+    Args:
+        series: The runs so far.
     """
 
-    def __init__(self, runs: tuple[Run, ...], folder: Path) -> None:
-        self.runs = runs
-        self.folder = folder
+    def __init__(self, series: Series) -> None:
+        self._series = series
+
+    def first(self, count: int) -> tuple[Run, ...]:
+        """Return the profiles of so many runs, in the order in which they ran.
+
+        Raises:
+            TargetFailedError: A run failed or recorded nothing; the message has the end of its
+                output.
+            InterruptedExperimentError: A signal arrived; finished runs are kept.
+            OutputError: Something cannot be written.
+        """
+        slots = in_turn(Stage.ALONE, NEW, count)
+        self._series.run(slots)
+        runs = self._series.read(slots)
+        return tuple(runs[slot] for slot in slots)
+
+    def say(self, text: str) -> None:
+        """Show one line between the progress."""
+        self._series.progress.say(text)
 
 
 def record_runs(
@@ -36,29 +54,32 @@ def record_runs(
     folder: Path,
     doing: str = "gate",
     progress: Progress | None = None,
-) -> Replicates:
-    """Run a command several times, each in a fresh process, and return the profiles.
+) -> tuple[Run, ...]:
+    """Run a command several times and return the profiles; see `replicates`."""
+    with replicates(command, folder=folder, doing=doing, progress=progress) as made:
+        return made.first(count)
+
+
+@contextlib.contextmanager
+def replicates(
+    command: Command, *, folder: Path, doing: str = "gate", progress: Progress | None = None
+) -> Iterator[Replicates]:
+    """Yield the runs of a command, which are recorded as they are asked for.
 
     Runs already in the folder are not repeated.
 
     Args:
         command: What to run.
-        count: Number of runs.
         folder: Folder for the runs, such as `new_folder("gate", store)`.
         doing: Name of the calling command, for progress.
         progress: Gets the progress; stderr by default.
 
     Raises:
-        TargetFailedError: A run failed or recorded nothing; the message has the end of its output.
-        InterruptedExperimentError: A signal arrived; finished runs are kept.
+        UsageError: Another process records into the folder.
         OutputError: Something cannot be written.
     """
     description = {"doing": doing, "command": command.to_document()}
     exists = (folder / MANIFEST).exists()
     kept = KeptRuns.open(folder) if exists else KeptRuns.create(folder, description)
-    slots = in_turn(Stage.ALONE, NEW, count)
     with interruptible(), kept.in_use(), progress or open_progress(doing) as shown:
-        series = Series(kept, {NEW: Arm(NEW, command)}, shown)
-        series.run(slots)
-        runs = series.read(slots)
-    return Replicates(tuple(runs[slot] for slot in slots), folder)
+        yield Replicates(Series(kept, {NEW: Arm(NEW, command)}, shown))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, TargetFailedError
@@ -22,10 +22,24 @@ from proton_bench.recording.children.children import files_of_children
 from proton_bench.support.files import Folder, refused
 from proton_bench.support.units import count_text
 
-__all__ = ["Series"]
+__all__ = ["Disturbances", "Series"]
 
 # Triton caches the choices of its autotuners, so that later processes launch the same.
 _REPLAYED = {"TRITON_CACHE_AUTOTUNING": "1"}
+
+
+class Disturbances:
+    """What disturbs the machine before the first run; later the runs themselves are part of it."""
+
+    def __init__(self) -> None:
+        self._are_said = False
+
+    def say_once(self, progress: Progress) -> None:
+        """Show them in one line, unless there are none or they were shown before."""
+        found = () if self._are_said else disturbances_now()
+        self._are_said = True
+        if found:
+            progress.say("; ".join(found))
 
 
 class Series:
@@ -35,7 +49,7 @@ class Series:
         kept: The finished runs.
         arms: Sides by name.
         progress: Gets the progress, and before the first run what disturbs it.
-        look: Looks at the machine.
+        disturbances: Of the machine; a command with several series gives all of them the same.
     """
 
     def __init__(
@@ -44,12 +58,12 @@ class Series:
         arms: Mapping[str, Arm],
         progress: Progress,
         *,
-        look: Callable[[], Sequence[str]] = disturbances_now,
+        disturbances: Disturbances | None = None,
     ) -> None:
         self.kept = kept
         self.arms = arms
         self.progress = progress
-        self._look: Callable[[], Sequence[str]] | None = look
+        self._disturbances = disturbances or Disturbances()
 
     def run(self, slots: Sequence[Slot]) -> None:
         """Run the missing slots in this order, and incomplete pairs again.
@@ -60,10 +74,8 @@ class Series:
             OutputError: Something cannot be written.
         """
         to_come = missing(slots, self.kept)
-        if to_come and self._look is not None:
-            disturbances, self._look = self._look(), None  # later this measurement is part of them
-            if disturbances:
-                self.progress.say("; ".join(disturbances))
+        if to_come:
+            self._disturbances.say_once(self.progress)
         self.progress.expect(len(to_come))
         with self._telling_what_is_kept():
             for slot in to_come:

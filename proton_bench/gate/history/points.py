@@ -22,7 +22,7 @@ from proton_bench.gate.judge.observations import observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
 from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import TAIL, Threshold
+from proton_bench.gate.policy.threshold import OTHER_UNITS, TAIL, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import SHORT_NS, locate
 from proton_bench.model.preorder import subtree_ends
@@ -32,7 +32,6 @@ __all__ = ["Followed", "Machine", "Point", "Subject", "Value", "points_of"]
 _SHARE_PART = 0.25
 # Medians within this factor of the limit for short paths are computed in both ways.
 _NEAR_SHORT = 1.5
-_UNITS = {"cycles": "cycles", "mem": "", "flops": "flop/s", "gbps": "GB/s"}
 
 Subject = tuple[tuple[str, ...], int, str]
 Machine = tuple[tuple[str, str], ...]
@@ -230,7 +229,7 @@ def _values(
             Value(
                 value=middle,
                 as_short=short,
-                unit=_UNITS.get(metric, measured.unit),
+                unit=OTHER_UNITS.get(metric, measured.unit),
                 share=1.0 if check.threshold.selector or is_whole[row] else check.share,
                 direction=check.threshold.direction,
                 is_quarantined=bool(quarantined[row]),

@@ -100,7 +100,7 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
             tuple(Run(_with_whole_samples(run.profile), run.source) for run in side)
             for side in (arrangement.base, arrangement.new)
         )
-        return Subject(replace(arrangement, base=base, new=new), policy.with_marked(()))
+        return Subject(replace(arrangement, base=base, new=new), _settled(policy, arrangement))
     if not all(holding):
         with_some, without = runs[holding.index(True)], runs[holding.index(False)]
         raise UsageError(
@@ -113,10 +113,23 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     )
     return Subject(
         replace(arrangement, base=base, new=new),
-        policy.with_marked(_marked(arrangement.new)),
+        _settled(policy, arrangement, _marked(arrangement.new)),
         follows=False,
         asked=_asked(arrangement.new),
     )
+
+
+def _settled(policy: Policy, arrangement: Arrangement, marked: Sequence[Threshold] = ()) -> Policy:
+    """Return the policy for these runs, with all its thresholds in one list.
+
+    Runs too few for times are asked only about launches if the command line is about nothing else.
+    """
+    settled = policy.with_marked(marked)
+    fewest = min(len(arrangement.base), len(arrangement.new))
+    if fewest >= policy.runs or not policy.asks_only_for_launches:
+        return settled
+    launches = tuple(each for each in settled.thresholds if each.is_structural)
+    return replace(settled, thresholds=launches)
 
 
 def measure_subject(subject: Subject) -> Measured:

@@ -79,17 +79,30 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     checks = [
         Check(row, each, is_named, candidates.share_of(row, each.metric), occurrences[row])
         for row in rows.tolist()
-        for each in _settled(governing.of_row(row)).values()
+        for each in _settled(governing.of_row(row), is_one=measured.nested and row > 0).values()
         for is_named in [bool(each.selector) and each.is_written]
         if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
     tails = _with_tails(measured, [e.row for e in checks if e.threshold.metric == TAIL])
-    return tuple(each for each in checks if each.threshold.metric != TAIL or each.row in tails)
+    copies = _copies(measured, checks) if measured.nested else frozenset()
+    return tuple(
+        each
+        for each in checks
+        if (each.threshold.metric != TAIL or each.row in tails)
+        and (each.threshold.metric != "median" or each.row not in copies)
+    )
 
 
-def _settled(found: dict[str, Threshold]) -> dict[str, Threshold]:
-    """Return the thresholds of a path, with defaults that follow what was written for it."""
+def _settled(found: dict[str, Threshold], *, is_one: bool) -> dict[str, Threshold]:
+    """Return the thresholds of a path, with defaults that follow what was written for it.
+
+    Args:
+        found: The thresholds that apply, by their metrics.
+        is_one: Whether the total of the path is its elapsed time.
+    """
+    if is_one and "wall" in found and not found["total"].is_written:
+        found = {name: each for name, each in found.items() if name != "total"}
     tail, median = found.get(TAIL), found.get("median")
     if not {"mean", "min"}.isdisjoint(found):
         # They were written instead of the median; slow launches count in a mean.
@@ -152,16 +165,33 @@ class _Candidates:
 
 def _with_tails(measured: Measured, rows: Sequence[int]) -> set[int]:
     """Return which rows have enough launches in each run for a slowest tenth of them."""
-    if not rows:
-        return set()
-    lines = zip(measured.samples(rows), measured.present, strict=True)
-    few = {
+    return {row for row, sizes in _sizes(measured, rows).items() if min(sizes) >= _FEWEST}
+
+
+def _copies(measured: Measured, checks: Sequence[Check]) -> set[int]:
+    """Return scopes that each run entered once at most, so that totals are the times of entries."""
+    amounts = {(each.row, each.threshold.metric): each.threshold.amounts for each in checks}
+    rows = [row for row, metric in amounts if metric == "total" and row > 0]
+    both = [row for row in rows if amounts.get((row, "median")) == amounts[row, "total"]]
+    counted = measured.calls.max(axis=0)
+    return {
         row
-        for line, present in lines
-        for row, sample in zip(rows, line, strict=True)
-        if present[row] and (sample is None or sample.size < _FEWEST)
+        for row, sizes in _sizes(measured, both).items()
+        if max(*sizes, float(counted[row])) <= 1
     }
-    return set(rows) - few
+
+
+def _sizes(measured: Measured, rows: Sequence[int]) -> dict[int, list[float]]:
+    """Return for each row how many single launches are known of each run that has it."""
+    lines = list(zip(measured.samples(rows), measured.present, strict=True)) if rows else []
+    return {
+        row: [
+            0.0 if (sample := line[place]) is None else sample.size
+            for line, present in lines
+            if present[row]
+        ]
+        for place, row in enumerate(rows)
+    }
 
 
 def _groups(measured: Measured) -> Mask:

@@ -149,7 +149,10 @@ def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
     asked = questions.policy.statistic or "median"
     names = dict.fromkeys((asked, *STATISTICS))
     text = advice(asked, [questions.sensitivity(name) for name in names])
-    return (Note(Reason.TOO_NOISY, text),) if text else ()
+    notes = [Note(Reason.TOO_NOISY, text)] if text else []
+    if questions.has_unasked_instructions:
+        notes.append(said.INSTRUCTIONS_COUNTED)
+    return tuple(notes)
 
 
 def _is_hidden(row: GateRow) -> bool:

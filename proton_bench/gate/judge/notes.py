@@ -19,6 +19,7 @@ __all__ = [
     "COMMON_SHIFT",
     "CONTROLS_MOVED",
     "GLOBAL_SHIFT",
+    "INSTRUCTIONS_COUNTED",
     "NOISE_OF_ANOTHER_MACHINE",
     "NOTHING_GATED",
     "NOTHING_MATCHED",
@@ -69,6 +70,11 @@ GLOBAL_SHIFT = Note(
     Reason.NOTICE,
     "most paths changed alike; if the canary kernels did not, the cause is the program or its "
     "tools, not the machine",
+)
+INSTRUCTIONS_COUNTED = Note(
+    Reason.TOO_NOISY,
+    "instructions were counted, and other work on the machine hardly changes their number: the "
+    "threshold instructions:1% finds paths that need more of them",
 )
 _TIERS = {
     Tier.HARD: (Reason.NOT_COMPARABLE, "runs of these cannot be compared"),

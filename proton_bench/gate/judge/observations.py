@@ -24,13 +24,20 @@ from proton_bench.gate.statistics.location import (
     tick_variance,
 )
 from proton_bench.gate.statistics.sample import Sample
+from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 __all__ = ["Observations", "observe_checks"]
 
 Numbers = npt.NDArray[np.float64]
 
 # Metrics that are summed over launches, and the prefixes of their recorded metrics.
-_SUMMED = {"cycles": "cycles", "mem": "mem", "flops": "flops", "gbps": "bytes"}
+_SUMMED = {
+    "cycles": "cycles",
+    "instructions": INSTRUCTIONS,
+    "mem": "mem",
+    "flops": "flops",
+    "gbps": "bytes",
+}
 _FROM_SUMS = frozenset({"total", "wall", *_SUMMED})
 _SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
@@ -213,7 +220,7 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
     if metric in {"mem", "wall"}:
         return own
     totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
-    if metric == "cycles":
+    if metric in {"cycles", "instructions"}:
         return own / np.maximum(measured.calls[:, row], 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = own / (totals * SECONDS.get(measured.unit, math.nan))

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.model.metrics.metric import MetricSpec
 
 __all__ = ["Outcome"]
+
+_OF_ONE_TIME = frozenset({"median", "mean", "total", "wall"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,32 @@ class Outcome:
     @property
     def telling_rows(self) -> tuple[GateRow, ...]:
         """The rows worth looking at, worst first."""
-        return tuple(row for row in self.result.rows if not _is_calm(row))
+        return self._parts[0]
 
     @property
     def calm_rows(self) -> tuple[GateRow, ...]:
-        """The other rows: the same on both sides, or slowest launches of which little is known."""
-        return tuple(row for row in self.result.rows if _is_calm(row))
+        """The other rows, worst first.
+
+        They are the same on both sides, or of slowest launches of which little is known, or say of
+        a scope what a row above says: where elapsed time is all there is, the typical entry of a
+        scope and its total are nearly one number.
+        """
+        return self._parts[1]
+
+    @property
+    def _parts(self) -> tuple[tuple[GateRow, ...], tuple[GateRow, ...]]:
+        telling: dict[object, GateRow] = {}
+        calm = []
+        one_time = MetricSpec(self.result.metric).base == "wall"
+        for row in self.result.rows:
+            is_time = one_time and row.metric in _OF_ONE_TIME
+            metric = "wall" if is_time else row.metric
+            key = (row.path, row.occurrence, row.verdict, metric)
+            if _is_calm(row) or key in telling:
+                calm.append(row)
+            else:
+                telling[key] = row
+        return tuple(telling.values()), tuple(calm)
 
     @property
     def structure(self) -> tuple[StructuralChange, ...]:

@@ -18,13 +18,14 @@ from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.machine.sensitivity import Sensitivity, detectable_with, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import Amount, Threshold
+from proton_bench.gate.policy.threshold import OTHER_UNITS, Amount, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
+from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 __all__ = ["Context", "Questions"]
 
@@ -74,6 +75,12 @@ class Questions:
         """Whether a change of the machine cannot be distinguished from one of the whole program."""
         in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
         return not in_turn and not self.canaries().is_steady
+
+    @property
+    def has_unasked_instructions(self) -> bool:
+        """Whether instructions were counted that no threshold is about."""
+        asked = any(each.metric == INSTRUCTIONS for each in self.policy.thresholds)
+        return not asked and bool(np.isfinite(self.measured.sums(INSTRUCTIONS)).any())
 
     def judged(self) -> tuple[Judged, Controls]:
         """Return the judged checks, and the result of the negative controls."""
@@ -190,5 +197,4 @@ class Questions:
 
 
 def _about_time(checks: Sequence[Check]) -> Mask:
-    others = {"mem", "cycles", "flops", "gbps"}
-    return np.array([each.threshold.metric not in others for each in checks], dtype=np.bool_)
+    return np.array([each.threshold.metric not in OTHER_UNITS for each in checks], dtype=np.bool_)

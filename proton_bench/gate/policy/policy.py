@@ -64,6 +64,11 @@ class Policy:
         more = tuple(parse_threshold(text) for text in texts)
         return replace(self, overriding=(*self.overriding, *more))
 
+    @property
+    def asks_only_for_launches(self) -> bool:
+        """Whether a command line names thresholds, and all of them are about launches."""
+        return bool(self.overriding) and all(each.is_structural for each in self.overriding)
+
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.
 

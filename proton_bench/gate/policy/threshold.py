@@ -3,7 +3,7 @@
 ::
 
     EXPR   := [SELECTOR '@'] [METRIC ':'] AMOUNT {'&' AMOUNT}
-    METRIC := median mean min pNN tail total wall calls cycles mem flops gbps
+    METRIC := median mean min pNN tail total wall calls cycles instructions mem flops gbps
     AMOUNT := NUMBER ('%' | 'ns' | 'us' | 'ms' | 's' | '')
 
 ``5%``, ``median:2.5%&1us``, ``fwd/**/softmax*@p95:10%``, ``fwd@total:3%`` and ``calls:0`` are such
@@ -18,7 +18,15 @@ from dataclasses import dataclass, field, replace
 
 from proton_bench.errors import UsageError
 
-__all__ = ["LAUNCH_METRICS", "METRICS", "TAIL", "Amount", "Threshold", "parse_threshold"]
+__all__ = [
+    "LAUNCH_METRICS",
+    "METRICS",
+    "OTHER_UNITS",
+    "TAIL",
+    "Amount",
+    "Threshold",
+    "parse_threshold",
+]
 
 METRICS = (
     "median",
@@ -30,6 +38,7 @@ METRICS = (
     "wall",
     "calls",
     "cycles",
+    "instructions",
     "mem",
     "flops",
     "gbps",
@@ -40,7 +49,15 @@ TAIL = "tail"
 LAUNCH_METRICS = frozenset({"median", "mean", "min", TAIL})
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _UNITS = ("%", *_TIMES)
-_NOT_TIMES = frozenset({"calls", "cycles", "mem", "flops", "gbps"})
+# Metrics that are not times, and their units.
+OTHER_UNITS = {
+    "calls": "",
+    "cycles": "cycles",
+    "instructions": "instructions",
+    "mem": "",
+    "flops": "flop/s",
+    "gbps": "GB/s",
+}
 _RATES = frozenset({"flops", "gbps"})
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
@@ -147,7 +164,7 @@ class Threshold:
     @property
     def absolute(self) -> float | None:
         """The greatest absolute amount, in ns for times, None without one."""
-        bare = 1.0 if self.metric in _NOT_TIMES else _TIMES["s"]
+        bare = 1.0 if self.metric in OTHER_UNITS else _TIMES["s"]
         found = (each.absolute(bare) for each in self.amounts if not each.is_relative)
         return max(found, default=None)
 
@@ -219,7 +236,7 @@ class _Reader:
             raise self._error("factors are not amounts any more: write 5% for 1.05x")
         if name and name not in _UNITS:
             raise self._error(f"{name!r} is not an unit; units are {', '.join(_UNITS)}")
-        if name in _TIMES and metric in _NOT_TIMES:
+        if name in _TIMES and metric in OTHER_UNITS:
             raise self._error(f"{metric} is not a time, so it has no {name}")
         self._at += len(name)
         self._check(metric, Amount(number, name), start)

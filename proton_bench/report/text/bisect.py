@@ -27,7 +27,6 @@ __all__ = ["BisectReport"]
 _FOUND = Style(color="green", bold=True)
 _STYLES = {State.BAD: Style(color="red"), State.GOOD: None, State.SKIPPED: DIM}
 _WORD = 6  # the longest of the words in front of lines
-_SHORT = 12  # characters of a hash
 _MOST_TEXT = 200
 _MOST_SHOWN = 10
 _MOST_PROBLEM = 600
@@ -121,7 +120,7 @@ def _lines(result: BisectResult) -> Iterator[tuple[str, str]]:
 def _parents(result: BisectResult) -> Iterator[tuple[str, str]]:
     """Yield what the revisions just before the first slower one measured."""
     for each in result.parents:
-        name = visible(each.name[:_SHORT])
+        name = visible(each.short)
         found = result.of(each)
         if each == result.good:
             yield "before", f"{name}, the good revision"
@@ -149,10 +148,7 @@ def _proven(result: BisectResult) -> GateRow | None:
 
 
 def _revision_text(candidate: Candidate) -> str:
-    """Return a revision on one line: the beginning of its hash, and its title."""
-    name = candidate.name if len(candidate.name) < 40 else candidate.name[:_SHORT]
-    title = "" if candidate.title.endswith(candidate.name) else f" {candidate.title}"
-    return visible(f"{name}{title}", _MOST_TEXT)
+    return visible(candidate.text, _MOST_TEXT)
 
 
 def _change_text(tested: Measurement) -> str:

@@ -141,11 +141,12 @@ def _differences(base: Variant, new: Variant) -> Iterator[str]:
     for word, field in (
         ("shared", "shared_bytes"),
         ("registers", "registers"),
+        ("local memory", "local_bytes"),
         ("config", "config"),
         ("arguments", "signature"),
     ):
         one, other = getattr(base, field), getattr(new, field)
-        if one != other:
+        if one != other and -1 not in {one, other}:
             yield f"{word} {_fact(one)} -> {_fact(other)}"
 
 

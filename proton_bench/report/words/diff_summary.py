@@ -13,9 +13,9 @@ from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
-from proton_bench.analysis.run import Run
 from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.report.words.header import losses
+from proton_bench.report.words.names import sources_text
 from proton_bench.report.words.quantity import measured_unit, percent_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text
@@ -199,11 +199,8 @@ def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for word, runs, totals in zip(
         ("base", "new"), (comparison.base, comparison.new), sides, strict=True
     ):
-        yield word, f"{_sources(runs)}{_spread(totals, unit, runs=len(runs))}"
-
-
-def _sources(runs: Sequence[Run]) -> str:
-    return ", ".join(visible(run.source) for run in runs)
+        names = sources_text([run.source for run in runs])
+        yield word, f"{names}{_spread(totals, unit, runs=len(runs))}"
 
 
 def _known(totals: npt.NDArray[Any]) -> list[float]:

@@ -10,6 +10,7 @@ from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.structure import Kind, StructuralChange
 from proton_bench.gate.judge.suite import worst_decided
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.threshold import OTHER_UNITS
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.gate_reasons import (
     MEANINGS,
@@ -19,6 +20,7 @@ from proton_bench.report.words.gate_reasons import (
     runs_text,
     seen_text,
 )
+from proton_bench.report.words.names import sources_text
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -41,13 +43,10 @@ _MAX_PATH = 400
 _BELOW, _CUT = " > ", "... > "
 _MAX_NOTE = 600
 _MAX_UNIT = 20
-_MAX_SOURCES = 3
-_RATES = {"flops": "flop/s", "gbps": "GB/s"}
 _RUN = "whole run"
 _DECIDING = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 # New, more and slower paths that are named beside one above them that got slower.
 _MAX_BELOW = 2
-_OTHER = {"cycles": "cycles", "mem": ""}
 MEANINGS_OF_COLUMNS = {
     "95 % interval": "contains the true change in 95 of 100 runs of this gate",
     "would see": "smallest threshold that these runs can hold: they find it nine times in ten",
@@ -83,7 +82,7 @@ def _failure(outcome: Outcome) -> str:
 def _success(outcome: Outcome) -> str:
     rows = outcome.result.rows
     if not rows:
-        return "structure is as allowed; no threshold is about timing"
+        return "launches are as allowed; times were not judged, which takes more runs"
     improved = [row for row in rows if row.verdict is Verdict.IMPROVED]
     said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
     if improved:
@@ -201,7 +200,7 @@ def _below(row: GateRow, outcome: Outcome) -> str:
 def _direction(row: GateRow) -> str:
     if not _known(row.change):
         return ""
-    if row.metric in {*_RATES, *_OTHER}:
+    if row.metric in OTHER_UNITS:
         return "more" if row.change > 0 else "less"
     return "slower" if row.change > 0 else "faster"
 
@@ -239,8 +238,7 @@ def _known(value: float) -> bool:
 
 def _dimension(row: GateRow, outcome: Outcome) -> str:
     """Return the unit that the row's values are recorded in."""
-    of_metric = {**_RATES, **_OTHER}
-    return of_metric.get(row.metric, outcome.result.unit)
+    return OTHER_UNITS.get(row.metric, outcome.result.unit)
 
 
 def _unit(dimension: str, values: Sequence[float]) -> Unit:
@@ -317,9 +315,7 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
     result = outcome.result
     for word, sources in (("base", result.base_runs), ("new", result.new_runs)):
         if sources:
-            listed = ", ".join(visible(each, 200) for each in sources[:_MAX_SOURCES])
-            more = f" and {len(sources) - _MAX_SOURCES} more" if len(sources) > _MAX_SOURCES else ""
-            yield word, f"{count_text(len(sources), 'run')}: {listed}{more}"
+            yield word, f"{count_text(len(sources), 'run')}: {sources_text(sources)}"
     if result.base_runs and result.new_runs:
         yield "", "recorded in turn" if result.paired else "recorded apart"
     if result.noise is not None:

@@ -1,13 +1,18 @@
-"""Forms of the names of Python frames."""
+"""Forms of the names of Python frames, and of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from proton_bench.analysis.naming.frame_names import FRAME, OLD_FRAME
+from proton_bench.support.text import visible
 
-__all__ = ["UPSTREAM_FORMS", "FrameFormat", "format_name"]
+__all__ = ["UPSTREAM_FORMS", "FrameFormat", "format_name", "sources_text"]
+
+_MAX_SOURCES = 3
+_MAX_SOURCE = 200
 
 
 class FrameFormat(StrEnum):
@@ -36,6 +41,20 @@ def format_name(name: str, style: FrameFormat) -> str:
             file = match["file"].rpartition("/")[2]
             return forms[style](file, match["line"], match["function"])
     return name
+
+
+def sources_text(sources: Sequence[str]) -> str:
+    """Return the names of the runs of a side, of many the first; a common folder comes once.
+
+    For instance ``pair-001-base.proton, pair-002-base.proton in .proton/ab/20261127-101500``.
+    """
+    folders = {os.path.dirname(each) for each in sources}
+    folder = folders.pop() if len(sources) > 1 and len(folders) == 1 else ""
+    names = [os.path.basename(each) if folder else each for each in sources]
+    parts = [visible(each, _MAX_SOURCE) for each in names[:_MAX_SOURCES]]
+    text = ", ".join(parts)
+    text += f" and {len(names) - len(parts)} more" if len(names) > len(parts) else ""
+    return f"{text} in {visible(folder, _MAX_SOURCE)}" if folder else text
 
 
 _Form = Callable[[str, str, str], str]

@@ -26,6 +26,7 @@ struct FakeLaunch {
   uint32_t block[3] = {32, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t registers = 16;
+  uint32_t local_bytes = 0; // of a thread
   uint32_t cbid = 652;
 };
 

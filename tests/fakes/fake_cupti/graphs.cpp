@@ -279,7 +279,7 @@ FAKE_EXPORT uint32_t fake_cupti_capture_end(uint32_t stream) {
 
 FAKE_EXPORT uint64_t fake_cupti_graph_add_kernel(uint32_t graph, const char *name,
                                                  uint32_t stream) {
-  Kernel kernel{intern(name), 1000, 0, 1, stream, {1, 1, 1}, {32, 1, 1}, 0, 16};
+  Kernel kernel{intern(name), 1000, 0, 1, stream, {1, 1, 1}, {32, 1, 1}, 0, 16, 0};
   return add(graph, {0, 0, kernel});
 }
 

@@ -182,6 +182,7 @@ struct Kernel {
   uint32_t block[3];
   uint32_t shared_bytes;
   uint32_t registers;
+  uint32_t local_bytes;
 };
 void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec, uint64_t node);
 

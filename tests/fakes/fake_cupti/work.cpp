@@ -27,7 +27,7 @@ void emit_kernel(const Kernel &kernel, uint32_t correlation, uint32_t graph_exec
   record.set(at::kDevice, kernel.device).set(at::kContext, kernel.context);
   record.set(at::kStream, kernel.stream).set(at::kCorrelation, correlation);
   record.set(at::kName, kernel.name).set(at::kRegisters, static_cast<uint16_t>(kernel.registers));
-  record.set(at::kDynamicShared, kernel.shared_bytes);
+  record.set(at::kDynamicShared, kernel.shared_bytes).set(at::kLocalPerThread, kernel.local_bytes);
   for (size_t axis = 0; axis < 3; ++axis) {
     record.set(at::kGrid + 4 * axis, kernel.grid[axis]);
     record.set(at::kBlock + 4 * axis, kernel.block[axis]);
@@ -49,6 +49,7 @@ Kernel kernel_of(const FakeLaunch &launch) {
   std::memcpy(kernel.block, launch.block, sizeof kernel.block);
   kernel.shared_bytes = launch.shared_bytes;
   kernel.registers = launch.registers;
+  kernel.local_bytes = launch.local_bytes;
   return kernel;
 }
 

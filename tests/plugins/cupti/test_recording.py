@@ -26,7 +26,7 @@ from fakes.doubles import Cupti
 import proton_bench as proton
 gpu = Cupti()
 with proton.scope("step"):
-    gpu.launch_with("_Z6matmulPfS_i", grid=(4, 2, 1), registers=40)
+    gpu.launch_with("_Z6matmulPfS_i", grid=(4, 2, 1), registers=40, local_bytes=64)
     gpu.launch_with("add_kernel", shared_bytes=512)
     gpu.copy(1, 4096, 7)
 """
@@ -56,6 +56,7 @@ def test_kernels_under_scopes(run: Run, cupti_doubles: Doubles, tmp_path: Path) 
     first, second = profile.variants
     assert (first.grid, first.registers, first.raw_name) == ((4, 2, 1), 40, "_Z6matmulPfS_i")
     assert (second.shared_bytes, second.raw_name) == (512, "")
+    assert (first.local_bytes, second.local_bytes) == (64, 0)
     assert profile.devices[0].arch == "90"
     assert profile.devices[0].num_sms == 132
 

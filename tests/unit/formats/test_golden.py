@@ -23,6 +23,8 @@ def test_lossless_golden_files_hold_everything(suffix: str) -> None:
     profile = read_profile(GOLDEN / f"profile{suffix}")
 
     assert view(profile) == view(golden_profile())
+    # Variants are equal without it.
+    assert {each.local_bytes for each in profile.variants} == {128}
 
 
 @pytest.mark.parametrize("suffix", [".hatchet", ".hatchet_msgpack"])

@@ -145,7 +145,7 @@ void ProtonFile::variants() {
     // Text, because a 64-bit hash does not fit the numbers of JSON readers.
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(variant.code_hash));
-    out_.map(8);
+    out_.map(9);
     out_.text("code_hash");
     out_.text(variant.code_hash == 0 ? "" : hash);
     out_.text("grid");
@@ -158,6 +158,8 @@ void ProtonFile::variants() {
     out_.text(valid_utf8(variant.signature));
     out_.text("registers");
     out_.integer(variant.registers);
+    out_.text("local_bytes");
+    out_.integer(variant.local_bytes);
     out_.text("raw_name");
     out_.text(valid_utf8(variant.raw_name));
     out_.text("config");

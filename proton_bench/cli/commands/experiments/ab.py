@@ -22,7 +22,9 @@ from proton_bench.cli.gating.options import (
 from proton_bench.cli.measured import (
     JsonFileOption,
     MetricOption,
+    PairsOption,
     Recording,
+    SetupOption,
     about_metric,
     measured_command,
     split_command,
@@ -59,24 +61,8 @@ def command(
         str | None,
         typer.Option("--base", metavar="CMD", help="Compare with this command instead."),
     ] = None,
-    setup: Annotated[
-        str | None,
-        typer.Option(
-            "--setup",
-            metavar="CMD",
-            help="Create a virtual environment for each side with this shell command, run in its "
-            "tree.",
-        ),
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs",
-            metavar="R",
-            min=1,
-            help="Run at most R pairs, 10 by default; fewer if every path is decided earlier.",
-        ),
-    ] = None,
+    setup: SetupOption = None,
+    runs: PairsOption = None,
     metric: MetricOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,

@@ -7,7 +7,13 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import PolicyOption, ThresholdOption, chosen_policy
-from proton_bench.cli.measured import JsonFileOption, Recording, measured_command
+from proton_bench.cli.measured import (
+    JsonFileOption,
+    PairsOption,
+    Recording,
+    SetupOption,
+    measured_command,
+)
 from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 
 __all__ = ["command"]
@@ -22,15 +28,7 @@ def command(
             metavar="-- TARGET", help="What to measure, as for `proton run`.", show_default=False
         ),
     ] = None,
-    setup: Annotated[
-        str | None,
-        typer.Option(
-            "--setup",
-            metavar="CMD",
-            help="Create a virtual environment for each revision with this shell command, run in "
-            "its tree. Revisions where it fails are skipped.",
-        ),
-    ] = None,
+    setup: SetupOption = None,
     package: Annotated[
         str | None,
         typer.Option(
@@ -43,16 +41,7 @@ def command(
         bool,
         typer.Option("--first-parent", help="Take a merge as one step."),
     ] = False,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            "--runs",
-            metavar="R",
-            min=1,
-            help="Run at most R pairs to prove the regression, 10 by default; fewer if it is clear "
-            "earlier.",
-        ),
-    ] = None,
+    runs: PairsOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     json: JsonFileOption = None,
@@ -67,8 +56,9 @@ def command(
 ) -> int:
     """Find the first revision that is slower than GOOD.
 
-    Proves that BAD is slower than GOOD, then measures revisions between them in turn with GOOD. The
-    same command continues after an interruption. Exits with 0 if the revision is found, 3 if
+    Proves with pairs of runs that BAD is slower than GOOD, then measures revisions between them in
+    turn with GOOD, and skips those whose setup fails. The same command continues after an
+    interruption. Exits with 0 if the revision is found, 3 if
     nothing is slower or several revisions remain; 2 is wrong usage.
     """
     from proton_bench.cli.work.experiments.bisect import find_revision

@@ -41,7 +41,7 @@ def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -
     file = folder / _TESTS
     write_file(file, json.dumps(list(tests)))
     command = replicate_command(config, file)
-    return list(record_runs(command, count, doing="pytest", folder=folder).runs)
+    return list(record_runs(command, count, doing="pytest", folder=folder))
 
 
 def replicate_command(config: pytest.Config, tests: Path) -> Command:

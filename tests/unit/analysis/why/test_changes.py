@@ -48,6 +48,17 @@ def test_registers_explain_occupancy() -> None:
     assert "64 -> 128" in found["launch.occupancy"].text
 
 
+@pytest.mark.parametrize(("before", "said"), [(0, True), (256, False), (-1, False)])
+def test_spilled_registers_are_named(before: int, said: bool) -> None:
+    found = changed(
+        kernel(1e6, variant=launched(128, code_hash="a", local_bytes=before)),
+        kernel(2e6, variant=launched(128, code_hash="b", local_bytes=256)),
+    )
+
+    texts = [each.text for each in found.values()]
+    assert texts == (["local memory 0 B -> 256 B"] if said else [])
+
+
 def test_bytes_are_those_of_one_launch() -> None:
     found = changed(
         kernel(1e6, count=10, units={"dram": 0.4}),
@@ -56,6 +67,15 @@ def test_bytes_are_those_of_one_launch() -> None:
 
     # Twice as long per launch at three quarters of the rate.
     assert found["counter.dram_bytes"].value == pytest.approx(0.5)
+
+
+def test_instructions_are_those_of_one_call() -> None:
+    found = changed(
+        kernel(1e6, count=10, metrics={"instructions": 1e7}),
+        kernel(3e6, count=20, metrics={"instructions": 2.196e7}),
+    )
+
+    assert found["counter.instructions"].value == pytest.approx(0.098)
 
 
 def test_units_clock_and_grid_are_named() -> None:

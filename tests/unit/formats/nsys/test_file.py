@@ -59,6 +59,7 @@ def test_rows_carry_variant_device_and_kind(tmp_path: Path) -> None:
     shape = dict(zip(("gridX", "gridY", "gridZ"), (4, 2, 1), strict=True))
     shape |= dict(zip(("blockX", "blockY", "blockZ"), (128, 1, 1), strict=True))
     memory = {"staticSharedMemory": 16, "dynamicSharedMemory": 32, "registersPerThread": 40}
+    memory["localMemoryPerThread"] = 256
 
     profile = read(
         tmp_path,
@@ -71,9 +72,9 @@ def test_rows_carry_variant_device_and_kind(tmp_path: Path) -> None:
 
     assert profile.kind(1) is FrameKind.KERNEL
     assert profile.device(1) == Device("CUDA", 0, arch="90", num_sms=132)
-    assert profile.variant(1) == Variant(
-        grid=(4, 2, 1), block=(128, 1, 1), shared_bytes=48, registers=40
-    )
+    variant = profile.variant(1)
+    assert variant == Variant(grid=(4, 2, 1), block=(128, 1, 1), shared_bytes=48, registers=40)
+    assert variant.local_bytes == 256
     assert profile.provenance["device_names"]["CUDA:0"] == "NVIDIA H200"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import TargetFailedError, UsageError
+from proton_bench.gate.bisect.history import Candidate
 from proton_bench.gate.bisect.likeness import LoadedFiles
 from proton_bench.gate.bisect.revisions import (
     can_matter,
@@ -173,6 +174,19 @@ def test_unknown_versions_and_a_wrong_order_are_wrong_usage(good: str, bad: str)
 
 
 @pytest.mark.usefixtures("wheels")
+@pytest.mark.parametrize("version", ["0.11.0", "3.0.0.post20240716052845"])
+def test_a_version_is_shown_whole(version: str) -> None:
+    candidate = Candidate(version, f"toolz {version}")
+
+    assert (candidate.short, candidate.text) == (version, f"toolz {version}")
+
+
+def test_a_commit_is_shown_by_the_beginning_of_its_hash() -> None:
+    candidate = Candidate("1" * 40, "Read masks once")
+
+    assert (candidate.short, candidate.text) == ("1" * 12, f"{'1' * 12} Read masks once")
+
+
 def test_a_package_that_pip_does_not_find_fails_with_its_words() -> None:
     with pytest.raises(TargetFailedError) as caught:
         versions_between("kernels_of_test_2", "1.0", "2.0")

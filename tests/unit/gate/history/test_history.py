@@ -1,32 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from fakes.histories import point, points_of_times, stepped
+from fakes.histories import judged, point, points_of_times, slower, stepped
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.history.history import History, acknowledge, history_of
-from proton_bench.gate.history.points import Point
+from proton_bench.gate.history.history import acknowledge
 from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
-
-
-def history(points: Sequence[Point], known: Sequence[Any] = (), **policy: Any) -> History:
-    return history_of(points, Policy(**policy), acknowledged={each.series: each for each in known})
-
-
-def slower(count: int = 40, **facts: Any) -> list[Point]:
-    """Return experiments in which one path of two got slower, and then faster by less."""
-    times = {"step/a": stepped(count, (20, 0.05)), "step/b": stepped(count, seed=2)}
-    return points_of_times(times, **facts)
 
 
 def test_a_step_upward_fails() -> None:
-    found = history(slower())
+    found = judged(slower())
 
     assert found.verdict is SuiteVerdict.FAIL
     (trace,) = found.failing
@@ -40,21 +26,21 @@ def test_a_step_upward_fails() -> None:
 def test_a_step_downward_passes_unless_more_is_better() -> None:
     faster = {"step/a": stepped(40, (20, -0.05))}
 
-    assert history(points_of_times(faster)).verdict is SuiteVerdict.PASS
+    assert judged(points_of_times(faster)).verdict is SuiteVerdict.PASS
     for direction in (-1, 0):
         points = points_of_times(faster, direction=direction)
-        assert history(points).verdict is SuiteVerdict.FAIL
+        assert judged(points).verdict is SuiteVerdict.FAIL
 
 
 def test_nothing_changed_passes() -> None:
-    found = history(points_of_times({"step/a": stepped(40)}))
+    found = judged(points_of_times({"step/a": stepped(40)}))
 
     assert (found.verdict, found.failing) == (SuiteVerdict.PASS, ())
 
 
 @pytest.mark.parametrize(("back", "fails"), [(-0.05, False), (-0.01, True)])
 def test_a_step_that_was_taken_back_passes(back: float, fails: bool) -> None:
-    found = history(points_of_times({"step/a": stepped(60, (20, 0.05), (40, back))}))
+    found = judged(points_of_times({"step/a": stepped(60, (20, 0.05), (40, back))}))
 
     assert len(found.traces[0].steps) == 2
     assert bool(found.failing) is fails
@@ -66,27 +52,27 @@ def test_a_quarantined_path_never_fails() -> None:
         for each in slower()
     ]
 
-    found = history(points)
+    found = judged(points)
 
     assert found.traces[0].steps
     assert found.verdict is SuiteVerdict.PASS
 
 
 def test_an_acknowledged_step_passes_and_a_later_one_fails() -> None:
-    before = history(slower())
+    before = judged(slower())
     known = acknowledge(before.traces, by="me@here", at_ns=5)
 
     assert [(each.path, each.by, each.at_ns) for each in known] == [(("step", "a"), "me@here", 5)]
     assert known[0].revision == before.traces[0].series.points[-1].revision
-    assert history(slower(), known).verdict is SuiteVerdict.PASS
+    assert judged(slower(), known).verdict is SuiteVerdict.PASS
     later = points_of_times({"step/a": stepped(70, (20, 0.05), (50, 0.03))})
-    (trace,) = history(later, known).failing
+    (trace,) = judged(later, known).failing
     assert [step.at for step in trace.failing] == [50]
 
 
 def test_an_acknowledgement_covers_the_range_of_the_step() -> None:
     noisy = points_of_times({"step/a": stepped(60, (30, 0.02), noise=0.012)})
-    found = history(noisy)
+    found = judged(noisy)
     (step,) = found.traces[0].steps
     assert step.earliest < step.latest
 
@@ -96,13 +82,13 @@ def test_an_acknowledgement_covers_the_range_of_the_step() -> None:
 
 
 def test_what_is_acknowledged_needs_no_other_acknowledgement() -> None:
-    known = acknowledge(history(slower()).traces, by="me", at_ns=1)
+    known = acknowledge(judged(slower()).traces, by="me", at_ns=1)
 
-    assert acknowledge(history(slower(), known).traces, by="me", at_ns=2) == []
+    assert acknowledge(judged(slower(), known).traces, by="me", at_ns=2) == []
 
 
 def test_steps_without_a_time_cannot_be_acknowledged() -> None:
-    found = history(slower(time_ns=None))
+    found = judged(slower(time_ns=None))
 
     with pytest.raises(UsageError):
         acknowledge(found.traces, by="me", at_ns=1)
@@ -110,14 +96,14 @@ def test_steps_without_a_time_cannot_be_acknowledged() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_too_few_points_are_no_pass(count: int) -> None:
-    found = history(points_of_times({"step/a": stepped(count)}))
+    found = judged(points_of_times({"step/a": stepped(count)}))
 
     assert found.fewest_after is None
     assert found.verdict is SuiteVerdict.NO_BASELINE
 
 
 def test_no_points_at_all_are_no_pass() -> None:
-    assert history([]).verdict is SuiteVerdict.NO_BASELINE
+    assert judged([]).verdict is SuiteVerdict.NO_BASELINE
 
 
 def test_failing_series_come_first_then_those_with_steps() -> None:
@@ -128,7 +114,7 @@ def test_failing_series_come_first_then_those_with_steps() -> None:
         "step/slowest": stepped(40, (20, 0.1), seed=4),
     }
 
-    found = history(points_of_times(times))
+    found = judged(points_of_times(times))
 
     names = [trace.series.key.path[-1] for trace in found.traces]
     assert names == ["slowest", "slower", "faster", "same"]
@@ -143,7 +129,7 @@ def test_devices_are_not_mixed_into_a_step() -> None:
         time = (1e5 if fast else 2e5) * float(np.exp(stepped(1, seed=number)[0] - np.log(1e5)))
         points.append(point(number, {"step/a": time}, machine=machine))
 
-    found = history(points)
+    found = judged(points)
 
     assert len(found.traces) == 2
     assert not any(trace.steps for trace in found.traces)

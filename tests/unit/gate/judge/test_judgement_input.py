@@ -18,7 +18,7 @@ from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.policy import Policy, policy_from_table
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -293,13 +293,60 @@ def test_other_paths_tell_what_the_order_does_to_a_path_that_has_only_one() -> N
     assert abs(row_of(result).order_effect) < 0.01
 
 
+@pytest.mark.parametrize(
+    ("written", "asked", "verdict"),
+    [
+        ([], ["calls:0"], SuiteVerdict.PASS),
+        (["k0@2%"], ["calls:0"], SuiteVerdict.PASS),
+        ([], ["calls:0", "5%"], SuiteVerdict.INCONCLUSIVE),
+        (["calls:0"], [], SuiteVerdict.INCONCLUSIVE),
+        ([], [], SuiteVerdict.INCONCLUSIVE),
+    ],
+)
+def test_one_run_a_side_decides_launches_if_nothing_else_is_asked(
+    written: list[str], asked: list[str], verdict: SuiteVerdict
+) -> None:
+    policy = policy_from_table({"thresholds": written}, "here").with_thresholds(asked)
+
+    assert judge(*session(QUIET, pairs=1), policy).verdict is verdict
+
+
 def test_a_threshold_of_launches_does_not_drop_timing() -> None:
     policy = Policy().with_thresholds(["calls:0"])
 
-    assert judge(*session(QUIET, pairs=1), policy).verdict is SuiteVerdict.INCONCLUSIVE
     assert judge(*session(QUIET), policy).verdict is SuiteVerdict.PASS
     slower = [Kernel("f/k0", between=0.003, slower=0.1), *QUIET[1:]]
     assert judge(*session(slower), policy).verdict is SuiteVerdict.FAIL
+
+
+NOISY = [Kernel(f"f/k{at}", between=0.1, metrics={"instructions": 1e6}) for at in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("instructions", "verdict"), [(1.05e6, Verdict.REGRESSED), (1e6, Verdict.SAME)]
+)
+def test_instructions_are_judged_where_times_are_noisy(
+    instructions: float, verdict: Verdict
+) -> None:
+    more = [replace(NOISY[0], metrics={"instructions": instructions}), *NOISY[1:]]
+
+    result = judge(
+        session(NOISY)[0], session(more)[1], Policy().with_thresholds(["f/k0@instructions:2%"])
+    )
+
+    (row,) = (each for each in result.rows if each.metric == "instructions")
+    assert row.path == ("f", "k0")
+    assert row.verdict is verdict
+    assert row.change == pytest.approx(instructions / 1e6 - 1.0)
+
+
+@pytest.mark.parametrize(("thresholds", "advised"), [([], True), (["k0@instructions:2%"], False)])
+def test_a_noisy_gate_advises_to_gate_instructions(thresholds: list[str], advised: bool) -> None:
+    result = judge(*session(NOISY), Policy().with_thresholds(thresholds))
+
+    texts = [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert any("instructions:" in text for text in texts) is advised
 
 
 def test_nothing_large_enough_is_not_passed_over() -> None:

@@ -12,6 +12,7 @@ from fakes.timed import GPU, H200
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
@@ -284,6 +285,56 @@ def test_equal_totals_are_checked_once_as_the_outermost_scope() -> None:
     totals = {"/".join(row.path) for row in result.rows if row.is_total}
     # `a` and `a/b` are the run, `aten::mm` is `x`; the operator `y` has one scope in it.
     assert totals == {"", "a/b/x", "a/b/y/z"}
+
+
+def scopes(entries: int, slower: float = 1.0) -> Program:
+    """Return a program of two outermost scopes with two in each, one of them slower."""
+    times = {"train/fwd": 2.0 * slower, "train/bwd": 3.0, "eval/fwd": 2.0, "eval/data": 2.0}
+    outer = {"train": times["train/fwd"] + 3.0, "eval": 4.0}
+    walls = {path: [ms * 1e6] * entries for path, ms in {**outer, **times}.items()}
+    return Program({}, walls=walls)
+
+
+def checked(result: GateResult) -> dict[str, set[str]]:
+    """Return the metrics that are checked of each path; the whole run has the path ""."""
+    found: dict[str, set[str]] = {}
+    for row in result.rows:
+        found.setdefault("/".join(row.path), set()).add(row.metric)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("entries", "thresholds", "metrics"),
+    [
+        (1, [], {"total"}),
+        (40, [], {"median", "tail", "total"}),
+        (40, ["wall:5%"], {"median", "tail", "wall"}),
+        (1, ["train@wall:5%", "train@total:1%"], {"median", "total", "wall"}),
+    ],
+)
+def test_the_elapsed_time_of_a_scope_is_checked_once(
+    entries: int, thresholds: list[str], metrics: set[str]
+) -> None:
+    program = scopes(entries)
+
+    found = checked(judged(program, program, policy=Policy().with_thresholds(thresholds)))
+
+    assert found["train"] == metrics
+    assert found[""] == {"total"}
+    assert "median" in found["train/fwd"]
+
+
+def test_a_scope_that_got_slower_is_shown_once() -> None:
+    result = judged(scopes(40), scopes(40, slower=1.2))
+
+    shown = Outcome(result).telling_rows
+    assert regressed(result) >= {("train", "median"), ("train", "total")}
+    assert ["/".join(row.path) for row in shown if row.metric != "tail"] == [
+        "train/fwd",
+        "train",
+        "",
+    ]
+    assert len(shown) + len(Outcome(result).calm_rows) == len(result.rows)
 
 
 def test_what_a_quarantined_path_takes_counts_nowhere() -> None:

@@ -15,8 +15,8 @@ def test_page_as_a_whole() -> None:
         "",
         "Whole run: +0.5 % (+5 us): 98 % of it is softmax under step",
         "",
-        "- base: 6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more",
-        "- new: 6 runs: new/0.proton, new/1.proton, new/2.proton and 3 more",
+        "- base: 6 runs: 0.proton, 1.proton, 2.proton and 3 more in base",
+        "- new: 6 runs: 0.proton, 1.proton, 2.proton and 3 more in new",
         "",
         "| verdict | change | 95 % interval | would see | share | base (us) | new (us) | threshold "
         "| path | why |",

@@ -3,19 +3,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from fakes.histories import points_of_times, stepped
-from fakes.outcomes import HOSTILE
+from fakes.histories import hostile, judged, points_of_times, slower, stepped
 
-from proton_bench.gate.history.history import History, history_of
-from proton_bench.gate.history.points import Point
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.report.html.history import history_page
 
 
@@ -34,21 +28,12 @@ class Elements(HTMLParser):
         return [attributes for name, attributes in self.found if name == tag]
 
 
-def history(points: Sequence[Point]) -> History:
-    return history_of(points, Policy(), acknowledged={})
-
-
-def slower(**facts: Any) -> list[Point]:
-    times = {"step/a": stepped(40, (20, 0.05)), "step/b": stepped(40, seed=2)}
-    return points_of_times(times, **facts)
-
-
 def drawings(page: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(each) for each in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
 
 
 def test_every_series_has_a_row_and_those_with_steps_a_plot() -> None:
-    page = history_page(history(slower()))
+    page = history_page(judged(slower()))
 
     rows, plots = drawings(page)[:2], drawings(page)[2:]
     assert [each.get("viewBox") for each in rows] == ["0 0 120 22"] * 2
@@ -64,7 +49,7 @@ def test_every_series_has_a_row_and_those_with_steps_a_plot() -> None:
 
 
 def test_positions_are_within_the_plot() -> None:
-    (plot,) = drawings(history_page(history(slower())))[2:]
+    (plot,) = drawings(history_page(judged(slower())))[2:]
 
     for dot in plot.findall("circle"):
         assert 84.0 <= float(dot.get("cx", "nan")) <= 704.0
@@ -75,14 +60,14 @@ def test_positions_are_within_the_plot() -> None:
 def test_short_and_constant_series_are_shown(count: int) -> None:
     points = points_of_times({"step/a": stepped(count, noise=0.0)}) if count else []
 
-    page = history_page(history(points))
+    page = history_page(judged(points))
 
     assert "nan" not in page.lower().replace("nanosecond", "")
     assert len(drawings(page)) == min(count, 1)
 
 
 def test_the_page_runs_and_loads_nothing() -> None:
-    elements = Elements(history_page(history(slower())))
+    elements = Elements(history_page(judged(slower())))
 
     (policy,) = [
         str(each["content"])
@@ -101,7 +86,7 @@ def test_the_page_runs_and_loads_nothing() -> None:
 
 
 def test_the_policy_has_the_hash_of_the_style() -> None:
-    page = history_page(history(slower()))
+    page = history_page(judged(slower()))
 
     style = page.partition("<style>")[2].partition("</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -109,16 +94,7 @@ def test_the_policy_has_the_hash_of_the_style() -> None:
 
 
 def test_text_from_elsewhere_is_escaped() -> None:
-    facts = {
-        "source": HOSTILE,
-        "revision": HOSTILE,
-        "group": HOSTILE,
-        "machine": (("GPU name", HOSTILE), ("host", HOSTILE)),
-        "tools": {HOSTILE: HOSTILE},
-    }
-    name = HOSTILE.replace("/", "")
-    points = points_of_times({f'step/{name}"onload=': stepped(40, (20, 0.05))}, **facts)
-    found = replace(history(points), left_out={HOSTILE: HOSTILE})
+    found = hostile()
 
     page = history_page(found)
 
@@ -128,3 +104,15 @@ def test_text_from_elsewhere_is_escaped() -> None:
     assert not any(attribute.startswith("on") for _, a in elements.found for attribute in a)
     assert "\x1b" not in page
     page.encode()  # no surrogates are left
+
+
+def test_runs_are_listed_with_links_to_their_reports() -> None:
+    points = [replace(each, recording=f"{each.source}.hatchet") for each in slower()]
+    report = "file:///runs/run%20%22.html"
+
+    page = history_page(judged(points), {points[1].recording: report})
+
+    found = Elements(page)
+    assert [link["href"] for link in found.of("a")] == [report]
+    assert all(page.count(f'<th scope="row">{each.source}') == 1 for each in points[2:4])
+    assert page.index(points[3].source) < page.index(points[2].source)

@@ -32,8 +32,8 @@ def test_report_down_to_its_table() -> None:
         "FAIL: step > softmax: median 5.0 % slower (+4.0 % to +6.0 %), 100 us -> 105 us; "
         "1 of 4 checks regressed",
         "whole run: +0.5 % (+5 us): 98 % of it is softmax under step",
-        "base  6 runs: base/0.proton, base/1.proton, base/2.proton and 3 more",
-        " new  6 runs: new/0.proton, new/1.proton, new/2.proton and 3 more",
+        "base  6 runs: 0.proton, 1.proton, 2.proton and 3 more in base",
+        " new  6 runs: 0.proton, 1.proton, 2.proton and 3 more in new",
         "      recorded in turn",
         "",
     ]

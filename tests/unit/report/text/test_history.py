@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from fakes.histories import points_of_times, revision, stepped
-from fakes.outcomes import HOSTILE
+from fakes.histories import hostile, judged, points_of_times, revision, slower, stepped
 
-from proton_bench.gate.history.history import History, acknowledge, history_of
-from proton_bench.gate.history.points import Point
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.history.history import acknowledge
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.history import (
@@ -26,15 +22,6 @@ from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
 
 
-def history(points: Sequence[Point]) -> History:
-    return history_of(points, Policy(), acknowledged={})
-
-
-def slower(**facts: object) -> list[Point]:
-    times = {"step/a": stepped(40, (20, 0.05)), "step/b": stepped(40, seed=2)}
-    return points_of_times(times, **facts)
-
-
 def printed(report: HistoryReport) -> str:
     file = io.StringIO()
     print_report(open_console(file), report)
@@ -42,7 +29,7 @@ def printed(report: HistoryReport) -> str:
 
 
 def test_a_step_names_its_run_its_revision_and_the_range() -> None:
-    found = history(slower())
+    found = judged(slower())
     (trace,) = found.failing
 
     text = step_text(trace, trace.steps[0])
@@ -58,14 +45,14 @@ def test_versions_that_changed_with_a_step_are_named() -> None:
         replace(each, tools={"torch": "2.7", "triton": "3"} if number >= 20 else each.tools)
         for number, each in enumerate(slower())
     ]
-    (trace,) = history(points).failing
+    (trace,) = judged(points).failing
 
     assert "with torch 2.6 -> 2.7" in step_text(trace, trace.steps[0])
     assert tool_changes(points[0], points[1]) == []
 
 
 def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
-    found = history(slower())
+    found = judged(slower())
 
     some, every = printed(HistoryReport(found)), printed(HistoryReport(found, everything=True))
 
@@ -82,37 +69,26 @@ def test_machines_that_look_alike_are_told_apart() -> None:
         for ecc in ("on", "off")
     )
 
-    named = dict(places(history([*one, *other]).traces))
+    named = dict(places(judged([*one, *other]).traces))
 
     assert list(named) == ["main, X, host here, GPU ecc on", "main, X, host here, GPU ecc off"]
     assert [len(traces) for traces in named.values()] == [1, 1]
 
 
 def test_the_verdict_leads_where_it_is_wanted() -> None:
-    assert printed(HistoryReport(history(slower()), judged=True)).startswith("FAIL: ")
-    short = history(slower()[:5])
+    assert printed(HistoryReport(judged(slower()), judged=True)).startswith("FAIL: ")
+    short = judged(slower()[:5])
     assert printed(HistoryReport(short, judged=True)).startswith("NO-BASELINE: ")
 
 
 def test_who_acknowledged_a_step_is_named() -> None:
-    known = acknowledge(history(slower()).traces, by="me@here", at_ns=1)
-    points = slower()
+    known = acknowledge(judged(slower()).traces, by="me@here", at_ns=1)
 
-    found = history_of(points, Policy(), acknowledged={each.series: each for each in known})
-
-    assert "acknowledged by me@here" in printed(HistoryReport(found))
+    assert "acknowledged by me@here" in printed(HistoryReport(judged(slower(), known)))
 
 
 def test_text_from_elsewhere_moves_no_line_and_is_no_command() -> None:
-    facts = {
-        "source": HOSTILE,
-        "revision": HOSTILE,
-        "group": HOSTILE,
-        "machine": (("GPU name", HOSTILE), ("host", HOSTILE)),
-        "tools": {HOSTILE: HOSTILE},
-    }
-    times = {f"step/{HOSTILE.replace('/', '')}": stepped(40, (20, 0.05))}
-    found = replace(history(points_of_times(times, **facts)), left_out={HOSTILE: HOSTILE})
+    found = hostile()
 
     text = printed(HistoryReport(found, everything=True, judged=True))
 
@@ -126,7 +102,7 @@ def test_text_from_elsewhere_moves_no_line_and_is_no_command() -> None:
 
 
 def test_the_document_has_points_steps_and_the_verdict() -> None:
-    found = history(slower())
+    found = judged(slower())
 
     document = history_document(found)
 

@@ -23,6 +23,7 @@ KernelShape shape_of(const void *record) noexcept {
   shape.shared_bytes =
       read<uint32_t>(record, at::kStaticShared) + read<uint32_t>(record, at::kDynamicShared);
   shape.registers = read<uint16_t>(record, at::kRegisters);
+  shape.local_bytes = read<int32_t>(record, at::kLocalPerThread);
   return shape;
 }
 

@@ -34,6 +34,7 @@ std::unique_ptr<KnownKernel> known_kernel(const KernelShape &shape, const char *
   std::copy(std::begin(shape.block), std::end(shape.block), std::begin(variant.block));
   variant.shared_bytes = shape.shared_bytes;
   variant.registers = shape.registers;
+  variant.local_bytes = shape.local_bytes;
   variant.raw_name = kernel->name == kernel->raw_name ? nullptr : kernel->raw_name.c_str();
   return kernel;
 }
@@ -62,7 +63,8 @@ bool KernelTable::SameShape::operator()(const KernelShape &left,
   return left.name == right.name && left.device == right.device &&
          std::equal(std::begin(left.grid), std::end(left.grid), right.grid) &&
          std::equal(std::begin(left.block), std::end(left.block), right.block) &&
-         left.shared_bytes == right.shared_bytes && left.registers == right.registers;
+         left.shared_bytes == right.shared_bytes && left.registers == right.registers &&
+         left.local_bytes == right.local_bytes;
 }
 
 const KnownKernel &KernelTable::find(const KernelShape &shape) {

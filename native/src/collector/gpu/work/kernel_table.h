@@ -20,6 +20,7 @@ struct KernelShape {
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
   uint32_t registers = 0;
+  int32_t local_bytes = -1; ///< of a thread; -1: unknown
 };
 
 struct KnownKernel {
