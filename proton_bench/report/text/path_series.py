@@ -86,7 +86,8 @@ class PathReport:
         """Yield the positive means of each path with several, in the order of the lines."""
         found: dict[str, list[float]] = {}
         for line in self.lines:
-            values = found.setdefault(_text(line.get("path", self.glob)), [])
+            name = line["path"] if "path" in self.by else self.glob
+            values = found.setdefault(_text(name), [])
             values += [_mean(line)] if _mean(line) > 0.0 else []
         yield from ((name, values) for name, values in found.items() if len(values) > 1)
 
