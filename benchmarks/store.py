@@ -160,13 +160,7 @@ def measure_fleet(folder: Path, ranks: int, runs: int) -> None:
     seconds = time.perf_counter() - begin
     rate = f"{ranks / seconds:.0f} per s"
     print_row(f"add {ranks} profiles of {FLEET_ROWS} rows", f"{seconds:.1f} s", rate)
-    with store.snapshot().connect() as connection:
-        samples, profiles = (
-            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
-            for table in ("samples", "profiles")
-        )
-    for run in range(1, runs):
-        add_again(store, samples, profiles, number=run)
+    add_runs(store, range(1, runs))
     for what in ("as added", "compacted"):
         stored = sum(os.path.getsize(file) for file in store_files(store))
         print_row(f"{what}: bytes of a profile", f"{stored / ranks / runs:.0f}")
@@ -179,6 +173,17 @@ def measure_fleet(folder: Path, ranks: int, runs: int) -> None:
 def store_files(store: Store) -> list[str]:
     """Return the files that readers open."""
     return [file for table in TABLES for file in store.table(table).file_uris()]
+
+
+def add_runs(store: Store, numbers: range) -> None:
+    """Add the only run of a store again, once for each number."""
+    with store.snapshot().connect() as connection:
+        samples, profiles = (
+            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
+            for table in ("samples", "profiles")
+        )
+    for number in numbers:
+        add_again(store, samples, profiles, number=number)
 
 
 def add_again(store: Store, samples: pa.Table, profiles: pa.Table, *, number: int) -> None:

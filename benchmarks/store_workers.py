@@ -19,10 +19,9 @@ from tempfile import TemporaryDirectory
 import distributed
 
 from benchmarks.interleaved import median, print_machine, print_row
-from benchmarks.store import FIRST_NS, FLEET_ROWS, add_again, cut, written
+from benchmarks.store import FIRST_NS, FLEET_ROWS, add_runs, cut, written
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
-from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
 from proton_bench.store.workers import workers_of
@@ -37,13 +36,7 @@ def filled(folder: Path, ranks: int, runs: int) -> Store:
     store = Store.create(folder / "fleet")
     written(folder / "run", cut(FLEET_ROWS), ranks, start_ns=FIRST_NS, seed=0)
     add_files(store, find_files([folder / "run"]), Labels("train", "run0"))
-    with store.snapshot().connect() as connection:
-        samples, profiles = (
-            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
-            for table in ("samples", "profiles")
-        )
-    for run in range(1, runs):
-        add_again(store, samples, profiles, number=run)
+    add_runs(store, range(1, runs))
     compact(store, reader_hours=0)
     return store
 
@@ -55,8 +48,8 @@ def pin(worker: int) -> None:
 
 
 @contextmanager
-def cluster_of(workers: int) -> Iterator[str]:
-    """Yield the address of a scheduler with so many workers."""
+def cluster_of(workers: int) -> Iterator[distributed.Client]:
+    """Yield a client of a scheduler with so many workers."""
     with (
         distributed.LocalCluster(
             workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
@@ -65,22 +58,30 @@ def cluster_of(workers: int) -> Iterator[str]:
     ):
         for number, address in enumerate(client.nthreads()):
             client.run(pin, number, workers=[address])
-        yield cluster.scheduler_address
+        yield client
 
 
 def measure(store: Store) -> None:
-    """Print how long the question takes with each number of workers."""
+    """Print how long the question takes with each number of workers.
+
+    Processor times say what it takes on idle cores: that of the busiest worker, and after it that
+    of this process, which chooses profiles and makes the answer.
+    """
     snapshot = store.snapshot()
     expected = path_series(snapshot, QUESTION)
     for count in COUNTS:
-        seconds = []
-        with cluster_of(count) as address, workers_of(address) as workers:
+        costs = []
+        with cluster_of(count) as client, workers_of(client.scheduler.address) as workers:
             for _ in range(1 + ASKS):  # the first one loads the libraries
-                begin = time.perf_counter()
+                before, begin = client.run(time.process_time), time.perf_counter()
+                own = time.process_time()
                 assert workers.path_series(snapshot, QUESTION).equals(expected)
-                seconds.append(time.perf_counter() - begin)
-        middle = median(seconds[1:]).middle
-        print_row(f"{count} workers, {len(expected)} lines", f"{middle:.2f} s")
+                own, wall = time.process_time() - own, time.perf_counter() - begin
+                after = client.run(time.process_time)
+                costs.append((wall, max(after[each] - before[each] for each in after), own))
+        wall, busiest, own = (median(each).middle for each in zip(*costs[1:], strict=True))
+        figures = f"{wall:.2f} s   busiest worker {busiest:.2f} s, this process {own:.2f} s"
+        print_row(f"{count} workers, {len(expected)} lines", figures)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -129,7 +129,16 @@ class _Cluster:
 def _read(
     question: Question, chosen: Chosen, *, store: Store, versions: Mapping[str, int]
 ) -> Parts:
-    return parts_of(store.snapshot(versions), question, chosen)
+    opened = _opened(store.uri, tuple(store.options.items()), tuple(versions.items()))
+    return parts_of(opened, question, chosen)
+
+
+@lru_cache(maxsize=1)
+def _opened(
+    uri: str, options: tuple[tuple[str, str], ...], versions: tuple[tuple[str, int], ...]
+) -> Snapshot:
+    """Return a snapshot, which a worker opens once for all of its shares."""
+    return Store(uri, dict(options)).snapshot(dict(versions))
 
 
 def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
