@@ -52,7 +52,7 @@ def cluster_of(workers: int) -> Iterator[distributed.Client]:
     """Yield a client of a scheduler with so many workers."""
     with (
         distributed.LocalCluster(
-            workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+            workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
