@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aggregate/consumer/aggregator.h"
+#include "context/thread/self_cost.h"
 #include "context/thread/shadow_stack.h"
 #include "session/phase_closer.h"
 #include "session/trace_stream.h"
@@ -78,6 +79,9 @@ public:
   void set_provenance(std::string encoded);
   std::map<std::string, uint64_t> losses();
   RecordCounts counts();
+  /// What the profiler did since the session was made, for whatever session; needs no lock and
+  /// works on a removed one.
+  SelfCost self_cost() const noexcept { return SelfCost::now().since(cost_before_); }
   /// Takes the bursts of hardware counters that kernels of the phase overlapped, with these.
   std::vector<JoinedBurst> take_bursts(uint32_t phase);
   /// What each sample of a burst counts, by the vendor's names; empty without bursts.
@@ -185,6 +189,7 @@ private:
   std::set<uint32_t> closed_;      ///< live phases whose timeline was ended
   ThreadStack starting_thread_;
   std::string provenance_;
+  const SelfCost cost_before_ = SelfCost::now();
   RecordCounts retired_;                ///< of epochs that are gone
   std::shared_ptr<TraceStream> stream_; ///< null without a timeline in files
   std::shared_ptr<PhaseCloser> closer_; ///< null where phases stay until the end

@@ -11,6 +11,7 @@ from typing import Any
 
 from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench.recording.job_ranks import rank_facts
+from proton_bench.recording.models.record_costs import measure_record_costs
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import CapturePlan
 
@@ -77,12 +78,23 @@ def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str
 
 
 def estimated_cost_ns(counts: Mapping[str, int]) -> int:
-    """Estimate what recording took from the target: events at their cost here, and consuming them.
+    """Estimate what recording took from the target.
 
-    The cost of one event is measured now, on this machine, by ``_native.event_cost_ns``.
+    Scopes, layers and operators were timed where the target called us, some of many. What torch
+    itself spends to show an operator, and what a launch or a value costs, is measured now.
+
+    Args:
+        counts: The session's counts of records, and of what the profiler did meanwhile.
     """
-    events = counts["ranges"] + counts["launches"] + counts["metrics"]
-    return round(events * native.event_cost_ns()) + counts["drain_ns"]
+    events = counts["launches"] + counts["metrics"]
+    operators, nodes = counts["operators"], counts["nodes"]
+    cost_ns = 0.0
+    if operators or nodes:
+        costs = measure_record_costs(has_nodes=nodes > 0)
+        if costs is not None:
+            cost_ns = operators * costs.operator_ns + nodes * costs.node_ns
+    cost_ns += events * native.event_cost_ns()
+    return round(cost_ns) + counts["calls_ns"] + counts["drain_ns"]
 
 
 @functools.lru_cache(maxsize=8)

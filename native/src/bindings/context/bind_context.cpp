@@ -5,6 +5,7 @@
 #include "bindings/values/python_text.h"
 #include "calltree/context_tree.h"
 #include "context/thread/host_range.h"
+#include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 
 namespace py = pybind11;
@@ -14,6 +15,7 @@ namespace {
 
 PyObject *enter_frame(PyObject *name_object, FrameKind kind) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
+    const TimedCall call;
     PythonText name(name_object, "name");
     ShadowStack &stack = this_thread().stack;
     SessionState now = session_state();
@@ -39,6 +41,7 @@ std::string name_of(const StackEntry &entry) {
 
 PyObject *exit_frame(PyObject *name_object, const char *function) {
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
+    const TimedCall call;
     ThreadState &thread = this_thread();
     SessionState now = session_state();
     thread.stack.settle(now);

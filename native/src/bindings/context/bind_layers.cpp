@@ -1,5 +1,6 @@
 // Layers: calls of modules, and code that a compiler made of several.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "bindings/values/python_text.h"
 #include "collector/cpu/torch_observer.h"
 #include "context/layer/layer_range.h"
+#include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 
 namespace py = pybind11;
@@ -33,15 +35,25 @@ const LayerPath *path_of(PyObject *module) noexcept {
   }
 }
 
+[[gnu::hot]] OpenLayer enter_module(PyObject *module, const SessionState &now) noexcept {
+  const TimedCall call;
+  return enter_layer(path_of(module), now);
+}
+
+[[gnu::hot]] void exit_module(const OpenLayer &layer) noexcept {
+  const TimedCall call;
+  exit_layer(layer); // an exception stays as it is
+}
+
 [[gnu::hot]] PyObject *call_module(PyObject *function, PyObject *const *args, size_t count,
                                    PyObject *keywords) {
   const SessionState now = session_state();
   if (!now.active || !now.wants_layers || PyVectorcall_NARGS(count) == 0)
     return g_call(function, args, count, keywords);
   const ModulePlace outer = t_place;
-  const OpenLayer layer = enter_layer(path_of(args[0]), now);
+  const OpenLayer layer = enter_module(args[0], now);
   PyObject *result = g_call(function, args, count, keywords);
-  exit_layer(layer); // an exception stays as it is
+  exit_module(layer);
   t_place = outer;
   return result;
 }
@@ -123,6 +135,7 @@ const LayerPath *find_layer(const HashedName &name) {
 
 PyObject *enter_layers(PyObject *, PyObject *const *args, Py_ssize_t count) {
   return guarded<PyObject *>(nullptr, [&] {
+    const TimedCall call;
     const SessionState now = session_state();
     drop_closed();
     for (Py_ssize_t i = 0; i < count; ++i) {
@@ -137,6 +150,7 @@ PyObject *enter_layers(PyObject *, PyObject *const *args, Py_ssize_t count) {
 }
 
 PyObject *exit_layers(PyObject *, PyObject *count) {
+  const TimedCall call;
   long left = PyLong_AsLong(count);
   if (left == -1 && PyErr_Occurred())
     return nullptr;
@@ -172,6 +186,10 @@ void bind_layers(py::module_ &module) {
       },
       py::arg("is_ops"), py::arg("reads_scope"), py::arg("node_offset"),
       py::arg("fwd_thread_offset"), py::pos_only());
+  module.def(
+      "enable_torch_records",
+      [](bool enabled) { return TorchObserver::instance().enable_records(enabled); },
+      py::kw_only(), py::arg("enabled"));
   module.def(
       "leave_torch", [](bool is_ops) { TorchObserver::instance().detach(client_of(is_ops)); },
       py::arg("is_ops"), py::pos_only());

@@ -11,6 +11,7 @@
 #include "bindings/values/python_error.h"
 #include "bindings/values/python_text.h"
 #include "context/thread/host_range.h"
+#include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 
 namespace py = pybind11;
@@ -192,6 +193,7 @@ uint32_t find_by_name(const ScopeObject *scope, ShadowStack &stack) {
 void close_scope(ScopeObject *scope) {
   if (scope->open_count == 0)
     return; // opened while no session was active
+  const TimedCall call;
   bool is_entered_again = scope->open_count > 1 || scope->scope_id == 0;
   --scope->open_count;
   ShadowStack &stack = this_thread().stack;
@@ -260,23 +262,28 @@ bool add_scope_metrics(PyObject *metrics) {
   return guarded<bool>(false, [&] { return add_plain(metrics) || add_in_python(metrics); });
 }
 
+void enter(ScopeObject *scope, const SessionState &now) {
+  const TimedCall call;
+  PythonText name(scope->name, "the name of a scope");
+  ThreadState &thread = this_thread();
+  thread.stack.settle(now);
+  uint32_t depth = thread.stack.depth();
+  StackEntry &entry = open_scope(name.name(), FrameKind::kScope, now);
+  entry.is_held = true;
+  scope->owner = &thread;
+  scope->scope_id = entry.scope_id();
+  scope->depth = depth;
+  ++scope->open_count;
+  scope_entered(scope->name, FrameKind::kScope);
+}
+
 PyObject *scope_enter(PyObject *object, PyObject *) {
   ScopeObject *scope = as_scope(object);
   SessionState now = session_state();
   if (!now.active)
     return Py_NewRef(object);
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
-    PythonText name(scope->name, "the name of a scope");
-    ThreadState &thread = this_thread();
-    thread.stack.settle(now);
-    uint32_t depth = thread.stack.depth();
-    StackEntry &entry = open_scope(name.name(), FrameKind::kScope, now);
-    entry.is_held = true;
-    scope->owner = &thread;
-    scope->scope_id = entry.scope_id();
-    scope->depth = depth;
-    ++scope->open_count;
-    scope_entered(scope->name, FrameKind::kScope);
+    enter(scope, now);
     if (scope->metrics && scope->metrics != Py_None && !add_scope_metrics(scope->metrics)) {
       close_scope(scope); // __exit__ is not called when __enter__ raises
       return nullptr;

@@ -96,6 +96,7 @@ void set_provenance(Session &session, const py::bytes &encoded) {
 
 std::map<std::string, uint64_t> counts(Session &session) {
   RecordCounts counts = session.counts();
+  SelfCost cost = session.self_cost();
   uint64_t lost = 0;
   for (const auto &[reason, count] : session.losses())
     lost += count;
@@ -108,7 +109,10 @@ std::map<std::string, uint64_t> counts(Session &session) {
           {"instances", counts.instances},
           {"samples", counts.samples},
           {"dropped", lost},
-          {"drain_ns", static_cast<uint64_t>(counts.drain_ns)}};
+          {"drain_ns", static_cast<uint64_t>(counts.drain_ns)},
+          {"operators", cost.operators},
+          {"nodes", cost.nodes},
+          {"calls_ns", static_cast<uint64_t>(cost.spent_ns())}};
 }
 
 // Phases.

@@ -7,6 +7,7 @@
 
 #include "collector/cpu/stray_ends.h"
 #include "context/thread/host_range.h"
+#include "context/thread/self_cost.h"
 #include "support/tick_clock.h"
 
 namespace proton {
@@ -288,6 +289,7 @@ void end_user_op(const void *token, const UserRange *range) noexcept {
 uint64_t take_stray_ops() noexcept { return g_strays.exchange(0, std::memory_order_relaxed); }
 
 void begin_kernel(std::string_view name, int32_t variant) noexcept {
+  const TimedCall call;
   OpStack *stack = ops();
   try {
     if (!stack)
@@ -304,6 +306,7 @@ void begin_kernel(std::string_view name, int32_t variant) noexcept {
 }
 
 void end_kernel() noexcept {
+  const TimedCall call;
   OpStack *stack = t_ops;
   for (size_t i = stack ? stack->open.size() : 0; i-- > 0;)
     if (!stack->open[i].token)

@@ -13,6 +13,7 @@
 
 #include "collector/cpu/op_stack.h"
 #include "context/layer/layer_path.h"
+#include "context/thread/self_cost.h"
 
 namespace proton {
 namespace {
@@ -46,9 +47,13 @@ size_t scope_of(const void *record_function) noexcept {
 
 using AddGlobalCallback = uint64_t (*)(RecordFunctionCallback);
 using RemoveCallback = void (*)(uint64_t);
+using IsEnabled = bool (*)();
+using Enable = void (*)(bool);
 
 AddGlobalCallback g_add = nullptr;
 RemoveCallback g_remove = nullptr;
+IsEnabled g_is_enabled = nullptr;
+Enable g_enable = nullptr;
 NameOf g_name_of = nullptr;
 NodeNumbers g_numbers;
 
@@ -70,16 +75,19 @@ NodeOfOp node_of(const void *record_function) noexcept {
 
 // One callback per kind, for a libtorch that keeps the kind elsewhere.
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_function(const void *record_function) noexcept {
+  const TimedCall call(CallKind::kOperator);
   begin_op(record_function, OpKind::kOperator, g_name_of);
   return nullptr;
 }
 
 [[gnu::hot]] std::unique_ptr<ObserverContext> on_backward(const void *record_function) noexcept {
+  const TimedCall call(CallKind::kNode);
   begin_op(record_function, OpKind::kBackward, g_name_of, node_of(record_function));
   return nullptr;
 }
 
 [[gnu::hot]] void on_end(const void *record_function, ObserverContext *) noexcept {
+  const TimedCall call;
   end_op(record_function);
 }
 
@@ -88,6 +96,7 @@ struct UserContext : ObserverContext {
 };
 
 std::unique_ptr<ObserverContext> on_user(const void *record_function) noexcept {
+  const TimedCall call(CallKind::kOperator);
   std::unique_ptr<UserRange> range = begin_user_op(record_function, g_name_of);
   std::unique_ptr<UserContext> context(range ? new (std::nothrow) UserContext : nullptr);
   if (context)
@@ -96,6 +105,7 @@ std::unique_ptr<ObserverContext> on_user(const void *record_function) noexcept {
 }
 
 void on_user_end(const void *record_function, ObserverContext *context) noexcept {
+  const TimedCall call;
   end_user_op(record_function,
               context ? static_cast<UserContext *>(context)->range.get() : nullptr);
 }
@@ -107,17 +117,15 @@ void on_user_end(const void *record_function, ObserverContext *context) noexcept
   if (scope == kScopeUser) [[unlikely]]
     return on_user(record_function);
   if (scope == kScopeFunction) [[likely]]
-    begin_op(record_function, OpKind::kOperator, g_name_of);
-  else
-    begin_op(record_function, OpKind::kBackward, g_name_of, node_of(record_function));
-  return nullptr;
+    return on_function(record_function);
+  return on_backward(record_function);
 }
 
 [[gnu::hot]] void on_any_end(const void *record_function, ObserverContext *context) noexcept {
   if (context) [[unlikely]]
     on_user_end(record_function, context);
   else
-    end_op(record_function);
+    on_end(record_function, context);
 }
 
 /// What a probe sees, and which callback began it.
@@ -243,6 +251,9 @@ bool TorchObserver::find_symbols() {
   if (!resolve(library, "_ZN2at15sequence_number4peekEv", g_numbers.next_node) ||
       !resolve(library, "_ZN2at14RecordFunction15currentThreadIdEv", g_numbers.thread))
     g_numbers = {};
+  if (!resolve(library, "_ZN2at23isRecordFunctionEnabledEv", g_is_enabled) ||
+      !resolve(library, "_ZN2at20enableRecordFunctionEb", g_enable))
+    g_enable = nullptr;
   return resolve(library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE", g_add) &&
          resolve(library, "_ZN2at14removeCallbackEm", g_remove) &&
          resolve(library, "_ZNK2at14RecordFunction4nameEv", g_name_of);
@@ -268,6 +279,14 @@ void TorchObserver::detach(Client client) {
   stop();
   clients_ &= static_cast<uint8_t>(~client);
   observe();
+}
+
+std::optional<bool> TorchObserver::enable_records(bool enabled) {
+  if (!find_symbols() || !g_enable)
+    return std::nullopt;
+  bool before = g_is_enabled();
+  g_enable(enabled);
+  return before;
 }
 
 void TorchObserver::observe() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ public:
   bool attach(Client client, const Layout &layout);
   void detach(Client client);
   bool installed() const { return installed_ != 0; }
+  /// Has libtorch show the calling thread's operators to its observers, or not. Returns what it did
+  /// before; empty, and nothing changes, where it lacks the symbols.
+  std::optional<bool> enable_records(bool enabled);
 
   /// What a probe saw: an operator of one of torch's kinds.
   struct Seen {

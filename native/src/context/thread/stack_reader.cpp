@@ -20,6 +20,7 @@
 #include "context/python/python_frames.h"
 #include "context/python/python_wait.h"
 #include "context/python/site_names.h"
+#include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 #include "support/clock.h"
 
@@ -231,6 +232,7 @@ void StackReader::walk() noexcept {
   } catch (...) { // no memory: threads that were not reached are not seen this time
   }
   took_ns_ = thread_cpu_ns() - start_ns;
+  add_reading_ns(took_ns_);
 }
 
 void StackReader::walk_threads() {

@@ -15,6 +15,8 @@ from capture_fixtures import FakeBackends
 
 import proton_bench as proton
 from proton_bench.recording.gpu.nvidia import gpu_facts
+from proton_bench.recording.models.record_costs import RecordCosts
+from proton_bench.recording.session import provenance
 from proton_bench.recording.session.options import SessionOptions, plan_capture
 from proton_bench.recording.session.provenance import (
     end_facts,
@@ -55,15 +57,30 @@ def test_command_line_may_be_given(fakes: FakeBackends) -> None:
     assert start_facts(plan)["command"] == ["proton", "train.py"]
 
 
-_COUNTS = {"ranges": 10, "launches": 5, "metrics": 0, "drain_ns": 1_000}
+_COUNTS = {
+    "launches": 0, "metrics": 0, "operators": 0, "nodes": 0, "calls_ns": 30, "drain_ns": 70,
+}  # fmt: skip
 
 
 def test_cost_of_recording_grows_with_the_events(fakes: FakeBackends) -> None:
-    none = estimated_cost_ns({"ranges": 0, "launches": 0, "metrics": 0, "drain_ns": 70})
-    many = estimated_cost_ns({"ranges": 10**9, "launches": 0, "metrics": 0, "drain_ns": 70})
+    many = estimated_cost_ns({**_COUNTS, "launches": 10**9})
 
-    assert none == 70
+    assert estimated_cost_ns(_COUNTS) == 100
     assert many > 10**9  # one event takes more than a nanosecond
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"), [(RecordCosts(operator_ns=2.0, node_ns=5.0), 100 + 20 + 15), (None, 100)]
+)
+def test_records_that_torch_made_are_part_of_the_cost(
+    fakes: FakeBackends,
+    monkeypatch: pytest.MonkeyPatch,
+    costs: RecordCosts | None,
+    expected: int,
+) -> None:
+    monkeypatch.setattr(provenance, "measure_record_costs", lambda has_nodes: costs)
+
+    assert estimated_cost_ns({**_COUNTS, "operators": 10, "nodes": 3}) == expected
 
 
 def test_end_knows_what_the_target_imported(
