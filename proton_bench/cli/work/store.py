@@ -23,7 +23,7 @@ from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.path_series import PathReport
+from proton_bench.report.text.result import PathReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
