@@ -156,7 +156,11 @@ def combined(parts: Sequence[Parts]) -> Parts:
     )
     with open_memory() as connection:
         connection.register("calls", calls)
-        return Parts(sums, connection.sql(merged("calls", _KEYS)).to_arrow_table())
+        # Most sketches are in one part alone where lines are about runs or ranks.
+        places = f"FROM calls QUALIFY count(*) OVER (PARTITION BY {', '.join(_KEYS)})"
+        connection.execute(f"CREATE TEMP VIEW shared AS {places} > 1")
+        found = f"{places} = 1 UNION ALL BY NAME ({merged('shared', _KEYS)})"
+        return Parts(sums, connection.sql(found).to_arrow_table())
 
 
 def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
