@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from fakes.gated import Kernel, session
 
 from benchmarks.studies.gate.noisy.__main__ import drawn_gates, summary, verdict_of
-from benchmarks.studies.gate.noisy.shared_factor import verdict_without_shared
 from proton_bench.formats.registry import write_profile
 
 PAIRS, PATHS = 10, 12
@@ -22,7 +20,7 @@ def sides(deviation: float, shared: float = 0.0) -> tuple[np.ndarray, np.ndarray
     return base, new + rng.normal(0.0, shared, (PAIRS, 1)) * loads, ORDER
 
 
-@pytest.mark.parametrize("rule", [verdict_of, verdict_without_shared])
+@pytest.mark.parametrize("plainly", [False, True])
 @pytest.mark.parametrize(
     ("deviation", "slow", "told"),
     [
@@ -33,12 +31,12 @@ def sides(deviation: float, shared: float = 0.0) -> tuple[np.ndarray, np.ndarray
     ],
 )
 def test_pairs_are_judged_as_an_experiment(
-    rule: Callable[..., tuple[str, np.ndarray]], deviation: float, slow: int | None, told: str
+    plainly: bool, deviation: float, slow: int | None, told: str
 ) -> None:
     base, new, order = sides(deviation)
     new[:, slow] += 0.1 if slow is not None else 0.0
 
-    verdict, worse = rule(base, new, order, threshold=0.08)
+    verdict, worse = verdict_of(base, new, order, threshold=0.08, plainly=plainly)
 
     assert verdict == told
     assert np.flatnonzero(worse).tolist() == ([slow] if told == "FAIL" else [])
@@ -48,10 +46,12 @@ def test_noise_that_all_paths_share_hides_no_single_slow_down() -> None:
     base, new, order = sides(0.005, shared=0.1)
     new[:, 3] += 0.2
 
-    assert not verdict_of(base, new, order, threshold=0.08)[1].any()
-    assert np.flatnonzero(verdict_without_shared(base, new, order, threshold=0.08)[1]).tolist() == [
-        3
-    ]
+    plain, own = (
+        verdict_of(base, new, order, threshold=0.08, plainly=each)[1] for each in (True, False)
+    )
+
+    assert not plain.any()
+    assert np.flatnonzero(own).tolist() == [3]
 
 
 def test_only_the_slower_path_counts_as_found() -> None:

@@ -45,11 +45,26 @@ class Kernel:
 
 
 def process(
-    kernels: Sequence[Kernel], rng: np.random.Generator, *, new: bool, at: int, **facts: Any
+    kernels: Sequence[Kernel],
+    rng: np.random.Generator,
+    *,
+    new: bool,
+    at: int,
+    shared: float = 0.001,
+    **facts: Any,
 ) -> Run:
-    """Return one run that began at second ``at`` and lasted half a second."""
+    """Return one run that began at second ``at`` and lasted half a second.
+
+    Args:
+        kernels: What it launches.
+        rng: For its noise.
+        new: Whether it is of the new side.
+        at: When it began.
+        shared: Spread of what all kernels of a run share.
+        facts: Its provenance.
+    """
     times, codes = {}, {}
-    common = rng.normal(0.0, 0.001)
+    common = rng.normal(0.0, shared)
     for each in kernels:
         middle = np.log(each.time_ns) + common + rng.normal(0.0, each.between)
         middle += each.slower if new else 0.0
@@ -64,7 +79,12 @@ def process(
 
 
 def session(
-    kernels: Sequence[Kernel], *, pairs: int = 6, seed: int = 1, drift: float = 0.0
+    kernels: Sequence[Kernel],
+    *,
+    pairs: int = 6,
+    seed: int = 1,
+    drift: float = 0.0,
+    shared: float = 0.001,
 ) -> tuple[list[Run], list[Run]]:
     """Return runs of both sides in the order ABBA, the base first in the first pair."""
     rng = np.random.default_rng(seed)
@@ -77,7 +97,9 @@ def session(
                 Kernel(**{**vars(each), "time_ns": each.time_ns * np.exp(drift * at)})
                 for each in kernels
             ]
-            (new if is_new else base).append(process(drifted, rng, new=is_new, at=at))
+            (new if is_new else base).append(
+                process(drifted, rng, new=is_new, at=at, shared=shared)
+            )
     return base, new
 
 

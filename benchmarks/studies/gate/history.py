@@ -95,6 +95,7 @@ NOISES = (
     Noise("one point of ten 10 % slower", slow_share=0.1),
     Noise("shared by all series: 1 %", shared=0.01),
     Noise("0.3 %, consecutive points correlated by 0.5", persistence=0.5),
+    Noise("0.3 %, consecutive points correlated by 0.8", persistence=0.8),
 )
 
 

@@ -45,6 +45,7 @@ class Machine:
         within: Median of the spread between launches of a process.
         session: What all paths of both runs of a pair share; of a side if sides are apart.
         pair: What all paths of one of the two runs of a pair share.
+        uneven: Spread of the logarithms of how much of what they share each path takes.
         order: What running second in a pair adds.
         drift: What every run adds to the one before.
         wandering: What all paths share from run to run with an autocorrelation of 0.8 (AR(1)).
@@ -62,6 +63,7 @@ class Machine:
     within: float = 0.015
     session: float = 0.0001
     pair: float = 0.0003
+    uneven: float = 0.0
     order: float = 0.0
     drift: float = 0.0
     wandering: float = 0.0
@@ -78,7 +80,8 @@ class Machine:
         own, within, noisy = self.spreads(program, generator)
         order = np.array([1.0 if self._base_first(pair) else -1.0 for pair in range(runs)])
         shared = self._shared(order, generator)
-        middles = shared[:, :, None] + self._tailed((2, runs, paths), generator) * own
+        middles = shared[:, :, None] * self._takes(paths, generator)
+        middles += self._tailed((2, runs, paths), generator) * own
         slow = generator.random(paths) < self.states
         sizes = generator.uniform(*_NOISY, paths) if not self.state else self.state
         in_state = slow & (generator.random(middles.shape) < self.chance)
@@ -130,6 +133,12 @@ class Machine:
             common = generator.normal(0.0, self.session, runs)
         wandering = _autocorrelated(2 * runs, self.wandering, generator)[slots]
         return own + common + self.order * second + self.drift * slots + wandering
+
+    def _takes(self, paths: int, generator: np.random.Generator) -> Numbers:
+        """Return how much of what paths share each takes."""
+        if not self.uneven:
+            return np.ones(paths)
+        return np.exp(generator.normal(0.0, self.uneven, paths))
 
     def _tailed(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
         if not self.tail:

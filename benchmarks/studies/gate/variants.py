@@ -39,7 +39,7 @@ def own_noise(drawn: Drawn) -> Mask:
 
 
 def without_states(drawn: Drawn) -> Mask:
-    """The gate without its guard against states of paths."""
+    """The gate by plain effects, without its guard against states of paths."""
     found = judged(drawn)
     evidence = found.evidence
     p_values = one_sided(

@@ -44,6 +44,7 @@ __all__ = [
     "Division",
     "divide",
     "place_of_step",
+    "scores_of",
     "statistics_of",
 ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.history.divisive import FEWEST_BESIDE, Division, divide
+from proton_bench.gate.history.divisive import FEWEST_BESIDE, Division, divide, scores_of
 
 __all__ = ["LEAST_CHANGE", "Step", "find_steps", "shift_between"]
 
@@ -18,6 +18,12 @@ Numbers = npt.NDArray[np.float64]
 # Smaller changes are certain in long series, but other constants in a kernel, or another day, may
 # cause a quarter of a percent.
 LEAST_CHANGE = 0.005
+# Standard errors of a step where noise lasts. Steps are looked for where they look largest, so that
+# fewer would let 5 of 10 false ones pass.
+_ERRORS = 5.0
+_MOST_LASTING = 0.95
+# Standard deviations of normal values in the median of their absolute values.
+_MAD = 1.4826
 # Two-sided 90 %, as all intervals of the gate.
 _NORMAL_95 = 1.6448536269514722
 # Enough for the ends of 95 % of them.
@@ -105,15 +111,61 @@ def _placed(columns: Numbers, at: int) -> npt.NDArray[np.int64]:
 
 
 def _large(values: Numbers, divisions: list[Division]) -> list[Division]:
-    """Leave out divisions with less than `LEAST_CHANGE`, the smallest first."""
-    left = list(divisions)
+    """Leave out divisions that are too small, the smallest first.
+
+    They have less than `LEAST_CHANGE`, or less than lasting noise makes of nothing.
+    """
+    left, spread = list(divisions), _lasting_spread(values, divisions)
     while left:
-        sizes = [abs(shift_between(*_sides(values, left, place))[0]) for place in range(len(left))]
+        sizes = []
+        for place in range(len(left)):
+            before, after = _sides(values, left, place)
+            error = spread * math.sqrt(1.0 / len(before) + 1.0 / len(after))
+            least = max(math.log1p(LEAST_CHANGE), _ERRORS * error)
+            sizes.append(abs(shift_between(before, after)[0]) / least)
         smallest = min(range(len(left)), key=sizes.__getitem__)
-        if sizes[smallest] >= math.log1p(LEAST_CHANGE):
+        if sizes[smallest] >= 1.0:
             break
         del left[smallest]
     return left
+
+
+def _lasting_spread(values: Numbers, divisions: Sequence[Division]) -> float:
+    """Return the spread of independent points whose means vary as much as those of the values.
+
+    With ``r`` the correlation of consecutive points, the mean of n points has the variance
+    ``spread^2 (1 + r) / (1 - r) / n`` (Bartlett 1946, J. R. Stat. Soc. Suppl. 8:27). It is that of
+    the normal scores of what is left beside straight lines between the divisions, less its bias of
+    ``-(1 + 3 r) / n`` (Kendall 1954, Biometrika 41:403) for each end of a line.
+
+    Returns:
+        0 if the points may well be independent: then their random orders say enough.
+    """
+    ends = [each.at for each in divisions]
+    parts = np.split(values, ends)
+    left = np.concatenate([_beside_line(part) for part in parts])
+    scores, count = scores_of(left).astype(np.float64), len(left)
+    squares = float((scores**2).sum())
+    if squares == 0.0:
+        return 0.0
+    found = float((scores[1:] * scores[:-1]).sum()) / squares
+    found = min(found + 2.0 * len(parts) * (1.0 + 3.0 * found) / count, _MOST_LASTING)
+    if found <= 2.0 / math.sqrt(count):
+        return 0.0
+    return _MAD * float(np.median(np.abs(left))) * math.sqrt((1.0 + found) / (1.0 - found))
+
+
+def _beside_line(values: Numbers) -> Numbers:
+    """Return what is left beside a straight line: a drift is no noise.
+
+    Its slope is the median of those between all pairs of points (Theil, Sen 1968, J. Am. Stat.
+    Assoc. 63:1379).
+    """
+    times = np.arange(len(values))
+    first, last = np.triu_indices(len(values), 1)
+    slope = float(np.median((values[last] - values[first]) / (last - first)))
+    left: Numbers = values - slope * times
+    return left - np.median(left)
 
 
 def _steps(

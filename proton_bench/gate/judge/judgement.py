@@ -184,6 +184,7 @@ def _session_notes(
         said.CANARY_MOVED: canaries.moved,
         said.COMMON_SHIFT: shifted,
         said.GLOBAL_SHIFT: not shifted and _is_global(judged),
+        said.SHARED_NOISE: bool(judged.decisions.unshared.any()),
     }
     return [note for note, holds in found.items() if holds]
 

@@ -25,6 +25,7 @@ __all__ = [
     "NOTHING_MATCHED",
     "NO_BASE_RUNS",
     "ORDER_CONFOUNDED",
+    "SHARED_NOISE",
     "notes_on",
     "unmatched",
 ]
@@ -70,6 +71,10 @@ GLOBAL_SHIFT = Note(
     Reason.NOTICE,
     "most paths changed alike; if the canary kernels did not, the cause is the program or its "
     "tools, not the machine",
+)
+SHARED_NOISE = Note(
+    Reason.NOTICE,
+    "paths share noise that hides changes; some were found, and are shown, without this noise",
 )
 INSTRUCTIONS_COUNTED = Note(
     Reason.TOO_NOISY,

@@ -168,8 +168,13 @@ class Questions:
         base, new = (float(log_clocks(side).mean()) for side in sides)
         if self.measured.unit != "ns" or not np.isfinite(new - base):
             return np.zeros(len(limits.threshold), dtype=np.bool_)
-        cycles = evidence.contrast.effect + (new - base)
-        return ~changed_for_certain(evidence, cycles, limits)
+        remains = [
+            changed_for_certain(each, each.contrast.effect + (new - base), limits)
+            for each in (evidence, evidence.unshared)
+            if each is not None
+        ]
+        found: Mask = ~np.any(remains, axis=0)
+        return found
 
     def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
         if not self.is_ambiguous:

@@ -40,7 +40,8 @@ class GateRow:
         base: Typical value of the base runs in the metric's unit; NaN for none.
         new: Typical value of the new runs.
         limit: The share by which the value may grow.
-        change: New divided by base, minus 1; NaN if unknown.
+        change: New divided by base, minus 1; NaN if unknown. Where the noise that paths share
+            hides the change, it is without this noise.
         low: Lower end of its 95 % interval.
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.

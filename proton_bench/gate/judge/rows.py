@@ -110,7 +110,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             base=float(typical[0][at]),
             new=float(typical[1][at]),
             limit=_part(judged.limits.threshold[at]),
-            change=_part(judged.evidence.contrast.effect[at]),
+            change=_part(judged.decisions.effect[at]),
             low=_part(judged.decisions.low[at]),
             high=_part(judged.decisions.high[at]),
             p_worse=float(judged.decisions.p_worse[at]),
@@ -196,9 +196,11 @@ def _verdict(
 ) -> tuple[Verdict, list[Reason]]:
     if not judged.evidence.tested[at]:
         return Verdict.INCONCLUSIVE, [_untested(judged, at)]
-    decisions, effect = judged.decisions, float(judged.evidence.contrast.effect[at])
+    decisions = judged.decisions
     if decisions.worse[at] or decisions.better[at]:
-        return _changed(judged, policy, at, is_large=floors.reached(at, effect))
+        return _changed(
+            judged, policy, at, is_large=floors.reached(at, float(decisions.effect[at]))
+        )
     if decisions.allowed[at] or not floors.reached(at, _worst(judged, at)):
         return Verdict.SAME, []
     return Verdict.INCONCLUSIVE, [

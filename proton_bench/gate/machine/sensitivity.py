@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.statistics.power import detectable
-from proton_bench.gate.statistics.timing import FALSE_ALARMS, Evidence
+from proton_bench.gate.statistics.timing import Evidence
 
 __all__ = ["STATISTICS", "Sensitivity", "advice", "detectable_with", "sensitivity_of"]
 
@@ -71,7 +71,7 @@ def detectable_with(pairs: int, evidence: Evidence) -> Numbers:
     variance = evidence.noise.variance * evidence.contrast.scale * runs / pairs
     error = np.sqrt(np.maximum(variance, evidence.resolution))
     freedom = evidence.noise.freedom * (pairs - 1.0) / (runs - 1.0)
-    level = FALSE_ALARMS / 2.0 / max(int(evidence.tested.sum()), 1)
+    level = evidence.level / max(int(evidence.tested.sum()), 1)
     found = detectable(level, error, freedom)
     return np.where(evidence.tested & np.isfinite(found), found, np.inf)
 

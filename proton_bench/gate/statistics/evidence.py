@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.statistics.contrast import Contrast, apart, paired, rows_by_metric
 from proton_bench.gate.statistics.moderation import Moderated, fit_prior, moderate
+from proton_bench.gate.statistics.shared_factor import without_shared
 from proton_bench.gate.statistics.shared_noise import LEAST, effective_freedom, shared_part
 from proton_bench.gate.statistics.timing import Evidence
 
@@ -50,6 +51,14 @@ def weigh(contrast: Contrast, background: Background, *, fewest_runs: int) -> Ev
         background: What they do not say.
         fewest_runs: Processes that a side needs.
     """
+    plain = _weighed(contrast, background, fewest_runs=fewest_runs)
+    own = without_shared(contrast, background.metrics)
+    if own is None:
+        return plain
+    return replace(plain, unshared=_weighed(own, background, fewest_runs=fewest_runs))
+
+
+def _weighed(contrast: Contrast, background: Background, *, fewest_runs: int) -> Evidence:
     freedom = np.where(np.isfinite(contrast.variance), contrast.freedom, 0.0)
     variance = np.where(freedom > 0, np.maximum(contrast.variance, background.floor), np.nan)
     noise = _moderated(variance, freedom, background, contrast=contrast)

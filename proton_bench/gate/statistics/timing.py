@@ -14,6 +14,10 @@ Bioinformatics 25:765). A path is worse if all of these hold:
 - States of paths separate the sides less often than the other half of `FALSE_ALARMS` (`states`).
 - The 95 % interval of the effect reaches the threshold.
 
+A path is judged twice if paths share much of their noise: plainly, and without what they share
+(`shared_factor`). Each has half of the false alarms, and the plain effect has to be beyond the
+margin, too. Only the plain effect can be allowed: what all paths share may be a change.
+
 So half of the threshold makes less than one gate in a thousand fail, and with enough runs the
 threshold itself is found nine times in ten. A path is allowed if the interval lies below the
 threshold. Everything else is undecided. Better is the mirror image of worse.
@@ -21,7 +25,7 @@ threshold. Everything else is undecided. Better is the mirror image of worse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +84,7 @@ class Evidence:
         noise: Their moderated variances.
         tested: Whether the path is part of the family; others are neither worse nor better.
         resolution: Least variance of each effect, however many runs there are.
+        unshared: The same without the noise that paths share; None if they share little.
         error: Standard errors of the effects.
         limited: Whether more runs do not make the effect more certain.
     """
@@ -88,6 +93,7 @@ class Evidence:
     noise: Moderated
     tested: Mask
     resolution: Numbers
+    unshared: Evidence | None = None
     error: Numbers = field(init=False)
     limited: Mask = field(init=False)
 
@@ -97,24 +103,32 @@ class Evidence:
         object.__setattr__(self, "error", error)
         object.__setattr__(self, "limited", self.resolution > variance)
 
+    @property
+    def level(self) -> float:
+        """Share of gates that noise may make fail by one look at this evidence."""
+        return FALSE_ALARMS / (2.0 if self.unshared is None else 4.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
     """One line for each path; everything is on the log scale.
 
     Attributes:
-        low: Lower end of the 95 % interval of the effect.
+        effect: The change that is judged.
+        low: Lower end of its 95 % interval.
         high: Upper end.
         p_worse: P-value of a change for the worse beyond the margin, adjusted for all paths.
         worse: Whether the path got worse.
         better: Whether it got better.
         same: Whether the interval lies within the threshold on both sides.
         allowed: Whether it lies within the threshold in the direction that counts.
+        unshared: Whether the effect is without the noise that paths share, which hides the change.
         detectable: Smallest threshold that these runs can hold, see `power`.
         pairs: Pairs that find the threshold, or the change so far if it is larger; NaN for too
             many, or if the path is allowed.
     """
 
+    effect: Numbers
     low: Numbers
     high: Numbers
     p_worse: Numbers
@@ -122,6 +136,7 @@ class Decisions:
     better: Mask
     same: Mask
     allowed: Mask
+    unshared: Mask
     detectable: Numbers
     pairs: Numbers
 
@@ -159,8 +174,35 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
         limits: The limits.
         part: Share of the false alarms that noise may cause in this look, if there are several.
     """
+    level = part * evidence.level
+    plain = _decided(evidence, limits, level=level)
+    if evidence.unshared is None:
+        return plain
+    own = _decided(evidence.unshared, limits, level=level)
+    # What nobody sees in the plain effects is no change.
+    seen = np.sign(own.effect) * plain.effect > limits.margin
+    chosen = (own.worse | own.better) & seen & ~(plain.worse | plain.better)
+    worse, better = plain.worse | (chosen & own.worse), plain.better | (chosen & own.better)
+    p_worse = 2.0 * np.fmin(plain.p_worse, np.where(seen, own.p_worse, np.nan))
+    return replace(
+        plain,
+        effect=np.where(chosen, own.effect, plain.effect),
+        low=np.where(chosen, own.low, plain.low),
+        high=np.where(chosen, own.high, plain.high),
+        p_worse=np.minimum(p_worse, 1.0),
+        worse=worse,
+        better=better,
+        same=plain.same & ~(worse | better),
+        allowed=plain.allowed & ~worse,
+        unshared=chosen,
+        pairs=np.fmin(plain.pairs, own.pairs),
+    )
+
+
+def _decided(evidence: Evidence, limits: Limits, *, level: float) -> Decisions:
+    """Judge all paths by one contrast, with so many false alarms by noise."""
     contrast, error, freedom = evidence.contrast, evidence.error, evidence.noise.freedom
-    effect, direction, level = contrast.effect, limits.direction, part * FALSE_ALARMS / 2.0
+    effect, direction = contrast.effect, limits.direction
     p_more, p_less = (_significance(evidence, sign * effect, limits) for sign in (1.0, -1.0))
     either = np.minimum(2.0 * np.fmin(p_more, p_less), 1.0)
     p_worse = np.where(direction > 0, p_more, np.where(direction < 0, p_less, either))
@@ -179,6 +221,7 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
     # Which way round the sides separate if the path is worse.
     ways = np.where(direction == 0, np.sign(effect), direction)
     return Decisions(
+        effect=effect,
         low=low,
         high=high,
         p_worse=p_worse,
@@ -189,6 +232,7 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
         & ~np.where(direction > 0, inside[1], inside[0]),
         same=same,
         allowed=allowed,
+        unshared=np.zeros(len(effect), dtype=np.bool_),
         detectable=detectable(of_one, error, freedom),
         pairs=_pairs(evidence, limits, states, asked=~(allowed & evidence.tested), level=of_one),
     )

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,22 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.noisy.program import PATHS
-from benchmarks.studies.gate.noisy.shared_factor import (
-    decided,
-    verdict_by,
-    verdict_without_shared,
-)
 from benchmarks.studies.gate.study.gates import Tally, blocks_of, judge_block
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
+from proton_bench.gate.experiment.looks import looks
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.check import choose_checks
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.observations import observe_checks
+from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.contrast import paired
+from proton_bench.gate.statistics.evidence import Background, weigh
+from proton_bench.gate.statistics.timing import Limits, decide
 
 Numbers = npt.NDArray[np.float64]
 
@@ -177,48 +177,57 @@ def logarithms(runs: Sequence[Run], statistic: str) -> Numbers:
 
 
 def verdict_of(
-    base: Numbers, new: Numbers, order: Numbers, *, threshold: float
+    base: Numbers, new: Numbers, order: Numbers, *, threshold: float, plainly: bool = False
 ) -> tuple[str, npt.NDArray[np.bool_]]:
-    """Return what `proton ab` says, and which paths it calls worse.
+    """Return what `proton ab` says of paths with equal shares, and which ones it calls worse.
 
     Args:
         base: ``ln`` of the statistic, one line for each pair, one column for each path.
         new: The same of the new side.
         order: +1 for each pair in which the base ran first, -1 for the others.
         threshold: As a share.
+        plainly: Whether to keep the noise that paths share.
     """
-    return verdict_by(decided, (base, new, order), threshold=threshold)
+    count = base.shape[1]
+    limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
+    background = Background(np.zeros(count), np.zeros(count), ["time"] * count)
+    for look in looks(len(order)):
+        contrast = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
+        evidence = weigh(contrast, background, fewest_runs=Policy().runs)
+        if plainly:
+            evidence = replace(evidence, unshared=None)
+        found = decide(evidence, limits, part=look.part)
+        undecided = ~found.worse & ~found.allowed
+        if not (undecided & (found.pairs <= 2 * len(order))).any():
+            break
+    is_open = undecided.mean() > UNDECIDED_SHARE
+    told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if is_open else "PASS"
+    return told, found.worse
 
 
 def resample(out: Path, *, pairs: int, percent: float) -> Iterator[str]:
     """Yield a table of gates of consecutive runs, which share runs with one another."""
     runs = base_runs(out)
     yield f"{len(runs)} runs of the unchanged program, at most {pairs} pairs, +{percent:g} %"
-    yield "| threshold | gates | PASS | FAIL | INCONCLUSIVE | found | without shared noise |"
+    yield "| threshold | shared noise | gates | PASS | FAIL | INCONCLUSIVE | found |"
     yield "|---|---|---|---|---|---|---|"
     for statistic in STATISTICS:
         logs = logarithms(runs, statistic)
         windows = [logs[at : at + 2 * pairs] for at in range(0, len(logs) - 2 * pairs + 1, 2)]
         for threshold in (0.05, 0.08):
-            alike = [_pair_up(each, None, percent=percent) for each in windows]
-            slower = [
-                (path, *_pair_up(each, path, percent=percent))
-                for each in windows
-                for path in range(logs.shape[1])
-            ]
-            cells = [f"{statistic}:{100 * threshold:g}%", str(len(windows))]
-            codes = Counter(verdict_of(*each, threshold=threshold)[0] for each in alike)
-            cells += [str(codes[verdict]) for verdict in _DECISIONS]
-            cells.append(
-                _share([verdict_of(*each, threshold=threshold)[1][at] for at, *each in slower])
-            )
-            codes = Counter(verdict_without_shared(*each, threshold=threshold)[0] for each in alike)
-            found = [
-                verdict_without_shared(*each, threshold=threshold)[1][at] for at, *each in slower
-            ]
-            counts = ", ".join(f"{count} {name}" for name, count in sorted(codes.items()))
-            cells.append(f"{_share(found)}; alike: {counts}")
-            yield f"| {' | '.join(cells)} |"
+            for plainly in (True, False):
+                asked = {"threshold": threshold, "plainly": plainly}
+                alike = (_pair_up(each, None, percent=percent) for each in windows)
+                codes = Counter(verdict_of(*each, **asked)[0] for each in alike)
+                found = [
+                    verdict_of(*_pair_up(each, path, percent=percent), **asked)[1][path]
+                    for each in windows
+                    for path in range(logs.shape[1])
+                ]
+                kept = "kept" if plainly else "removed"
+                cells = [f"{statistic}:{100 * threshold:g}%", kept, str(len(windows))]
+                cells += [str(codes[verdict]) for verdict in _DECISIONS]
+                yield f"| {' | '.join([*cells, _share(found)])} |"
 
 
 def drawn_gates(

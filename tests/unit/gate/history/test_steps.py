@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from fakes.histories import stepped
+from scipy import signal
 
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps, shift_between
 
@@ -34,6 +37,29 @@ def test_a_ramp_is_found() -> None:
     (found,) = find_steps([ramp], level=0.01)
 
     assert sum(step.change for step in found) > 0.1
+
+
+def lasting(persistence: float, seed: int, points: int = 60) -> np.ndarray:
+    """Return noise of 0.3 % of which consecutive points correlate."""
+    fresh = np.random.default_rng(seed).normal(size=points)
+    values = signal.lfilter([math.sqrt(1.0 - persistence**2)], [1.0, -persistence], fresh)
+    return np.asarray(0.003 * values)
+
+
+def test_noise_that_lasts_makes_few_steps() -> None:
+    found = find_steps([lasting(0.8, seed) for seed in range(60)], level=0.01)
+
+    # Without the wider errors of such noise there are 28.
+    assert sum(map(len, found)) <= 20
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_is_found_in_noise_that_lasts(seed: int) -> None:
+    values = lasting(0.5, seed) + np.log(1.03) * (np.arange(60) >= 25)
+
+    (found,) = find_steps([values], level=0.01)
+
+    assert 25 in [pytest.approx(step.at, abs=1) for step in found]
 
 
 def test_one_slow_run_is_no_step() -> None:

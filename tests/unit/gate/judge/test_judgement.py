@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from fakes.gated import GPU, H200, Kernel, process, reasons_of, row_of, session
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.notes import SHARED_NOISE
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.builder import ProfileBuilder
@@ -52,6 +54,28 @@ def test_names_stay_recorded_beside_what_is_shown() -> None:
     assert result.rows[0].path == ("f", name)
     assert result.texts.get(name) == "fill<float>"
     assert set(result.texts) <= {name}
+
+
+def test_a_slowdown_is_found_beside_noise_that_all_paths_share() -> None:
+    policy = Policy().with_thresholds(["median:5%"])
+
+    result = judge(*session(changed(slower=0.1), shared=0.05), policy)
+
+    assert SHARED_NOISE in result.notes
+    (row,) = result.regressions
+    assert row.path == ("f", "k0")
+    assert row.low < row.change < row.high
+    assert row.change == pytest.approx(np.expm1(0.1), abs=0.02)
+
+
+def test_a_slowdown_of_all_paths_is_not_taken_for_noise_that_they_share() -> None:
+    slower = [replace(each, slower=0.4) for each in QUIET]
+
+    result = judge(*session(slower, shared=0.02), Policy())
+
+    assert result.verdict is SuiteVerdict.FAIL
+    assert {row.verdict for row in result.rows} == {Verdict.REGRESSED}
+    assert SHARED_NOISE not in result.notes
 
 
 def test_a_speedup_is_reported_and_passes() -> None:

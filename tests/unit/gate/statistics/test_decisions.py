@@ -13,10 +13,14 @@ SEEDS = st.integers(0, 10_000)
 
 
 def drawn(seed: int, pairs: int, paths: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers of processes with quiet, noisy, changed and two-state paths."""
+    """Return numbers of processes with quiet, noisy, changed and two-state paths.
+
+    In half of the cases they share most of their noise.
+    """
     generator = np.random.default_rng(seed)
     spread = generator.choice([0.001, 0.003, 0.05], paths)
     sides = generator.normal(0.0, 1.0, (2, pairs, paths)) * spread
+    sides += generator.choice([0.0, 0.1]) * generator.normal(size=(2, pairs, 1))
     states = generator.random(paths) < 0.2
     sides += 0.05 * states * (generator.random(sides.shape) < 0.4)
     sides[1] += generator.choice([0.0, 0.0, 0.02, 0.04, -0.05, 0.3], paths)
