@@ -24,6 +24,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.interleaved import median, print_machine, print_row, rounds
+from proton_bench.analysis.compare.compare import CompareOptions, compare
+from proton_bench.analysis.compare.explanation import explain
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.select import prune
 from proton_bench.formats.registry import read_profile, write_profile
@@ -37,11 +39,13 @@ from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.rows import new_batch
 from proton_bench.store.schema import SCHEMAS, SKETCH, TABLES
+from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
 
 SOURCE = Path(__file__).parents[1] / "docs/pictures/train.proton"
 METRIC = "time (ns)"
+PATH = "**/transformer.drop (Dropout)/aten::dropout/aten::mul"
 NOISE = 0.03
 RATE_FILES, RATE_ROWS, RATE_ROUNDS = 400, 1000, 5
 FLEET_ROWS = 300
@@ -156,13 +160,7 @@ def measure_fleet(folder: Path, ranks: int, runs: int) -> None:
     seconds = time.perf_counter() - begin
     rate = f"{ranks / seconds:.0f} per s"
     print_row(f"add {ranks} profiles of {FLEET_ROWS} rows", f"{seconds:.1f} s", rate)
-    with store.snapshot().connect() as connection:
-        samples, profiles = (
-            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
-            for table in ("samples", "profiles")
-        )
-    for run in range(1, runs):
-        add_again(store, samples, profiles, number=run)
+    add_runs(store, range(1, runs))
     for what in ("as added", "compacted"):
         stored = sum(os.path.getsize(file) for file in store_files(store))
         print_row(f"{what}: bytes of a profile", f"{stored / ranks / runs:.0f}")
@@ -175,6 +173,17 @@ def measure_fleet(folder: Path, ranks: int, runs: int) -> None:
 def store_files(store: Store) -> list[str]:
     """Return the files that readers open."""
     return [file for table in TABLES for file in store.table(table).file_uris()]
+
+
+def add_runs(store: Store, numbers: range) -> None:
+    """Add the only run of a store again, once for each number."""
+    with store.snapshot().connect() as connection:
+        samples, profiles = (
+            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
+            for table in ("samples", "profiles")
+        )
+    for number in numbers:
+        add_again(store, samples, profiles, number=number)
 
 
 def add_again(store: Store, samples: pa.Table, profiles: pa.Table, *, number: int) -> None:
@@ -215,24 +224,42 @@ def noisy(samples: pa.Table, seed: int) -> pa.Table:
 
 
 def ask(store: Store, what: str) -> None:
-    """Print how long questions take, the first time and later."""
-    for name, question in questions():
-        costs = []
+    """Print how long questions take, the first time and later, and their processor time."""
+    asked: dict[str, Callable[[], int]] = {
+        name: lambda question=question: len(path_series(store.snapshot(), question))
+        for name, question in questions()
+    }
+    asked["what changed from the first run to the last"] = lambda: movers(store)
+    for name, answer in asked.items():
+        costs, used = [], []
         for _ in range(ASKS):
-            begin = time.perf_counter()
-            lines = len(path_series(store.snapshot(), question))
+            begin, own = time.perf_counter(), time.process_time()
+            lines = answer()
             costs.append(time.perf_counter() - begin)
-        later = f"later {min(costs[1:]):.2f} to {max(costs[1:]):.2f} s"
+            used.append(time.process_time() - own)
+        later = f"later {median(costs[1:]).middle:.2f} s, processor {median(used).middle:.2f} s"
         print_row(f"{what}: {name}, {lines} lines", f"{costs[0]:.2f} s", later)
+
+
+def movers(store: Store) -> int:
+    """Compare the first run with the last, and return how many rows that has."""
+    with store.snapshot().connect() as connection:
+        query = "SELECT min_by(run, time_unix_nano), max_by(run, time_unix_nano) FROM profiles"
+        (runs,) = connection.sql(query).fetchall()
+    sides = [Selection(store.uri, f"run = '{run}'").runs(quantiles=False) for run in runs]
+    comparison = compare(*sides, CompareOptions())
+    assert explain(comparison) is not None
+    return len(comparison)
 
 
 def questions() -> Iterator[tuple[str, Question]]:
     """Yield questions by their names."""
-    yield "one kernel by run", Question("aten::mul", by=("run",))
-    yield "one kernel by rank", Question("aten::mul", by=("rank",))
+    yield "one call path by run", Question(PATH, by=("run",))
+    yield "one operator by run", Question("aten::mul", by=("run",))
+    yield "one call path by rank", Question(PATH, by=("rank",))
     yield "a scope and all below by run", Question("GPT2LMHeadModel/*", by=("run",))
     day = "date = (SELECT max(date) FROM profiles)"
-    yield "one kernel by rank on one day", Question("aten::mul", by=("rank",), where=day)
+    yield "one operator by rank on one day", Question("aten::mul", by=("rank",), where=day)
 
 
 def main() -> None:

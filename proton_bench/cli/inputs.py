@@ -8,22 +8,25 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin.others import may_have_others
+from proton_bench.store.selection import Selection
 from proton_bench.support.inputs import unreadable
 
 __all__ = ["check_profiles", "first_file", "read_metric_names", "register_plugin_formats"]
 
 
-def check_profiles(files: Iterable[Path]) -> None:
-    """Check that each path exists; the reader checks whether it is a profile.
+def check_profiles(files: Iterable[str | Path]) -> None:
+    """Check that each path exists; the reader checks whether it is a profile or a store.
 
     Raises:
         UsageError: A path does not exist.
     """
     for file in files:
+        if Selection.of(file) is not None:
+            continue
         try:
             os.stat(file)
         except (OSError, ValueError) as error:
-            raise unreadable(file, error, "profile") from None
+            raise unreadable(Path(file), error, "profile") from None
 
 
 def first_file(files: Sequence[str]) -> Path:

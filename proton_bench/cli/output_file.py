@@ -14,6 +14,7 @@ from proton_bench.support.files import write_file
 from proton_bench.support.text import bytes_for
 
 __all__ = [
+    "REPORT_SUFFIX",
     "STDOUT",
     "beside",
     "output_option",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 STDOUT = Path("-")
+REPORT_SUFFIX = ".html"
 
 
 def output_option(text: str) -> Any:

@@ -175,6 +175,11 @@ VARIABLES = (
         "partial files",
     ),
     Variable(
+        "PROTON_BENCH_STORE_KEY",
+        Reader.OURS,
+        "secret of at least 16 bytes with which stores hash what their policy says",
+    ),
+    Variable(
         "PROTON_BENCH_STRESS",
         Reader.OURS,
         "for our own tests: makes the native stress test this many times as long",

@@ -23,6 +23,8 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.policy.policy import Kind, read_policy
+from proton_bench.store.policy.privacy import Privacy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS, TABLES
 from proton_bench.store.stacks import new_stacks, stack_hashes
@@ -107,6 +109,7 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         processes: Number of processes that read files.
 
     Raises:
+        UsageError: The policy of the store is wrong, or hashes and there is no key.
         OutputError: The store cannot be written; nothing was added.
         ProfileFormatError: The store is damaged.
     """
@@ -115,9 +118,11 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
     if not items:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
+    privacy = Privacy.of(read_policy(store))
     with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
         batch = new_batch()
-        _write(store, mapped(partial(_read_chunk, labels, batch), chunks), added, batch=batch)
+        read = partial(_read_chunk, labels, batch, privacy=privacy)
+        _write(store, mapped(read, chunks), added, batch=batch)
     return added
 
 
@@ -186,13 +191,20 @@ class _Chunk:
     failed: dict[Path, str] = field(default_factory=dict)
     _hashes: set[int] = field(default_factory=set)
 
-    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str) -> None:
+    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str) -> None:
         """Add the rows of a profile, or nothing.
+
+        Args:
+            file: The file of the profile.
+            key: Its key.
+            profile: The profile.
+            run: Name of its run.
+            place: What is stored of where the file is.
 
         Raises:
             ProfileFormatError: A number or text of the profile does not fit the tables.
         """
-        place, hashes = visible(file.absolute()), stack_hashes(profile)
+        hashes = stack_hashes(profile)
         try:
             samples = sample_rows(profile, hashes, key)
             facts = profile_row(profile, key)
@@ -203,7 +215,9 @@ class _Chunk:
                 known = {"format": timeline.name, "size_bytes": file.stat().st_size}
                 rows["timelines"] = _table("timelines", {**key.columns(), "uri": place, **known})
         except (pa.ArrowException, OverflowError, UnicodeError) as error:
-            raise corrupt(place, f"it does not fit the tables of a store: {error}") from None
+            raise corrupt(
+                visible(file), f"it does not fit the tables of a store: {error}"
+            ) from None
         rows["stacks"] = new_stacks(profile, hashes, self._hashes)
         for table, found in rows.items():
             self.rows[table].append(found)
@@ -221,14 +235,17 @@ def _table(name: str, row: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist([row], schema=SCHEMAS[name])
 
 
-def _read_chunk(labels: Labels, batch: str, files: Sequence[tuple[str, Path]]) -> _Chunk:
+def _read_chunk(
+    labels: Labels, batch: str, files: Sequence[tuple[str, Path]], *, privacy: Privacy
+) -> _Chunk:
     chunk = _Chunk()
     for id, file in files:
         run = visible(file.absolute().parent.name) if labels.run is None else labels.run
         try:
-            profile = read_profile(file)
+            profile = privacy.profile(read_profile(file))
+            place = privacy.text(Kind.COMMANDS, visible(file.absolute()))
             key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
-            chunk.add(file, key, profile, run=run)
+            chunk.add(file, key, profile, run=run, place=place)
         except ProtonError as error:
             chunk.failed[file] = str(error)
     return chunk.joined()

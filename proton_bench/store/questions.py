@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.query.sql import clear_errors
@@ -14,14 +15,24 @@ from proton_bench.analysis.selector import Selectors
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.preorder import subtree_ends
-from proton_bench.store.engines import duckdb
+from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import distribution_of, merged
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot
+from proton_bench.store.store import Snapshot, quoted
 
-__all__ = ["Parts", "Question", "answer", "parts_of", "path_series"]
+__all__ = [
+    "Chosen",
+    "Parts",
+    "Question",
+    "answer",
+    "choose",
+    "combined",
+    "parts_of",
+    "path_series",
+    "paths_of",
+]
 
 PATH = "path"
 # Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
@@ -75,49 +86,94 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
         UsageError: The condition is wrong, or the glob matches no path.
         ProfileFormatError: The store is damaged.
     """
-    return answer(question, [parts_of(snapshot, question)])
+    chosen = choose(snapshot, question)
+    return answer(question, chosen, parts_of(snapshot, question, chosen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """What a question is about.
+
+    Attributes:
+        profiles: A line for each profile: its key, its group and facts of it.
+        paths: The stacks whose values belong to each path.
+    """
+
+    profiles: pa.Table
+    paths: pa.Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """What is known of some profiles; that of others can be added.
+    """What samples say of some profiles; `combined` adds what they say of others.
 
     Attributes:
-        profiles: A line for each chosen profile: its group and facts of it.
-        sums: A line for each of these and path: the sum of its values.
+        sums: A line for each profile and path: the sum of its values.
         calls: A line for each group and path: what `merged` gives.
     """
 
-    profiles: pa.Table
     sums: pa.Table
     calls: pa.Table
 
 
-def parts_of(snapshot: Snapshot, question: Question) -> Parts:
-    """Return the parts of an answer that a snapshot has; errors are those of `path_series`."""
+def choose(snapshot: Snapshot, question: Question) -> Chosen:
+    """Return what a question is about; errors are those of `path_series`."""
     with clear_errors(), snapshot.connect() as connection:
-        _register_paths(connection, question)
-        connection.execute(_chosen(question), {"metric": question.metric})
+        paths = _paths(connection, question)
+        profiles = connection.sql(_chosen(question), params={"metric": question.metric})
+        return Chosen(profiles.to_arrow_table(), paths)
+
+
+def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
+    """Return what the samples of these profiles say; errors are those of `path_series`."""
+    with clear_errors(), snapshot.connect() as connection:
+        connection.register("chosen", chosen.profiles)
+        connection.register("paths", chosen.paths)
         spec = MetricSpec(question.metric)
-        connection.execute(_found(question), {"type": spec.base, "unit": spec.unit})
+        connection.execute(
+            _found(question, chosen.profiles), {"type": spec.base, "unit": spec.unit}
+        )
         return Parts(
-            connection.sql("FROM chosen").to_arrow_table(),
             connection.sql(_SUMS).to_arrow_table(),
             connection.sql(merged("found", _KEYS)).to_arrow_table(),
         )
 
 
-def answer(question: Question, parts: Sequence[Parts]) -> pa.Table:
-    """Return what `path_series` returns, from parts of different profiles in any order."""
-    with duckdb.connect(":memory:") as connection:
-        for name in ("profiles", "sums", "calls"):
-            tables = [getattr(part, name) for part in parts]
-            connection.register(name, pa.concat_tables(tables, promote_options="permissive"))
-        connection.execute(f"CREATE TEMP TABLE whole AS {merged('calls', _KEYS)}")
+def _partitions(profiles: pa.Table) -> str:
+    """Return the condition of the partitions of profiles, which skips all other files."""
+    if not len(profiles):
+        return "false"
+    days = ", ".join(f"DATE '{day}'" for day in profiles["date"].unique().to_pylist())
+    jobs = ", ".join(quoted(job) for job in profiles["job"].unique().to_pylist())
+    return f"date IN ({days}) AND job IN ({jobs})"
+
+
+def combined(parts: Sequence[Parts]) -> Parts:
+    """Return the parts of several sets of profiles as one; order and steps do not matter."""
+    sums, calls = (
+        pa.concat_tables([getattr(each, name) for each in parts], promote_options="permissive")
+        for name in ("sums", "calls")
+    )
+    with open_memory() as connection:
+        connection.register("calls", calls)
+        # Most sketches are in one part alone where lines are about runs or ranks.
+        places = f"FROM calls QUALIFY count(*) OVER (PARTITION BY {', '.join(_KEYS)})"
+        connection.execute(f"CREATE TEMP VIEW shared AS {places} > 1")
+        found = f"{places} = 1 UNION ALL BY NAME ({merged('shared', _KEYS)})"
+        return Parts(sums, connection.sql(found).to_arrow_table())
+
+
+def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
+    """Return what `path_series` returns, from the parts of all chosen profiles."""
+    with open_memory() as connection:
+        connection.register("profiles", chosen.profiles)
+        connection.register("sums", parts.sums)
+        connection.register("calls", parts.calls)
         found = connection.sql(_answers(question)).to_arrow_table()
     quantiles = [_quantiles(row) for row in found.select(["total", *_OF_CALLS]).to_pylist()]
-    for name, values in zip(QUANTILES, zip(*quantiles, strict=True), strict=True):
-        found = found.append_column(name, pa.array(values, pa.float64()))
+    for place, name in enumerate(QUANTILES):
+        values = pa.array([each[place] for each in quantiles], pa.float64())
+        found = found.append_column(name, values)
     return found.drop_columns(["sketch"])
 
 
@@ -129,22 +185,48 @@ def _quantiles(row: dict[str, Any]) -> list[float | None]:
 
 
 # -- paths ---------------------------------------------------------------------------------------
-def _register_paths(connection: Any, question: Question) -> None:
-    """Register the table ``paths``: the stacks whose values belong to each path.
+def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
+    """Return the names of each path that a glob matches, by its text in the column ``path``.
+
+    Raises:
+        UsageError: It matches none.
+        ProfileFormatError: The store is damaged.
+    """
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
+    return {_joined(path): path for path in paths}
+
+
+def _joined(path: tuple[str, ...]) -> str:
+    return "/".join(path)
+
+
+def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
+    """Return the rows that a glob matches.
+
+    Raises:
+        UsageError: There are none.
+    """
+    found = np.flatnonzero(np.array(Selectors([glob]).of_tree(tree), dtype=object) != 0)
+    if not len(found):
+        raise UsageError(
+            f"no call path in the store matches {glob!a}; `proton store ls --paths` lists them"
+        )
+    return found
+
+
+def _paths(connection: Any, question: Question) -> pa.Table:
+    """Return the stacks whose values belong to each path.
 
     Without a line for each path they are one, and of matching rows above each other only the
     uppermost has the values below.
     """
     tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
-    is_matched = np.array(Selectors([question.path]).of_tree(tree), dtype=object) != 0
-    matched, ends = np.flatnonzero(is_matched), subtree_ends(tree.parents)
-    if not len(matched):
-        raise UsageError(
-            f"no call path in the store matches {question.path!a}; `proton store ls --paths` lists "
-            "them"
-        )
+    matched, ends = _matched(tree, question.path), subtree_ends(tree.parents)
+    is_matched = np.isin(np.arange(len(ends)), matched)
     if PATH in question.by:
-        paths = ["/".join(tree.path(row)) for row in matched.tolist()]
+        paths = [_joined(tree.path(row)) for row in matched.tolist()]
     else:
         inside = np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
         matched = matched[matched >= inside]
@@ -159,7 +241,7 @@ def _register_paths(connection: Any, question: Question) -> None:
         "path": pa.array(paths, pa.string()).take(np.repeat(np.arange(len(paths)), lengths)),
         "is_own": is_own,
     }
-    connection.register("paths", pa.table(table))
+    return pa.table(table)
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -170,12 +252,11 @@ _SKETCH = "STRUCT(collapses SMALLINT, zero_count BIGINT, index INT[], count BIGI
 
 
 def _chosen(question: Question) -> str:
-    """Return the statement that makes ``chosen``: the profiles, with the key of their group."""
+    """Return the query for the profiles, with the key of their group."""
     columns = [f'"{name}"' for name in question.by if name != PATH]
     condition = f"WHERE {question.where}"
     is_of_run = _OF_RUN.issuperset(question.by)
     return f"""
-        CREATE TEMP TABLE chosen AS
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
             totals[$metric] AS whole, list_contains(integer_metrics, $metric) AS is_integer,
             to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
@@ -203,8 +284,8 @@ def _coarsest(condition: str) -> str:
         (FROM matching ANTI JOIN covered USING (date, job, profile_id) WHERE members IS NULL)"""
 
 
-def _found(question: Question) -> str:
-    """Return the statement that makes ``found``: the samples of the paths."""
+def _found(question: Question, profiles: pa.Table) -> str:
+    """Return the statement that makes ``found``: the samples of profiles and paths."""
     sketch = "sketch" if question.quantiles else f"NULL::{_SKETCH} AS sketch"
     return f"""
         CREATE TEMP TABLE found AS
@@ -214,7 +295,7 @@ def _found(question: Question) -> str:
         JOIN (SELECT date, job, profile_id, batch, group_key, members, is_integer FROM chosen)
         USING (date, job, profile_id, batch)
         WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
-        AND (aggregation = 'inc' OR is_own)"""
+        AND (aggregation = 'inc' OR is_own) AND {_partitions(profiles)}"""
 
 
 # Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
@@ -248,5 +329,5 @@ def _answers(question: Question) -> str:
             CASE WHEN are_single THEN least END AS least,
             CASE WHEN are_single THEN middle END AS middle,
             CASE WHEN are_single THEN most END AS most, count, min, max, sketch
-        FROM totals JOIN groups USING (group_key) JOIN whole USING (path, group_key)
+        FROM totals JOIN groups USING (group_key) JOIN calls USING (path, group_key)
         ORDER BY time_unix_nano, group_key, path"""

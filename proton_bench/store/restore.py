@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,20 +22,26 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot
+from proton_bench.store.sums import sums_of
 
-__all__ = ["read_profiles"]
+__all__ = ["read_profiles", "read_runs"]
 
-_PROFILES_AT_ONCE = 64
+_PROFILES_AT_ONCE, _SAMPLES_AT_ONCE = 64, 4_000_000
 _COUNT = "count"
+# Job, run, and the profile if it is a run of its own.
+_Key = tuple[str, str, str]
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = (
-    "SELECT s.* EXCLUDE (date, job, batch) FROM samples s SEMI JOIN chosen USING (date, job, "
-    "profile_id) WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen) "
-    "ORDER BY profile_id, node, sample_type, sample_unit"
+    "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {quantiles} THEN sketch END AS "
+    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT "
+    "date FROM chosen) AND job IN (SELECT job FROM chosen) ORDER BY profile_id, node, sample_type, "
+    "sample_unit"
 )
 
 
-def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str, Any], Profile]]:
+def read_profiles(
+    snapshot: Snapshot, rows: pa.Table, *, quantiles: bool = True
+) -> Iterator[tuple[dict[str, Any], Profile]]:
     """Yield each of these profiles with its row, in their order.
 
     A restored profile has the rows that have values and those above them, in their order. It
@@ -45,6 +51,7 @@ def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str
     Args:
         snapshot: The store.
         rows: Rows of ``profiles``, as from `Snapshot.profiles`.
+        quantiles: Whether they have the quantiles of their calls.
 
     Raises:
         ProfileFormatError: The store is damaged.
@@ -58,10 +65,62 @@ def read_profiles(snapshot: Snapshot, rows: pa.Table) -> Iterator[tuple[dict[str
             part = rows.slice(start, _PROFILES_AT_ONCE)
             connection.register("chosen", part.select(["date", "job", "profile_id"]))
             samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for sample in connection.sql(_SAMPLES).to_arrow_table().to_pylist():
+            found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
+            for sample in found.to_pylist():
                 samples[sample["profile_id"]].append(sample)
             for row in part.to_pylist():
                 yield row, _Restored(row, tree, places).profile(samples[row["profile_id"]])
+
+
+def read_runs(
+    snapshot: Snapshot, rows: pa.Table, *, quantiles: bool = True
+) -> Iterator[tuple[dict[str, Any], Profile]]:
+    """Yield each run with its row: the sum of the profiles of its ranks.
+
+    Profiles without a rank are of processes that ran one after another, and each is a run.
+
+    Args:
+        snapshot: The store.
+        rows: Rows of ``profiles``, as from `Snapshot.profiles`.
+        quantiles: Whether the sums have the quantiles of their calls.
+
+    Raises:
+        ProfileFormatError: The store is damaged.
+    """
+    runs = [
+        (row["job"], row["run"], row["profile_id"] if row["rank"] is None else "")
+        for row in rows.select(["job", "run", "profile_id", "rank"]).to_pylist()
+    ]
+    counts = Counter(runs)
+    is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
+    yield from read_profiles(snapshot, rows.filter(is_alone), quantiles=quantiles)
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
+        places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
+        for some in _parts(runs, rows["samples"].to_pylist()):
+            chosen = rows.take([place for run in some for place in some[run]])
+            groups = [run for run in some for _ in some[run]]
+            for row, samples in sums_of(connection, chosen, groups, quantiles=quantiles):
+                yield row, _Restored(row, tree, places).profile(samples.to_pylist())
+
+
+def _parts(runs: Sequence[_Key], samples: Sequence[int]) -> Iterator[dict[_Key, list[int]]]:
+    """Yield places of the profiles of runs with several, for so many runs as fit into memory."""
+    places: dict[_Key, list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        places[run].append(place)
+    part: dict[_Key, list[int]] = {}
+    size = 0
+    for run, own in places.items():
+        if len(own) == 1:
+            continue
+        part[run] = own
+        size += sum(samples[place] for place in own)
+        if size >= _SAMPLES_AT_ONCE:
+            yield part
+            part, size = {}, 0
+    if part:
+        yield part
 
 
 class _Restored:

@@ -33,11 +33,11 @@ from typing import Any
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.store.engines import deltalake, duckdb
+from proton_bench.store.engines import deltalake, duckdb, open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
-__all__ = ["Snapshot", "Store", "is_url", "refused"]
+__all__ = ["Snapshot", "Store", "is_url", "quoted", "refused"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
@@ -130,15 +130,17 @@ class Store:
         """Return the folder or URL of a table."""
         return f"{self.uri}/{table}"
 
-    def table(self, name: str) -> deltalake.DeltaTable:
-        """Return the newest version of a table.
+    def table(self, name: str, version: int | None = None) -> deltalake.DeltaTable:
+        """Return a version of a table, by default the newest.
 
         Raises:
             UsageError: There is no store.
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
         try:
-            found = deltalake.DeltaTable(self.place(name), storage_options=self._settings())
+            found = deltalake.DeltaTable(
+                self.place(name), version=version, storage_options=self._settings()
+            )
         except deltalake.exceptions.TableNotFoundError:
             raise UsageError(
                 f"there is no store at {self.uri!a}: make one with `proton store init`"
@@ -173,15 +175,17 @@ class Store:
                 storage_options=self._settings(),
             )
 
-    def snapshot(self) -> Snapshot:
-        """Return the current state of all tables.
+    def snapshot(self, versions: Mapping[str, int] | None = None) -> Snapshot:
+        """Return these versions of the tables, by default the current ones.
 
         Raises:
             UsageError: There is no store.
             ProfileFormatError: It is damaged.
         """
+        known = versions or {}
         # Profiles are written last, so that what the other tables have then belongs to them.
-        return Snapshot(self, {table: self.table(table) for table in reversed(TABLES)})
+        tables = {table: self.table(table, known.get(table)) for table in reversed(TABLES)}
+        return Snapshot(self, tables)
 
     def _settings(self) -> dict[str, str] | None:
         return dict(self.options) or None
@@ -199,6 +203,11 @@ class Snapshot:
     store: Store
     tables: Mapping[str, deltalake.DeltaTable]
 
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version of each table, with which another process opens the same snapshot."""
+        return {name: table.version() for name, table in self.tables.items()}
+
     @contextmanager
     def connect(self) -> Iterator[Any]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
@@ -206,7 +215,7 @@ class Snapshot:
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
-        with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection, self.readable():
+        with open_memory(_CLOSED) as connection, self.readable():
             connection.execute("SET allowed_directories = ?", [[self.store.uri + "/"]])
             connection.execute("SET enable_external_access = false")
             for table in TABLES:
@@ -255,7 +264,7 @@ class Snapshot:
         elif self.store.is_remote:
             connection.register(f"stored_{table}", opened.to_pyarrow_dataset())
         else:
-            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+            listed = ", ".join(map(quoted, files))
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
@@ -275,6 +284,11 @@ _CLOSED = {
 def writer_properties() -> deltalake.WriterProperties:
     """Return how the files of tables are written."""
     return deltalake.WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def is_url(place: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from proton_bench.store.store import (
     WRITER_HOURS,
     Snapshot,
     Store,
+    quoted,
     refused,
     writer_properties,
 )
@@ -65,12 +67,15 @@ class Partition(NamedTuple):
     @property
     def condition(self) -> str:
         """The condition of these rows, as deltalake takes it."""
-        quoted = self.job.replace("'", "''")
-        return f"date = '{self.day}' AND job = '{quoted}'"
+        return f"date = '{self.day}' AND job = {quoted(self.job)}"
 
 
 def compact(
-    store: Store, *, writer_hours: int = WRITER_HOURS, reader_hours: int = READER_HOURS
+    store: Store,
+    *,
+    writer_hours: int = WRITER_HOURS,
+    reader_hours: int = READER_HOURS,
+    mapped: Callable[..., Iterable[None]] = map,
 ) -> Compacted:
     """Merge small files, and order samples so that a question reads few of them.
 
@@ -81,6 +86,7 @@ def compact(
         writer_hours: The most hours that a writer takes: rows of later ones that do not count yet
             are kept.
         reader_hours: The most hours that a reader takes: files that were replaced since are kept.
+        mapped: Maps a function on partitions, here or in other processes.
 
     Raises:
         OutputError: The store cannot be written.
@@ -88,9 +94,9 @@ def compact(
     """
     before = _count_files(store)
     dead_rows = _remove_dead(store, writer_hours)
+    scattered = [each for table in TABLES for each in _scattered(store, table)]
+    deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
     for table in TABLES:
-        for partition in _scattered(store.table(table)):
-            _merge_files(store, table, partition)
         with refused(f"remove old files of {store.uri}"):
             store.table(table).vacuum(reader_hours, dry_run=False, enforce_retention_duration=False)
     return Compacted(before, _count_files(store), dead_rows)
@@ -100,8 +106,16 @@ def _count_files(store: Store) -> int:
     return sum(len(store.table(table).file_uris()) for table in TABLES)
 
 
-def _scattered(table: deltalake.DeltaTable) -> Iterator[dict[str, str]]:
-    """Yield the partitions with several small files, {} for a table without partitions."""
+class _Place(NamedTuple):
+    """A partition of a table, {} for a table without partitions."""
+
+    table: str
+    partition: dict[str, str]
+
+
+def _scattered(store: Store, name: str) -> Iterator[_Place]:
+    """Yield the places with several small files."""
+    table = store.table(name)
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     columns = table.metadata().partition_columns
     small = Counter(
@@ -111,20 +125,20 @@ def _scattered(table: deltalake.DeltaTable) -> Iterator[dict[str, str]]:
     )
     for values, count in small.items():
         if count > 1:
-            yield dict(zip(columns, values, strict=True))
+            yield _Place(name, dict(zip(columns, values, strict=True)))
 
 
-def _merge_files(store: Store, name: str, partition: dict[str, str]) -> None:
-    filters = [(column, "=", value) for column, value in partition.items()]
+def _merge_files(store: Store, place: _Place) -> None:
+    filters = [(column, "=", value) for column, value in place.partition.items()]
 
     def merge(table: deltalake.DeltaTable) -> None:
         settings = {"partition_filters": filters or None, "writer_properties": writer_properties()}
-        if name == "samples":
+        if place.table == "samples":
             table.optimize.z_order(list(SAMPLE_ORDER), **settings)
         else:
             table.optimize.compact(**settings)
 
-    change(store, name, merge)
+    change(store, place.table, merge)
 
 
 def delete(store: Store, name: str, condition: str) -> int:

@@ -36,7 +36,7 @@ HASHED = [
 # Each index has its own builds of these packages.
 BUILD_OF_TORCH = re.compile(r"torch|cuda-.*|nvidia-(?!ml-py$).*")
 # Requirements of other platforms and interpreters only.
-ELSEWHERE = {"appnope", "cffi", "colorama", "pycparser"}
+ELSEWHERE = {"appnope", "colorama"}
 
 
 def requirements() -> list[Requirement]:

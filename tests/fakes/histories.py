@@ -30,6 +30,7 @@ def point(number: int, times: Mapping[str, float], *, direction: int = 1, **fact
         "is_dirty": False,
         "machine": MACHINE,
         "tools": {"torch": "2.6"},
+        "recording": "",
         "runs": 1,
         "texts": {},
         "values": {

@@ -54,7 +54,7 @@ def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
         ("train", "run0", 2),
         ("train", "run1", 2),
     ]
-    _, out, _ = proton("store", "ls", fleet, "--csv", "--where", "run = 'run1'")
+    _, out, _ = proton("store", "ls", f"{fleet}?run = 'run1'", "--csv")
     assert len(out.splitlines()) == 2
 
 
@@ -77,6 +77,19 @@ def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
     assert "broken.proton" in err
 
 
+def test_a_spool_is_added_once(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    put(tmp_path / "spool/run9", stored_run(100.0), stored_run(101.0))
+    words = ["store", "watch", fleet, tmp_path / "spool", "--job", "train", "--once"]
+
+    said = [proton(*words, "--every", "0.1")[:2] for _ in range(2)]
+
+    assert said == [
+        (0, "added 2 profiles\n"),
+        (0, "added 0 profiles; 2 were there already\n"),
+    ]
+    assert "train,run9,2" in proton("store", "ls", fleet, "--csv")[1]
+
+
 def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
     _, out, _ = proton("store", "query", fleet, "SELECT count(*) FROM samples", "--csv")
     assert out.splitlines()[1] == "4"
@@ -85,7 +98,7 @@ def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton
         'SELECT p.run, sum(n."time (ns)") FROM nodes n JOIN profiles p ON n.run = p.profile_id '
         "GROUP BY ALL ORDER BY ALL"
     )
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "rank = 0")
+    _, out, _ = proton("store", "query", f"{fleet}?rank = 0", sql, "--csv")
     assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
 
 
@@ -113,13 +126,14 @@ def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> No
     "words",
     [
         ["ls", "nowhere"],
-        ["ls", "{fleet}", "--where", "nope"],
+        ["ls", "{fleet}?nope"],
         ["query", "{fleet}", "DROP TABLE profiles"],
         ["query", "{fleet}", "SELECT * FROM '/etc/passwd'"],
-        ["query", "{fleet}", "SELECT * FROM nodes", "--where", "nope"],
-        ["retain", "{fleet}", "--raw-days", "9", "--rank-days", "3"],
+        ["query", "{fleet}?nope", "SELECT * FROM nodes"],
+        ["query", "{fleet}?rank = 0", "SELECT * FROM profiles"],
         ["add", "{fleet}", ".", "--job", ""],
         ["add", "nowhere", "."],
+        ["watch", "{fleet}", "nowhere"],
     ],
     ids=" ".join,
 )
@@ -154,7 +168,7 @@ def test_a_run_is_recorded_into_a_store(fleet: Path, tmp_path: Path, proton: Pro
 
     assert (done.returncode, done.stderr) == (3, "proton: added 1 profile to the store\n")
     sql = "SELECT name FROM nodes WHERE kind = 'scope'"
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'bench'")
+    _, out, _ = proton("store", "query", f"{fleet}?job = 'bench'", sql, "--csv")
     assert out.splitlines() == ["name", "work"]
     assert not list(tmp_path.glob("*.proton"))
 
@@ -189,7 +203,7 @@ def test_a_test_run_is_added_to_a_store(
     assert done.returncode == 0
     assert f"added 1 profile to {fleet}" in done.stdout
     sql = "SELECT count(*) FROM nodes WHERE kind = 'test' AND name LIKE '%test_work'"
-    _, out, _ = proton("store", "query", fleet, sql, "--csv", "--where", "job = 'tests'")
+    _, out, _ = proton("store", "query", f"{fleet}?job = 'tests'", sql, "--csv")
     assert out.splitlines()[1:] == ["1"]
 
 
@@ -198,10 +212,10 @@ def test_the_sum_of_profiles_is_written_in_any_format(
 ) -> None:
     file = tmp_path / "sum.proton"
 
-    assert proton("store", "export", fleet, "--where", "run = 'run0'", "-o", file) == (0, "", "")
+    assert proton("store", "export", f"{fleet}?run = 'run0'", "-o", file) == (0, "", "")
     assert read_profile(file).inclusive("time (ns)")[0] == 2 * 303.0
     assert proton("store", "export", fleet, "-o", tmp_path / "sum.x")[0] == 2
-    assert proton("store", "export", fleet, "-o", file, "--where", "false")[0] == 2
+    assert proton("store", "export", f"{fleet}?false", "-o", file)[0] == 2
 
 
 def test_a_missing_library_is_named(tmp_path: Path) -> None:
@@ -214,3 +228,82 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     assert done.returncode == 69
     assert "pip install" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_path_is_shown_over_runs(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("store", "path", fleet, "kernel", "--json")
+    document = json.loads(out)
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in document["rows"]]
+
+    assert [(row["run"], row["present"], row["total"]) for row in rows] == [
+        ("run0", 2, 606.0),
+        ("run1", 2, 612.0),
+    ]
+    code, table, _ = proton("store", "path", f"{fleet}?run = 'run0'", "kernel", "--by", "rank,path")
+    assert code == 0
+    assert [line[-14:] for line in table.splitlines()[1:3]] == ["0, step/kernel", "1, step/kernel"]
+
+
+def test_selections_are_sides_of_comparisons_and_gates(fleet: Path, proton: Proton) -> None:
+    sides = [f"{fleet}?run = 'run{run}'" for run in range(2)]
+
+    _, out, _ = proton("diff", *sides, "--json")
+    document = json.loads(out)
+    totals = [[run["total"] for run in document[side]] for side in ("base", "new")]
+    assert totals == [[606.0], [612.0]]
+
+    code, out, _ = proton("gate", *sides, "--json")
+    assert json.loads(out)["schema"] == "proton_bench.gate"
+    assert code in {0, 3}
+
+
+def test_a_selection_becomes_a_baseline(fleet: Path, tmp_path: Path, proton: Proton) -> None:
+    baselines = ("--store", tmp_path / ".proton")
+
+    assert proton("baseline", "save", "main", f"{fleet}?run = 'run0'", *baselines)[0] == 0
+    _, out, _ = proton("baseline", "show", "main", "--json", *baselines)
+    assert len(json.loads(out)["entries"][0]["runs"]) == 1
+
+
+def test_slow_ranks_of_a_run_are_found(fleet: Path, proton: Proton) -> None:
+    _, out, _ = proton("merge", "--stragglers", f"{fleet}?run = 'run1'", "--json")
+
+    assert json.loads(out)["ranks"] == [0, 1]
+
+
+def test_a_page_shows_the_history_of_runs_and_links_to_their_reports(
+    fleet: Path, tmp_path: Path, proton: Proton
+) -> None:
+    report = tmp_path / "runs/run1/0.html"
+    assert proton("report", report.with_suffix(".proton"))[0] == 0
+    page = tmp_path / "page.html"
+
+    code, out, _ = proton("report", fleet, "--path", "kernel", "-o", page)
+
+    assert (code, out) == (0, f"{page}\n")
+    assert page.read_text().count("<a href=") == 1
+    assert report.as_uri() in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["store", "path", "{fleet}", "nothing"],
+        ["store", "path", "{fleet}", "kernel", "--by", "nope"],
+        ["diff", "{fleet}?false", "{fleet}"],
+        ["merge", "--stragglers", "{fleet}?nope"],
+        ["report", "{fleet}", "--title", "x"],
+        ["report", "{file}", "--path", "kernel"],
+        ["history", "{fleet}", "--path", "nothing"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_questions_are_errors_of_the_caller(
+    fleet: Path, tmp_path: Path, proton: Proton, words: list[str]
+) -> None:
+    file = tmp_path / "runs/run0/0.proton"
+    code, out, err = proton(*(word.format(fleet=fleet, file=file) for word in words))
+
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err

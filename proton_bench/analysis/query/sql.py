@@ -89,6 +89,7 @@ def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> Qu
     """
     duckdb = _import_duckdb()
     with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection:
+        connection.execute("SET enable_progress_bar = false")
         return query_on(connection, runs, sql, limit=limit)
 
 

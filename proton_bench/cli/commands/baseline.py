@@ -29,7 +29,10 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON document ins
 def save(
     name: _Name,
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Profiles, or folders of runs.")
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Profiles, folders of runs, and runs of stores: STORE?CONDITION."
+        ),
     ],
     store: StoreOption = None,
 ) -> None:

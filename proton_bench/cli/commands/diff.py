@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,17 +23,19 @@ __all__ = ["command"]
 
 def command(
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
-            help="The profile to compare with, and the new profile.", metavar="BASE NEW"
+            help="The profile to compare with, and the new profile. STORE or STORE?CONDITION is "
+            "all runs of a store, or those that an SQL condition holds for.",
+            metavar="BASE NEW",
         ),
     ] = None,
     base: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option("--base", metavar="FILE", help="Another run of the base; may be repeated."),
     ] = None,
     new: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option("--new", metavar="FILE", help="Another new run; may be repeated."),
     ] = None,
     metric: Annotated[
@@ -117,12 +118,12 @@ def command(
     )
 
 
-def _sides(files: list[Path], base: list[Path], new: list[Path]) -> tuple[list[Path], list[Path]]:
+def _sides(files: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     """Return the files of both sides: two in order, those of --base and --new beside them."""
     if len(files) == 2:
         return [files[0], *base], [files[1], *new]
     if files:
-        named = ", ".join(repr(str(file)) for file in files)
+        named = ", ".join(map(repr, files))
         raise UsageError(
             f"a comparison takes two profiles, BASE and NEW, got {named}: name further runs with "
             "--base FILE and --new FILE"

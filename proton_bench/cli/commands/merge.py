@@ -18,9 +18,10 @@ __all__ = ["command"]
 
 def command(
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            help="Profiles, or timelines of one format, of processes, ranks or phases.",
+            help="Profiles, or timelines of one format, of processes, ranks or phases. "
+            "STORE?CONDITION is all profiles of a store that an SQL condition holds for.",
             metavar="FILE",
             show_default=False,
         ),
@@ -60,8 +61,9 @@ def command(
     if output is not None and is_timeline(output):
         from proton_bench.cli.timelines.merge_timelines import merge_timelines
 
-        refuse_input(output, files)
-        merge_timelines(files, output)
+        paths = [Path(file) for file in files]
+        refuse_input(output, paths)
+        merge_timelines(paths, output)
         output = None
     if output is not None or stragglers:
         check_profiles(files)

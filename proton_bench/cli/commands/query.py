@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,7 +84,7 @@ def command(
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     most = read_limit(limit, chosen)
     files, sql = (words, pattern) if pattern is not None else _split(words)
-    check_profiles(map(Path, files))
+    check_profiles(files)
     from proton_bench.cli.work.query import answer
 
     answer(files, sql, most, chosen.value, of_nodes=pattern is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,13 @@ import typer
 
 from proton_bench.analysis.choices import Rows
 from proton_bench.cli.inputs import check_profiles, read_metric_names
-from proton_bench.cli.output_file import STDOUT, beside, output_option, refuse_input
+from proton_bench.cli.output_file import (
+    REPORT_SUFFIX,
+    STDOUT,
+    beside,
+    output_option,
+    refuse_input,
+)
 from proton_bench.cli.tree_options import (
     FramesOption,
     LayersOption,
@@ -18,18 +25,19 @@ from proton_bench.cli.tree_options import (
 )
 from proton_bench.errors import UsageError
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.store.selection import Selection
 
 __all__ = ["command"]
 
-_SUFFIX = ".html"
 _DIFF_SUFFIX = ".diff.html"
 
 
 def command(
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            help="Profile of any known format; with --base one or more runs of the new program.",
+            help="Profile of any known format; with --base one or more runs of the new program; "
+            "or STORE?CONDITION for the history of the runs of a store.",
             metavar="FILE",
             show_default=False,
         ),
@@ -40,6 +48,14 @@ def command(
             "--base",
             metavar="FILE",
             help="Show changes from this profile; may be repeated for several runs.",
+        ),
+    ] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            metavar="GLOB",
+            help="Of a store: only these call paths, such as 'fwd/**/softmax*'; may be repeated.",
         ),
     ] = None,
     output: Annotated[
@@ -82,11 +98,15 @@ def command(
 ) -> None:
     """Write an HTML page with flame graph, callers and callees, table and roofline.
 
-    With --base it shows the changes. The name of the written file goes to stdout.
+    With --base it shows the changes, of a store the history of its runs. The name of the written
+    file goes to stdout.
     """
     others = base or []
     file = _first(files, others)
     names = read_metric_names(metrics)
+    stored = Selection.of(file)
+    if bool(paths) > (stored is not None) or (stored is not None and (others or names or title)):
+        raise UsageError("--path is for a store: it takes no --base, --metrics and --title")
     if ignore_devices and not others:
         raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
     if output == STDOUT and is_opened:
@@ -94,8 +114,16 @@ def command(
     check_profiles([*files, *others])
     from proton_bench.cli.work.report import PageOptions, Target, write_report
 
-    target = Target(output or beside(file, _DIFF_SUFFIX if others else _SUFFIX), is_opened)
-    refuse_input(target.file, [*files, *others])
+    if stored is not None:
+        from proton_bench.cli.work.history_report import write_history
+
+        page = output or Path(os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX)
+        write_history(file, paths or (), Target(page, is_opened))
+        return
+    profiles = [Path(each) for each in files]
+    suffix = _DIFF_SUFFIX if others else REPORT_SUFFIX
+    target = Target(output or beside(profiles[0], suffix), is_opened)
+    refuse_input(target.file, [*profiles, *others])
     options = PageOptions(
         metrics=names,
         title=title or "",
@@ -105,13 +133,13 @@ def command(
         ignore_devices=ignore_devices,
         fold_layers=layers is Rows.FOLDED,
     )
-    write_report(files, others, options, target)
+    write_report(profiles, others, options, target)
 
 
-def _first(files: list[Path], others: list[Path]) -> Path:
+def _first(files: list[str], others: list[Path]) -> str:
     if len(files) == 1 or others:
         return files[0]
-    named = ", ".join(repr(str(file)) for file in files)
+    named = ", ".join(map(repr, files))
     raise UsageError(
         f"a report is about one profile, got {named}: to compare two, write "
         "proton report NEW --base BASE"

@@ -30,13 +30,30 @@ _Store = Annotated[
     str,
     typer.Argument(metavar="STORE", help="Folder of the store, or a URL such as s3://bucket/name."),
 ]
-_Where = Annotated[
+_Selection = Annotated[
     str,
+    typer.Argument(
+        metavar="STORE[?CONDITION]",
+        help="The store, and which profiles count: an SQL condition over the table profiles, such "
+        "as \"/fleet?job = 'llama' AND rank < 8\" (default: all).",
+    ),
+]
+_Run = Annotated[
+    str | None,
     typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Only profiles that this SQL condition holds for, such as \"job = 'llama' AND rank < "
-        '8" (default: all).',
+        "--run",
+        metavar="NAME",
+        help="The run of the job that the files are of (default: for each file the name of its "
+        "folder).",
+        show_default=False,
+    ),
+]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786.",
         show_default=False,
     ),
 ]
@@ -62,15 +79,7 @@ def add(
         ),
     ],
     job: JobOption = "default",
-    run: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The run of the job that the files are of (default: for each file the name of "
-            "its folder).",
-            show_default=False,
-        ),
-    ] = None,
+    run: _Run = None,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -84,10 +93,35 @@ def add(
     return work.add(store, files, job, run=run, processes=processes)
 
 
+@group.command("watch")
+def watch(
+    store: _Store,
+    spool: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder that others write profiles to.")
+    ],
+    job: JobOption = "default",
+    run: _Run = None,
+    every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Time between two looks; a file that is the same at both is complete.",
+        ),
+    ] = 5.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after two looks, instead of by Ctrl-C.")
+    ] = False,
+) -> int:
+    """Add profiles as they come to a folder and all folders below; the files stay there."""
+    from proton_bench.cli.work import store as work
+
+    return work.watch(store, spool, job, run=run, every_s=every, once=once)
+
+
 @group.command("ls")
 def list_runs(
-    store: _Store,
-    where: _Where = "true",
+    selection: _Selection,
     paths: Annotated[
         bool, typer.Option("--paths", help="List call paths instead of runs.")
     ] = False,
@@ -100,12 +134,12 @@ def list_runs(
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.list_runs(store, where, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
+    work.list_runs(selection, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
 
 
 @group.command("query")
 def query(
-    store: _Store,
+    selection: _Selection,
     sql: Annotated[
         str,
         typer.Argument(
@@ -114,27 +148,58 @@ def query(
             "single profiles over those of `proton query`.",
         ),
     ],
-    where: _Where = "true",
     form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
-    """Query a store in SQL; --where chooses the profiles in the tables of `proton query`."""
+    """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
     chosen = read_form(form, as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.query(store, sql, where, limit=read_limit(limit, chosen), form=chosen.value)
+    work.query(selection, sql, limit=read_limit(limit, chosen), form=chosen.value)
+
+
+@group.command("path")
+def path(
+    selection: _Selection,
+    glob: Annotated[
+        str, typer.Argument(metavar="GLOB", help="Call paths, such as 'fwd/**/softmax*'.")
+    ],
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN[,COLUMN]",
+            help="What lines are about: columns of the table profiles, such as run, rank, commit, "
+            "date or gpu_uuid, and path for each call path of its own.",
+        ),
+    ] = "job,run",
+    metric: Annotated[
+        str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
+    ] = "time (ns)",
+    scheduler: _Scheduler = None,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """Show the values of call paths over runs, ranks, revisions or GPUs."""
+    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    columns = tuple(name.strip() for name in by.split(",") if name.strip())
+    from proton_bench.cli.work import store as work
+
+    asked = work.Asked(glob, columns, metric)
+    most = read_limit(limit, chosen)
+    work.path(selection, asked, scheduler=scheduler, limit=most, form=chosen.value)
 
 
 @group.command("export")
 def export(
-    store: _Store,
+    selection: _Selection,
     output: Annotated[
         Path,
         output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
     ],
-    where: _Where = "true",
     to: Annotated[
         str | None,
         typer.Option(
@@ -145,31 +210,23 @@ def export(
     """Write the sum of profiles to a file of any format."""
     from proton_bench.cli.work import store as work
 
-    work.export(store, where, output, to=to)
+    work.export(selection, output, to=to)
 
 
 @group.command("compact")
-def compact(store: _Store) -> None:
+def compact(store: _Store, scheduler: _Scheduler = None) -> None:
     """Merge small files, so that questions read few of them."""
     from proton_bench.cli.work import store as work
 
-    work.compact(store)
+    work.compact(store, scheduler)
 
 
 @group.command("retain")
-def retain(
-    store: _Store,
-    raw_days: Annotated[
-        int, typer.Option(metavar="DAYS", help="Keep quantiles of single profiles so long.")
-    ] = 14,
-    rank_days: Annotated[
-        int, typer.Option(metavar="DAYS", help="Keep single profiles so long.")
-    ] = 90,
-) -> None:
-    """Replace old profiles of a run by their sum, which keeps its quantiles for ever."""
+def retain(store: _Store) -> None:
+    """Replace old profiles of a run by their sum, as `policy.toml` in the store says."""
     from proton_bench.cli.work import store as work
 
-    work.retain(store, raw_days, rank_days)
+    work.retain(store)
 
 
 @group.command("check")

@@ -13,7 +13,13 @@ from typing import Any
 
 from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.cli.gating.outputs import Outputs
-from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
+from proton_bench.cli.output_file import (
+    REPORT_SUFFIX,
+    STDOUT,
+    beside,
+    print_bytes,
+    write_output,
+)
 from proton_bench.cli.project import default_store
 from proton_bench.cli.work.progress_line import ProgressLine
 from proton_bench.errors import UsageError
@@ -33,7 +39,15 @@ from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["Opened", "Shown", "judge_history", "open_history", "read_followed", "show"]
+__all__ = [
+    "Opened",
+    "Shown",
+    "judge_history",
+    "open_history",
+    "read_followed",
+    "reports_of",
+    "show",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +134,20 @@ def show(opened: Opened, shown: Shown, *, acknowledges: bool) -> None:
             opened.store.acknowledge(new)
         said = f"proton: acknowledged the steps of {count_text(len(new), 'series', 'series')}\n"
     if shown.html is not None:
-        write_output(shown.html, history_page(history).encode("utf-8", "backslashreplace"))
+        page = history_page(history, reports_of(history))
+        write_output(shown.html, page.encode("utf-8", "backslashreplace"))
     if shown.as_json:
         print_bytes(encode_document(history_document(history)))
     elif shown.html != STDOUT:
         print_report(open_console(), HistoryReport(history, shown.everything))
     sys.stderr.write(said)
+
+
+def reports_of(history: History) -> dict[str, str]:
+    """Return the addresses of the pages that `proton report` wrote beside recordings."""
+    recordings = {point.recording for trace in history.traces for point in trace.series.points}
+    pages = {each: beside(Path(each), REPORT_SUFFIX) for each in recordings if each}
+    return {each: page.resolve().as_uri() for each, page in pages.items() if page.is_file()}
 
 
 def judge_history(

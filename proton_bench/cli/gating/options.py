@@ -32,8 +32,9 @@ __all__ = [
 SidesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="The base and the new side: each a profile, a folder of runs, or the name of a "
-        "baseline. With --runs, BASE and then a command; with --history, any number of them.",
+        help="The base and the new side: each a profile, a folder of runs, the name of a "
+        "baseline, or STORE?CONDITION for runs of a store. With --runs, BASE and then a command; "
+        "with --history, any number of them.",
         metavar="BASE NEW | BASE -- CMD | RUN",
     ),
 ]

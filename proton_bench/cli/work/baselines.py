@@ -8,13 +8,12 @@ from pathlib import Path
 
 import typer
 
-from proton_bench.analysis.run_files import read_runs
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baseline.check import DAMAGED, check_store, repair_store
 from proton_bench.gate.baseline.export import export_entry
-from proton_bench.gate.baseline.reference import split_reference
+from proton_bench.gate.baseline.reference import read_recorded, split_reference
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
@@ -31,11 +30,11 @@ def open_store(folder: Path | None) -> BaselineStore:
     return BaselineStore(folder or default_store())
 
 
-def save(store: BaselineStore, name: str, runs: Sequence[Path]) -> None:
+def save(store: BaselineStore, name: str, words: Sequence[str]) -> None:
     """Save runs as a candidate; the name still points to the same entry."""
-    found = read_runs(runs)
+    found = read_recorded(words)
     if not found:
-        raise UsageError(f"there is no run in {', '.join(ascii(str(each)) for each in runs)}")
+        raise UsageError(f"there is no run in {', '.join(map(ascii, words))}")
     entry = store.save(name, found)
     typer.echo(entry.reference)
     for run in found:

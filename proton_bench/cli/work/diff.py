@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter
@@ -16,6 +16,7 @@ from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.store.selection import Selection
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible_lines
 
@@ -38,7 +39,7 @@ class DiffRequest:
     """Options of a comparison.
 
     Attributes:
-        base: Runs to compare with.
+        base: Runs to compare with: files, and selections of stores.
         new: Runs to compare.
         options: How to compare.
         names: Which rows to show, by name.
@@ -47,8 +48,8 @@ class DiffRequest:
         output: In which form.
     """
 
-    base: Sequence[Path]
-    new: Sequence[Path]
+    base: Sequence[str]
+    new: Sequence[str]
     options: CompareOptions
     names: NameFilter
     threshold: str | None
@@ -67,8 +68,12 @@ def diff(request: DiffRequest) -> None:
     least = Threshold.parse(request.threshold) if request.threshold is not None else None
     if request.output.as_json and least is None:
         least = _EVERYTHING
-    sides = (request.base, request.new)
-    first, second = ([Run(read_profile(file), str(file)) for file in side] for side in sides)
+    metric = request.options.metric
+    quantiles = metric is not None and is_sample_statistic(metric)
+    first, second = (
+        [run for word in side for run in _runs(word, quantiles=quantiles)]
+        for side in (request.base, request.new)
+    )
     comparison = compare(first, second, request.options)
     if not request.output.as_json:
         is_short = request.output.frames is FrameFormat.SHORT
@@ -76,6 +81,13 @@ def diff(request: DiffRequest) -> None:
         comparison = with_texts(comparison, readable)
     ranking = rank(comparison, least, request.depth, names=request.names)
     _print(comparison, ranking, request.output)
+
+
+def _runs(word: str, *, quantiles: bool) -> list[Run]:
+    selection = Selection.of(word)
+    if selection is not None:
+        return selection.runs(quantiles=quantiles)
+    return [Run(read_profile(word), word)]
 
 
 def _print(comparison: Comparison, ranking: Ranking, output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document
 from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.ranks import gap_sentences
+from proton_bench.store.selection import Selection
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 
@@ -34,12 +36,12 @@ class Table:
 
 
 def merge_profiles(
-    files: list[Path], output: Path | None, by: ApartBy, table: Table | None
+    words: Sequence[str], output: Path | None, by: ApartBy, table: Table | None
 ) -> None:
     """Merge profiles into one, and print the times of their scopes.
 
     Args:
-        files: What the user named.
+        words: What the user named: files, and selections of stores.
         output: File to write, None for none.
         by: Top rows of the merged tree.
         table: What to print, None for nothing.
@@ -49,7 +51,12 @@ def merge_profiles(
         ProfileFormatError: A file is corrupt.
         OutputError: The output cannot be written.
     """
-    members = _members(best_of_each(files))
+    stores = [store for word in words if (store := Selection.of(word)) is not None]
+    files = [Path(word) for word in words if Selection.of(word) is None]
+    stored = _stored(stores, quantiles=output is not None)
+    members, notes = in_order([*_members(best_of_each(files)), *stored])
+    for note in notes:
+        warn(note)
     if output is not None:
         refuse_input(output, files)
         for note in write_profile(merge_members(members, by), output):
@@ -65,13 +72,15 @@ def merge_profiles(
         print_report(open_console(), StragglerReport(found))
 
 
-def _members(files: list[Path]) -> list[Member]:
-    members = []
+def _members(files: Sequence[Path]) -> Iterator[Member]:
     for file in files:
         profile = read_profile(file)
         origin = Origin.of(profile.provenance, file.name, is_partial=profile.partial)
-        members.append(Member(visible(file), origin, profile))
-    ordered, notes = in_order(members)
-    for note in notes:
-        warn(note)
-    return ordered
+        yield Member(visible(file), origin, profile)
+
+
+def _stored(stores: Sequence[Selection], *, quantiles: bool) -> Iterator[Member]:
+    for store in stores:
+        for row, profile in store.profiles(quantiles=quantiles):
+            origin = Origin.of(profile.provenance, "", is_partial=profile.partial)
+            yield Member(visible(row["source"]), origin, profile)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from proton_bench.analysis.query.relations import LabelledRun
@@ -13,9 +12,10 @@ from proton_bench.formats.registry import formats, read_profile
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.result import ResultReport, result_csv, result_document
 from proton_bench.report.tree.tree import print_report
+from proton_bench.store.selection import Selection
 from proton_bench.support.console import open_console
 
-__all__ = ["answer", "is_store", "print_result", "stored_runs"]
+__all__ = ["answer", "print_result", "stored_runs"]
 
 
 def answer(
@@ -67,8 +67,8 @@ def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *,
 
 
 def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
-    stores = [file for file in files if is_store(file)]
-    profiles = [(file, read_profile(file)) for file in files if file not in stores]
+    stores = [store for file in files if (store := Selection.of(file)) is not None]
+    profiles = [(file, read_profile(file)) for file in files if Selection.of(file) is None]
     for file, profile in profiles:
         if len(profile) == 1:
             warn(f"{file!a} is empty: nothing was recorded in that run")
@@ -76,22 +76,15 @@ def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
     return [*runs, *(run for store in stores for run in stored_runs(store))]
 
 
-def is_store(place: str) -> bool:
-    """Return whether a store is in a folder or at a URL."""
-    return "://" in place or os.path.isdir(os.path.join(place, "profiles", "_delta_log"))
-
-
-def stored_runs(place: str, condition: str = "true") -> list[LabelledRun]:
-    """Return the profiles of a store that a condition in SQL holds for, labelled with their ids.
+def stored_runs(selection: Selection) -> list[LabelledRun]:
+    """Return selected profiles of a store, labelled with their ids.
 
     Raises:
-        UsageError: There is no store, or the condition is wrong.
+        UsageError: There is no store, the condition is wrong, or it holds for no profile.
         ProfileFormatError: The store is damaged.
         MissingExtraError: A library of stores is not installed.
     """
-    from proton_bench.store.restore import read_profiles
-    from proton_bench.store.store import Store
-
-    snapshot = Store.open(place).snapshot()
-    found = read_profiles(snapshot, snapshot.profiles(condition))
-    return [LabelledRun(row["profile_id"], row["source"], profile) for row, profile in found]
+    return [
+        LabelledRun(row["profile_id"], row["source"], profile)
+        for row, profile in selection.profiles()
+    ]

@@ -19,7 +19,7 @@ from proton_bench.report.html.plots.strip import Strip, read_strip
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
-__all__ = ["PageOptions", "Target", "write_report"]
+__all__ = ["PageOptions", "Target", "write_page", "write_report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def write_report(
         else:
             page = profile_page(runs[0], options, strip=strip)
         content = page.encode("utf-8", "backslashreplace")
-    _write(content, target)
+    write_page(content, target)
 
 
 def _read(files: Sequence[Path]) -> list[Run]:
@@ -67,7 +67,12 @@ def _strip(file: Path) -> Strip | None:
         return None
 
 
-def _write(page: bytes, target: Target) -> None:
+def write_page(page: bytes, target: Target) -> None:
+    """Write a page, and print its name.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
     if target.file == STDOUT:
         print_bytes(page)
         return

@@ -8,28 +8,50 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
 
-from proton_bench.analysis.query.sql import named_tables, query_on
+from proton_bench.analysis.query.sql import QueryResult, named_tables, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.profile import Profile
+from proton_bench.report.text.result import PathReport
+from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
-from proton_bench.store.retention import Retention
-from proton_bench.store.retention import retain as retain_profiles
+from proton_bench.store.policy.policy import read_policy
+from proton_bench.store.policy.retention import retain as retain_profiles
+from proton_bench.store.questions import Question
+from proton_bench.store.selection import EVERYTHING, Selection
+from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store
+from proton_bench.store.workers import workers_of
+from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["add", "check", "compact", "export", "init", "list_runs", "query", "record", "retain"]
+__all__ = [
+    "Asked",
+    "add",
+    "check",
+    "compact",
+    "export",
+    "init",
+    "list_runs",
+    "path",
+    "query",
+    "record",
+    "retain",
+    "watch",
+]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,
@@ -49,6 +71,15 @@ SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash 
 ORDER BY path"""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which call paths are asked for, by which groups, in which metric."""
+
+    glob: str
+    by: tuple[str, ...]
+    metric: str
+
+
 def init(place: str) -> None:
     """Make a store; one that exists stays as it is."""
     store = Store.create(place)
@@ -59,14 +90,41 @@ def add(
     place: str, files: Sequence[Path], job: str, *, run: str | None, processes: int | None
 ) -> int:
     """Add profiles, and return the exit code: 2 if a file could not be read."""
-    store = Store.open(place)
+    return _add(Store.open(place), find_files(files), Labels(job, run), processes)
+
+
+def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | None = None) -> int:
     count = processes or len(os.sched_getaffinity(0))
-    added = add_files(store, find_files(files), Labels(job, run), processes=count)
+    added = add_files(store, files, labels, processes=count)
     for reason in added.failed.values():
         warn(reason)
     known = f"; {len(added.known)} were there already" if added.known else ""
     typer.echo(f"added {count_text(len(added.new), 'profile')}{known}")
     return UsageError.exit_code if added.failed else 0
+
+
+def watch(
+    place: str, folder: Path, job: str, *, run: str | None, every_s: float, once: bool
+) -> int:
+    """Add the files of a spool, each look in one commit, and return the exit code of a single one.
+
+    Args:
+        place: The store.
+        folder: The spool.
+        job: Name of the job.
+        run: Name of the run, None for that of each file's folder.
+        every_s: Time between two looks.
+        once: Whether to end when files were added, instead of never.
+    """
+    store, spool, labels = Store.open(place), Spool(folder), Labels(job, run)
+    pause = threading.Event()
+    spool.take()
+    while True:
+        pause.wait(every_s)
+        files = spool.take()
+        code = _add(store, files, labels) if files or once else 0
+        if once:
+            return code
 
 
 def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
@@ -108,38 +166,83 @@ def _run(line: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def list_runs(place: str, where: str, *, paths: bool, limit: int | None, form: str) -> None:
+def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     """List runs, or call paths."""
-    query(place, (_PATHS if paths else _RUNS).format(where=where), "true", limit=limit, form=form)
+    selection = Selection.named(word)
+    sql = (_PATHS if paths else _RUNS).format(where=selection.condition)
+    query(selection.place, sql, limit=limit, form=form)
 
 
-def query(place: str, sql: str, where: str, *, limit: int | None, form: str) -> None:
-    """Query a store in SQL; the condition chooses profiles for the tables of `proton query`."""
-    with Store.open(place).snapshot().connect() as connection:
-        runs = stored_runs(place, where) if named_tables(sql) else []
+def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
+    """Query a store in SQL; a condition chooses profiles for the tables of `proton query` alone.
+
+    Raises:
+        UsageError: The statement is wrong, or there is a condition that it does not use.
+        ProfileFormatError: The store is damaged.
+    """
+    selection = Selection.named(word)
+    is_about_profiles = bool(named_tables(sql))
+    if selection.condition != EVERYTHING and not is_about_profiles:
+        raise UsageError(
+            f"{word!a} has a condition for tables of single profiles, such as nodes, which the "
+            "statement does not name: write the condition into the statement"
+        )
+    with selection.snapshot().connect() as connection:
+        runs = stored_runs(selection) if is_about_profiles else []
         print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
 
 
-def export(place: str, where: str, output: Path, *, to: str | None) -> None:
+def path(word: str, asked: Asked, *, scheduler: str | None, limit: int | None, form: str) -> None:
+    """Show the values of call paths by group; as JSON or CSV with all columns of the answer.
+
+    Args:
+        word: A selection of a store.
+        asked: The paths and groups.
+        scheduler: Address of the Dask scheduler whose workers answer, None for this process.
+        limit: Most lines, None for all.
+        form: ``table``, ``json`` or ``csv``.
+    """
+    selection = Selection.named(word)
+    question = Question(asked.glob, asked.metric, asked.by, selection.condition)
+    with workers_of(scheduler) as workers:
+        found = workers.path_series(selection.snapshot(), question)
+    if form == "table":
+        lines = found.to_pylist()
+        report = PathReport(lines, question.path, question.by, question.metric, limit)
+        print_report(open_console(), report)
+        return
+    shown = found if limit is None else found.slice(0, limit)
+    result = QueryResult(
+        tuple(found.column_names),
+        tuple(str(kind) for kind in found.schema.types),
+        [tuple(row.values()) for row in shown.to_pylist()],
+        has_more=len(shown) < len(found),
+    )
+    print_result(result, (), asked.glob, form=form)
+
+
+def export(word: str, output: Path, *, to: str | None) -> None:
     """Write the sum of profiles to a file."""
-    runs = stored_runs(place, where)
-    for note in write_profile(Profile.merge([run.profile for run in runs]), output, format=to):
+    profiles = [profile for _, profile in Selection.named(word).profiles()]
+    for note in write_profile(Profile.merge(profiles), output, format=to):
         warn(note)
 
 
-def compact(place: str) -> None:
+def compact(place: str, scheduler: str | None) -> None:
     """Merge small files."""
-    done = upkeep.compact(Store.open(place))
+    store = Store.open(place)
+    with workers_of(scheduler) as workers:
+        done = upkeep.compact(store, mapped=workers.map)
     typer.echo(
         f"{done.files_before} files are now {done.files}; removed "
         f"{count_text(done.dead_rows, 'row')} that did not count"
     )
 
 
-def retain(place: str, raw_days: int, rank_days: int) -> None:
-    """Replace old profiles by their sums."""
-    retention = Retention(raw_days, rank_days)
-    done = retain_profiles(Store.open(place), retention, datetime.now(UTC).date())
+def retain(place: str) -> None:
+    """Replace old profiles by their sums, as the policy of the store says."""
+    store = Store.open(place)
+    done = retain_profiles(store, read_policy(store), datetime.now(UTC).date())
     typer.echo(
         f"summed {count_text(done.summed, 'profile')}, removed the quantiles of "
         f"{count_text(done.stripped, 'sample')} and {count_text(done.removed, 'profile')}"

@@ -1,4 +1,4 @@
-"""Resolves words of a command line: files, folders of runs, names of baselines."""
+"""Resolves words of a command line: files, folders of runs, stores, names of baselines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from proton_bench.formats.budget import one_command
 from proton_bench.gate.baseline.entry import is_name
 from proton_bench.gate.baseline.key import Key, key_of
 from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.store.selection import Selection
 
-__all__ = ["Side", "is_path", "read_base", "read_sides", "split_reference"]
+__all__ = ["Side", "is_path", "read_base", "read_recorded", "read_sides", "split_reference"]
 
 _MARK = "baseline:"
 
@@ -63,6 +64,18 @@ def read_base(base: Sequence[str], new_runs: Sequence[Run], store: BaselineStore
     return _side(base, store, _key_or_first(new_runs))
 
 
+def read_recorded(words: Sequence[str]) -> list[Run]:
+    """Return the runs of files, folders and selections of stores, those of stores last.
+
+    Raises:
+        UsageError: A file or store is missing, empty, or named twice.
+        ProfileFormatError: A file or store is corrupt.
+    """
+    stores = [store for word in words if (store := Selection.of(word)) is not None]
+    found = read_runs([Path(word) for word in words if Selection.of(word) is None])
+    return [*found, *(run for store in stores for run in store.runs())]
+
+
 def split_reference(text: str) -> tuple[str, str | None]:
     """Return the name and the id in ``NAME`` or ``NAME@ID``.
 
@@ -79,25 +92,25 @@ def split_reference(text: str) -> tuple[str, str | None]:
 
 def _side(words: Sequence[str], store: BaselineStore, key: Key | None) -> Side:
     runs: list[Run] = []
-    paths: list[Path] = []
+    recorded = []
     missing = []
     for word in words:
         if is_path(word, store):
-            path = Path(word)
-            paths += [path] if path.exists() else []
-            missing += [] if path.exists() else [f"there is no file, folder or baseline {word!a}"]
+            is_there = Selection.of(word) is not None or Path(word).exists()
+            recorded += [word] if is_there else []
+            missing += [] if is_there else [f"there is no file, folder or baseline {word!a}"]
         else:
             found, reason = _stored(word, store, key)
             runs += found
             missing += [reason] if reason else []
-    runs += read_runs(paths)
+    runs += read_recorded(recorded)
     if not runs and not missing and words:
         missing.append(f"there is no run in {', '.join(map(ascii, words))}")
     return Side(() if missing else tuple(runs), "; ".join(missing))
 
 
 def is_path(word: str, store: BaselineStore) -> bool:
-    """Return whether a word is a file or folder rather than a baseline of a store.
+    """Return whether a word is a file, folder or store of runs rather than a baseline.
 
     Raises:
         UsageError: It could be both.

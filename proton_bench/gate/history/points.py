@@ -133,6 +133,7 @@ class Point:
         machine: Facts of machine and device; points of one series have equal ones.
         tools: Facts of driver and versions.
         runs: Number of its processes.
+        recording: A file that was recorded in it, "" if unknown.
         values: Its values by path, occurrence among equal paths, and metric.
         texts: What to show for recorded names, where that differs.
     """
@@ -145,6 +146,7 @@ class Point:
     machine: Machine
     tools: Mapping[str, str]
     runs: int
+    recording: str
     values: Mapping[Subject, Value]
     texts: Mapping[str, str]
 
@@ -184,6 +186,7 @@ def points_of(
             machine=machine,
             tools=_tools(first),
             runs=len(chosen),
+            recording=first.source,
             values=values,
             texts=_texts(measured, values),
         )

@@ -1,4 +1,4 @@
-"""Where the points of a history come from: entries of the store, files, folders of runs."""
+"""Where the points of a history come from: saved baselines, files, folders of runs, stores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.reference import is_path, split_reference
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.points import Followed, Point, points_of
+from proton_bench.store.selection import Selection
 
 __all__ = ["Sources"]
 
@@ -22,12 +23,14 @@ class Sources:
 
     Attributes:
         files: Each a file with one run, or a folder with runs that were recorded together.
-        entries: Entries of the store, oldest first.
-        store: The store.
+        stored: Profiles of stores, whose runs have one point each.
+        entries: Entries of baselines, oldest first.
+        store: Where the baselines are.
         left_out: Why experiments are left out, by their names; filled by `points`.
     """
 
     files: tuple[Path, ...]
+    stored: tuple[Selection, ...]
     entries: tuple[Entry, ...]
     store: BaselineStore
     left_out: dict[str, str] = field(default_factory=dict)
@@ -37,15 +40,20 @@ class Sources:
         """Return the experiments that these words name.
 
         Args:
-            words: Files, folders of runs, and names of baselines; without any, all baselines.
+            words: Files, folders of runs, selections of stores, and names of baselines; without
+                any, all baselines.
             store: Where the baselines are.
 
         Raises:
             UsageError: There is no such file or baseline, or a word could be both.
         """
-        files, entries = [], []
+        files, stored, entries = [], [], []
         for word in words or store.catalogue.names():
             if words and is_path(word, store):
+                selection = Selection.of(word)
+                if selection is not None:
+                    stored.append(selection)
+                    continue
                 if not Path(word).exists():
                     raise UsageError(
                         f"there is no file, folder or baseline {word!a}; call paths are chosen "
@@ -58,15 +66,15 @@ class Sources:
                 entries.append(store.catalogue.entry(name, id))
             else:
                 entries += store.catalogue.entries(name)
-        if not (files or entries):
+        if not (files or stored or entries):
             raise UsageError(
                 "there is no history yet: name files or folders of runs, or save runs with "
                 "`proton baseline save NAME RUN...` or `proton gate ... --save NAME`"
             )
-        return cls(tuple(files), tuple(dict.fromkeys(entries)), store)
+        return cls(tuple(files), tuple(stored), tuple(dict.fromkeys(entries)), store)
 
     def __len__(self) -> int:
-        return len(self.files) + len(self.entries)
+        return len(self.files) + len(self.stored) + len(self.entries)
 
     def points(self, followed: Followed) -> Iterator[Point]:
         """Yield the points of all experiments; only one is in memory at a time.
@@ -92,6 +100,10 @@ class Sources:
                 self.left_out[entry.reference] = str(error)
                 continue
             yield from found
+        for selection in self.stored:
+            from proton_bench.gate.history.stored import stored_points
+
+            yield from stored_points(selection, followed)
         for file in self.files:
             runs = read_runs([file])
             found = list(points_of(runs, followed, group="", source=str(file)))

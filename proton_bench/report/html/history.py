@@ -1,8 +1,8 @@
-"""The page of a history: a table of series, and a plot of each that has steps. It has no script."""
+"""The page of a history: series, a plot of each that has steps, and the runs. It has no script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,17 +109,33 @@ class _Plot:
 
 
 @dataclass(frozen=True, slots=True)
+class _Run:
+    """A point in the table of runs, with the address of its report, "" for none."""
+
+    when: str
+    name: str
+    processes: int
+    report: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """The series of one baseline on one machine."""
+    """The series of one baseline or job on one machine."""
 
     name: str
     rows: tuple[_Row, ...]
     plots: tuple[_Plot, ...]
     hidden: str
+    runs: tuple[_Run, ...]
 
 
-def history_page(history: History) -> str:
-    """Return the page of a history, as HTML."""
+def history_page(history: History, reports: Mapping[str, str] | None = None) -> str:
+    """Return the page of a history, as HTML.
+
+    Args:
+        history: The history.
+        reports: Addresses of pages about single recordings, by their files.
+    """
     left = _MOST_PLOTS
     found = []
     for name, here in places(history.traces):
@@ -132,6 +148,7 @@ def history_page(history: History) -> str:
                 rows=tuple(_row(trace) for trace in here[:_MOST_ROWS]),
                 plots=tuple(_plot(trace) for trace in with_steps),
                 hidden=count_text(hidden, "series", "series") if hidden > 0 else "",
+                runs=_runs(here, reports or {}),
             )
         )
     return (
@@ -147,6 +164,16 @@ def history_page(history: History) -> str:
             # This file must not change: the policy has its hash.
             style=Markup(style()),
         )
+    )
+
+
+def _runs(traces: Sequence[Trace], reports: Mapping[str, str]) -> tuple[_Run, ...]:
+    """Return the points of these series, the newest first."""
+    points = {id(point): point for trace in traces for point in trace.series.points}
+    ordered = sorted(points.values(), key=lambda each: each.time_ns or 0, reverse=True)
+    return tuple(
+        _Run(when_text(each), point_text(each), each.runs, reports.get(each.recording, ""))
+        for each in ordered[:_MOST_ROWS]
     )
 
 

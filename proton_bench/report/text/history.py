@@ -6,10 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
-import numpy.typing as npt
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
@@ -19,6 +16,7 @@ from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
+from proton_bench.report.tree.bars import sparkline
 from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
 from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.report.words.gate_words import path_text
@@ -32,7 +30,6 @@ __all__ = [
     "places",
     "point_text",
     "shown_name",
-    "sparkline",
     "step_text",
     "summary_text",
     "tool_changes",
@@ -42,10 +39,6 @@ __all__ = [
 
 _BAD, _GOOD = Style(color="red", bold=True), Style(color="green", bold=True)
 _SUITE = {SuiteVerdict.PASS: _GOOD, SuiteVerdict.FAIL: _BAD}
-_BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
-_SPARK_WIDTH = 24
-# Noise must not fill the height of a bar.
-_LEAST_RANGE = 0.05
 _REVISION, _MAX_SOURCE, _MAX_MACHINE, _MAX_TOOLS = 12, 80, 80, 3
 _MAX_REASON, _MAX_FACT = 200, 40
 
@@ -218,27 +211,6 @@ def tool_changes(before: Point, after: Point) -> list[str]:
     ]
     more = len(changed) - _MAX_TOOLS
     return [*changed[:_MAX_TOOLS], f"{more} more"] if more > 0 else changed
-
-
-def sparkline(
-    values: npt.NDArray[np.float64], *, width: int = _SPARK_WIDTH, ascii_only: bool = False
-) -> str:
-    """Return the values as a line of bars, on a logarithmic scale.
-
-    Args:
-        values: Positive values in order of time.
-        width: Most characters; more points are joined by their medians.
-        ascii_only: Draw with ASCII characters.
-    """
-    bars = _ASCII_BARS if ascii_only else _BARS
-    logs = np.log(values)
-    edges = np.linspace(0, len(logs), min(width, len(logs)) + 1).round().astype(int)
-    parts = [logs[start:end] for start, end in pairwise(edges)]
-    levels = np.array([np.median(part) for part in parts])
-    low, high = float(levels.min()), float(levels.max())
-    spare = max(_LEAST_RANGE - (high - low), 0.0) / 2.0
-    shares = (levels - low + spare) / (high - low + 2.0 * spare)
-    return "".join(bars[min(int(share * len(bars)), len(bars) - 1)] for share in shares)
 
 
 def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -> Iterator[Segment]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 IS_INSTALLED = all(find_spec(name) for name in ("deltalake", "duckdb", "pyarrow"))
-collect_ignore_glob = [] if IS_INSTALLED else ["test_*.py"]
+collect_ignore_glob = [] if IS_INSTALLED else ["test_*.py", "*/test_*.py"]
 
 
 @pytest.fixture

@@ -14,7 +14,15 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
-from proton_bench.store.questions import Question, answer, parts_of, path_series
+from proton_bench.store.questions import (
+    Chosen,
+    Question,
+    answer,
+    choose,
+    combined,
+    parts_of,
+    path_series,
+)
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
 
@@ -145,12 +153,14 @@ def test_parts_add_up_to_equal_bits_in_any_order(store: Store, tmp_path: Path) -
     question = Question("fwd/*", by=("path", "run"))
     whole = path_series(store.snapshot(), question)
     compact(store)
+    chosen = choose(store.snapshot(), question)
     parts = [
-        parts_of(store.snapshot(), Question(question.path, by=question.by, where=f"rank = {rank}"))
-        for rank in (2, 0, 3, 1)
+        parts_of(store.snapshot(), question, Chosen(chosen.profiles.take([place]), chosen.paths))
+        for place in dice.permutation(len(chosen.profiles)).tolist()
     ]
+    steps = [combined(parts[start : start + 3]) for start in range(0, len(parts), 3)]
 
-    assert answer(question, parts).equals(whole)
+    assert answer(question, chosen, combined(steps)).equals(whole)
     assert path_series(store.snapshot(), question).equals(whole)
 
 

@@ -17,8 +17,9 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="Names of baselines, files with one run, or folders of runs that were recorded "
-            "together; each file, folder and saved entry is one point (default: all baselines).",
+            help="Names of baselines, files with one run, folders of runs that were recorded "
+            "together, or STORE?CONDITION; each file, folder, saved entry and run of a store is "
+            "one point (default: all baselines).",
             show_default=False,
         ),
     ] = None,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -103,3 +104,15 @@ def test_text_from_elsewhere_is_escaped() -> None:
     assert not any(attribute.startswith("on") for _, a in elements.found for attribute in a)
     assert "\x1b" not in page
     page.encode()  # no surrogates are left
+
+
+def test_runs_are_listed_with_links_to_their_reports() -> None:
+    points = [replace(each, recording=f"{each.source}.hatchet") for each in slower()]
+    report = "file:///runs/run%20%22.html"
+
+    page = history_page(judged(points), {points[1].recording: report})
+
+    found = Elements(page)
+    assert [link["href"] for link in found.of("a")] == [report]
+    newest, older = (page.index(f'<th scope="row">{points[place].source}') for place in (3, 2))
+    assert newest < older

@@ -12,47 +12,19 @@ if this is interrupted: the next time goes on. Only one process may do it at a t
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from proton_bench.errors import UsageError
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.engines import pyarrow_compute as pc
-from proton_bench.store.rows import ProfileKey, new_batch
+from proton_bench.store.policy.policy import Policy
 from proton_bench.store.schema import SCHEMAS
-from proton_bench.store.sketches import merged
 from proton_bench.store.store import Snapshot, Store
+from proton_bench.store.sums import sums_of
 from proton_bench.store.upkeep import Partition, change, delete
 
-__all__ = ["Retained", "Retention", "retain"]
-
-_OF_PROCESS = ("rank", "local_rank", "host", "pid", "worker")
-_KEYS = ("stack_hash", "code", "sample_type", "sample_unit", "aggregation")
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long what is kept, in days from the start of a run.
-
-    Attributes:
-        raw_days: Sketches of recorded profiles.
-        rank_days: Recorded profiles.
-    """
-
-    raw_days: int = 14
-    rank_days: int = 90
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.raw_days <= self.rank_days:
-            raise UsageError(
-                f"profiles cannot be kept {self.rank_days} days and their sketches "
-                f"{self.raw_days}: both need 0 or more days, sketches at most as many"
-            )
+__all__ = ["Retained", "retain"]
 
 
 @dataclass(slots=True)
@@ -70,12 +42,12 @@ class Retained:
     removed: int = 0
 
 
-def retain(store: Store, retention: Retention, today: date) -> Retained:
+def retain(store: Store, policy: Policy, today: date) -> Retained:
     """Sum, strip and remove old profiles; `compact` then gives their space back.
 
     Args:
         store: The store.
-        retention: How long what is kept.
+        policy: How long what is kept.
         today: The day that ages are counted from, UTC.
 
     Raises:
@@ -83,11 +55,11 @@ def retain(store: Store, retention: Retention, today: date) -> Retained:
         ProfileFormatError: The store is damaged.
     """
     done = Retained()
-    for partition in _partitions(store.snapshot(), today - timedelta(retention.raw_days)):
+    for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
         _sum_runs(store, partition, done)
         snapshot = store.snapshot()
         done.stripped += _strip(store, partition, _asked(snapshot, partition, _SKETCHED))
-        if partition.day < today - timedelta(retention.rank_days):
+        if partition.day < today - timedelta(policy.rank_days):
             done.removed += _remove(store, partition, _asked(snapshot, partition, _MEMBERS))
     return done
 
@@ -153,76 +125,13 @@ def _sum_runs(store: Store, partition: Partition, done: Retained) -> None:
             "WHERE members IS NULL AND date = $day AND job = $job ORDER BY run, rank, profile_id",
             params=partition._asdict(),
         ).to_arrow_table()
-        for run in new["run"].unique().to_pylist():
-            rows = new.filter(pc.equal(new["run"], run))
-            connection.register("members", rows.select(["date", "job", "profile_id", "batch"]))
-            connection.execute(_FOUND)
-            facts = _sum_row(rows.to_pylist())
-            found = connection.sql(_SUMS).to_arrow_table()
+        for facts, found in sums_of(connection, new, new["run"].to_pylist()):
             samples.append(_with_key(found, facts))
             profiles.append({**facts, "samples": len(found)})
-            done.summed += len(rows)
+            done.summed += len(facts["members"])
     if profiles:
         store.append("samples", pa.concat_tables(samples))
         store.append("profiles", pa.Table.from_pylist(profiles, schema=SCHEMAS["profiles"]))
-
-
-def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of the sum of profiles: the first one, without what others differ in."""
-    members = sorted(row["profile_id"] for row in rows)
-    id = hashlib.blake2b("".join(members).encode(), digest_size=16).hexdigest()
-    start = min(row["time_unix_nano"] for row in rows)
-    durations = [row["duration_nano"] for row in rows if row["duration_nano"] is not None]
-    facts = json.loads(rows[0]["attributes"])
-    common = {
-        name: value if all(row[name] == value for row in rows) else None
-        for name, value in rows[0].items()
-    }
-    return {
-        **common,
-        **ProfileKey(start, rows[0]["job"], id, new_batch()).columns(),
-        "time_unix_nano": start,
-        "duration_nano": max(durations, default=None),
-        "partial": any(row["partial"] for row in rows),
-        "nodes": max(row["nodes"] for row in rows),
-        "members": members,
-        "dropped": _added(rows, "dropped"),
-        "totals": _added(rows, "totals"),
-        "integer_metrics": rows[0]["integer_metrics"],
-        "devices": rows[0]["devices"],
-        "variants": [],
-        "device_use": "[]",
-        "attributes": json.dumps({k: v for k, v in facts.items() if k not in _OF_PROCESS}),
-        "source": f"{len(rows)} profiles",
-    }
-
-
-def _added(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[str, Any]]:
-    values: Counter[str] = Counter()
-    for row in rows:
-        values.update(dict(row[name]))
-    return list(values.items())
-
-
-_FOUND = """
-CREATE OR REPLACE TEMP TABLE found AS
-SELECT * EXCLUDE (date, job, profile_id, batch, code_hash), coalesce(code_hash, '') AS code
-FROM stored_samples SEMI JOIN members USING (date, job, profile_id, batch)"""
-_OTHERS = f"""
-SELECT {", ".join(_KEYS)}, min(node) AS node, min(device) AS device,
-    CASE WHEN aggregation != 'pty' THEN sum(value ORDER BY value)
-        WHEN min(value) = max(value) THEN min(value) END AS value,
-    CASE WHEN min(text) = max(text) THEN min(text) END AS text
-FROM found GROUP BY {", ".join(_KEYS)}"""
-# Properties that differ have no sum.
-_SUMS = f"""
-SELECT (dense_rank() OVER (ORDER BY first_node, stack_hash, code))::INT AS node, stack_hash, device,
-    NULL::INT AS variant, nullif(code, '') AS code_hash, sample_type, sample_unit, aggregation,
-    value, text, count, min, max, sketch
-FROM (
-    SELECT *, min(node) OVER (PARTITION BY stack_hash, code) AS first_node
-    FROM ({_OTHERS}) JOIN ({merged("found", _KEYS)}) USING ({", ".join(_KEYS)}))
-WHERE value IS NOT NULL OR text IS NOT NULL"""
 
 
 def _with_key(rows: pa.Table, facts: dict[str, Any]) -> pa.Table:

@@ -1,0 +1,104 @@
+"""Profiles of a store as one word of a command line: ``STORE``, or ``STORE?CONDITION``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from proton_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
+    from proton_bench.model.profile import Profile
+    from proton_bench.store.store import Snapshot
+
+__all__ = ["EVERYTHING", "Selection"]
+
+EVERYTHING = "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Profiles of a store. The store's libraries are loaded when it is opened.
+
+    Attributes:
+        place: Folder or URL of the store.
+        condition: Condition in SQL over the columns of ``profiles``.
+    """
+
+    place: str
+    condition: str = EVERYTHING
+
+    @classmethod
+    def of(cls, word: str | os.PathLike[str]) -> Selection | None:
+        """Return what a word selects, None if it names no store.
+
+        A store is a URL, or a folder with its tables; a file is none, whatever its name.
+        """
+        found = cls.named(os.fspath(word))
+        tables = os.path.join(found.place, "profiles", "_delta_log")
+        is_store = "://" in found.place or os.path.isdir(tables)
+        return found if is_store and not os.path.isfile(word) else None
+
+    @classmethod
+    def named(cls, word: str) -> Selection:
+        """Return what a word selects where only a store is possible."""
+        place, _, condition = word.partition("?")
+        return cls(place, condition.strip() or EVERYTHING)
+
+    def snapshot(self) -> Snapshot:
+        """Return the current state of the store.
+
+        Raises:
+            UsageError: There is no store.
+            ProfileFormatError: It is damaged.
+            MissingExtraError: A library of stores is not installed.
+        """
+        from proton_bench.store.store import Store
+
+        return Store.open(self.place).snapshot()
+
+    def profiles(self, *, quantiles: bool = True) -> Iterator[tuple[dict[str, Any], Profile]]:
+        """Yield each selected profile with its row, by time, run and rank.
+
+        Args:
+            quantiles: Whether they have the quantiles of their calls.
+
+        Raises:
+            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            ProfileFormatError: The store is damaged.
+        """
+        from proton_bench.store.restore import read_profiles
+
+        snapshot = self.snapshot()
+        yield from read_profiles(snapshot, self._rows(snapshot), quantiles=quantiles)
+
+    def runs(self, *, quantiles: bool = True) -> list[Run]:
+        """Return the selected runs by time, those of several ranks as their sum.
+
+        Args:
+            quantiles: Whether sums have the quantiles of their calls.
+
+        Raises:
+            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            ProfileFormatError: The store is damaged.
+        """
+        from proton_bench.analysis.run import Run
+        from proton_bench.store.restore import read_runs
+
+        snapshot = self.snapshot()
+        found = list(read_runs(snapshot, self._rows(snapshot), quantiles=quantiles))
+        found.sort(key=lambda each: (each[0]["time_unix_nano"], each[0]["profile_id"]))
+        return [Run(profile, f"{row['job']}/{row['run']}") for row, profile in found]
+
+    def _rows(self, snapshot: Snapshot) -> Any:
+        """Return the rows of the selected profiles as an Arrow table."""
+        rows = snapshot.profiles(self.condition)
+        if not len(rows):
+            raise UsageError(
+                f"no profile of the store {self.place!a} is selected by {self.condition!a}; "
+                "`proton store ls` lists its runs"
+            )
+        return rows

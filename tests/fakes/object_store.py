@@ -1,0 +1,43 @@
+"""An S3-compatible server on the loopback address, moto's, with one bucket.
+
+It answers one request at a time, so that a conditional write is atomic, as on S3.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+BUCKET = "fleet"
+_SERVER = f"""
+import logging
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import make_server
+
+logging.getLogger("werkzeug").disabled = True
+s3_backends["123456789012"]["aws"].create_bucket({BUCKET!r}, "us-east-1")
+server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app))
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@contextmanager
+def served() -> Iterator[dict[str, str]]:
+    """Yield the environment in which ``s3://fleet`` is the bucket of a new server."""
+    words = [sys.executable, "-c", _SERVER]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield {
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{int(server.stdout.readline())}",
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": "anyone",
+                "AWS_SECRET_ACCESS_KEY": "anything",
+            }
+        finally:
+            server.kill()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proton_bench.errors import UsageError
+from proton_bench.store.policy.policy import POLICY_FILE, Kind, Policy, read_policy
+from proton_bench.store.store import Store
+
+
+def test_without_a_file_the_defaults_count(store: Store) -> None:
+    assert read_policy(store) == Policy(raw_days=14, rank_days=90)
+
+
+def test_a_file_changes_what_it_names(store: Store) -> None:
+    Path(store.uri, POLICY_FILE).write_text('rank_days = 30\nhash = ["hosts"]\ndrop = ["names"]\n')
+
+    assert read_policy(store) == Policy(14, 30, frozenset({Kind.HOSTS}), frozenset({Kind.NAMES}))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "rank_days = 3",
+        "raw_days = -1",
+        'hash = ["names"]\ndrop = ["names"]',
+        'hash = ["users"]',
+        "weeks = 3",
+        "raw_days = ",
+        "raw_days = 14.5",
+        "\xff",
+        f"# {'too long' * 10_000}",
+    ],
+)
+def test_a_wrong_file_is_refused(store: Store, content: str) -> None:
+    Path(store.uri, POLICY_FILE).write_text(content, "latin-1")
+
+    with pytest.raises(UsageError):
+        read_policy(store)

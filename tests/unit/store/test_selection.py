@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes.fleet import DAY_NS, START_NS, add, ranked
+from fakes.timed import profile_of_times
+
+from proton_bench.errors import UsageError
+from proton_bench.model.metrics.distribution import Distribution
+from proton_bench.store.policy.policy import Policy
+from proton_bench.store.policy.retention import retain
+from proton_bench.store.selection import Selection
+from proton_bench.store.store import Store
+
+TIME = "time (ns)"
+
+
+def selected(store: Store, condition: str = "") -> Selection:
+    found = Selection.of(f"{store.uri}?{condition}")
+    assert found is not None
+    return found
+
+
+def test_words_name_stores_by_folder_or_url(store: Store) -> None:
+    assert Selection.of(store.uri) == Selection(store.uri, "true")
+    assert Selection.of(f"{store.uri}? run = 'a?b' ") == Selection(store.uri, "run = 'a?b'")
+    assert Selection.of("s3://bucket/fleet?rank = 0") == Selection("s3://bucket/fleet", "rank = 0")
+
+
+def test_other_words_name_none(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "runs?.proton"
+    file.touch()
+
+    assert [Selection.of(word) for word in (file, os.fspath(tmp_path), "main", "a\0b")] == [
+        None
+    ] * 4
+
+
+def test_the_ranks_of_a_run_are_one_run(store: Store, tmp_path: Path) -> None:
+    dice = np.random.default_rng(3)
+    for run in range(2):
+        times = [dice.lognormal(8.0, 0.5, 50).round() for _ in range(3)]
+        start_ns = START_NS - run * DAY_NS
+        ranks = [ranked(rank, own, start_time_ns=start_ns) for rank, own in enumerate(times)]
+        add(store, tmp_path / f"run{run}", *ranks)
+
+    runs = selected(store).runs()
+
+    assert [run.source for run in runs] == ["train/run1", "train/run0"]
+    profile = runs[0].profile
+    (row,) = (row for row in range(len(profile)) if profile.name(row) == "softmax")
+    assert profile.columns[TIME].values[row] == sum(map(sum, times))
+    assert profile.columns["count"].values[row] == 150
+    table = profile.samples(TIME)
+    assert table is not None
+    whole = Distribution.merged(Distribution.from_samples(own.tolist()) for own in times)
+    assert dict(table)[row].quantiles([0.5, 0.99]) == whole.quantiles([0.5, 0.99])
+
+
+def test_sums_without_sketches_have_the_same_sums(store: Store, tmp_path: Path) -> None:
+    add(store, tmp_path / "run", ranked(0), ranked(1))
+
+    (whole,), (plain,) = selected(store).runs(), selected(store).runs(quantiles=False)
+
+    assert plain.profile.inclusive(TIME).tolist() == whole.profile.inclusive(TIME).tolist()
+    assert plain.profile.samples(TIME) is None
+
+
+def test_processes_without_a_rank_are_runs_of_their_own(store: Store, tmp_path: Path) -> None:
+    times = (100.0, 200.0)
+    profiles = [
+        profile_of_times({"k": [time]}, provenance={"start_time_ns": START_NS + int(time)})
+        for time in times
+    ]
+    add(store, tmp_path / "run", *profiles)
+
+    assert [run.profile.inclusive(TIME)[0] for run in selected(store).runs()] == list(times)
+
+
+def test_a_run_of_which_only_the_sum_is_left_is_a_run(store: Store, tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    add(store, tmp_path / "run", ranked(0), ranked(1))
+    (before,) = selected(store).runs()
+    retain(store, Policy(0, 0), datetime(2030, 1, 1, tzinfo=UTC).date())
+
+    (after,) = selected(store).runs()
+
+    assert after.profile.inclusive(TIME).tolist() == before.profile.inclusive(TIME).tolist()
+
+
+def test_conditions_choose_profiles(store: Store, tmp_path: Path) -> None:
+    add(store, tmp_path / "run", ranked(0), ranked(1))
+
+    rows = [row["rank"] for row, _ in selected(store, "rank = 1").profiles()]
+
+    assert rows == [1]
+
+
+@pytest.mark.parametrize("condition", ["rank = 7", "nope", "true; DROP TABLE profiles"])
+def test_wrong_selections_are_errors_of_the_caller(
+    store: Store, tmp_path: Path, condition: str
+) -> None:
+    add(store, tmp_path / "run", ranked(0))
+
+    with pytest.raises(UsageError):
+        selected(store, condition).runs()
+
+
+def test_a_url_without_a_store_is_an_error_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        Selection(os.fspath(tmp_path)).runs()
