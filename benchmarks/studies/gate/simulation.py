@@ -25,7 +25,7 @@ from benchmarks.studies.gate.rules import (
     ours_with_canary,
 )
 from benchmarks.studies.gate.variants import VARIANTS
-from proton_bench.gate.statistics.rate import Rate
+from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["MODELS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
 

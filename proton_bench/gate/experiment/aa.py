@@ -13,8 +13,8 @@ from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.replicates import record_runs
 from proton_bench.gate.machine.calibration import FEWEST_RUNS, measure_noise, resample_false_alarms
 from proton_bench.gate.machine.noise import Noise
+from proton_bench.gate.machine.rate import Rate
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.statistics.rate import Rate
 
 __all__ = ["MeasuredNoise", "measure_aa"]
 

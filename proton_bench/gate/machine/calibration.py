@@ -15,11 +15,11 @@ from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, examine_runs, machine_of
 from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
+from proton_bench.gate.machine.rate import Rate
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.statistics.contrast import Contrast, paired
 from proton_bench.gate.statistics.evidence import Background, weigh
-from proton_bench.gate.statistics.rate import Rate
 from proton_bench.gate.statistics.timing import decide
 
 __all__ = ["FEWEST_RUNS", "measure_noise", "resample_false_alarms"]

@@ -53,7 +53,7 @@ from benchmarks.studies.gate.study.tables import (
     tally_table,
 )
 from proton_bench.analysis.run import Run
-from proton_bench.gate.statistics.rate import Rate
+from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["Analysis", "analyse", "examine"]
 

@@ -14,9 +14,9 @@ from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.machine.rate import Rate
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
-from proton_bench.gate.statistics.rate import Rate
 
 __all__ = [
     "DEFAULT",

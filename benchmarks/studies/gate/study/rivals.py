@@ -11,7 +11,7 @@ from benchmarks.studies.gate.machine import Drawn
 from benchmarks.studies.gate.rules import OTHER_TOOLS
 from benchmarks.studies.gate.study.components import Launches
 from benchmarks.studies.gate.study.plan import BASE, SLOWDOWNS, variant_name
-from proton_bench.gate.statistics.rate import Rate
+from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["Rival", "rivals"]
 

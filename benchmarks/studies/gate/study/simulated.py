@@ -13,7 +13,7 @@ from benchmarks.studies.gate.machine import Machine, Program
 from benchmarks.studies.gate.simulation import Scenario, simulate
 from benchmarks.studies.gate.study.components import PathSpread, Shared
 from benchmarks.studies.gate.study.plan import SLOWDOWNS
-from proton_bench.gate.statistics.rate import Rate
+from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["MeasuredMachine", "Simulated", "machine_of", "simulations"]
 

@@ -11,7 +11,7 @@ from benchmarks.studies.gate.study.gates import Power, Tally
 from benchmarks.studies.gate.study.plan import SLOWDOWNS
 from benchmarks.studies.gate.study.rivals import Rival
 from benchmarks.studies.gate.study.simulated import Simulated
-from proton_bench.gate.statistics.rate import Rate
+from proton_bench.gate.machine.rate import Rate
 
 __all__ = [
     "advice_table",
