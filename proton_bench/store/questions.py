@@ -20,7 +20,7 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import distribution_of, merged
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot, quoted
+from proton_bench.store.store import Snapshot, quoted, where_clause
 
 __all__ = [
     "Chosen",
@@ -254,7 +254,7 @@ _SKETCH = "STRUCT(collapses SMALLINT, zero_count BIGINT, index INT[], count BIGI
 def _chosen(question: Question) -> str:
     """Return the query for the profiles, with the key of their group."""
     columns = [f'"{name}"' for name in question.by if name != PATH]
-    condition = f"WHERE {question.where}"
+    condition = where_clause(question.where)
     is_of_run = _OF_RUN.issuperset(question.by)
     return f"""
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,

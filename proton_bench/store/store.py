@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
@@ -37,9 +38,11 @@ from proton_bench.store.engines import deltalake, duckdb, open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
-__all__ = ["Snapshot", "Store", "is_url", "quoted", "refused"]
+__all__ = ["Snapshot", "Store", "is_url", "quoted", "refused", "where_clause"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+# A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
+_NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
 # Rows that do not count yet are kept so long: a writer takes less.
 WRITER_HOURS = 24
@@ -83,9 +86,20 @@ class Store:
 
     @classmethod
     def at(cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Store:
-        """Return the store at a place, whether it exists or not."""
+        """Return the store at a place, whether it exists or not.
+
+        Raises:
+            UsageError: No store can be in such a folder.
+        """
         text = os.fspath(place)
-        return cls(text.rstrip("/") if is_url(text) else os.path.abspath(text), options or {})
+        if is_url(text):
+            return cls(text.rstrip("/"), options or {})
+        folder = os.path.abspath(text)
+        if found := _NO_FOLDER.search(folder):
+            raise UsageError(
+                f"a store cannot be in {folder!a}: choose a path without {found[0]!a} in it"
+            )
+        return cls(folder, options or {})
 
     @classmethod
     def create(
@@ -94,6 +108,7 @@ class Store:
         """Return the store at a place; tables that are missing are made.
 
         Raises:
+            UsageError: No store can be in such a folder.
             OutputError: A table cannot be written.
         """
         store = cls.at(place, options)
@@ -250,7 +265,7 @@ class Snapshot:
         """
         with clear_errors(), self.connect() as connection:
             found: pa.Table = connection.sql(
-                f"SELECT * FROM profiles WHERE {condition} "
+                f"SELECT * FROM profiles {where_clause(condition)} "
                 "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
             ).to_arrow_table()
             return found
@@ -264,7 +279,10 @@ class Snapshot:
         elif self.store.is_remote:
             connection.register(f"stored_{table}", opened.to_pyarrow_dataset())
         else:
-            listed = ", ".join(map(quoted, files))
+            # deltalake escapes the table's folder in these, and leaves what is below as it is.
+            escaped = urlsplit(opened.table_uri).path
+            folder = f"{self.store.place(table)}/"
+            listed = ", ".join(quoted(folder + each.removeprefix(escaped)) for each in files)
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
@@ -289,6 +307,18 @@ def writer_properties() -> deltalake.WriterProperties:
 def quoted(text: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def where_clause(condition: str) -> str:
+    """Return the clause of a condition that a user wrote.
+
+    Raises:
+        UsageError: It is not one expression, so that it could become another statement.
+    """
+    with clear_errors():
+        condition.encode()
+        duckdb.SQLExpression(condition)
+    return f"WHERE ({condition}\n)"  # a comment may be its end
 
 
 def is_url(place: str) -> bool:

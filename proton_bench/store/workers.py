@@ -69,6 +69,8 @@ def workers_of(scheduler: str | None) -> Iterator[Workers]:
             "pip install 'proton-bench[fleet]'"
         ) from error
     try:
+        # A client of a wrong address would fail again when it is closed.
+        distributed.comm.resolve_address(scheduler)
         client = distributed.Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"no Dask scheduler answers at {scheduler!a}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -113,9 +114,10 @@ def test_an_error_of_a_worker_is_that_of_the_store(store: Any, cluster: DaskClus
         workers.path_series(store.snapshot(), questions()[0])
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", ""])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://a:b", ""])
 def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
     from proton_bench.store.workers import workers_of
 
     with pytest.raises(UsageError, match="scheduler"), workers_of(address):
         pass
+    gc.collect()  # nothing is left that would fail later

@@ -158,6 +158,8 @@ def clear_errors() -> Iterator[None]:
     duckdb = _import_duckdb()
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the query is not UTF-8: {error.object[:80]!a}") from None
     except duckdb.Error as error:
         raise UsageError(f"the query fails: {_one_line(str(error))}") from error
 
@@ -170,10 +172,7 @@ def _one_line(message: str) -> str:
 
 
 def _read_statement(connection: Any, sql: str) -> Any:
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"the query is not UTF-8: {sql[:80]!a}") from None
+    sql.encode()
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(
@@ -207,7 +206,7 @@ def named_tables(sql: str) -> list[str]:
     with duckdb.connect(":memory:") as connection:
         try:
             named = {name.casefold() for name in connection.get_table_names(sql)}
-        except duckdb.Error:
+        except (duckdb.Error, TypeError):  # TypeError: it is not UTF-8
             return list(TABLES)
     return [table for table in TABLES if table in named]
 

@@ -32,7 +32,7 @@ from proton_bench.store.policy.retention import retain as retain_profiles
 from proton_bench.store.questions import Question
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.spool import Spool
-from proton_bench.store.store import Store
+from proton_bench.store.store import Store, where_clause
 from proton_bench.store.workers import workers_of
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
@@ -58,7 +58,7 @@ SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS pr
     any_value("commit") AS "commit", any_value(branch) AS branch,
     sum(totals['time (ns)']) / 1e9 AS time_s, count(*) FILTER (partial) AS partial,
     sum(list_sum(map_values(dropped)))::BIGINT AS dropped
-FROM profiles WHERE {where} GROUP BY job, run ORDER BY min(time_unix_nano), job, run"""
+FROM profiles {where} GROUP BY job, run ORDER BY min(time_unix_nano), job, run"""
 _PATHS = """
 WITH RECURSIVE paths AS (
     SELECT stack_hash, '' AS path, kind FROM stacks WHERE parent_hash IS NULL
@@ -66,7 +66,7 @@ WITH RECURSIVE paths AS (
     SELECT stacks.stack_hash, paths.path || '/' || stacks.name, stacks.kind
     FROM stacks JOIN paths ON stacks.parent_hash = paths.stack_hash)
 SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash IN (
-    SELECT stack_hash FROM samples SEMI JOIN (FROM profiles WHERE {where})
+    SELECT stack_hash FROM samples SEMI JOIN (FROM profiles {where})
     USING (date, job, profile_id))
 ORDER BY path"""
 
@@ -169,7 +169,7 @@ def _run(line: Sequence[str]) -> int:
 def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     """List runs, or call paths."""
     selection = Selection.named(word)
-    sql = (_PATHS if paths else _RUNS).format(where=selection.condition)
+    sql = (_PATHS if paths else _RUNS).format(where=where_clause(selection.condition))
     query(selection.place, sql, limit=limit, form=form)
 
 

@@ -14,7 +14,7 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.history.points import Followed, Machine, Point, Subject, Value
 from proton_bench.store.questions import Question, path_series, paths_of
 from proton_bench.store.selection import Selection
-from proton_bench.store.store import Snapshot
+from proton_bench.store.store import Snapshot, where_clause
 
 __all__ = ["stored_points"]
 
@@ -27,7 +27,7 @@ _FACTS = """
 SELECT job, run, arch, min(time_unix_nano) AS time_ns, max("commit") AS revision,
     coalesce(bool_or(dirty), false) AS is_dirty, max(driver) AS driver,
     sum(coalesce(len(members), 1))::BIGINT AS runs, min(source) AS recording
-FROM profiles WHERE {condition} GROUP BY job, run, arch ORDER BY time_ns, job, run, arch"""
+FROM profiles {where} GROUP BY job, run, arch ORDER BY time_ns, job, run, arch"""
 
 
 def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
@@ -94,7 +94,9 @@ def _subject(known: Mapping[Subject, Value], path: Sequence[str], metric: str) -
 def _facts(snapshot: Snapshot, condition: str) -> list[dict[str, Any]]:
     with snapshot.connect() as connection:
         found: list[dict[str, Any]] = (
-            connection.sql(_FACTS.format(condition=condition)).to_arrow_table().to_pylist()
+            connection.sql(_FACTS.format(where=where_clause(condition)))
+            .to_arrow_table()
+            .to_pylist()
         )
         return found
 
