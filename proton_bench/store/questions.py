@@ -49,8 +49,8 @@ class Question:
         by: What answers are grouped by: columns of ``profiles``, and "path" for each path that the
             glob matches.
         where: Condition in SQL over the columns of ``profiles``.
-        quantiles: Whether quantiles of the calls are wanted. Of a scope they are those of all calls
-            below, and reading these takes most of the time.
+        quantiles: Whether quantiles of the calls are wanted. Of a scope without calls they are
+            those of all calls below, and reading these takes most of the time.
     """
 
     path: str
@@ -81,6 +81,8 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
         over all profiles of the group; none for metrics that do not add up), ``least``, ``middle``
         and ``most`` (of the sums of single profiles), and of the calls: ``count``, ``min``,
         ``max``, and the quantiles of `QUANTILES` (none where a part of the calls has no sketch).
+        These are the calls of the matching row or, in a profile where it has none, of all rows
+        below it, as `proton view` has them.
 
     Raises:
         UsageError: The condition is wrong, or the glob matches no path.
@@ -135,7 +137,7 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
         )
         return Parts(
             connection.sql(_SUMS).to_arrow_table(),
-            connection.sql(merged("found", _KEYS)).to_arrow_table(),
+            connection.sql(merged(_CALLS, _KEYS)).to_arrow_table(),
         )
 
 
@@ -240,6 +242,8 @@ def _paths(connection: Any, question: Question) -> pa.Table:
         "stack_hash": tree.hashes[rows],
         "path": pa.array(paths, pa.string()).take(np.repeat(np.arange(len(paths)), lengths)),
         "is_own": is_own,
+        "owner": tree.hashes[owners],
+        "is_owner": rows == owners,
     }
     return pa.table(table)
 
@@ -289,8 +293,8 @@ def _found(question: Question, profiles: pa.Table) -> str:
     sketch = "sketch" if question.quantiles else f"NULL::{_SKETCH} AS sketch"
     return f"""
         CREATE TEMP TABLE found AS
-        SELECT path, group_key, date, job, profile_id, members, is_integer, value, count, min, max,
-            {sketch}
+        SELECT path, group_key, date, job, profile_id, members, is_integer, owner, is_owner, value,
+            count, min, max, {sketch}
         FROM stored_samples JOIN paths USING (stack_hash)
         JOIN (SELECT date, job, profile_id, batch, group_key, members, is_integer FROM chosen)
         USING (date, job, profile_id, batch)
@@ -298,6 +302,12 @@ def _found(question: Question, profiles: pa.Table) -> str:
         AND (aggregation = 'inc' OR is_own) AND {_partitions(profiles)}"""
 
 
+# Rows below one with calls are parts of these calls.
+_CALLS = """(
+    FROM found WHERE is_owner
+    UNION ALL
+    FROM found ANTI JOIN (FROM found WHERE is_owner AND count > 0)
+    USING (date, job, profile_id, owner) WHERE NOT is_owner)"""
 # Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
 # are sorted.
 _SUMS = """

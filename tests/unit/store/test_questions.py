@@ -9,6 +9,7 @@ import pytest
 from fakes.fleet import DAY_NS, START_NS, add, ranked
 from fakes.timed import profile_of_times
 
+from proton_bench.analysis.metrics.samples import sample_values
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
@@ -113,6 +114,23 @@ def test_quantiles_are_those_of_all_calls_together(store: Store, tmp_path: Path)
 
     whole = Distribution.merged(Distribution.from_samples(each) for each in times)
     assert [p5, median, p99] == whole.quantiles([0.05, 0.5, 0.99])
+
+
+def test_calls_of_a_row_are_not_those_of_the_parts_below_it(store: Store, tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    above = builder.add(0, "step", FrameKind.SCOPE)
+    for name, times in (("mm", [100.0, 200.0, 300.0]), ("resolve", [1.0] * 6)):
+        metrics = {"time (ns)": sum(times), "count": len(times)}
+        above = builder.add(above, name, FrameKind.OP, metrics=metrics)
+        builder.set_distribution(above, "time (ns)", Distribution.from_samples(times))
+    profile = builder.build()
+    add(store, tmp_path / "a", profile)
+
+    shown = sample_values(profile, "median_time").values
+    columns = ("total", "count", "median")
+    near = [pytest.approx(value, rel=0.002) for value in shown]  # the store keeps buckets alone
+    assert lines(store, *columns, path="mm", by=()) == [(606.0, 3, near[2])]
+    assert lines(store, *columns, path="step", by=()) == [(606.0, 9, near[1])]
 
 
 def test_quantiles_are_unknown_if_a_part_of_the_calls_has_no_sketch(
