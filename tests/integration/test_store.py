@@ -290,6 +290,8 @@ def test_a_page_shows_the_history_of_runs_and_links_to_their_reports(
     "words",
     [
         ["store", "path", "{fleet}", "nothing"],
+        ["store", "path", "{fleet}", "fwd", "-m", "nothing (ns)"],
+        ["store", "path", "{fleet}?job = 'nothing'", "fwd"],
         ["store", "path", "{fleet}", "kernel", "--by", "nope"],
         ["diff", "{fleet}?false", "{fleet}"],
         ["merge", "--stragglers", "{fleet}?nope"],

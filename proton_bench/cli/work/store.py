@@ -201,11 +201,20 @@ def path(word: str, asked: Asked, *, scheduler: str | None, limit: int | None, f
         scheduler: Address of the Dask scheduler whose workers answer, None for this process.
         limit: Most lines, None for all.
         form: ``table``, ``json`` or ``csv``.
+
+    Raises:
+        UsageError: The selection, the glob or the metric is wrong, or no value is found.
+        ProfileFormatError: The store is damaged.
     """
     selection = Selection.named(word)
     question = Question(asked.glob, asked.metric, asked.by, selection.condition)
     with workers_of(scheduler) as workers:
         found = workers.path_series(selection.snapshot(), question)
+    if not len(found):
+        raise UsageError(
+            f"no profile that {word!a} selects has {asked.metric!a} at {asked.glob!a}: `proton "
+            "store ls` lists runs; -m takes a metric's full name, such as 'time (ns)'"
+        )
     if form == "table":
         lines = found.to_pylist()
         report = PathReport(lines, question.path, question.by, question.metric, limit)
