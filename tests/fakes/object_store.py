@@ -11,15 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 BUCKET = "fleet"
+# A thread for each connection, since clients keep some open without a request.
 _SERVER = f"""
 import logging
+import threading
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").disabled = True
 s3_backends["123456789012"]["aws"].create_bucket({BUCKET!r}, "us-east-1")
-server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app))
+application, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+def answer(environ, start_response):
+    with turn:
+        return list(application(environ, start_response))
+
+server = make_server("127.0.0.1", 0, answer, threaded=True)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
