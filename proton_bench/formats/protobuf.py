@@ -41,7 +41,7 @@ class Message:
         return bytes(self._content)
 
     def number(self, field: int, value: int, *, keep_zero: bool = False) -> Message:
-        """Add an integer; a 0 is kept where a field that is there says which one is meant."""
+        """Add an integer; a 0 is kept in a `oneof`, where the presence of the field matters."""
         if value or keep_zero:
             self._content += varint(field << 3 | _VARINT) + varint(value)
         return self

@@ -75,7 +75,7 @@ def points_of_times(times: Mapping[str, Sequence[float]], **facts: Any) -> list[
 def judged(
     points: Sequence[Point], known: Sequence[Acknowledgement] = (), **policy: Any
 ) -> History:
-    """Return the history of points, of which some steps are known."""
+    """Return the history of points; some of its steps are acknowledged."""
     return history_of(points, Policy(**policy), acknowledged={each.series: each for each in known})
 
 

@@ -19,8 +19,7 @@ __all__ = [
     "JsonOption",
     "LimitOption",
     "command",
-    "read_form",
-    "read_limit",
+    "read_output",
 ]
 
 _TABLE_LIMIT = 1000
@@ -81,33 +80,30 @@ def command(
     limit: LimitOption = None,
 ) -> None:
     """Query profiles in SQL."""
-    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
-    most = read_limit(limit, chosen)
+    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
     files, sql = (words, pattern) if pattern is not None else _split(words)
     check_profiles(files)
     from proton_bench.cli.work.query import answer
 
-    answer(files, sql, most, chosen.value, of_nodes=pattern is not None)
+    answer(files, sql, most, chosen, of_nodes=pattern is not None)
 
 
-def read_form(form: Form | None, *, as_json: bool, as_csv: bool) -> Form:
-    """Return the form that the options say.
+def read_output(
+    form: Form | None, *, as_json: bool, as_csv: bool, limit: int | None
+) -> tuple[str, int | None]:
+    """Return how a result is printed, and its most lines, None for all, by the options.
 
     Raises:
         UsageError: They contradict each other.
     """
     flags = [Form.JSON] * as_json + [Form.CSV] * as_csv
-    chosen = {*flags, *([form] if form is not None else [])}
-    if len(chosen) > 1:
+    found = {*flags, *([form] if form is not None else [])}
+    if len(found) > 1:
         raise UsageError("--json, --csv and --format exclude each other: give one of them")
-    return chosen.pop() if chosen else Form.TABLE
-
-
-def read_limit(limit: int | None, form: Form) -> int | None:
-    """Return how many lines are printed, None for all."""
+    chosen = found.pop() if found else Form.TABLE
     if limit is None:
-        return _TABLE_LIMIT if form is Form.TABLE else None
-    return limit or None
+        return chosen.value, _TABLE_LIMIT if chosen is Form.TABLE else None
+    return chosen.value, limit or None
 
 
 def _split(words: list[str]) -> tuple[list[str], str]:

@@ -132,7 +132,7 @@ def _hint(word: str, commands: Collection[str]) -> str:
 
 
 def _written_to(folder: Path, options: RunOptions) -> RunOptions:
-    """Return options that write one file of each process to a folder, which nobody looks into."""
+    """Return options that write one file of each process to a temporary folder."""
     file = folder / ("run.pftrace" if options.data == "trace" else "run.proton")
     where = read_output(None, str(file), options.data, options.mode)
     name, template, formats = where.name, where.template, where.formats

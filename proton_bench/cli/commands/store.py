@@ -12,8 +12,7 @@ from proton_bench.cli.commands.query import (
     FormatOption,
     JsonOption,
     LimitOption,
-    read_form,
-    read_limit,
+    read_output,
 )
 from proton_bench.cli.options import JobOption
 from proton_bench.cli.output_file import output_option
@@ -131,10 +130,10 @@ def list_runs(
     limit: LimitOption = None,
 ) -> None:
     """List runs, or call paths, of a store."""
-    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
     from proton_bench.cli.work import store as work
 
-    work.list_runs(selection, paths=paths, limit=read_limit(limit, chosen), form=chosen.value)
+    work.list_runs(selection, paths=paths, limit=most, form=chosen)
 
 
 @group.command("query")
@@ -154,10 +153,10 @@ def query(
     limit: LimitOption = None,
 ) -> None:
     """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
-    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
     from proton_bench.cli.work import store as work
 
-    work.query(selection, sql, limit=read_limit(limit, chosen), form=chosen.value)
+    work.query(selection, sql, limit=most, form=chosen)
 
 
 @group.command("path")
@@ -184,13 +183,12 @@ def path(
     limit: LimitOption = None,
 ) -> None:
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
-    chosen = read_form(form, as_json=as_json, as_csv=as_csv)
+    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     from proton_bench.cli.work import store as work
 
     asked = work.Asked(glob, columns, metric)
-    most = read_limit(limit, chosen)
-    work.path(selection, asked, scheduler=scheduler, limit=most, form=chosen.value)
+    work.path(selection, asked, scheduler=scheduler, limit=most, form=chosen)
 
 
 @group.command("export")

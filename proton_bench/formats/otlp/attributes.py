@@ -138,7 +138,7 @@ def sample_attributes(device: Device, profile: Profile) -> dict[str, str]:
 
 
 def devices_of(attributes: Mapping[str, Any]) -> dict[str, Device]:
-    """Return the devices of a resource by their identifiers; what is no device is left out."""
+    """Return the devices of a resource by their identifiers; other values are left out."""
     listed = attributes.get(_DEVICES)
     found: dict[str, Device] = {}
     for each in listed if isinstance(listed, list) else ():

@@ -71,9 +71,10 @@ def read_recorded(words: Sequence[str]) -> list[Run]:
         UsageError: A file or store is missing, empty, or named twice.
         ProfileFormatError: A file or store is corrupt.
     """
-    stores = [store for word in words if (store := Selection.of(word)) is not None]
-    found = read_runs([Path(word) for word in words if Selection.of(word) is None])
-    return [*found, *(run for store in stores for run in store.runs())]
+    named = [Selection.of(word) for word in words]
+    files = [Path(word) for word, store in zip(words, named, strict=True) if store is None]
+    stores = [store for store in named if store is not None]
+    return [*read_runs(files), *(run for store in stores for run in store.runs())]
 
 
 def split_reference(text: str) -> tuple[str, str | None]:

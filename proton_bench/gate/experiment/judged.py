@@ -1,4 +1,4 @@
-"""Judges two sides of runs that are there, or of which the new one is recorded meanwhile."""
+"""Judges two sides of recorded runs, or records the new side while it judges."""
 
 from __future__ import annotations
 

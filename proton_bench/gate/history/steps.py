@@ -156,7 +156,7 @@ def _lasting_spread(values: Numbers, divisions: Sequence[Division]) -> float:
 
 
 def _beside_line(values: Numbers) -> Numbers:
-    """Return what is left beside a straight line: a drift is no noise.
+    """Return the residuals of a straight line, because a drift is not noise.
 
     Its slope is the median of those between all pairs of points (Theil, Sen 1968, J. Am. Stat.
     Assoc. 63:1379).

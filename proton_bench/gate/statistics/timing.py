@@ -179,7 +179,7 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
     if evidence.unshared is None:
         return plain
     own = _decided(evidence.unshared, limits, level=level)
-    # What nobody sees in the plain effects is no change.
+    # A change has to show in the plain effects too.
     seen = np.sign(own.effect) * plain.effect > limits.margin
     chosen = (own.worse | own.better) & seen & ~(plain.worse | plain.better)
     worse, better = plain.worse | (chosen & own.worse), plain.better | (chosen & own.better)

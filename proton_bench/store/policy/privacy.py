@@ -39,7 +39,7 @@ class Privacy:
 
     Attributes:
         policy: What is hidden.
-        key: Secret without which nobody can find out texts by hashing guesses.
+        key: Secret; without it, hashes of guesses would reveal the texts.
     """
 
     policy: Policy

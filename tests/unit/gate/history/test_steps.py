@@ -40,7 +40,7 @@ def test_a_ramp_is_found() -> None:
 
 
 def lasting(persistence: float, seed: int, points: int = 60) -> np.ndarray:
-    """Return noise of 0.3 % of which consecutive points correlate."""
+    """Return noise of 0.3 % whose consecutive points correlate."""
     fresh = np.random.default_rng(seed).normal(size=points)
     values = signal.lfilter([math.sqrt(1.0 - persistence**2)], [1.0, -persistence], fresh)
     return np.asarray(0.003 * values)
