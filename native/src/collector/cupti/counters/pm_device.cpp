@@ -111,7 +111,7 @@ cupti::Result PmDevice::clear_image() noexcept {
   return cupti_.initialize_data(&parameters);
 }
 
-bool PmDevice::decode_image(PmSamples &samples) {
+bool PmDevice::decode_image(CounterSamples &samples) {
   int64_t before_ns = monotonic_ns();
   cupti::PmDecodeParameters parameters;
   parameters.sampling = sampling_;
@@ -132,7 +132,7 @@ size_t PmDevice::count_samples() const {
   return info.completed_samples;
 }
 
-std::vector<size_t> PmDevice::read_times(PmSamples &samples) const {
+std::vector<size_t> PmDevice::read_times(CounterSamples &samples) const {
   std::vector<size_t> timed;
   int64_t before_ns = monotonic_ns();
   size_t count = count_samples();
@@ -157,7 +157,7 @@ std::vector<size_t> PmDevice::read_times(PmSamples &samples) const {
   return timed;
 }
 
-void PmDevice::read_image(PmSamples &samples) {
+void PmDevice::read_image(CounterSamples &samples) {
   std::vector<size_t> timed = read_times(samples);
   int64_t before_ns = monotonic_ns();
   std::vector<double> row(metrics().size());
@@ -180,7 +180,7 @@ void PmDevice::read_image(PmSamples &samples) {
 }
 
 // What is left would come first in the next burst; it has no times.
-void PmDevice::skip_rest(PmSamples &samples) {
+void PmDevice::skip_rest(CounterSamples &samples) {
   bool is_more = true;
   for (size_t images = 1; is_more && images < kMostImages; ++images) {
     if (clear_image() != cupti::kSuccess)
@@ -190,8 +190,9 @@ void PmDevice::skip_rest(PmSamples &samples) {
   }
 }
 
-PmSamples PmDevice::sample(const std::function<void()> &wait) {
-  PmSamples samples;
+CounterSamples PmDevice::sample(const std::function<void()> &wait) {
+  CounterSamples samples;
+  samples.metrics = metrics();
   library_.check(clear_image(), "cuptiPmSamplingCounterDataImageInitialize");
   cupti::PmParameters parameters;
   parameters.sampling = sampling_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/cupti/counters/counter_samples.h"
 #include "driver/cupti/cupti_pm_sampling.h"
 #include "driver/cupti/cupti_profiler_host.h"
 
@@ -16,19 +17,6 @@ struct PmSettings {
   uint32_t interval_ns = 0; ///< between two samples
   uint32_t burst_ms = 0;
   size_t hardware_bytes = 0;
-};
-
-/// The samples of a burst, without the first, which began before it did.
-struct PmSamples {
-  std::vector<int64_t> start_ns; ///< on the vendor's clock
-  std::vector<int64_t> end_ns;
-  std::vector<double> values; ///< one row of metrics for each sample
-  uint64_t lost = 0;          ///< without times or values
-  bool is_image_full = false;
-  bool is_buffer_full = false;
-  int64_t decode_ns = 0; ///< what it took, and the two below
-  int64_t info_ns = 0;   ///< for the times of samples
-  int64_t evaluate_ns = 0;
 };
 
 /// For one thread. Launches of its process stand still during many of these calls.
@@ -46,8 +34,9 @@ public:
 
   const std::vector<std::string> &metrics() const { return host_->metrics(); }
 
-  /// Counts while `wait` runs. Throws Error(kUnavailable).
-  PmSamples sample(const std::function<void()> &wait);
+  /// Counts while `wait` runs. Times are those of the vendor's clock; the first sample is left out,
+  /// because it began before the burst. Throws Error(kUnavailable).
+  CounterSamples sample(const std::function<void()> &wait);
 
 private:
   void schedule(const std::vector<std::vector<std::string>> &sets);
@@ -57,14 +46,14 @@ private:
   void prepare_image();
   cupti::Result clear_image() noexcept;
   /// Decodes once into the image; whether more is left. Throws Error(kUnavailable).
-  bool decode_image(PmSamples &samples);
+  bool decode_image(CounterSamples &samples);
   /// Same for what came after a full image.
-  void skip_rest(PmSamples &samples);
+  void skip_rest(CounterSamples &samples);
   size_t count_samples() const;
   /// Reads the samples of the image that have times and values.
-  void read_image(PmSamples &samples);
+  void read_image(CounterSamples &samples);
   /// Appends the times of samples; returns the indices of those that have some.
-  std::vector<size_t> read_times(PmSamples &samples) const;
+  std::vector<size_t> read_times(CounterSamples &samples) const;
 
   const CuptiLibrary &library_;
   const CuptiPmSampling &cupti_;

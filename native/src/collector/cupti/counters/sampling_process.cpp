@@ -145,13 +145,6 @@ std::string text_of(const std::string &library, const std::string &uuid,
   return text;
 }
 
-std::vector<std::string> split(const std::string &text) {
-  std::vector<std::string> words;
-  for (size_t at = 0; at < text.size(); at += words.back().size() + 1)
-    words.emplace_back(text.c_str() + at);
-  return words;
-}
-
 } // namespace
 
 SamplingProcess::SamplingProcess(const CounterOptions &options, std::string library)
@@ -306,7 +299,7 @@ CounterSamples SamplingProcess::ask(const std::string &uuid,
     throw Error(ErrorCode::kUnavailable, said);
   }
   CounterSamples found;
-  found.metrics = split(said);
+  found.metrics = split_words(said);
   found.lost = answer.lost;
   found.is_image_full = answer.is_image_full != 0;
   found.is_buffer_full = answer.is_buffer_full != 0;

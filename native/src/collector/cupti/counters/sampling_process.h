@@ -8,24 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "collector/cupti/counters/counter_samples.h"
 #include "collector/cupti/cupti_options.h"
 
 namespace proton {
-
-/// What came of a request.
-struct CounterSamples {
-  std::vector<std::string> metrics;
-  std::vector<int64_t> start_ns; ///< CLOCK_MONOTONIC, ascending
-  std::vector<int64_t> end_ns;
-  std::vector<double> values; ///< one row of metrics for each sample
-  uint64_t lost = 0;          ///< samples without times or values
-  bool is_image_full = false;
-  bool is_buffer_full = false;
-  int64_t open_ns = 0; ///< what it took: this and the following
-  int64_t decode_ns = 0;
-  int64_t info_ns = 0;
-  int64_t evaluate_ns = 0;
-};
 
 /// While libcupti switches counters, decodes or evaluates, launches of its process stand still, so
 /// another process does all of it. It starts with the first request, and once more if it dies. At
@@ -41,7 +27,7 @@ public:
 
   /// Switches counters on: the first of the sets that fits. Returns its metrics.
   CounterSamples open(const std::string &uuid, const std::vector<std::vector<std::string>> &sets);
-  /// Takes one burst of an open device.
+  /// Takes one burst of an open device; times are CLOCK_MONOTONIC.
   CounterSamples sample(const std::string &uuid, const std::vector<std::string> &metrics);
   /// False: it is not started yet, or it died.
   bool is_running() const { return process_ > 0; }

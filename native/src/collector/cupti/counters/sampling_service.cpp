@@ -65,9 +65,7 @@ struct Asked {
   std::vector<std::vector<std::string>> sets;
 
   explicit Asked(const std::string &text) {
-    std::vector<std::string> words;
-    for (size_t at = 0; at < text.size(); at += words.back().size() + 1)
-      words.emplace_back(text.c_str() + at);
+    std::vector<std::string> words = split_words(text);
     if (words.size() < 3)
       throw Error(ErrorCode::kUsage, "a request for counters names no metrics");
     library = words[0];
@@ -140,37 +138,35 @@ public:
     std::string text(request.text_bytes, '\0');
     if (!read_all(socket_, text.data(), text.size()))
       return false;
-    SamplingAnswer answer;
-    PmSamples samples;
-    std::string said;
     try {
-      samples = sample(Asked(text), request, answer, said);
+      return send(sample(Asked(text), request));
     } catch (const std::exception &failed) {
+      SamplingAnswer answer;
       answer.has_failed = 1;
-      said = failed.what();
+      return send(answer, failed.what());
     }
-    return send(answer, said, samples);
   }
 
 private:
-  PmSamples sample(const Asked &asked, const SamplingRequest &request, SamplingAnswer &answer,
-                   std::string &said) {
+  CounterSamples sample(const Asked &asked, const SamplingRequest &request) {
+    int64_t before_ns = monotonic_ns(), open_ns = 0;
     std::unique_ptr<PmDevice> &device = devices_[asked.uuid];
     if (!device) {
-      int64_t before_ns = monotonic_ns();
       if (!cupti_)
         cupti_.emplace(asked.library);
       device = cupti_->device(asked, request);
-      answer.open_ns = monotonic_ns() - before_ns;
+      open_ns = monotonic_ns() - before_ns;
     }
-    for (const std::string &metric : device->metrics())
-      said += metric + '\0';
-    if (request.is_opening != 0)
-      return {};
-    cupti_->observe();
-    PmSamples samples = device->sample([&] { wait(request.burst_ms); });
-    cupti_->convert(samples.start_ns);
-    cupti_->convert(samples.end_ns);
+    CounterSamples samples;
+    if (request.is_opening != 0) {
+      samples.metrics = device->metrics();
+    } else {
+      cupti_->observe();
+      samples = device->sample([&] { wait(request.burst_ms); });
+      cupti_->convert(samples.start_ns);
+      cupti_->convert(samples.end_ns);
+    }
+    samples.open_ns = open_ns;
     return samples;
   }
 
@@ -182,19 +178,28 @@ private:
     }
   }
 
-  bool send(SamplingAnswer &answer, const std::string &said, const PmSamples &samples) const {
-    answer.process_ns = process_time_ns();
+  bool send(const CounterSamples &samples) const {
+    SamplingAnswer answer;
+    answer.open_ns = samples.open_ns;
     answer.decode_ns = samples.decode_ns;
     answer.info_ns = samples.info_ns;
     answer.evaluate_ns = samples.evaluate_ns;
-    answer.text_bytes = said.size();
     answer.samples = samples.start_ns.size();
     answer.lost = samples.lost;
     answer.is_image_full = samples.is_image_full ? 1 : 0;
     answer.is_buffer_full = samples.is_buffer_full ? 1 : 0;
-    return write_all(socket_, &answer, sizeof answer) &&
-           write_all(socket_, said.data(), said.size()) && write_all(socket_, samples.start_ns) &&
+    std::string metrics;
+    for (const std::string &metric : samples.metrics)
+      metrics += metric + '\0';
+    return send(answer, metrics) && write_all(socket_, samples.start_ns) &&
            write_all(socket_, samples.end_ns) && write_all(socket_, samples.values);
+  }
+
+  bool send(SamplingAnswer answer, const std::string &text) const {
+    answer.process_ns = process_time_ns();
+    answer.text_bytes = text.size();
+    return write_all(socket_, &answer, sizeof answer) &&
+           write_all(socket_, text.data(), text.size());
   }
 
   int socket_;
@@ -203,6 +208,13 @@ private:
 };
 
 } // namespace
+
+std::vector<std::string> split_words(const std::string &text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size(); at += words.back().size() + 1)
+    words.emplace_back(text.c_str() + at);
+  return words;
+}
 
 void serve_counter_samples(int socket) {
   // A call of libcupti that hangs would not see that the recorded program has ended.

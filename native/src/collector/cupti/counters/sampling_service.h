@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace proton {
 
@@ -36,6 +38,9 @@ struct SamplingAnswer {
   uint8_t is_image_full = 0;
   uint8_t is_buffer_full = 0;
 };
+
+/// The strings of a text, each with a zero behind it.
+std::vector<std::string> split_words(const std::string &text);
 
 /// Answers requests that come from `socket` until the other side writes no more. A burst that is
 /// taken then ends early, and is answered.
