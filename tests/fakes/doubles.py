@@ -158,7 +158,6 @@ _SIGNATURES: Signatures = {
     "drop_ranges": (None, (ctypes.c_uint64,)),
     "pm_bursts": (ctypes.c_uint64, ()),
     "pm_devices": (ctypes.c_uint64, ()),
-    "pm_refusals": (ctypes.c_uint64, ()),
     "pm_buffer": (None, (ctypes.c_uint64,)),
     "hold": (None, (ctypes.c_uint32,)),
     "release": (None, (ctypes.c_uint32,)),

@@ -96,7 +96,6 @@ uint64_t fake_cupti_pc_made(int not_issued);
 void fake_cupti_real_clock();
 uint64_t fake_cupti_pm_bursts();                  ///< that were decoded
 uint64_t fake_cupti_pm_devices();                 ///< whose counters are on
-uint64_t fake_cupti_pm_refusals();                ///< calls for counters that failed
 void fake_cupti_pm_buffer(uint64_t most_samples); ///< of the hardware's buffer; 0: enough
 uint64_t fake_cupti_range_contexts();             ///< whose ranges are counted
 void fake_cupti_drop_ranges(uint64_t count);      ///< the next decoding loses so many

@@ -21,7 +21,7 @@ using namespace fake;
 #define FAULT(name)                                                                                \
   static EntryPoint entry_point(#name);                                                            \
   if (const int code = entry_point.called(); code != 0)                                            \
-  return note_refusal(code)
+  return code
 
 namespace {
 
@@ -62,7 +62,6 @@ struct Gpu {
   std::atomic<uint64_t> ran; ///< kernels, one after the other, whatever their devices
   std::atomic<uint64_t> enabled;
   std::atomic<uint64_t> bursts;       ///< that were decoded
-  std::atomic<uint64_t> refusals;     ///< calls for counters that failed
   std::atomic<uint64_t> most_samples; ///< of the hardware's buffer; 0: enough
   std::atomic<uint64_t> lag_ns;       ///< from a stop to the end of sampling
   Ran kernels[kMostKernels];          ///< the newest
@@ -80,11 +79,6 @@ Gpu &gpu() {
     return static_cast<Gpu *>(mapped); // zeros are its first state
   }();
   return *instance;
-}
-
-int note_refusal(int code) {
-  ++gpu().refusals;
-  return code;
 }
 
 /// The metrics of one host object.
@@ -240,7 +234,7 @@ FAKE_EXPORT int cuptiDeviceGetChipName(cupti::ChipNameParameters *parameters) {
 FAKE_EXPORT int cuptiProfilerInitialize(cupti::ProfilerParameters *parameters) {
   FAULT(cuptiProfilerInitialize);
   if (!is_cuda_started())
-    return note_refusal(cupti::kErrorUnknown);
+    return cupti::kErrorUnknown;
   return has_size(parameters) ? cupti::kSuccess : cupti::kErrorInvalidParameter;
 }
 
@@ -578,8 +572,6 @@ FAKE_EXPORT void fake_cupti_drop_ranges(uint64_t count) {
 FAKE_EXPORT uint64_t fake_cupti_pm_bursts() { return gpu().bursts; }
 
 FAKE_EXPORT uint64_t fake_cupti_pm_devices() { return gpu().enabled; }
-
-FAKE_EXPORT uint64_t fake_cupti_pm_refusals() { return gpu().refusals; }
 
 FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) { gpu().most_samples = most_samples; }
 
