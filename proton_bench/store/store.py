@@ -29,6 +29,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -218,10 +219,12 @@ class Snapshot:
     store: Store
     tables: Mapping[str, deltalake.DeltaTable]
 
-    @property
-    def versions(self) -> dict[str, int]:
-        """The version of each table, with which another process opens the same snapshot."""
-        return {name: table.version() for name, table in self.tables.items()}
+    def __reduce__(self) -> Any:
+        """Pickle what another process opens the same snapshot with."""
+        versions = tuple((name, table.version()) for name, table in self.tables.items())
+        # A store that was made anew at its place has another id.
+        id = self.tables["profiles"].metadata().id
+        return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
@@ -288,6 +291,14 @@ class Snapshot:
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
                 f"{kinds})"
             )
+
+
+@lru_cache(maxsize=1)
+def _opened(
+    uri: str, options: tuple[tuple[str, str], ...], versions: tuple[tuple[str, int], ...], _id: str
+) -> Snapshot:
+    """Return a snapshot, which a process opens once for all of its work."""
+    return Store(uri, dict(options)).snapshot(dict(versions))
 
 
 # Names of folders are values of partition columns.
