@@ -227,7 +227,7 @@ VARIABLES = (
     Variable(
         "DASK_SCHEDULER_ADDRESS",
         Reader.SHARED,
-        "a Dask scheduler, such as tcp://10.0.0.1:8786, whose workers answer questions about stores",
+        "Dask scheduler, such as tcp://10.0.0.1:8786, whose workers answer questions about stores",
     ),
     Variable("NO_COLOR", Reader.SHARED, "not empty: reports have no colours"),
     Variable("FORCE_COLOR", Reader.SHARED, "not empty: reports have colours even in a pipe"),

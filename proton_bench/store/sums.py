@@ -20,6 +20,8 @@ from proton_bench.store.workers import open_workers
 
 __all__ = ["sums_of"]
 
+# Fewer take as long as to begin another task.
+_SAMPLES_OF_TASK = 50_000
 _OF_PROCESS = ("rank", "local_rank", "host", "pid", "worker")
 _KEYS = ("part", "stack_hash", "code", "sample_type", "sample_unit", "aggregation")
 
@@ -44,7 +46,8 @@ def sums_of(
     members = numbered.select(["date", "job", "profile_id", "batch", "part"])
     with open_workers() as workers:
         sums = partial(_sums, snapshot, members, quantiles=quantiles)
-        shared = pa.concat_tables(workers.map(sums, _hash_ranges(workers.tasks)))
+        count = min(workers.tasks, 1 + sum(profiles["samples"].to_pylist()) // _SAMPLES_OF_TASK)
+        shared = pa.concat_tables(workers.map(sums, _hash_ranges(count)))
     with open_memory() as connection:
         connection.register("shared", shared)
         found = connection.sql(_NUMBERED).to_arrow_table()
