@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -233,11 +234,13 @@ class Snapshot:
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
+        files = {table: self._files(table) for table in TABLES}
         with open_memory(_CLOSED) as connection, self.readable():
-            connection.execute("SET allowed_directories = ?", [[self.store.uri + "/"]])
+            # Not the folder: it has rows that no longer count.
+            connection.execute("SET allowed_paths = ?", [list(chain(*files.values()))])
             connection.execute("SET enable_external_access = false")
             for table in TABLES:
-                self._register(connection, table)
+                self._register(connection, table, files[table])
             for table, query in _VIEWS.items():
                 connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
             yield connection
@@ -273,19 +276,25 @@ class Snapshot:
             ).to_arrow_table()
             return found
 
-    def _register(self, connection: Any, table: str) -> None:
-        """Make the stored rows of a table known as ``stored_<table>``."""
+    def _files(self, table: str) -> list[str]:
+        """Return the files of a table."""
         opened = self.tables[table]
-        files = opened.file_uris()
+        found: list[str] = opened.file_uris()
+        if self.store.is_remote:
+            return found
+        # deltalake escapes the table's folder in these, and leaves what is below as it is.
+        escaped, folder = urlsplit(opened.table_uri).path, f"{self.store.place(table)}/"
+        return [folder + each.removeprefix(escaped) for each in found]
+
+    def _register(self, connection: Any, table: str, files: Sequence[str]) -> None:
+        """Make the stored rows of a table known as ``stored_<table>``."""
         if not files:
             connection.register(f"stored_{table}", SCHEMAS[table].empty_table())
         elif self.store.is_remote:
-            connection.register(f"stored_{table}", opened.to_pyarrow_dataset())
+            dataset = self.tables[table].to_pyarrow_dataset()
+            connection.register(f"stored_{table}", dataset)
         else:
-            # deltalake escapes the table's folder in these, and leaves what is below as it is.
-            escaped = urlsplit(opened.table_uri).path
-            folder = f"{self.store.place(table)}/"
-            listed = ", ".join(quoted(folder + each.removeprefix(escaped)) for each in files)
+            listed = ", ".join(map(quoted, files))
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "

@@ -108,17 +108,14 @@ def answers(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("machines", [False, True], ids=["loopback", "machines"])
 def test_answers_are_those_of_one_process_although_a_worker_dies(
-    store: Any, tmp_path: Path, *, machines: bool
+    store: Any, tmp_path: Path
 ) -> None:
-    if machines and not has_namespaces():
-        pytest.skip("needs to make network namespaces")
     words = questions(store.uri, tmp_path)
     assert asked(words, tmp_path).wait() == 0
     expected = answers(tmp_path)
 
-    with running(machines=machines) as cluster:
+    with running(machines=has_namespaces()) as cluster:
         victim = cluster.add_worker(stops=True)
         for _ in range(3):
             cluster.add_worker()
@@ -203,12 +200,13 @@ def test_an_error_of_a_worker_is_that_of_the_store(store: Any, cluster: DaskClus
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://a:b"])
 def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
-    from proton_bench.store.workers import open_workers
+    from proton_bench.store import workers
 
     with (
         patch.dict(os.environ, {ADDRESS: address}),
+        patch.object(workers, "_PATIENCE_S", 1),
         pytest.raises(UsageError, match=f"scheduler.*{ADDRESS}"),
-        open_workers(),
+        workers.open_workers(),
     ):
         pass
     gc.collect()  # nothing is left that would fail later

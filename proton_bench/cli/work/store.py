@@ -30,6 +30,7 @@ from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy.policy import read_policy
 from proton_bench.store.policy.retention import retain as retain_profiles
 from proton_bench.store.questions import Question, path_series
+from proton_bench.store.schema import TABLES
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store, where_clause
@@ -65,7 +66,7 @@ WITH RECURSIVE paths AS (
     UNION ALL
     SELECT stacks.stack_hash, paths.path || '/' || stacks.name, stacks.kind
     FROM stacks JOIN paths ON stacks.parent_hash = paths.stack_hash)
-SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash IN (
+SELECT kind, substr(path, 2) AS path FROM paths WHERE path != '' AND stack_hash IN (
     SELECT stack_hash FROM samples SEMI JOIN (FROM profiles {where})
     USING (date, job, profile_id))
 ORDER BY path"""
@@ -189,7 +190,8 @@ def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
         )
     with selection.snapshot().connect() as connection:
         runs = stored_runs(selection) if is_about_profiles else []
-        print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
+        result = query_on(connection, runs, sql, limit=limit, tables=TABLES)
+        print_result(result, runs, sql, form=form)
 
 
 def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
