@@ -170,6 +170,8 @@ def clear_errors(tables: Sequence[str] = ()) -> Iterator[None]:
         yield
     except UnicodeEncodeError as error:
         raise UsageError(f"the query is not UTF-8: {error.object[:80]!a}") from None
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
         message = _one_line(str(error))
         if tables and message.startswith(_NO_TABLE):
