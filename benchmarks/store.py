@@ -38,7 +38,7 @@ from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.rows import new_batch
-from proton_bench.store.schema import SCHEMAS, SKETCH, TABLES
+from proton_bench.store.schema import BELOW, SCHEMAS, SKETCH, TABLES
 from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
@@ -211,6 +211,12 @@ def noisy(samples: pa.Table, seed: int) -> pa.Table:
     factors = np.exp(np.random.default_rng(seed).normal(0.0, NOISE, len(samples)))
     for name in ("value", "min", "max"):
         columns[name] = pc.round(pc.multiply(columns[name], pa.array(factors)))
+    below = {name: columns["below"].field(name) for name in BELOW.names}
+    for name in ("value", "min", "max"):
+        below[name] = pc.round(pc.multiply(below[name], pa.array(factors)))
+    columns["below"] = pa.StructArray.from_arrays(
+        list(below.values()), fields=list(BELOW), mask=columns["below"].is_null()
+    )
     collapses, zeros, index, count = (columns["sketch"].field(each) for each in range(4))
     lengths = np.diff(index.offsets.to_numpy())
     steps = np.rint(np.log(factors) / math.log(SKETCH_GAMMA)).astype("<i4")

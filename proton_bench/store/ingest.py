@@ -291,7 +291,9 @@ def _start_ns(profile: Profile, file: Path) -> int:
 # -- writing -------------------------------------------------------------------------------------
 def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) -> None:
     """Write all chunks, one commit for each table; profiles are the last."""
-    rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES if table != "samples"}
+    rows: dict[str, list[pa.Table]] = {
+        table: [] for table in TABLES if table not in ("samples", "sums")
+    }
 
     def samples() -> Iterator[pa.RecordBatch]:
         for chunk in chunks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from proton_bench.model.preorder import subtree_ends
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import SCHEMAS
-from proton_bench.store.sketches import distribution_of, merged
+from proton_bench.store.sketches import distributions_of, merged
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot, quoted, where_clause
 from proton_bench.store.workers import open_workers
@@ -38,8 +38,6 @@ __all__ = [
 ]
 
 PATH = "path"
-# Facts that all profiles of a run share. If no others are asked for, the sum of a run answers.
-_OF_RUN = frozenset({"date", "job", "run", "commit", "branch", "arch", "driver", PATH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +101,15 @@ class Chosen:
     """What a question is about.
 
     Attributes:
-        profiles: A line for each profile: its key, its group and facts of it.
+        profiles: A line for each profile and for each sum of some of them: its key, its number, its
+            group, and facts of it. The calls of a sum are those of its profiles together, so parts
+            of these lines have the profiles of a sum beside it.
+        groups: A line for each group: its number, by time, and facts of it.
         paths: The stacks whose values belong to each path.
     """
 
     profiles: pa.Table
+    groups: pa.Table
     paths: pa.Table
 
 
@@ -128,22 +130,30 @@ def choose(snapshot: Snapshot, question: Question) -> Chosen:
     """Return what a question is about; errors are those of `path_series`."""
     with clear_errors(), snapshot.connect() as connection:
         paths = _paths(connection, question)
-        profiles = connection.sql(_chosen(question), params={"metric": question.metric})
-        return Chosen(profiles.to_arrow_table(), paths)
+        connection.execute(_matching(question), {"metric": question.metric})
+        for statement in _NUMBERED:
+            connection.execute(statement)
+        profiles, groups = (connection.sql(query).to_arrow_table() for query in (_CHOSEN, _GROUPS))
+        return Chosen(profiles, groups, paths)
 
 
 def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
     """Return what the samples of these profiles say; errors are those of `path_series`."""
+    condition = _condition(question, chosen.profiles)
     with clear_errors(), snapshot.connect() as connection:
         connection.register("chosen", chosen.profiles)
         connection.register("paths", chosen.paths)
-        spec = MetricSpec(question.metric)
-        connection.execute(
-            _found(question, chosen.profiles), {"type": spec.base, "unit": spec.unit}
-        )
+        for statement in _ASKED_FIRST:
+            connection.execute(statement)
+        own = _of_samples(connection, _OWN, condition)
+        for statement in (f"CREATE TEMP TABLE own AS {own}", *_CALLED, *_ASKED_THEN):
+            connection.execute(statement)
+        calls = _CALLS_OF_OWN
+        if question.quantiles:
+            calls = _of_samples(connection, _CALLS, condition)
         return Parts(
             connection.sql(_SUMS).to_arrow_table(),
-            connection.sql(merged(_CALLS, _KEYS)).to_arrow_table(),
+            connection.sql(merged(calls, _KEYS)).to_arrow_table(),
         )
 
 
@@ -159,16 +169,33 @@ def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
     shares = starts * most // max(len(profiles), 1)
     cuts = starts[np.diff(shares, prepend=-1) > 0].tolist() or [0]
     for begin, end in pairwise([*cuts, len(profiles)]):
-        yield Chosen(profiles.slice(begin, end - begin), chosen.paths)
+        yield replace(chosen, profiles=profiles.slice(begin, end - begin))
 
 
-def _partitions(profiles: pa.Table) -> str:
-    """Return the condition of the partitions of profiles, which skips all other files."""
+def _condition(question: Question, profiles: pa.Table) -> str:
+    """Return the condition of samples of the metric, which skips files of other days and jobs."""
     if not len(profiles):
         return "false"
+    spec = MetricSpec(question.metric)
     days = ", ".join(f"DATE '{day}'" for day in profiles["date"].unique().to_pylist())
     jobs = ", ".join(quoted(job) for job in profiles["job"].unique().to_pylist())
-    return f"date IN ({days}) AND job IN ({jobs})"
+    return (
+        f"sample_type = {quoted(spec.base)} AND sample_unit = {quoted(spec.unit)} "
+        f"AND date IN ({days}) AND job IN ({jobs})"
+    )
+
+
+def _of_samples(connection: Any, query: str, condition: str) -> str:
+    """Return a query for what is asked of ``samples`` and ``sums``, of which one may be enough."""
+    (kinds,) = connection.execute(
+        "SELECT count(*) - count(members), count(members) FROM asked"
+    ).fetchall()
+    tables = {"stored_samples": "members IS NULL", "stored_sums": "members IS NOT NULL"}
+    asked = [each for each, count in zip(tables.items(), kinds, strict=True) if count]
+    return " UNION ALL ".join(
+        query.format(samples=_OF_SAMPLES.format(table=table, kind=kind, condition=condition))
+        for table, kind in asked or tables.items()
+    )
 
 
 def combined(parts: Sequence[Parts]) -> Parts:
@@ -181,30 +208,25 @@ def combined(parts: Sequence[Parts]) -> Parts:
         connection.register("calls", calls)
         # Most sketches are in one part alone where lines are about runs or ranks.
         places = f"FROM calls QUALIFY count(*) OVER (PARTITION BY {', '.join(_KEYS)})"
-        connection.execute(f"CREATE TEMP VIEW shared AS {places} > 1")
-        found = f"{places} = 1 UNION ALL BY NAME ({merged('shared', _KEYS)})"
+        found = f"{places} = 1 UNION ALL BY NAME ({merged(f'{places} > 1', _KEYS)})"
         return Parts(sums, connection.sql(found).to_arrow_table())
 
 
 def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
     """Return what `path_series` returns, from the parts of all chosen profiles."""
     with open_memory() as connection:
-        connection.register("profiles", chosen.profiles)
+        connection.register("groups", chosen.groups)
         connection.register("sums", parts.sums)
         connection.register("calls", parts.calls)
         found = connection.sql(_answers(question)).to_arrow_table()
-    quantiles = [_quantiles(row) for row in found.select(["total", *_OF_CALLS]).to_pylist()]
+    quantiles = [
+        [None] * len(QUANTILES) if each is None else each.quantiles(list(QUANTILES.values()))
+        for each in distributions_of(found)
+    ]
     for place, name in enumerate(QUANTILES):
         values = pa.array([each[place] for each in quantiles], pa.float64())
         found = found.append_column(name, values)
     return found.drop_columns(["sketch"])
-
-
-def _quantiles(row: dict[str, Any]) -> list[float | None]:
-    distribution = distribution_of({"value": row["total"], **row})
-    if distribution is None:
-        return [None] * len(QUANTILES)
-    return distribution.quantiles(list(QUANTILES.values()))
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -270,73 +292,123 @@ def _paths(connection: Any, question: Question) -> pa.Table:
 
 
 # -- queries -------------------------------------------------------------------------------------
-# A group is named by its values as JSON, which has no NULL and is the same everywhere.
-_KEYS = ("path", "group_key")
-_OF_CALLS = ("count", "min", "max", "sketch")
-_SKETCH = "STRUCT(collapses SMALLINT, zero_count BIGINT, index INT[], count BIGINT[])"
+_KEYS = ("path", "group_number")
 
 
-def _chosen(question: Question) -> str:
-    """Return the query for the profiles, with the key of their group."""
+def _matching(question: Question) -> str:
+    """Return the statement that makes ``matching``: the profiles, with the facts of their group."""
     columns = [f'"{name}"' for name in question.by if name != PATH]
-    condition = where_clause(question.where)
-    is_of_run = _OF_RUN.issuperset(question.by)
     return f"""
+        CREATE TEMP TABLE matching AS
         SELECT date, job, profile_id, batch, time_unix_nano, len(members) AS members,
             totals[$metric] AS whole, list_contains(integer_metrics, $metric) AS is_integer,
-            to_json([{", ".join(f"{each}::VARCHAR" for each in columns)}])
-            ::VARCHAR AS group_key, struct_pack({", ".join(columns) or "one := 1"}) AS facts
-        FROM ({_coarsest(condition) if is_of_run else f"FROM profiles {condition}"})"""
+            struct_pack({", ".join(columns) or "one := 1"}) AS facts
+        FROM profiles {where_clause(question.where)}"""
 
 
-def _coarsest(condition: str) -> str:
-    """Return a query for sums of runs that a condition holds for, and profiles in none of these.
-
-    A sum answers for its profiles only if the condition holds for all that are still there.
+_NUMBERED = (
+    # Where groups begin at one time, their facts as JSON say which is the first: it has no NULL.
     """
-    return f"""
-        WITH matching AS (FROM all_profiles {condition}),
-        partly AS (
-            FROM summed SEMI JOIN all_profiles USING (date, job, profile_id)
-            ANTI JOIN matching USING (date, job, profile_id)),
-        usable AS (
-            FROM matching ANTI JOIN (SELECT date, job, sum_id AS profile_id FROM partly)
-            USING (date, job, profile_id) WHERE members IS NOT NULL),
-        covered AS (
-            FROM summed SEMI JOIN (SELECT date, job, profile_id AS sum_id FROM usable)
-            USING (date, job, sum_id))
-        FROM usable UNION ALL
-        (FROM matching ANTI JOIN covered USING (date, job, profile_id) WHERE members IS NULL)"""
+    CREATE TEMP TABLE groups AS
+    SELECT *, (row_number() OVER (ORDER BY time_unix_nano, to_json(facts)::VARCHAR))::INT
+        AS group_number
+    FROM (
+        SELECT facts, min(time_unix_nano) AS time_unix_nano,
+            sum(coalesce(members, 1))::BIGINT AS profiles, sum(whole ORDER BY whole) AS whole
+        FROM matching GROUP BY facts)""",
+    """
+    CREATE TEMP TABLE numbered AS
+    SELECT matching.* EXCLUDE (facts, whole, time_unix_nano), group_number,
+        (row_number() OVER ())::INT AS number
+    FROM matching JOIN groups USING (facts)""",
+    # A profile may be in two sums for some time, if two commands sum a run at once.
+    """
+    CREATE TEMP TABLE in_sums AS
+    SELECT number, group_number, min({'id': sum_id, 'date': date, 'job': job}) AS sum
+    FROM summed JOIN (FROM numbered WHERE members IS NULL) USING (date, job, profile_id)
+    GROUP BY ALL""",
+    # A sum stands for its profiles if all of them are chosen, for one group.
+    """
+    CREATE TEMP TABLE sums AS
+    SELECT date, job, profile_id, batch, group_number, sum, found AS members,
+        (-row_number() OVER ())::INT AS number
+    FROM all_profiles JOIN (
+        SELECT sum, sum.date AS date, sum.job AS job, sum.id AS profile_id, count(*) AS found,
+            min(group_number) AS group_number
+        FROM in_sums GROUP BY sum HAVING min(group_number) = max(group_number))
+    USING (date, job, profile_id) WHERE len(members) = found""",
+)
+# ``sum`` is the number of the sum of a profile, and that of a sum itself.
+_CHOSEN = """
+SELECT numbered.*, of_sum.number AS sum
+FROM numbered LEFT JOIN in_sums USING (number) LEFT JOIN sums AS of_sum USING (sum)
+UNION ALL BY NAME SELECT * EXCLUDE (sum), number AS sum FROM sums"""
+_GROUPS = "FROM groups"
 
 
-def _found(question: Question, profiles: pa.Table) -> str:
-    """Return the statement that makes ``found``: the samples of profiles and paths."""
-    sketch = "sketch" if question.quantiles else f"NULL::{_SKETCH} AS sketch"
-    return f"""
-        CREATE TEMP TABLE found AS
-        SELECT path, group_key, date, job, profile_id, members, is_integer, owner, is_owner, value,
-            count, min, max, {sketch}
-        FROM stored_samples JOIN paths USING (stack_hash)
-        JOIN (SELECT date, job, profile_id, batch, group_key, members, is_integer FROM chosen)
-        USING (date, job, profile_id, batch)
-        WHERE sample_type = $type AND sample_unit = $unit AND value IS NOT NULL
-        AND (aggregation = 'inc' OR is_own) AND {_partitions(profiles)}"""
-
-
-# Rows below one with calls are parts of these calls.
-_CALLS = """(
-    FROM found WHERE is_owner
-    UNION ALL
-    FROM found ANTI JOIN (FROM found WHERE is_owner AND count > 0)
-    USING (date, job, profile_id, owner) WHERE NOT is_owner)"""
+_OF_SAMPLES = """
+{table} JOIN (FROM asked WHERE {kind}) USING (date, job, profile_id, batch)
+JOIN places USING (stack_hash) WHERE {condition}"""
+_ASKED_FIRST = (
+    "CREATE TEMP TABLE asked AS FROM chosen WHERE number > 0",
+    "CREATE TEMP TABLE places AS FROM paths WHERE is_owner OR is_own",
+)
+# What each profile says of the rows that match: ``below`` is of an owner.
+_OWN = """
+SELECT path, group_number, number, sum, members, is_integer, owner, is_owner, value, count, min,
+    max, below
+FROM {samples} AND if(aggregation = 'inc', is_owner, is_own)
+AND (value IS NOT NULL OR below IS NOT NULL)"""
 # Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
 # are sorted.
 _SUMS = """
-SELECT path, group_key, any_value(members) AS members, sum(value::HUGEINT)::DOUBLE AS total
-FROM found WHERE is_integer GROUP BY path, group_key, date, job, profile_id
+SELECT path, group_number, any_value(members) AS members,
+    sum(coalesce(value, 0)::HUGEINT + coalesce(below.value, 0)::HUGEINT)::DOUBLE AS total
+FROM own WHERE is_integer GROUP BY path, group_number, number
 UNION ALL
-SELECT path, group_key, any_value(members) AS members, sum(value ORDER BY value) AS total
-FROM found WHERE is_integer IS NOT true GROUP BY path, group_key, date, job, profile_id"""
+SELECT path, group_number, any_value(members) AS members, sum(total ORDER BY total) AS total
+FROM (SELECT *, coalesce(value, 0) + coalesce(below.value, 0) AS total FROM own)
+WHERE is_integer IS NOT true GROUP BY path, group_number, number"""
+# Rows below one with calls are parts of these calls. A sum stands for its profiles if all of them
+# have calls there, or none.
+_CALLED = (
+    """
+    CREATE TEMP TABLE called AS
+    SELECT number, any_value(sum) AS sum, owner,
+        bool_or(is_owner AND coalesce(count, 0) > 0) AS is_called
+    FROM own GROUP BY number, owner""",
+    """
+    CREATE TEMP TABLE apart AS
+    SELECT DISTINCT sum FROM called WHERE sum IS NOT NULL GROUP BY sum, owner
+    HAVING bool_and(is_called) != bool_or(is_called)""",
+    """
+    CREATE TEMP TABLE uncalled AS
+    SELECT number, owner FROM called WHERE NOT is_called UNION
+    SELECT sum, owner FROM called WHERE NOT is_called AND sum IS NOT NULL""",
+)
+_ASKED_THEN = (
+    """
+    CREATE OR REPLACE TEMP TABLE asked AS FROM chosen
+    WHERE if(sum IS NULL OR sum IN (FROM apart), number > 0, number < 0)""",
+    """
+    CREATE OR REPLACE TEMP TABLE places AS FROM paths
+    WHERE is_owner OR owner IN (SELECT owner FROM uncalled)""",
+)
+_CALLS_OF_OWN = """
+SELECT path, group_number, count, min, max, NULL::STRUCT(collapses SMALLINT, zero_count BIGINT,
+    index INT[], count BIGINT[]) AS sketch
+FROM (
+    SELECT path, group_number, count, min, max FROM own SEMI JOIN uncalled USING (number, owner)
+    WHERE NOT is_owner AND value IS NOT NULL
+    UNION ALL
+    SELECT path, group_number, count, min, max FROM own WHERE is_owner AND value IS NOT NULL
+    UNION ALL
+    SELECT path, group_number, below.count, below.min, below.max
+    FROM own SEMI JOIN uncalled USING (number, owner) WHERE below IS NOT NULL)"""
+_CALLS = """
+SELECT path, group_number, count, min, max, sketch
+FROM {samples} AND (aggregation = 'inc' OR is_own) AND value IS NOT NULL
+AND (is_owner OR (number, owner) IN (SELECT (number, owner) FROM uncalled))"""
 
 
 def _answers(question: Question) -> str:
@@ -347,18 +419,14 @@ def _answers(question: Question) -> str:
         if name != "time_unix_nano"
     )
     return f"""
-        WITH groups AS (
-            SELECT group_key, any_value(facts) AS facts, min(time_unix_nano) AS time_unix_nano,
-                sum(coalesce(members, 1))::BIGINT AS profiles, sum(whole ORDER BY whole) AS whole
-            FROM profiles GROUP BY group_key),
-        totals AS (
-            SELECT path, group_key, sum(coalesce(members, 1))::BIGINT AS present,
+        WITH totals AS (
+            SELECT path, group_number, sum(coalesce(members, 1))::BIGINT AS present,
                 sum(total ORDER BY total) AS total, count(members) = 0 AS are_single,
                 min(total) AS least, median(total) AS middle, max(total) AS most
-            FROM sums GROUP BY path, group_key)
+            FROM sums GROUP BY path, group_number)
         SELECT {columns}time_unix_nano, profiles, present, total, total / nullif(whole, 0) AS share,
             CASE WHEN are_single THEN least END AS least,
             CASE WHEN are_single THEN middle END AS middle,
             CASE WHEN are_single THEN most END AS most, count, min, max, sketch
-        FROM totals JOIN groups USING (group_key) JOIN calls USING (path, group_key)
-        ORDER BY time_unix_nano, group_key, path"""
+        FROM totals JOIN groups USING (group_number) JOIN calls USING (path, group_number)
+        ORDER BY group_number, path"""

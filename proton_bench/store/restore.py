@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -23,22 +24,27 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot
-from proton_bench.store.sums import sums_of
+from proton_bench.store.sums import sum_id, sums_of
 from proton_bench.store.workers import open_workers
 
 __all__ = ["read_profiles", "read_runs"]
 
-_PROFILES_AT_ONCE, _SAMPLES_AT_ONCE = 64, 4_000_000
+_PROFILES_AT_ONCE = 64
 _COUNT = "count"
 # Job, run, and the profile if it is a run of its own.
-_Key = tuple[str, str, str]
+_Run = tuple[str, str, str]
 # Of what was sampled, in the order of the rows of the recorded profile.
-_SAMPLES = (
-    "SELECT s.* EXCLUDE (date, job, batch) REPLACE (CASE WHEN {quantiles} THEN sketch END AS "
-    "sketch) FROM samples s SEMI JOIN chosen USING (date, job, profile_id) WHERE date IN (SELECT "
-    "date FROM chosen) AND job IN (SELECT job FROM chosen) ORDER BY profile_id, node, sample_type, "
-    "sample_unit"
-)
+_SAMPLES = """
+SELECT s.* EXCLUDE (date, job, batch, below)
+    REPLACE (CASE WHEN {quantiles} THEN sketch END AS sketch)
+FROM all_samples s SEMI JOIN chosen USING (date, job, profile_id, batch)
+WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen)
+ORDER BY profile_id, node, sample_type, sample_unit"""
+# Sums that compaction made of the same profiles.
+_STORED = """
+FROM all_profiles SEMI JOIN (
+    SELECT unnest($jobs::TEXT[]) AS job, unnest($ids::TEXT[]) AS profile_id)
+USING (job, profile_id) WHERE members IS NOT NULL"""
 
 
 def read_profiles(
@@ -73,7 +79,7 @@ def _read_some(
     """Return these profiles with their rows; all are in memory at once."""
     stacks = _stacks(snapshot)
     with snapshot.connect() as connection:
-        connection.register("chosen", rows.select(["date", "job", "profile_id"]))
+        connection.register("chosen", rows.select(["date", "job", "profile_id", "batch"]))
         found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
     samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for sample in found.to_pylist():
@@ -118,33 +124,23 @@ def read_runs(
         (row["job"], row["run"], row["profile_id"] if row["rank"] is None else "")
         for row in rows.select(["job", "run", "profile_id", "rank"]).to_pylist()
     ]
-    counts = Counter(runs)
-    is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
-    yield from read_profiles(snapshot, rows.filter(is_alone), quantiles=quantiles)
-    for some in _parts(runs, rows["samples"].to_pylist()):
-        chosen = rows.take([place for run in some for place in some[run]])
-        groups = [run for run in some for _ in some[run]]
-        for row, samples in sums_of(snapshot, chosen, groups, quantiles=quantiles):
-            yield row, _Restored(row, _stacks(snapshot)).profile(samples.to_pylist())
-
-
-def _parts(runs: Sequence[_Key], samples: Sequence[int]) -> Iterator[dict[_Key, list[int]]]:
-    """Yield places of the profiles of runs with several, for so many runs as fit into memory."""
-    places: dict[_Key, list[int]] = defaultdict(list)
-    for place, run in enumerate(runs):
-        places[run].append(place)
-    part: dict[_Key, list[int]] = {}
-    size = 0
-    for run, own in places.items():
-        if len(own) == 1:
-            continue
-        part[run] = own
-        size += sum(samples[place] for place in own)
-        if size >= _SAMPLES_AT_ONCE:
-            yield part
-            part, size = {}, 0
-    if part:
-        yield part
+    ids: dict[_Run, list[str]] = defaultdict(list)
+    for run, id in zip(runs, rows["profile_id"].to_pylist(), strict=True):
+        ids[run].append(id)
+    sums = {run: (run[0], sum_id(own)) for run, own in ids.items() if len(own) > 1}
+    with snapshot.connect() as connection:
+        jobs, asked = ([key[place] for key in sums.values()] for place in (0, 1))
+        stored = connection.sql(_STORED, params={"jobs": jobs, "ids": asked}).to_arrow_table()
+    known = set(zip(*(stored[name].to_pylist() for name in ("job", "profile_id")), strict=True))
+    is_alone = pa.array([run not in sums for run in runs], pa.bool_())
+    ready = pa.concat_tables([rows.filter(is_alone), stored.select(rows.column_names)])
+    yield from read_profiles(snapshot, ready, quantiles=quantiles)
+    is_missing = [run in sums and sums[run] not in known for run in runs]
+    missing = rows.filter(pa.array(is_missing, pa.bool_()))
+    for row, samples in sums_of(
+        snapshot, missing, list(compress(runs, is_missing)), quantiles=quantiles
+    ):
+        yield row, _Restored(row, _stacks(snapshot)).profile(samples.to_pylist())
 
 
 class _Restored:
@@ -170,6 +166,8 @@ class _Restored:
         """Return the profile with these samples, which are in the order of its rows."""
         rows: dict[int, int] = {}
         for sample in samples:
+            if sample["value"] is None and sample["text"] is None:
+                continue  # it says what is below alone
             node = sample["node"]
             if node not in rows:
                 rows[node] = self._node(sample)

@@ -15,8 +15,8 @@ import numpy as np
 from proton_bench.model.columns import Array, chosen
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
+from proton_bench.store.below import Flags, Numbers, are_above, below
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import sketches_of
 from proton_bench.store.stacks import Hashes
@@ -139,12 +139,12 @@ def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
     is_counted = np.zeros(len(profile), dtype=np.bool_)
     for name, column in profile.columns.items():
         if name != _COUNT and not column.kind.is_vector:
-            rows = np.flatnonzero(column.known if column.kind.is_number else column.valid)
-            parts.append(nodes.samples(column, rows))
+            has_value = column.known if column.kind.is_number else column.valid
+            parts.append(nodes.samples(column, has_value))
             if column.spec.aggregation is Aggregation.INCLUSIVE:
-                is_counted[rows] = True
+                is_counted |= has_value
     if nodes.calls is not None:
-        parts.append(nodes.samples(nodes.calls, np.flatnonzero(nodes.calls.known & ~is_counted)))
+        parts.append(nodes.samples(nodes.calls, nodes.calls.known & ~is_counted))
     if not parts:
         return SCHEMAS["samples"].empty_table()
     table = pa.concat_tables(parts)
@@ -177,12 +177,20 @@ class _Nodes:
             calls if is_usable else None,
         )
 
-    def samples(self, column: MetricColumn, rows: Array) -> pa.Table:
-        """Return the rows of one metric, without the key."""
+    def samples(self, column: MetricColumn, has_value: Flags) -> pa.Table:
+        """Return the rows of one metric, without the key.
+
+        Args:
+            column: The metric.
+            has_value: Which rows of the profile have a value of it.
+        """
         spec, profile = column.spec, self.profile
-        values = column.values[rows]
         is_text = column.kind is ValueKind.STR
+        adds_up = not is_text and spec.aggregation is Aggregation.INCLUSIVE
+        rows = np.flatnonzero(has_value | are_above(profile, has_value) if adds_up else has_value)
+        values, is_known = column.values[rows], has_value[rows]
         texts = pa.array(chosen(column.strings, values), pa.string()) if is_text else None
+        calls, sketches = self._calls(spec, rows, is_known)
         columns = {
             "node": pa.array(rows.astype("<i4")),
             "stack_hash": pa.array(self.hashes[rows]),
@@ -192,9 +200,14 @@ class _Nodes:
             "sample_type": spec.base,
             "sample_unit": spec.unit,
             "aggregation": spec.aggregation.value,
-            "value": None if is_text else pa.array(values.astype("f8")),
+            "value": None if is_text else pa.array(values.astype("f8"), mask=~is_known),
             "text": texts,
-            **self._distributions(spec, rows),
+            **dict.fromkeys(("count", "min", "max")),
+            **{name: pa.array(each, mask=~known) for name, (each, known) in calls.items()},
+            "sketch": sketches,
+            "below": below(profile, rows, values=(values, is_known), calls=calls)
+            if adds_up
+            else None,
         }
         return pa.table(
             {
@@ -205,28 +218,31 @@ class _Nodes:
             }
         )
 
-    def _distributions(self, spec: MetricSpec, rows: Array) -> dict[str, pa.Array | None]:
-        """Return calls, extremes and sketches of rows."""
-        calls = None
+    def _calls(
+        self, spec: MetricSpec, rows: Array, is_known: Flags
+    ) -> tuple[dict[str, Numbers], pa.StructArray | None]:
+        """Return calls and extremes of rows, and their sketches; none of those without a value."""
+        found: dict[str, Numbers] = {}
         if self.calls is not None and spec.aggregation is Aggregation.INCLUSIVE:
             counts = self.calls.values[rows].astype("<i8")
-            calls = pa.array(counts, mask=~self.calls.known[rows])
+            found["count"] = counts, is_known & self.calls.known[rows]
         table = self.profile.samples(spec.name)
+        if table is not None:
+            is_wanted = np.zeros(len(self.profile), dtype=np.bool_)
+            is_wanted[rows] = is_known
+            table = table if is_wanted[table.rows].all() else table.of_rows(is_wanted)
         if table is None or not len(table):
-            return {"count": calls, "min": None, "max": None, "sketch": None}
-        counted = {
-            "count": pa.array(table.n),
-            "min": pa.array(table.minimum),
-            "max": pa.array(table.maximum),
-            "sketch": sketches_of(table),
-        }
-        if not np.array_equal(table.rows, rows):
-            places = np.searchsorted(table.rows, rows) % len(table)
-            places = pa.array(places, mask=table.rows[places] != rows)
-            counted = {name: values.take(places) for name, values in counted.items()}
-        if calls is not None:
-            counted["count"] = pc.coalesce(calls, counted["count"])
-        return counted
+            return found, None
+        places = np.searchsorted(table.rows, rows) % len(table)
+        has_calls = table.rows[places] == rows
+        found["min"] = table.minimum[places], has_calls
+        found["max"] = table.maximum[places], has_calls
+        counts, are_counted = found.get(
+            "count", (np.zeros(len(rows), dtype="<i8"), np.zeros_like(is_known))
+        )
+        counts = np.where(are_counted, counts, table.n[places])
+        found["count"] = counts, are_counted | has_calls
+        return found, sketches_of(table, rows)
 
 
 def _index(places: Array) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from proton_bench.store.engines import pyarrow as pa
 
-__all__ = ["PARTITIONS", "SCHEMAS", "SKETCH", "TABLES", "VERSION"]
+__all__ = ["BELOW", "PARTITIONS", "SCHEMAS", "SKETCH", "TABLES", "VERSION"]
 
 # A reader rejects another major version.
 VERSION = (1, 0)
@@ -22,6 +22,10 @@ SKETCH = pa.struct(
         "index": pa.list_(pa.int32()),
         "count": pa.list_(pa.int64()),
     }
+)
+# What the rows below one have together: their values, and their calls as in ``samples``.
+BELOW = pa.struct(
+    {"value": pa.float64(), "count": pa.int64(), "min": pa.float64(), "max": pa.float64()}
 )
 _DEVICE = pa.struct(
     {
@@ -53,27 +57,31 @@ _KEY = {
     "profile_id": pa.string(),
     "batch": pa.string(),
 }
+# One number of one row of a profile. A row without one has a line if rows below it have some.
+_SAMPLES = pa.schema(
+    {
+        **_KEY,
+        "node": pa.int32(),
+        "stack_hash": pa.int64(),
+        "device": pa.int32(),  # index in the profile's ``devices``
+        "variant": pa.int32(),  # index in the profile's ``variants``
+        "code_hash": pa.string(),
+        "sample_type": pa.string(),  # "time" of "time (ns)"
+        "sample_unit": pa.string(),  # "ns", "" for none
+        "aggregation": pa.string(),  # "inc", "exc" or "pty"
+        "value": pa.float64(),
+        "text": pa.string(),
+        "count": pa.int64(),
+        "min": pa.float64(),
+        "max": pa.float64(),
+        "sketch": SKETCH,
+        "below": BELOW,  # of a metric that adds up
+    }
+)
 SCHEMAS = {
-    # One number of one row of a profile.
-    "samples": pa.schema(
-        {
-            **_KEY,
-            "node": pa.int32(),
-            "stack_hash": pa.int64(),
-            "device": pa.int32(),  # index in the profile's ``devices``
-            "variant": pa.int32(),  # index in the profile's ``variants``
-            "code_hash": pa.string(),
-            "sample_type": pa.string(),  # "time" of "time (ns)"
-            "sample_unit": pa.string(),  # "ns", "" for none
-            "aggregation": pa.string(),  # "inc", "exc" or "pty"
-            "value": pa.float64(),
-            "text": pa.string(),
-            "count": pa.int64(),
-            "min": pa.float64(),
-            "max": pa.float64(),
-            "sketch": SKETCH,
-        }
-    ),
+    "samples": _SAMPLES,
+    # Those of sums of profiles, apart: a question that sums answer reads no others.
+    "sums": _SAMPLES,
     # A row of a call-path tree by its names from the root down; the hash covers parent, name, kind.
     "stacks": pa.schema(
         {

@@ -12,18 +12,23 @@ import numpy.typing as npt
 from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, bucket_numbers
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import SKETCH
 
-__all__ = ["distribution_of", "merged", "sketches_of"]
+__all__ = ["distribution_of", "distributions_of", "merged", "sketches_of"]
 
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 
 
-def sketches_of(table: DistributionTable) -> pa.StructArray:
-    """Return the sketch of each distribution, none where its quantiles are unknown.
+def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.StructArray:
+    """Return the sketch of each of these rows, none where its quantiles are unknown.
 
     Distributions of earlier versions whose buckets have another width have none: they could not be
     added to others without an error.
+
+    Args:
+        table: Distributions of some of the rows, and of no others.
+        rows: Rows of the profile.
     """
     is_whole = _is_whole(table)
     kept = np.diff(table.sample_offsets)
@@ -34,22 +39,27 @@ def sketches_of(table: DistributionTable) -> pa.StructArray:
     raw_lengths, raw_index, raw_count = _raw_buckets(table, is_raw)
     own_lengths = np.diff(table.bucket_offsets)
     lengths = np.where(is_raw, raw_lengths, np.where(is_whole, own_lengths, 0))
-    offsets = np.zeros(len(table) + 1, dtype="<i4")
-    np.cumsum(lengths, out=offsets[1:])
     # Both are in the order of the entries.
     from_raw, is_chosen = np.repeat(is_raw, lengths), np.repeat(is_whole, own_lengths)
-    index, count = np.empty(offsets[-1], dtype="<i4"), np.empty(offsets[-1], dtype="<i8")
+    index, count = np.empty(len(from_raw), dtype="<i4"), np.empty(len(from_raw), dtype="<i8")
     index[from_raw], index[~from_raw] = raw_index, table.bucket_index[is_chosen]
     count[from_raw], count[~from_raw] = raw_count, table.bucket_count[is_chosen]
+    places = np.searchsorted(rows, table.rows)
+    collapses, zeros, has_sketch, of_row = (
+        np.zeros(len(rows), dtype=dtype) for dtype in ("<i2", "<i8", np.bool_, "<i4")
+    )
+    collapses[places], zeros[places] = table.collapses, table.zero_count
+    has_sketch[places], of_row[places] = is_raw | is_whole, lengths
+    offsets = pa.array(np.concatenate([[0], np.cumsum(of_row)]).astype("<i4"))
     return pa.StructArray.from_arrays(
         [
-            pa.array(table.collapses.astype("<i2")),
-            pa.array(table.zero_count),
-            pa.ListArray.from_arrays(pa.array(offsets), pa.array(index)),
-            pa.ListArray.from_arrays(pa.array(offsets), pa.array(count)),
+            pa.array(collapses),
+            pa.array(zeros),
+            pa.ListArray.from_arrays(offsets, pa.array(index)),
+            pa.ListArray.from_arrays(offsets, pa.array(count)),
         ],
         fields=list(SKETCH),
-        mask=pa.array(~(is_raw | is_whole)),
+        mask=pa.array(~has_sketch),
     )
 
 
@@ -89,24 +99,27 @@ def merged(source: str, keys: Sequence[str]) -> str:
     buckets are widened to the widest of the samples, and their counts are integers.
 
     Args:
-        source: A table with the keys, and these columns as in ``samples``.
+        source: A query for the keys, and these columns as in ``samples``.
         keys: Columns without NULL.
     """
     key = ", ".join(keys)
     return f"""
-        WITH keyed AS (
-            SELECT {key}, row_number() OVER () AS id, sum(count)::BIGINT AS count,
+        WITH source AS ({source}),
+        keyed AS (
+            SELECT {key}, (row_number() OVER ())::INT AS id, sum(count)::BIGINT AS count,
                 CASE WHEN count(min) = count(*) THEN min(min) END AS min,
                 CASE WHEN count(max) = count(*) THEN max(max) END AS max,
                 count(sketch) = count(*) AS is_known, max(sketch.collapses) AS collapses,
                 sum(sketch.zero_count)::BIGINT AS zero_count
-            FROM {source} GROUP BY ALL),
+            FROM source GROUP BY {key}),
         spread AS (
-            SELECT id, keyed.collapses - samples.sketch.collapses AS shift,
-                unnest(samples.sketch.index) AS index, unnest(samples.sketch.count) AS count
-            FROM {source} AS samples JOIN keyed USING ({key}) WHERE is_known),
+            SELECT id, collapses - sketch.collapses AS shift, unnest(sketch.index) AS index,
+                unnest(sketch.count) AS count
+            FROM source JOIN (SELECT {key}, id, collapses FROM keyed WHERE is_known)
+            USING ({key})),
         buckets AS (
-            SELECT id, ceil(index / (1 << shift))::INT AS index, sum(count)::BIGINT AS count
+            SELECT id, CASE shift WHEN 0 THEN index ELSE ceil(index / (1 << shift))::INT END
+                AS index, sum(count)::BIGINT AS count
             FROM spread GROUP BY ALL),
         lists AS (
             SELECT id, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
@@ -120,8 +133,6 @@ def merged(source: str, keys: Sequence[str]) -> str:
 def distribution_of(sample: dict[str, Any]) -> Distribution | None:
     """Return the distribution of a row of ``samples``, None without a sketch.
 
-    The logarithmic moments are those of the middles of the buckets.
-
     Args:
         sample: The row.
     """
@@ -130,16 +141,39 @@ def distribution_of(sample: dict[str, Any]) -> Distribution | None:
         return None
     index = np.array(sketch["index"], dtype="<i4")
     count = np.array(sketch["count"], dtype="<i8")
-    middles = (index - 0.5) * math.ldexp(math.log(SKETCH_GAMMA), sketch["collapses"])
+    return _distribution({**sample, **sketch}, index, count)
+
+
+def distributions_of(answers: pa.Table) -> list[Distribution | None]:
+    """Return the distribution of each line that has ``total`` and the columns of `merged`."""
+    sketches = answers["sketch"].combine_chunks()
+    known = ("collapses", "zero_count")
+    facts = answers.select(["total", "min", "max"]).rename_columns(["value", "min", "max"])
+    for name in known:
+        facts = facts.append_column(name, pc.struct_field(sketches, name))
+    index, count = (pc.struct_field(sketches, name) for name in ("index", "count"))
+    return [
+        None
+        if row["collapses"] is None
+        else _distribution(row, index[place].values.to_numpy(), count[place].values.to_numpy())
+        for place, row in enumerate(facts.to_pylist())
+    ]
+
+
+def _distribution(
+    facts: dict[str, Any], index: npt.NDArray[np.int32], count: npt.NDArray[np.int64]
+) -> Distribution:
+    """Return a distribution; its logarithmic moments are those of the middles of the buckets."""
+    middles = (index - 0.5) * math.ldexp(math.log(SKETCH_GAMMA), facts["collapses"])
     return Distribution(
-        n=int(count.sum()) + sketch["zero_count"],
-        zero_count=sketch["zero_count"],
-        total=sample["value"],
-        minimum=sample["min"],
-        maximum=sample["max"],
+        n=int(count.sum()) + facts["zero_count"],
+        zero_count=facts["zero_count"],
+        total=facts["value"],
+        minimum=facts["min"],
+        maximum=facts["max"],
         sum_ln=float(count @ middles),
         sum_ln2=float(count @ middles**2),
         bucket_index=index,
         bucket_count=count,
-        collapses=sketch["collapses"],
+        collapses=facts["collapses"],
     )

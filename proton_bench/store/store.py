@@ -52,6 +52,10 @@ WRITER_HOURS = 24
 _MOST_RETRIES = 200
 # Rows whose statistics are kept together. Smaller groups skip more and compress less.
 ROW_GROUP_ROWS = 64 * 1024
+# How many times as many buckets as a sample the sum of a run may have.
+_SUMMED = 128
+# Columns whose numbers hardly repeat, so that a dictionary of them is as large as they are.
+_MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 # What samples are sorted by, so that a row group holds few stacks.
 SAMPLE_ORDER = ("stack_hash",)
 _KEY = "(date, job, profile_id)"
@@ -67,7 +71,8 @@ _VIEWS = {
         FROM all_profiles ANTI JOIN (
             SELECT date, job, sum_id AS profile_id FROM summed SEMI JOIN all_profiles USING {_KEY})
         USING {_KEY}""",
-    "samples": "FROM stored_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
+    "all_samples": "FROM stored_samples UNION ALL BY NAME FROM stored_sums",
+    "samples": "FROM all_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
 }
@@ -187,7 +192,7 @@ class Store:
                 self.place(table),
                 rows,
                 mode="append",
-                writer_properties=writer_properties(),
+                writer_properties=writer_properties(table),
                 commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
                 storage_options=self._settings(),
             )
@@ -254,7 +259,11 @@ class Snapshot:
         """
         try:
             yield
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        except (
+            duckdb.IOException,
+            duckdb.InvalidInputException,
+            duckdb.PermissionException,  # a missing file is taken for a folder
+        ) as error:
             if self.store.uri not in str(error):
                 raise
             raise ProfileFormatError(
@@ -319,9 +328,14 @@ _CLOSED = {
 }
 
 
-def writer_properties() -> deltalake.WriterProperties:
-    """Return how the files of tables are written."""
-    return deltalake.WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP_ROWS)
+def writer_properties(table: str) -> deltalake.WriterProperties:
+    """Return how the files of a table are written."""
+    plain = deltalake.ColumnProperties(dictionary_enabled=False)
+    return deltalake.WriterProperties(
+        compression="ZSTD",
+        max_row_group_size=ROW_GROUP_ROWS // (_SUMMED if table == "sums" else 1),
+        column_properties=dict.fromkeys(_MEASURED, plain),
+    )
 
 
 def quoted(text: str) -> str:

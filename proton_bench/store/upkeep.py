@@ -1,19 +1,21 @@
-"""Keeps a store small and fast: merges its files, and finds what is damaged."""
+"""Keeps a store small and fast: sums its runs, merges its files, and finds what is damaged."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from proton_bench.store.engines import deltalake
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.partitions import Partition, change, delete
 from proton_bench.store.schema import PARTITIONS, TABLES
 from proton_bench.store.stacks import StackTree, path_hashes
 from proton_bench.store.store import (
@@ -21,26 +23,21 @@ from proton_bench.store.store import (
     WRITER_HOURS,
     Snapshot,
     Store,
-    quoted,
     refused,
     writer_properties,
 )
+from proton_bench.store.sums import sum_runs, unsummed
 
-__all__ = [
-    "Compacted",
-    "Partition",
-    "change",
-    "check",
-    "compact",
-    "delete",
-]
+__all__ = ["Compacted", "check", "compact"]
 
 # How long a reader may take until its files are removed.
 READER_HOURS = 168
 _MS_PER_HOUR = 3600 * 1000
+# The least number of profiles that get a sum: that of one would be the same again.
+_SUMMED_TOGETHER = 2
+_SORTED = ("samples", "sums")
 # Files below this size are merged.
 _SMALL_BYTES = 32 << 20
-_MOST_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +55,6 @@ class Compacted:
     dead_rows: int
 
 
-class Partition(NamedTuple):
-    """The rows of one day and job."""
-
-    day: date
-    job: str
-
-    @property
-    def condition(self) -> str:
-        """The condition of these rows, as deltalake takes it."""
-        return f"date = '{self.day}' AND job = {quoted(self.job)}"
-
-
 def compact(
     store: Store,
     *,
@@ -77,16 +62,17 @@ def compact(
     reader_hours: int = READER_HOURS,
     mapped: Callable[..., Iterable[None]] = map,
 ) -> Compacted:
-    """Merge small files, and order samples so that a question reads few of them.
+    """Sum runs, merge small files, and order samples so that a question reads few of them.
 
-    Others may read and add meanwhile.
+    Runs of days that are over get a sum, which answers in place of their profiles. Others may read
+    and add meanwhile.
 
     Args:
         store: The store.
         writer_hours: The most hours that a writer takes: rows of later ones that do not count yet
             are kept.
         reader_hours: The most hours that a reader takes: files that were replaced since are kept.
-        mapped: Maps a function on partitions, here or in other processes.
+        mapped: Maps the merging of files on partitions, here or in other processes.
 
     Raises:
         OutputError: The store cannot be written.
@@ -94,6 +80,8 @@ def compact(
     """
     before = _count_files(store)
     dead_rows = _remove_dead(store, writer_hours)
+    for over in unsummed(store.snapshot(), datetime.now(UTC).date(), least=_SUMMED_TOGETHER):
+        sum_runs(store, over, least=_SUMMED_TOGETHER)
     scattered = [each for table in TABLES for each in _scattered(store, table)]
     deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
     for table in TABLES:
@@ -114,65 +102,43 @@ class _Place(NamedTuple):
 
 
 def _scattered(store: Store, name: str) -> Iterator[_Place]:
-    """Yield the places with several small files."""
+    """Yield the places with files to merge: several small ones, or samples that are not sorted."""
     table = store.table(name)
-    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     columns = table.metadata().partition_columns
-    small = Counter(
-        tuple(str(file[f"partition.{column}"]) for column in columns)
-        for file in files
-        if file["size_bytes"] < _SMALL_BYTES
-    )
-    for values, count in small.items():
-        if count > 1:
+    places: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for file in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        places[tuple(str(file[f"partition.{column}"]) for column in columns)].append(file)
+    is_scattered = _overlap if name in _SORTED else _are_small
+    for values, files in places.items():
+        if is_scattered(files):
             yield _Place(name, dict(zip(columns, values, strict=True)))
+
+
+def _are_small(files: Sequence[dict[str, Any]]) -> bool:
+    return len([file for file in files if file["size_bytes"] < _SMALL_BYTES]) > 1
+
+
+def _overlap(files: Sequence[dict[str, Any]]) -> bool:
+    """Return whether files have stacks between those of others, as after adding, not sorting."""
+    least, most = (f"{which}.{SAMPLE_ORDER[0]}" for which in ("min", "max"))
+    ranges = sorted((file[least], file[most]) for file in files if file[least] is not None)
+    return any(bool(later[0] < earlier[1]) for earlier, later in pairwise(ranges))
 
 
 def _merge_files(store: Store, place: _Place) -> None:
     filters = [(column, "=", value) for column, value in place.partition.items()]
 
     def merge(table: deltalake.DeltaTable) -> None:
-        settings = {"partition_filters": filters or None, "writer_properties": writer_properties()}
-        if place.table == "samples":
+        settings = {
+            "partition_filters": filters or None,
+            "writer_properties": writer_properties(place.table),
+        }
+        if place.table in _SORTED:
             table.optimize.z_order(list(SAMPLE_ORDER), **settings)
         else:
             table.optimize.compact(**settings)
 
     change(store, place.table, merge)
-
-
-def delete(store: Store, name: str, condition: str) -> int:
-    """Delete the rows of a table that a condition holds for, and return their number.
-
-    Raises:
-        OutputError: The store cannot be written.
-    """
-    done: dict[str, Any] = change(
-        store,
-        name,
-        lambda table: table.delete(condition, writer_properties=writer_properties()),
-    )
-    return int(done["num_deleted_rows"])
-
-
-def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]) -> Any:
-    """Change a table; if another writer changed the same files meanwhile, do it again.
-
-    Args:
-        store: The store.
-        name: The table.
-        apply: Changes the table, and returns what it did.
-
-    Raises:
-        OutputError: The store cannot be written.
-    """
-    with refused(f"change the table {name} of {store.uri}"):
-        for _ in range(_MOST_TRIES):
-            try:
-                return apply(store.table(name))
-            except deltalake.exceptions.CommitFailedError:
-                continue
-        return apply(store.table(name))
 
 
 # -- dead rows -----------------------------------------------------------------------------------
@@ -240,7 +206,7 @@ def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 _LOST = """
 SELECT profile_id, samples, coalesce(found, 0)
 FROM (SELECT * FROM all_profiles) LEFT JOIN (
-    SELECT date, job, profile_id, batch, count(*) AS found FROM stored_samples GROUP BY ALL)
+    SELECT date, job, profile_id, batch, count(*) AS found FROM all_samples GROUP BY ALL)
 USING (date, job, profile_id, batch)
 WHERE samples != coalesce(found, 0) ORDER BY ALL"""
 _SUMMED_TWICE = """

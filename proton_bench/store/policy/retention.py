@@ -6,8 +6,8 @@
     up to rank_days   recorded profiles with sums, and the sum of the run with sketches
     for ever          the sum of the run
 
-A sum is a profile whose ``members`` are the profiles that it sums. Nothing is lost or counts twice
-if this is interrupted: the next time goes on. Only one process may do it at a time.
+Compaction makes most sums before that. Nothing is lost or counts twice if this is interrupted: the
+next time goes on. Only one process may do it at a time, and none may compact meanwhile.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.partitions import Partition, change, delete
 from proton_bench.store.policy.policy import Policy
-from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Snapshot, Store
-from proton_bench.store.sums import sums_of
-from proton_bench.store.upkeep import Partition, change, delete
+from proton_bench.store.sums import sum_runs
 
 __all__ = ["Retained", "retain"]
 
@@ -56,7 +54,7 @@ def retain(store: Store, policy: Policy, today: date) -> Retained:
     """
     done = Retained()
     for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
-        _sum_runs(store, partition, done)
+        done.summed += sum_runs(store, partition, least=1)
         snapshot = store.snapshot()
         done.stripped += _strip(store, partition, _asked(snapshot, partition, _SKETCHED))
         if partition.day < today - timedelta(policy.rank_days):
@@ -101,7 +99,7 @@ def _strip(store: Store, partition: Partition, batches: Sequence[str]) -> int:
     """Remove the sketches of samples of these batches."""
     if not batches:
         return 0
-    condition = f"{partition.condition} AND batch IN ({_listed(batches)})"
+    condition = f"{partition.condition} AND batch IN ({_listed(batches)}) AND value IS NOT NULL"
     updated: dict[str, Any] = change(
         store, "samples", lambda table: table.update({"sketch": "NULL"}, predicate=condition)
     )
@@ -113,31 +111,3 @@ def _remove(store: Store, partition: Partition, ids: Sequence[str]) -> int:
     if not ids:
         return 0
     return delete(store, "profiles", f"{partition.condition} AND profile_id IN ({_listed(ids)})")
-
-
-# -- sums ----------------------------------------------------------------------------------------
-def _sum_runs(store: Store, partition: Partition, done: Retained) -> None:
-    """Add the sum of each run's profiles that are in none, as `ingest.add_files` adds profiles."""
-    samples, profiles = [], []
-    snapshot = store.snapshot()
-    with snapshot.connect() as connection:
-        new = connection.sql(
-            "FROM all_profiles ANTI JOIN summed USING (date, job, profile_id) "
-            "WHERE members IS NULL AND date = $day AND job = $job ORDER BY run, rank, profile_id",
-            params=partition._asdict(),
-        ).to_arrow_table()
-    if not len(new):
-        return
-    for facts, found in sums_of(snapshot, new, new["run"].to_pylist()):
-        samples.append(_with_key(found, facts))
-        profiles.append({**facts, "samples": len(found)})
-        done.summed += len(facts["members"])
-    store.append("samples", pa.concat_tables(samples))
-    store.append("profiles", pa.Table.from_pylist(profiles, schema=SCHEMAS["profiles"]))
-
-
-def _with_key(rows: pa.Table, facts: dict[str, Any]) -> pa.Table:
-    schema = SCHEMAS["samples"]
-    for name in ("date", "job", "profile_id", "batch"):
-        rows = rows.append_column(name, pa.repeat(pa.scalar(facts[name]), len(rows)))
-    return rows.select(schema.names).cast(schema)

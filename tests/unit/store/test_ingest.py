@@ -84,7 +84,7 @@ def test_facts_of_a_profile_are_columns(store: Store, tmp_path: Path) -> None:
 
     columns = 'run, rank, world_size, host, "commit", dirty, gpu_uuid, driver, arch, samples'
     assert rows(store, f"SELECT {columns} FROM profiles") == [
-        ("nightly", 3, 8, "here", "abc", True, "GPU-1", "570.1", "90", 2)
+        ("nightly", 3, 8, "here", "abc", True, "GPU-1", "570.1", "90", 4)
     ]
     assert rows(store, "SELECT time_unix_nano, duration_nano FROM profiles") == [
         (START_NS + 3, DAY_NS - 3)
@@ -206,11 +206,11 @@ def test_an_interrupted_writer_leaves_nothing_that_counts(
             add(store, tmp_path / "a", ranked(0))
 
     assert rows(store, "SELECT count(*) FROM samples") == [(0,)]
-    assert rows(store, "SELECT count(*) FROM stored_samples") == [(2,)]
+    assert rows(store, "SELECT count(*) FROM stored_samples") == [(4,)]
     added = add_files(store, find_files([tmp_path / "a"]), Labels("train"))
     assert len(added.new) == 1
     assert total(store) == 3300.0
-    assert compact(store, writer_hours=0).dead_rows == 2
+    assert compact(store, writer_hours=0).dead_rows == 4
     assert total(store) == 3300.0
 
 
@@ -226,7 +226,7 @@ def test_a_profile_that_two_writers_added_at_once_counts_once(
     assert rows(store, "SELECT count(*) FROM stored_profiles") == [(2,)]
     assert rows(store, "SELECT count(*) FROM profiles") == [(1,)]
     assert total(store) == 3300.0
-    assert compact(store, writer_hours=0).dead_rows == 3
+    assert compact(store, writer_hours=0).dead_rows == 5
     assert rows(store, "SELECT count(*) FROM stored_profiles") == [(1,)]
     assert total(store) == 3300.0
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.store.questions import (
-    Chosen,
     Question,
     answer,
     choose,
@@ -25,7 +25,6 @@ from proton_bench.store.questions import (
     path_series,
 )
 from proton_bench.store.store import Store
-from proton_bench.store.upkeep import compact
 
 
 def lines(store: Store, *columns: str, **question: Any) -> list[tuple[Any, ...]]:
@@ -170,10 +169,11 @@ def test_parts_add_up_to_equal_bits_in_any_order(store: Store, tmp_path: Path) -
         add(store, tmp_path / f"{run}", *ranks)
     question = Question("fwd/*", by=("path", "run"))
     whole = path_series(store.snapshot(), question)
-    compact(store)
     chosen = choose(store.snapshot(), question)
     parts = [
-        parts_of(store.snapshot(), question, Chosen(chosen.profiles.take([place]), chosen.paths))
+        parts_of(
+            store.snapshot(), question, replace(chosen, profiles=chosen.profiles.take([place]))
+        )
         for place in dice.permutation(len(chosen.profiles)).tolist()
     ]
     steps = [combined(parts[start : start + 3]) for start in range(0, len(parts), 3)]

@@ -27,7 +27,7 @@ def samples_of(distributions: list[Distribution]) -> pa.Table:
             "count": table.n,
             "min": table.minimum,
             "max": table.maximum,
-            "sketch": sketches_of(table),
+            "sketch": sketches_of(table, table.rows),
         }
     )
 
@@ -35,7 +35,7 @@ def samples_of(distributions: list[Distribution]) -> pa.Table:
 def merge(*tables: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("parts", pa.concat_tables(tables))
-        return connection.sql(merged("parts", ["key"])).to_arrow_table()
+        return connection.sql(merged("FROM parts", ["key"])).to_arrow_table()
 
 
 @given(st.lists(TIMES, min_size=1, max_size=6), st.randoms(use_true_random=False))

@@ -89,7 +89,7 @@ def test_queries_see_the_tables_and_no_other_files(store: Store, tmp_path: Path)
             with pytest.raises(duckdb.PermissionException):
                 connection.sql(f"FROM {table}").fetchall()
 
-    assert counts == {"samples": [(2,)], "stacks": [(4,)], "timelines": [(0,)], "profiles": [(1,)]}
+    assert counts == {"samples": [(4,)], "stacks": [(4,)], "timelines": [(0,)], "profiles": [(1,)]}
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,10 @@ def test_compaction_merges_files_and_changes_no_answer(fleet: Store) -> None:
 
     done = compact(fleet, reader_hours=0)
 
-    assert (done.files_before, done.files, done.dead_rows) == (7, 3, 0)
+    assert (done.files_before, done.files, done.dead_rows) == (7, 4, 0)
     assert [len(files(fleet, table)) for table in ("samples", "profiles", "stacks")] == [1, 1, 1]
     assert path_series(fleet.snapshot(), QUESTION).equals(before)
-    assert compact(fleet, reader_hours=0).files == 3
+    assert compact(fleet, reader_hours=0).files == 4
 
 
 def test_readers_go_on_with_the_files_that_they_opened(fleet: Store) -> None:
@@ -69,7 +69,7 @@ def test_lost_samples_are_found(fleet: Store) -> None:
     (id, *_) = fleet.snapshot().profiles()["profile_id"].to_pylist()
     delete(fleet, "samples", f"profile_id = '{id}' AND value > 5")
 
-    assert check(fleet) == {f"profile {id}": "it has 1 of its 2 samples"}
+    assert check(fleet) == {f"profile {id}": "it has 3 of its 4 samples"}
 
 
 def test_lost_and_wrong_stacks_are_found(fleet: Store) -> None:
@@ -77,7 +77,10 @@ def test_lost_and_wrong_stacks_are_found(fleet: Store) -> None:
         stacks = connection.sql("FROM stacks WHERE name = 'fwd'").to_arrow_table()
     delete(fleet, "stacks", "name = 'fwd'")
 
-    assert set(check(fleet).values()) == {"its parent is missing"}
+    assert set(check(fleet).values()) == {
+        "its parent is missing",
+        "samples have it, but it is missing",
+    }
 
     wrong = stacks.set_column(stacks.column_names.index("name"), "name", [["bwd"]])
     fleet.append("stacks", wrong)
