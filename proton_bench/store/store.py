@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
@@ -40,7 +41,17 @@ from proton_bench.store.engines import deltalake, duckdb, open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
-__all__ = ["Snapshot", "Store", "is_url", "quoted", "refused", "where_clause"]
+__all__ = [
+    "Partition",
+    "Snapshot",
+    "Store",
+    "change",
+    "delete",
+    "is_url",
+    "quoted",
+    "refused",
+    "where_clause",
+]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 # A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
@@ -48,6 +59,7 @@ _NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
 # Rows that do not count yet are kept so long: a writer takes less.
 WRITER_HOURS = 24
+_MOST_TRIES = 20
 # How often a commit is tried again if another writer was faster.
 _MOST_RETRIES = 200
 # Rows whose statistics are kept together. Smaller groups skip more and compress less.
@@ -375,3 +387,50 @@ def refused(action: str) -> Iterator[None]:
         # What follows are frames of its native code.
         reason = str(error).partition("\n")[0]
         raise OutputError(f"cannot {action}: {reason}") from error
+
+
+# -- changes of stored rows ----------------------------------------------------------------------
+class Partition(NamedTuple):
+    """The rows of one day and job."""
+
+    day: date
+    job: str
+
+    @property
+    def condition(self) -> str:
+        """The condition of these rows, as deltalake takes it."""
+        return f"date = '{self.day}' AND job = {quoted(self.job)}"
+
+
+def delete(store: Store, name: str, condition: str) -> int:
+    """Delete the rows of a table that a condition holds for, and return their number.
+
+    Raises:
+        OutputError: The store cannot be written.
+    """
+    done: dict[str, Any] = change(
+        store,
+        name,
+        lambda table: table.delete(condition, writer_properties=writer_properties(name)),
+    )
+    return int(done["num_deleted_rows"])
+
+
+def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]) -> Any:
+    """Change a table; if another writer changed the same files meanwhile, do it again.
+
+    Args:
+        store: The store.
+        name: The table.
+        apply: Changes the table, and returns what it did.
+
+    Raises:
+        OutputError: The store cannot be written.
+    """
+    with refused(f"change the table {name} of {store.uri}"):
+        for _ in range(_MOST_TRIES):
+            try:
+                return apply(store.table(name))
+            except deltalake.exceptions.CommitFailedError:
+                continue
+        return apply(store.table(name))

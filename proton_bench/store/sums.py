@@ -18,11 +18,10 @@ from typing import Any
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
-from proton_bench.store.partitions import Partition, delete
 from proton_bench.store.rows import ProfileKey, new_batch
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import merged
-from proton_bench.store.store import Snapshot, Store
+from proton_bench.store.store import Partition, Snapshot, Store, delete
 from proton_bench.store.workers import open_workers
 
 __all__ = ["sum_id", "sum_runs", "sums_of", "unsummed"]

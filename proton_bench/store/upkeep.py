@@ -15,14 +15,16 @@ import numpy as np
 
 from proton_bench.store.engines import deltalake
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.partitions import Partition, change, delete
 from proton_bench.store.schema import PARTITIONS, TABLES
 from proton_bench.store.stacks import StackTree, path_hashes
 from proton_bench.store.store import (
     SAMPLE_ORDER,
     WRITER_HOURS,
+    Partition,
     Snapshot,
     Store,
+    change,
+    delete,
     refused,
     writer_properties,
 )

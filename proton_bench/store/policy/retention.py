@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from proton_bench.store.partitions import Partition, change, delete
 from proton_bench.store.policy.policy import Policy
-from proton_bench.store.store import Snapshot, Store
+from proton_bench.store.store import Partition, Snapshot, Store, change, delete
 from proton_bench.store.sums import sum_runs
 
 __all__ = ["Retained", "retain"]

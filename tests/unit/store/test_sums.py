@@ -15,11 +15,10 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.profile import Profile
 from proton_bench.store import sums, workers
-from proton_bench.store.partitions import Partition, delete
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_runs
 from proton_bench.store.schema import SCHEMAS
-from proton_bench.store.store import Store
+from proton_bench.store.store import Partition, Store, delete
 from proton_bench.store.sums import sum_runs, sums_of, unsummed
 from proton_bench.store.upkeep import check, compact
 
