@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from proton_bench.store.engines import deltalake
+from proton_bench.store.engines import awaited, deltalake
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, TABLES
 from proton_bench.store.stacks import StackTree, path_hashes
@@ -22,6 +22,7 @@ from proton_bench.store.store import (
     Snapshot,
     Store,
     quoted,
+    reason_of,
     refused,
     writer_properties,
 )
@@ -169,10 +170,10 @@ def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]
     with refused(f"change the table {name} of {store.uri}"):
         for _ in range(_MOST_TRIES):
             try:
-                return apply(store.table(name))
+                return awaited(partial(apply, store.table(name)))
             except deltalake.exceptions.CommitFailedError:
                 continue
-        return apply(store.table(name))
+        return awaited(partial(apply, store.table(name)))
 
 
 # -- dead rows -----------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ def _damaged_files(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             try:
                 deque(fragment.to_batches(), maxlen=0)
             except (OSError, pa.ArrowException) as error:
-                yield f"{table}/{fragment.path}", str(error)
+                yield f"{table}/{fragment.path}", reason_of(error)
 
 
 def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
