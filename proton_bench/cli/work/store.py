@@ -297,5 +297,6 @@ def _without_panics() -> Iterator[None]:
             os.dup2(kept, _STDERR)
             os.close(kept)
             said.seek(0)
-            with open(_STDERR, "wb", closefd=False) as stderr:
-                stderr.write(_PANIC.sub(b"", said.read()))
+            left = _PANIC.sub(b"", said.read())
+            while left:
+                left = left[os.write(_STDERR, left) :]
