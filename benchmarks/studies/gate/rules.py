@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from benchmarks.studies.gate.machine import Drawn
-from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.experiment.looks import HOPE, looks
 from proton_bench.gate.machine.canary_shift import shift_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
@@ -85,8 +85,10 @@ def in_looks(drawn: Drawn) -> tuple[Judged, int]:
     most = len(drawn.order)
     for look in looks(most):
         found = judged(drawn.first(look.pairs), part=look.part)
-        is_open = ~(found.decisions.allowed | found.worse) & (found.decisions.pairs <= most)
-        if not is_open.any():
+        decisions = found.decisions
+        seems_changed = np.abs(decisions.effect) > found.limits.margin
+        enough = np.where(seems_changed, HOPE * most, most)
+        if not (~(decisions.allowed | found.worse) & (decisions.pairs <= enough)).any():
             break
     return found, look.pairs
 

@@ -25,6 +25,7 @@ from benchmarks.studies.gate.rules import (
     ours_with_canary,
 )
 from benchmarks.studies.gate.variants import VARIANTS
+from proton_bench.gate.experiment.looks import MOST_PAIRS
 from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["MODELS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
@@ -195,7 +196,7 @@ def print_majorities(gates: int, seed: int) -> None:
 
 def print_looks(gates: int, seed: int) -> None:
     """Print pairs that are added until every path is decided."""
-    print("\nAt most 10 pairs, 100 paths:\n")
+    print(f"\nAt most {MOST_PAIRS} pairs, 100 paths:\n")
     found = [f"+{each:.0%} found, pairs" for each in SLOWDOWNS]
     heads = ["machine", "false alarms", "4 pairs", "pairs", *found, "+3% called the same"]
     _print_heads(heads)
@@ -231,7 +232,7 @@ def _watch(machine: Machine, program: Program, *, gates: int, seed: int) -> _Wat
     alarms = found = missed = slowed = 0
     lengths: Counter[int] = Counter()
     for _ in range(gates):
-        drawn = machine.draw(program, 10, generator)
+        drawn = machine.draw(program, MOST_PAIRS, generator)
         last, pairs = in_looks(drawn)
         lengths[pairs] += 1
         alarms += bool((last.worse & ~drawn.slowed).any())

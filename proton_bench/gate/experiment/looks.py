@@ -2,27 +2,32 @@
 
 Runs are added until every path is decided or none are left to add. Each look at the same runs is
 another chance for a false alarm, so that the looks share it (alpha spending; Lan, DeMets 1983,
-Biometrika 70:659): half for the first look at which a path can fail, half of the rest for the next,
-and all of the rest for the last. The chances add up to 1 however the looks depend on one another.
-Separations by states need no shares: `gate.statistics.states`.
+Biometrika 70:659): each has as large a part as it has pairs that no earlier one could judge (the
+use function of Kim, DeMets 1987, Biometrika 74:149, with power 1). The last of many looks, where
+noise is least, keeps a part that finds something. The parts add up to 1 however the looks depend
+on one another. Separations by states need no shares: `gate.statistics.states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.support.units import count_text
 
-__all__ = ["FIRST_PAIRS", "Look", "looks"]
+__all__ = ["FIRST_PAIRS", "HOPE", "MOST_PAIRS", "Look", "looks"]
 
 # Enough for most paths of unchanged code to be certainly the same.
 FIRST_PAIRS = 4
-# The noise of a few pairs says how many are needed within about this factor.
-_HOPE = 2
+# Of an experiment of pairs for which the user names no other limit: a busy machine needs more than
+# ten, and unchanged code on a quiet one ends after four.
+MOST_PAIRS = 20
+# The noise of a few pairs says how many are needed within about this factor. It is worth trying for
+# a path that seems to have changed.
+HOPE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,11 @@ def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
     """
     first = min(max(fewest + fewest % 2, FIRST_PAIRS), most)
     counts = [*range(first, most, 2), most]
-    left, found = 1.0, []
+    before, found = 0, []
     for count in counts:
-        can_fail = count >= RECOMMENDED_PAIRS
-        part = left if count == most or not can_fail else left / 2.0
-        left -= part if can_fail else 0.0
+        part = 1.0
+        if count >= RECOMMENDED_PAIRS:
+            part, before = (count - before) / most, count
         found.append(Look(count, part, most, is_first=count == first))
     return tuple(found)
 
@@ -81,6 +86,19 @@ def _undecided(result: GateResult, most: int) -> str:
     """Return what that many pairs may decide, "" for nothing."""
     if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
         return "speed of the machine"
-    enough = _HOPE * most
-    rows = sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
+    slower = [row.path for row in result.regressions]
+    rows = sum(_may_be_decided(row, most) and not _is_around(row, slower) for row in result.rows)
     return count_text(rows, "check") if rows else ""
+
+
+def _may_be_decided(row: GateRow, most: int) -> bool:
+    """Return whether that many pairs may decide a row."""
+    seems_changed = abs(row.change) > row.limit / 2.0
+    enough = HOPE * most if seems_changed else most
+    return row.is_undecided and 0 < row.pairs_needed <= enough
+
+
+def _is_around(row: GateRow, slower: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether one of these paths is below the row, whose total says nothing new then."""
+    depth = len(row.path)
+    return row.is_total and any(each[:depth] == row.path for each in slower)
