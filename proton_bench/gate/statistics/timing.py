@@ -274,7 +274,8 @@ def _pairs(
 ) -> Numbers:
     """Return the pairs that decide: that find a change, or show that it is within the threshold.
 
-    Finding one takes as many as the states of the program need, too.
+    Finding one takes as many as the states of the program need, too. The effect so far counts
+    against a path only beyond its own error: more pairs may show that it was noise.
     """
     found = np.full(len(asked), np.nan)
     rows = np.flatnonzero(asked & ~evidence.limited)
@@ -291,7 +292,7 @@ def _pairs(
     choices = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)
     enough = choices[states.separations(choices) <= FALSE_ALARMS / 2.0]
     finds = np.maximum(needed, enough[0] if len(enough) else np.nan)
-    room = limits.threshold[rows] - np.maximum(badness, 0.0)
+    room = limits.threshold[rows] - np.maximum(badness - evidence.error[rows], 0.0)
     half = (1.0 - CONFIDENCE) / 2.0
     allows = pairs_needed(half, np.fmax(room, 0.0), per_pair, freedom=freedom, runs=runs)
     found[rows] = np.fmin(finds, allows)
