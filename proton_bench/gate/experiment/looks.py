@@ -11,10 +11,11 @@ on one another. Separations by states need no shares: `gate.statistics.states`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proton_bench.gate.judge.result import GateResult, GateRow
-from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.judge.suite import sum_up
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.support.units import count_text
 
@@ -25,8 +26,8 @@ FIRST_PAIRS = 4
 # Of an experiment of pairs for which the user names no other limit: a busy machine needs more than
 # ten, and unchanged code on a quiet one ends after four.
 MOST_PAIRS = 20
-# The noise of a few pairs says how many are needed within about this factor. It is worth trying for
-# a path that seems to have changed.
+# The noise of a few pairs says how many are needed within about this factor. Trying is worth it for
+# a path that seems to have changed, and for those that keep the gate from passing.
 HOPE = 2
 
 
@@ -87,15 +88,26 @@ def _undecided(result: GateResult, most: int) -> str:
     if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
         return "speed of the machine"
     slower = [row.path for row in result.regressions]
-    rows = sum(_may_be_decided(row, most) and not _is_around(row, slower) for row in result.rows)
-    return count_text(rows, "check") if rows else ""
+    within = [
+        row
+        for row in result.rows
+        if row.is_undecided and 0 < row.pairs_needed <= HOPE * most and not _is_around(row, slower)
+    ]
+    if not _decide(result, within):
+        within = [
+            row for row in within if row.pairs_needed <= most or abs(row.change) > row.limit / 2.0
+        ]
+    return count_text(len(within), "check") if within else ""
 
 
-def _may_be_decided(row: GateRow, most: int) -> bool:
-    """Return whether that many pairs may decide a row."""
-    seems_changed = abs(row.change) > row.limit / 2.0
-    enough = HOPE * most if seems_changed else most
-    return row.is_undecided and 0 < row.pairs_needed <= enough
+def _decide(result: GateResult, within: Sequence[GateRow]) -> bool:
+    """Return whether an inconclusive gate passes if it turns out that these rows did not change."""
+    if result.verdict is not SuiteVerdict.INCONCLUSIVE:
+        return False
+    known = {id(row) for row in within}
+    rows = [replace(row, verdict=Verdict.SAME) if id(row) in known else row for row in result.rows]
+    notes = [note for note in result.notes if not note.voids]  # which more pairs may clear
+    return sum_up(rows, result.structure, notes) is SuiteVerdict.PASS
 
 
 def _is_around(row: GateRow, slower: Sequence[tuple[str, ...]]) -> bool:

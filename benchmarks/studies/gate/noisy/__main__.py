@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.noisy.program import PATHS
+from benchmarks.studies.gate.rules import are_open
 from benchmarks.studies.gate.study.gates import Tally, blocks_of, judge_block
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.looks import HOPE, MOST_PAIRS, looks
+from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.check import choose_checks
 from proton_bench.gate.judge.judgement import judge
@@ -197,11 +198,9 @@ def verdict_of(
         if plainly:
             evidence = replace(evidence, unshared=None)
         found = decide(evidence, limits, part=look.part)
-        undecided = ~found.worse & ~found.allowed
-        enough = np.where(np.abs(found.effect) > limits.margin, HOPE, 1) * len(order)
-        if not (undecided & (found.pairs <= enough)).any():
+        if not are_open(found, limits, len(order)).any():
             break
-    is_open = undecided.mean() > UNDECIDED_SHARE
+    is_open = (~found.worse & ~found.allowed).mean() > UNDECIDED_SHARE
     told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if is_open else "PASS"
     return told, found.worse
 

@@ -5,10 +5,12 @@ from fakes.outcomes import outcome, row, undecided
 
 from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.judge.result import GateRow
+from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 
 SLOWER = row(Verdict.REGRESSED, "slow")
+HOPELESS = undecided("hopeless", pairs_needed=-1)
 
 
 @pytest.mark.parametrize("most", [4, 5, 6, 7, 10, 24, 200])
@@ -48,10 +50,12 @@ def test_the_last_of_many_looks_keeps_the_share_of_its_pairs(most: int) -> None:
     ("rows", "goes_on"),
     [
         ([row()], False),
-        ([undecided(change=0.0, pairs_needed=20)], True),
-        ([undecided(change=0.0, pairs_needed=22)], False),
-        ([undecided(change=0.02, pairs_needed=40)], True),  # beyond half of the limit
-        ([undecided(change=0.02, pairs_needed=42)], False),
+        ([undecided(change=0.0, pairs_needed=40)], True),  # then the gate passes
+        ([undecided(change=0.0, pairs_needed=42)], False),
+        ([HOPELESS, undecided(change=0.0, pairs_needed=20)], True),
+        ([HOPELESS, undecided(change=0.0, pairs_needed=22)], False),
+        ([HOPELESS, undecided(change=0.02, pairs_needed=40)], True),  # beyond half of the limit
+        ([HOPELESS, undecided(change=0.02, pairs_needed=42)], False),
         ([undecided(pairs_needed=0)], False),  # more do not help
         ([undecided(pairs_needed=-1)], False),
         ([SLOWER, undecided(path=("step",), metric="total")], False),
@@ -65,7 +69,7 @@ def test_pairs_are_added_as_long_as_they_may_decide_more(
     rows: list[GateRow], goes_on: bool
 ) -> None:
     said: list[str] = []
-    result = outcome(SuiteVerdict.INCONCLUSIVE, *rows).result
+    result = outcome(sum_up(rows, (), ()), *rows).result
 
     (_, look, *_) = looks(20)
 
