@@ -110,11 +110,12 @@ def are_open(decisions: Decisions, limits: Limits, most: int) -> Mask:
     """
     undecided = ~(decisions.allowed | decisions.worse)
     within = undecided & (decisions.pairs <= HOPE * most)
-    is_inconclusive = undecided.mean() > UNDECIDED_SHARE and not decisions.worse.any()
-    if is_inconclusive and (undecided & ~within).mean() <= UNDECIDED_SHARE:
-        return within
+    enough = 0
+    if undecided.mean() > UNDECIDED_SHARE and not decisions.worse.any():
+        passes_without = (undecided & ~within).mean() <= UNDECIDED_SHARE
+        enough = HOPE * most if passes_without else most
     seem_changed = np.abs(decisions.effect) > limits.margin
-    found: Mask = within & (seem_changed | (decisions.pairs <= most))
+    found: Mask = within & (seem_changed | (decisions.pairs <= enough))
     return found
 
 

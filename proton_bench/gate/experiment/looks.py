@@ -27,7 +27,7 @@ FIRST_PAIRS = 4
 # ten, and unchanged code on a quiet one ends after four.
 MOST_PAIRS = 20
 # The noise of a few pairs says how many are needed within about this factor. Trying is worth it for
-# a path that seems to have changed, and for those that keep the gate from passing.
+# a path that seems to have changed, and for those that alone keep the gate from passing.
 HOPE = 2
 
 
@@ -93,17 +93,15 @@ def _undecided(result: GateResult, most: int) -> str:
         for row in result.rows
         if row.is_undecided and 0 < row.pairs_needed <= HOPE * most and not _is_around(row, slower)
     ]
-    if not _decide(result, within):
-        within = [
-            row for row in within if row.pairs_needed <= most or abs(row.change) > row.limit / 2.0
-        ]
-    return count_text(len(within), "check") if within else ""
+    enough = 0  # a gate that is decided without paths that do not seem to have changed
+    if result.verdict is SuiteVerdict.INCONCLUSIVE:
+        enough = HOPE * most if _passes_without(result, within) else most
+    rows = sum(row.pairs_needed <= enough or abs(row.change) > row.limit / 2.0 for row in within)
+    return count_text(rows, "check") if rows else ""
 
 
-def _decide(result: GateResult, within: Sequence[GateRow]) -> bool:
+def _passes_without(result: GateResult, within: Sequence[GateRow]) -> bool:
     """Return whether an inconclusive gate passes if it turns out that these rows did not change."""
-    if result.verdict is not SuiteVerdict.INCONCLUSIVE:
-        return False
     known = {id(row) for row in within}
     rows = [replace(row, verdict=Verdict.SAME) if id(row) in known else row for row in result.rows]
     notes = [note for note in result.notes if not note.voids]  # which more pairs may clear

@@ -10,6 +10,7 @@ from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 
 SLOWER = row(Verdict.REGRESSED, "slow")
+LARGE = row(share=0.96)
 HOPELESS = undecided("hopeless", pairs_needed=-1)
 
 
@@ -52,6 +53,8 @@ def test_the_last_of_many_looks_keeps_the_share_of_its_pairs(most: int) -> None:
         ([row()], False),
         ([undecided(change=0.0, pairs_needed=40)], True),  # then the gate passes
         ([undecided(change=0.0, pairs_needed=42)], False),
+        ([LARGE, undecided(change=0.0, share=0.04, pairs_needed=8)], False),  # it passes anyway
+        ([LARGE, undecided(change=0.02, share=0.04, pairs_needed=40)], True),
         ([HOPELESS, undecided(change=0.0, pairs_needed=20)], True),
         ([HOPELESS, undecided(change=0.0, pairs_needed=22)], False),
         ([HOPELESS, undecided(change=0.02, pairs_needed=40)], True),  # beyond half of the limit
