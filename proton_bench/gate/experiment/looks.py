@@ -29,6 +29,8 @@ MOST_PAIRS = 20
 # The noise of a few pairs says how many are needed within about this factor. Trying is worth it for
 # a path that seems to have changed, and for those that alone keep the gate from passing.
 HOPE = 2
+# Clocks of fewer processes differ by chance.
+_SURE_OF_CANARIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Look:
             result: The gate at this look.
             say: Shows one line.
         """
-        undecided = _undecided(result, self.most)
+        undecided = self._undecided(result)
         if not undecided or self.pairs >= self.most:
             return False
         so_far = count_text(self.pairs, "pair" if result.paired else "run")
@@ -63,6 +65,12 @@ class Look:
         if self.is_first and hidden:
             say(hidden[0])
         return True
+
+    def _undecided(self, result: GateResult) -> str:
+        """Return what further looks may decide, "" for nothing."""
+        if not result.canaries.moved:
+            return _undecided_rows(result, self.most)
+        return "speed of the machine" if self.pairs < _SURE_OF_CANARIES else ""
 
 
 def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
@@ -83,10 +91,8 @@ def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
     return tuple(found)
 
 
-def _undecided(result: GateResult, most: int) -> str:
-    """Return what that many pairs may decide, "" for nothing."""
-    if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
-        return "speed of the machine"
+def _undecided_rows(result: GateResult, most: int) -> str:
+    """Return which rows that many pairs may decide, "" for none."""
     slower = [row.path for row in result.regressions]
     within = [
         row
