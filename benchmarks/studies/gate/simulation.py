@@ -134,6 +134,15 @@ def print_thousands(gates: int, seed: int) -> None:
     print_models(gates, seed, all_paths=(3000,))
 
 
+def print_nine(gates: int, seed: int) -> None:
+    """Print false alarms where they are most frequent: few paths that share noise unevenly."""
+    print("\n9 paths, 6 pairs:\n")
+    _print_heads(["machine", "gates", "false alarms"])
+    name = "busy CPU: 0.8 %, shared 3 % unevenly"
+    found = simulate(Scenario(name, 6, MODELS[name], Program(9)), gates=gates, seed=seed).alarms
+    print(f"| {name} | {gates} | {_rate_text(found)} |")
+
+
 def print_variants(gates: int, seed: int) -> None:
     """Print other statistics on identical data."""
     for name in (
@@ -286,6 +295,7 @@ def _rate_text(rate: Rate) -> str:
 _TABLES = {
     "models": print_models,
     "thousands": print_thousands,
+    "nine": print_nine,
     "variants": print_variants,
     "tools": print_tools,
     "looks": print_looks,
