@@ -125,7 +125,7 @@ def test_two_workers_give_the_test_nodes_of_one_process(
     assert result.returncode == 0, result.stdout + result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["two.hatchet", "two.proton"]
     merged = read_profile(tmp_path / "two.proton")
-    assert nodes_of_tests(merged) == nodes_of_tests(tested, *files)
+    assert nodes_of_tests(merged, *files) == nodes_of_tests(tested, *files)
     assert totals(merged, "time (ns)")[()] > 0
 
 
