@@ -83,7 +83,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a few cases of each sweep; `make nightly`, and a test that is named, run all of them."""
+    """Put long tests first, and keep a few cases of each sweep.
+
+    `make nightly`, and a test that is named, run all cases.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if IS_WHOLE or any("::" in word for word in config.args):
         return
     sweeps: dict[str, list[pytest.Item]] = {}

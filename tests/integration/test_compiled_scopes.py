@@ -16,6 +16,7 @@ import pytest
 if importlib.util.find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
+pytestmark = pytest.mark.long
 PROGRAM = Path(__file__).parents[1] / "fakes" / "compiled_program.py"
 CASES = (
     "number of graphs",

@@ -30,6 +30,7 @@ from proton_bench.model.profile import Profile
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.long
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RECORD = ("-m", "proton_bench", "run", "-d", "trace", "-b", "cpu", "-n", "job", "train.py")
 FORMATS = ("pftrace", "chrome_trace")
