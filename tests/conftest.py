@@ -9,6 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sweeps import IS_WHOLE, how_many, some
 
+# Workers of the test run share the processors already. Threads of torch and BLAS that wait for one
+# another spin, which doubled the processor time of programs with torch.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 # On a busy machine generated examples take longer than hypothesis allows by default. They are the
 # same in every run, so that a failure is due to a change.
 settings.register_profile(
