@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import distributed
 
@@ -24,7 +25,7 @@ from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact
-from proton_bench.store.workers import workers_of
+from proton_bench.store.workers import SCHEDULER_VARIABLE
 
 QUESTION = Question("GPT2LMHeadModel/*", by=("run", "rank"))
 COUNTS = (1, 2, 4)
@@ -58,7 +59,8 @@ def cluster_of(workers: int) -> Iterator[distributed.Client]:
     ):
         for number, address in enumerate(client.nthreads()):
             client.run(pin, number, workers=[address])
-        yield client
+        with patch.dict(os.environ, {SCHEDULER_VARIABLE: client.scheduler.address}):
+            yield client
 
 
 def measure(store: Store) -> None:
@@ -71,11 +73,11 @@ def measure(store: Store) -> None:
     expected = path_series(snapshot, QUESTION)
     for count in COUNTS:
         costs = []
-        with cluster_of(count) as client, workers_of(client.scheduler.address) as workers:
+        with cluster_of(count) as client:
             for _ in range(1 + ASKS):  # the first one loads the libraries
                 before, begin = client.run(time.process_time), time.perf_counter()
                 own = time.process_time()
-                assert workers.path_series(snapshot, QUESTION).equals(expected)
+                assert path_series(snapshot, QUESTION).equals(expected)
                 own, wall = time.process_time() - own, time.perf_counter() - begin
                 after = client.run(time.process_time)
                 costs.append((wall, max(after[each] - before[each] for each in after), own))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proton_bench.cli.boundary import collect_rarely, exit_code
+from proton_bench.cli.boundary import collect_rarely, end_interrupted, exit_code
 from proton_bench.cli.gating.bisect_codes import asks_for_bisect, bisect_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.support.text import visible
@@ -34,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         collect_rarely()
     arguments = list(sys.argv[1:] if argv is None else argv)
     code = exit_code(lambda: _dispatch_bounded(arguments))
+    if code == _EXIT_INTERRUPTED and argv is None:
+        end_interrupted()
     return bisect_code(code) if asks_for_bisect(arguments) else code
 
 

@@ -8,13 +8,14 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import TextIO, cast
+from contextlib import suppress
+from typing import NoReturn, TextIO, cast
 
 from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.support.reporting import report_error
 from proton_bench.support.text import SafeStream, visible
 
-__all__ = ["collect_rarely", "exit_code", "warn"]
+__all__ = ["collect_rarely", "end_interrupted", "exit_code", "warn"]
 
 _EXIT_INTERNAL = 70
 _EXIT_INTERRUPTED = 130
@@ -36,6 +37,17 @@ def _keep_objects() -> None:
     """Skip the last collection; but DuckDB prints all of its objects that are left by then."""
     if "duckdb" not in sys.modules:
         gc.freeze()
+
+
+def end_interrupted() -> NoReturn:
+    """End this process after Ctrl-C, without what libraries print at a usual end.
+
+    DuckDB prints its objects that an interrupted import or statement left.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or None
+            stream.flush()
+    os._exit(_EXIT_INTERRUPTED)
 
 
 def exit_code(command: Callable[[], int]) -> int:

@@ -224,6 +224,11 @@ VARIABLES = (
     ),
     Variable("HIP_VISIBLE_DEVICES", Reader.SHARED, "-1 hides all AMD GPUs"),
     Variable("ROCR_VISIBLE_DEVICES", Reader.SHARED, "empty or -1 hides all AMD GPUs"),
+    Variable(
+        "DASK_SCHEDULER_ADDRESS",
+        Reader.SHARED,
+        "Dask scheduler, such as tcp://10.0.0.1:8786, whose workers answer questions about stores",
+    ),
     Variable("NO_COLOR", Reader.SHARED, "not empty: reports have no colours"),
     Variable("FORCE_COLOR", Reader.SHARED, "not empty: reports have colours even in a pipe"),
     Variable("TRITON_CUPTI_LIB_PATH", Reader.SHARED, "like PROTON_BENCH_CUPTI_LIB, which wins"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,12 @@ class Profile:
             object.__setattr__(self, "distributions", MappingProxyType(dict(self.distributions)))
         for array in self._arrays():
             array.flags.writeable = False
+
+    def __reduce__(self) -> Any:
+        """Pickle read-only mappings as plain ones."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        plain = {name: dict(values[name]) for name in ("columns", "distributions", "dropped")}
+        return Profile, tuple((values | plain | {"extra": dict(self.extra)}).values())
 
     def _arrays(self) -> Iterator[npt.NDArray[Any]]:
         yield from (self.parents, self.frames, self.kinds, self.device_rows, self.variant_rows)

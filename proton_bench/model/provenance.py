@@ -31,6 +31,9 @@ class Provenance(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Provenance({self.to_plain()!r})"
 
+    def __reduce__(self) -> Any:
+        return Provenance, (self.to_plain(),)
+
     def to_plain(self) -> dict[str, Any]:
         """Return a copy made of dict and list, ready to be encoded."""
         plain: dict[str, Any] = _plain(self._facts)

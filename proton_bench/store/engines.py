@@ -5,7 +5,11 @@ Other modules of the room import them from here, so that a missing one is named 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from proton_bench.errors import MissingExtraError
@@ -25,8 +29,48 @@ except ImportError as error:
 __all__ = ["deltalake", "deltalake_fs", "duckdb", "open_memory", "pyarrow", "pyarrow_compute"]
 
 
-def open_memory(config: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
-    """Open an empty DuckDB database, which shows no progress: a bar would stand in our output."""
-    connection = duckdb.connect(":memory:", config=dict(config or {}))
-    connection.execute("SET enable_progress_bar = false")
-    return connection
+@contextmanager
+def open_memory(
+    config: Mapping[str, Any] | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open an empty DuckDB database, which shows no progress: a bar would stand in our output.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended a statement.
+    """
+    with duckdb.connect(":memory:", config=dict(config or {})) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        with _interrupted_by_ctrl_c(connection):
+            yield connection
+
+
+@contextmanager
+def _interrupted_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """End statements at Ctrl-C, which DuckDB sees in few of its calls, and Python after them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals, written = os.pipe()
+    os.set_blocking(written, False)
+    others = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while number := os.read(signals, 1):
+            if number[0] == signal.SIGINT:
+                connection.interrupt()
+            if others >= 0:
+                os.write(others, number)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except (duckdb.InterruptException, RuntimeError) as error:
+        if isinstance(error, duckdb.InterruptException) or str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.set_wakeup_fd(others, warn_on_full_buffer=False)
+        os.close(written)
+        watcher.join()
+        os.close(signals)

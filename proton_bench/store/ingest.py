@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -171,8 +173,37 @@ def _mapping(processes: int) -> Iterator[Any]:
     # Threads of other libraries do not survive a fork; this server has none, and loads them once.
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(processes, context, _register_formats) as pool:
-        yield pool.map
+    pool = ProcessPoolExecutor(processes, context, _register_formats)
+
+    def mapped(function: Any, items: Any) -> Any:
+        with _out_of_reach():
+            return pool.map(function, items)
+
+    try:
+        yield mapped
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _out_of_reach() -> Iterator[None]:
+    """Start processes that do not see Ctrl-C, which a terminal sends to all: this one ends them.
+
+    Here it counts once they are started, so that all of them are known then.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+    for number in received:
+        signal.raise_signal(number)
 
 
 def _register_formats() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.sketches import distribution_of, merged
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot, quoted, where_clause
+from proton_bench.store.workers import open_workers
 
 __all__ = [
     "Chosen",
@@ -89,7 +92,10 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
         ProfileFormatError: The store is damaged.
     """
     chosen = choose(snapshot, question)
-    return answer(question, chosen, parts_of(snapshot, question, chosen))
+    with open_workers() as workers:
+        read = partial(parts_of, snapshot, question)
+        parts = workers.joined(read, _shares(chosen, workers.tasks), combined)
+    return answer(question, chosen, parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +145,21 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
             connection.sql(_SUMS).to_arrow_table(),
             connection.sql(merged(_CALLS, _KEYS)).to_arrow_table(),
         )
+
+
+def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
+    """Yield profiles in so many shares at most, those of a day and job together.
+
+    Their files are then read by one worker.
+    """
+    profiles = chosen.profiles.sort_by([("job", "ascending"), ("date", "ascending")])
+    keys = [profiles[name].combine_chunks().dictionary_encode() for name in ("job", "date")]
+    changes = [np.diff(key.indices.to_numpy(), prepend=-1) != 0 for key in keys]
+    starts = np.flatnonzero(np.any(changes, axis=0))
+    shares = starts * most // max(len(profiles), 1)
+    cuts = starts[np.diff(shares, prepend=-1) > 0].tolist() or [0]
+    for begin, end in pairwise([*cuts, len(profiles)]):
+        yield Chosen(profiles.slice(begin, end - begin), chosen.paths)
 
 
 def _partitions(profiles: pa.Table) -> str:

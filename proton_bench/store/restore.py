@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot
 from proton_bench.store.sums import sums_of
+from proton_bench.store.workers import open_workers
 
 __all__ = ["read_profiles", "read_runs"]
 
@@ -58,18 +60,43 @@ def read_profiles(
     """
     if not len(rows):
         return
+    starts = range(0, len(rows), _PROFILES_AT_ONCE)
+    with open_workers() as workers:
+        read = partial(_read_some, snapshot, quantiles=quantiles)
+        for found in workers.map(read, [rows.slice(at, _PROFILES_AT_ONCE) for at in starts]):
+            yield from found
+
+
+def _read_some(
+    snapshot: Snapshot, rows: pa.Table, *, quantiles: bool
+) -> list[tuple[dict[str, Any], Profile]]:
+    """Return these profiles with their rows; all are in memory at once."""
+    stacks = _stacks(snapshot)
     with snapshot.connect() as connection:
-        tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
-        places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
-        for start in range(0, len(rows), _PROFILES_AT_ONCE):
-            part = rows.slice(start, _PROFILES_AT_ONCE)
-            connection.register("chosen", part.select(["date", "job", "profile_id"]))
-            samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
-            for sample in found.to_pylist():
-                samples[sample["profile_id"]].append(sample)
-            for row in part.to_pylist():
-                yield row, _Restored(row, tree, places).profile(samples[row["profile_id"]])
+        connection.register("chosen", rows.select(["date", "job", "profile_id"]))
+        found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
+    samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for sample in found.to_pylist():
+        samples[sample["profile_id"]].append(sample)
+    return [
+        (row, _Restored(row, stacks).profile(samples[row["profile_id"]]))
+        for row in rows.to_pylist()
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stacks:
+    """All stacks, and the row of each in their tree by its hash."""
+
+    tree: StackTree
+    rows: Mapping[int, int]
+
+
+@lru_cache(maxsize=1)
+def _stacks(snapshot: Snapshot) -> _Stacks:
+    with snapshot.connect() as connection:
+        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    return _Stacks(tree, {hash: row for row, hash in enumerate(tree.hashes.tolist())})
 
 
 def read_runs(
@@ -94,14 +121,11 @@ def read_runs(
     counts = Counter(runs)
     is_alone = pa.array([counts[run] == 1 for run in runs], pa.bool_())
     yield from read_profiles(snapshot, rows.filter(is_alone), quantiles=quantiles)
-    with snapshot.connect() as connection:
-        tree = StackTree.of(connection.sql("SELECT * FROM stacks").to_arrow_table())
-        places = {hash: row for row, hash in enumerate(tree.hashes.tolist())}
-        for some in _parts(runs, rows["samples"].to_pylist()):
-            chosen = rows.take([place for run in some for place in some[run]])
-            groups = [run for run in some for _ in some[run]]
-            for row, samples in sums_of(connection, chosen, groups, quantiles=quantiles):
-                yield row, _Restored(row, tree, places).profile(samples.to_pylist())
+    for some in _parts(runs, rows["samples"].to_pylist()):
+        chosen = rows.take([place for run in some for place in some[run]])
+        groups = [run for run in some for _ in some[run]]
+        for row, samples in sums_of(snapshot, chosen, groups, quantiles=quantiles):
+            yield row, _Restored(row, _stacks(snapshot)).profile(samples.to_pylist())
 
 
 def _parts(runs: Sequence[_Key], samples: Sequence[int]) -> Iterator[dict[_Key, list[int]]]:
@@ -128,14 +152,13 @@ class _Restored:
 
     Args:
         row: The profile's row.
-        tree: All stacks.
-        places: Row of each stack in the tree, by its hash.
+        stacks: All stacks.
     """
 
-    def __init__(self, row: dict[str, Any], tree: StackTree, places: dict[int, int]) -> None:
+    def __init__(self, row: dict[str, Any], stacks: _Stacks) -> None:
         self._row = row
-        self._tree = tree
-        self._places = places
+        self._tree = stacks.tree
+        self._places = stacks.rows
         self._builder = ProfileBuilder()
         self._of_stack = {0: 0}
         self._integers = set(row["integer_metrics"])

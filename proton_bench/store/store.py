@@ -26,9 +26,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -218,10 +220,12 @@ class Snapshot:
     store: Store
     tables: Mapping[str, deltalake.DeltaTable]
 
-    @property
-    def versions(self) -> dict[str, int]:
-        """The version of each table, with which another process opens the same snapshot."""
-        return {name: table.version() for name, table in self.tables.items()}
+    def __reduce__(self) -> Any:
+        """Pickle what another process opens the same snapshot with."""
+        versions = tuple((name, table.version()) for name, table in self.tables.items())
+        # A store that was made anew at its place has another id.
+        id = self.tables["profiles"].metadata().id
+        return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
     def connect(self) -> Iterator[Any]:
@@ -230,11 +234,13 @@ class Snapshot:
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
+        files = {table: self._files(table) for table in TABLES}
         with open_memory(_CLOSED) as connection, self.readable():
-            connection.execute("SET allowed_directories = ?", [[self.store.uri + "/"]])
+            # Not the folder: it has rows that no longer count.
+            connection.execute("SET allowed_paths = ?", [list(chain(*files.values()))])
             connection.execute("SET enable_external_access = false")
             for table in TABLES:
-                self._register(connection, table)
+                self._register(connection, table, files[table])
             for table, query in _VIEWS.items():
                 connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
             yield connection
@@ -270,24 +276,38 @@ class Snapshot:
             ).to_arrow_table()
             return found
 
-    def _register(self, connection: Any, table: str) -> None:
-        """Make the stored rows of a table known as ``stored_<table>``."""
+    def _files(self, table: str) -> list[str]:
+        """Return the files of a table."""
         opened = self.tables[table]
-        files = opened.file_uris()
+        found: list[str] = opened.file_uris()
+        if self.store.is_remote:
+            return found
+        # deltalake escapes the table's folder in these, and leaves what is below as it is.
+        escaped, folder = urlsplit(opened.table_uri).path, f"{self.store.place(table)}/"
+        return [folder + each.removeprefix(escaped) for each in found]
+
+    def _register(self, connection: Any, table: str, files: Sequence[str]) -> None:
+        """Make the stored rows of a table known as ``stored_<table>``."""
         if not files:
             connection.register(f"stored_{table}", SCHEMAS[table].empty_table())
         elif self.store.is_remote:
-            connection.register(f"stored_{table}", opened.to_pyarrow_dataset())
+            dataset = self.tables[table].to_pyarrow_dataset()
+            connection.register(f"stored_{table}", dataset)
         else:
-            # deltalake escapes the table's folder in these, and leaves what is below as it is.
-            escaped = urlsplit(opened.table_uri).path
-            folder = f"{self.store.place(table)}/"
-            listed = ", ".join(quoted(folder + each.removeprefix(escaped)) for each in files)
+            listed = ", ".join(map(quoted, files))
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
                 f"{kinds})"
             )
+
+
+@lru_cache(maxsize=1)
+def _opened(
+    uri: str, options: tuple[tuple[str, str], ...], versions: tuple[tuple[str, int], ...], _id: str
+) -> Snapshot:
+    """Return a snapshot, which a process opens once for all of its work."""
+    return Store(uri, dict(options)).snapshot(dict(versions))
 
 
 # Names of folders are values of partition columns.

@@ -1,71 +1,74 @@
-"""Where questions are answered and files merged: here, or on the workers of a Dask cluster.
+"""Where the work of questions is done: here, or on the workers of a Dask cluster.
 
 Workers read the files of the store themselves, so that a folder must be at the same place for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from itertools import pairwise
 from typing import Any, Protocol
 
-import numpy as np
-
 from proton_bench.errors import MissingExtraError, ProtonError, UsageError
-from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.questions import (
-    Chosen,
-    Parts,
-    Question,
-    answer,
-    choose,
-    combined,
-    parts_of,
-    path_series,
-)
-from proton_bench.store.store import Snapshot, Store
 
-__all__ = ["Workers", "workers_of"]
+__all__ = ["SCHEDULER_VARIABLE", "Workers", "open_workers"]
 
+# Dask's own clients read it too.
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 _PATIENCE_S = 10
 # Of one worker, so that one that is slower than others gets fewer.
 _TASKS_OF_WORKER = 4
-# How many parts of an answer one task joins.
+# How many results one task joins.
 _JOINED = 4
 
 
 class Workers(Protocol):
-    """What runs functions on parts of a store."""
+    """What runs functions on parts of a store.
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-        """Return the results of a function, in the order of the items."""
+    Attributes:
+        tasks: Into how many parts the work of a question should be cut.
+    """
 
-    def path_series(self, snapshot: Snapshot, question: Question) -> pa.Table:
-        """Return what `questions.path_series` returns, bit by bit."""
+    tasks: int
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the results of a function, in the order of the items."""
+
+    def joined(
+        self,
+        function: Callable[[Any], Any],
+        items: Iterable[Any],
+        join: Callable[[Sequence[Any]], Any],
+    ) -> Any:
+        """Return the results of a function for one or more items as one.
+
+        Args:
+            function: Gives the result of an item.
+            items: The items.
+            join: Makes one result of several; order and steps must not matter.
+        """
 
 
 @contextmanager
-def workers_of(scheduler: str | None) -> Iterator[Workers]:
-    """Yield the workers of a Dask scheduler, None for this process.
-
-    Args:
-        scheduler: Its address, such as ``tcp://10.0.0.1:8786``.
+def open_workers() -> Iterator[Workers]:
+    """Yield the workers of the scheduler that the environment names, or this process.
 
     Raises:
         UsageError: No scheduler answers, or it has no workers.
         MissingExtraError: ``distributed`` is not installed.
         ProtonError: Workers failed again and again, or have no proton_bench.
     """
-    if scheduler is None:
+    scheduler = os.environ.get(SCHEDULER_VARIABLE)
+    if not scheduler:
         yield _Here()
         return
     try:
         import distributed
     except ImportError as error:
         raise MissingExtraError(
-            f"--scheduler needs distributed, which cannot be imported ({error}): "
+            f"{SCHEDULER_VARIABLE} needs distributed, which cannot be imported ({error}): "
             "pip install 'proton-bench[fleet]'"
         ) from error
     try:
@@ -73,7 +76,9 @@ def workers_of(scheduler: str | None) -> Iterator[Workers]:
         distributed.comm.resolve_address(scheduler)
         client = distributed.Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"no Dask scheduler answers at {scheduler!a}: {error}") from error
+        raise UsageError(
+            f"no Dask scheduler answers at {scheduler!a}, which {SCHEDULER_VARIABLE} names: {error}"
+        ) from error
     lost = (distributed.KilledWorker, distributed.client.FutureCancelledError, OSError, ImportError)
     with client:
         try:
@@ -91,11 +96,19 @@ def workers_of(scheduler: str | None) -> Iterator[Workers]:
 class _Here:
     """This process."""
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
+    tasks = 1
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return map(function, items)
 
-    def path_series(self, snapshot: Snapshot, question: Question) -> pa.Table:
-        return path_series(snapshot, question)
+    def joined(
+        self,
+        function: Callable[[Any], Any],
+        items: Iterable[Any],
+        join: Callable[[Sequence[Any]], Any],
+    ) -> Any:
+        results = list(map(function, items))
+        return results[0] if len(results) == 1 else join(results)
 
 
 class _Cluster:
@@ -107,52 +120,25 @@ class _Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self.tasks = _TASKS_OF_WORKER * sum(client.nthreads().values())
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-        results: list[Any] = self._client.gather(self._submitted(function, list(items)))
-        return results
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        futures = deque(self._submitted(function, items))
+        while futures:
+            yield futures.popleft().result()
 
-    def path_series(self, snapshot: Snapshot, question: Question) -> pa.Table:
-        chosen = choose(snapshot, question)
-        tasks = _TASKS_OF_WORKER * len(self._client.nthreads())
-        shares = list(_shares(chosen, tasks))
-        read = partial(_read, question, store=snapshot.store, versions=snapshot.versions)
-        parts = self._submitted(read, shares)
-        while len(parts) > 1:
-            starts = range(0, len(parts), _JOINED)
-            parts = self._submitted(combined, [parts[start : start + _JOINED] for start in starts])
-        return answer(question, chosen, parts[0].result())
+    def joined(
+        self,
+        function: Callable[[Any], Any],
+        items: Iterable[Any],
+        join: Callable[[Sequence[Any]], Any],
+    ) -> Any:
+        futures = self._submitted(function, items)
+        while len(futures) > 1:
+            starts = range(0, len(futures), _JOINED)
+            futures = self._submitted(join, [futures[start : start + _JOINED] for start in starts])
+        return futures[0].result()
 
-    def _submitted(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        futures: list[Any] = self._client.map(function, items, pure=False)
+    def _submitted(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        futures: list[Any] = self._client.map(function, list(items), pure=False)
         return futures
-
-
-def _read(
-    question: Question, chosen: Chosen, *, store: Store, versions: Mapping[str, int]
-) -> Parts:
-    opened = _opened(store.uri, tuple(store.options.items()), tuple(versions.items()))
-    return parts_of(opened, question, chosen)
-
-
-@lru_cache(maxsize=1)
-def _opened(
-    uri: str, options: tuple[tuple[str, str], ...], versions: tuple[tuple[str, int], ...]
-) -> Snapshot:
-    """Return a snapshot, which a worker opens once for all of its shares."""
-    return Store(uri, dict(options)).snapshot(dict(versions))
-
-
-def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
-    """Yield profiles in so many shares at most, those of a day and job together.
-
-    Their files are then read by one worker.
-    """
-    profiles = chosen.profiles.sort_by([("job", "ascending"), ("date", "ascending")])
-    keys = [profiles[name].combine_chunks().dictionary_encode() for name in ("job", "date")]
-    changes = [np.diff(key.indices.to_numpy(), prepend=-1) != 0 for key in keys]
-    starts = np.flatnonzero(np.any(changes, axis=0))
-    shares = starts * most // max(len(profiles), 1)
-    cuts = starts[np.diff(shares, prepend=-1) > 0].tolist() or [0]
-    for begin, end in pairwise([*cuts, len(profiles)]):
-        yield Chosen(profiles.slice(begin, end - begin), chosen.paths)

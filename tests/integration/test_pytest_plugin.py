@@ -363,6 +363,8 @@ def test_the_command_line_session_gets_nodes_and_a_summary(pytester: pytest.Pyte
     assert result.returncode == 0
     assert ("test_with_resource", "call", "work") in found
     assert "proton: hottest paths" in result.stdout
+    everything = paths(pytester.path / "cli.proton")
+    assert not [path for path in everything if any("report/text" in name for name in path)]
     assert not (pytester.path / "proton.proton").exists()
 
 

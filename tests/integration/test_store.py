@@ -61,7 +61,7 @@ def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
 def test_call_paths_are_listed(fleet: Path, proton: Proton) -> None:
     _, out, _ = proton("store", "ls", fleet, "--paths", "--csv")
 
-    assert out.splitlines() == ["path,kind", "step/kernel,kernel"]
+    assert out.splitlines() == ["kind,path", "kernel,step/kernel"]
 
 
 def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
@@ -100,6 +100,14 @@ def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton
     )
     _, out, _ = proton("store", "query", f"{fleet}?rank = 0", sql, "--csv")
     assert out.splitlines()[1:] == ["run0,303.0", "run1,306.0"]
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM profile", "SELECT 1; SELECT 2"])
+def test_errors_of_queries_name_all_tables(fleet: Path, proton: Proton, sql: str) -> None:
+    code, _, err = proton("store", "query", fleet, sql)
+
+    assert code == 2
+    assert "tables are samples, stacks, timelines, profiles, runs, nodes" in err
 
 
 def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, proton: Proton) -> None:

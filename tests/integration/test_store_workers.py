@@ -3,82 +3,149 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from fakes.dask_cluster import DaskCluster, running
+from fakes.dask_cluster import DaskCluster, has_namespaces, running
 
 from proton_bench.cli import main
 from proton_bench.errors import ProfileFormatError, UsageError
 
 pytest.importorskip("deltalake", reason="needs the extra store")
-distributed = pytest.importorskip("distributed", reason="needs the extra fleet")
+pytest.importorskip("distributed", reason="needs the extra fleet")
 
-DAYS, JOBS = 3, ("train", "serve")
+DAYS, JOBS, RANKS = 3, ("train", "serve"), 3
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+# Each output ends with its exit code.
+PROGRAM = """
+import json, sys
+from proton_bench.cli import main
+for words in json.load(sys.stdin):
+    code = main(words)
+    print(f"exit code {code}", flush=True)
+"""
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DaskCluster]:
-    with running(4) as cluster:
-        yield cluster
+def filled(store: Any, folder: Path) -> Any:
+    """Return a store with ranks of two jobs on three days, each with its own commit."""
+    from fakes.fleet import DAY_NS, START_NS, add, ranked
+
+    dice = np.random.default_rng(4)
+    for day in range(DAYS):
+        for job in JOBS:
+            start_ns = START_NS + day * DAY_NS
+            ranks = [
+                ranked(rank, dice.lognormal(5.0, 1.0, 50), start_time_ns=start_ns)
+                for rank in range(RANKS)
+            ]
+            add(store, folder / f"{job}/{day}", *ranks, job=job)
+    return store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    """Two ranks of two jobs on three days, each with its own commit."""
-    from fakes.fleet import DAY_NS, START_NS, add, ranked
-
     from proton_bench.store.store import Store
 
-    store, dice = Store.create(tmp_path / "store"), np.random.default_rng(4)
-    for day in range(DAYS):
-        for job in JOBS:
-            ranks = [
-                ranked(rank, dice.lognormal(5.0, 1.0, 50), start_time_ns=START_NS + day * DAY_NS)
-                for rank in range(2)
-            ]
-            add(store, tmp_path / f"{job}/{day}", *ranks, job=job)
-    return store
+    return filled(Store.create(tmp_path / "store"), tmp_path)
 
 
-def questions() -> list[Any]:
-    from proton_bench.store.questions import Question
+@pytest.fixture
+def cluster() -> Iterator[DaskCluster]:
+    """Two workers, which every process of this test asks."""
+    with running(machines=False) as cluster:
+        for _ in range(2):
+            cluster.add_worker()
+        with patch.dict(os.environ, {ADDRESS: cluster.address}):
+            yield cluster
 
+
+def questions(place: str, folder: Path) -> list[list[str]]:
+    """Return one command line for each way to ask about a store."""
+    (folder / "written").mkdir(exist_ok=True)
+    days = [f"{place}?job = 'train' AND run = '{day}'" for day in range(DAYS)]
     return [
-        Question("fwd/*", by=("path", "job", "run")),
-        Question("fwd/softmax", by=("rank",), where="job = 'train'"),
-        Question("fwd", by=(), where="date = (SELECT max(date) FROM profiles)"),
-        Question("fwd", where="rank = 99"),
+        ["store", "path", place, "fwd/*", "--by", "path,job,run", "--json"],
+        ["diff", days[0], days[1], "-m", "p95_time/us", "--json"],
+        ["merge", "--stragglers", days[2], "--json"],
+        ["history", place, "--path", "fwd/*", "--metric", "p90", "--json"],
+        ["store", "export", days[0], "-o", str(folder / "written/sum.proton")],
     ]
 
 
-def test_answers_are_equal_bit_by_bit_although_a_worker_dies(
-    store: Any, cluster: DaskCluster
+def asked(
+    words: Sequence[Sequence[str]],
+    folder: Path,
+    enter: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process that carries out command lines, with its output in a file."""
+    with (folder / "words").open("w") as file:
+        json.dump(words, file)
+    with (folder / "words").open() as given, (folder / "said").open("wb") as said:
+        return subprocess.Popen(
+            [*enter, sys.executable, "-c", PROGRAM],
+            stdin=given,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+        )
+
+
+def answers(folder: Path) -> dict[str, bytes]:
+    """Return what the process printed, and wrote."""
+    files = [folder / "said", *sorted((folder / "written").iterdir())]
+    found = {file.name: file.read_bytes() for file in files}
+    assert found["said"].count(b"exit code 0\n") == found["said"].count(b"exit code"), found["said"]
+    return found
+
+
+def test_answers_are_those_of_one_process_although_a_worker_dies(
+    store: Any, tmp_path: Path
 ) -> None:
-    from proton_bench.store.questions import path_series
-    from proton_bench.store.workers import workers_of
+    words = questions(store.uri, tmp_path)
+    assert asked(words, tmp_path).wait() == 0
+    expected = answers(tmp_path)
 
-    snapshot, victim = store.snapshot(), cluster.workers[0]
-    with workers_of(cluster.address) as workers, ThreadPoolExecutor(1) as pool:
-        found = [workers.path_series(snapshot, question) for question in questions()]
-        # Its tasks are begun and never done.
-        os.kill(victim.pid, signal.SIGSTOP)
-        late = pool.submit(workers.path_series, snapshot, questions()[0])
-        with distributed.Client(cluster.address, set_as_default=False) as observer:
-            while not observer.processing().get(cluster.addresses[0]):
-                assert not late.done()
+    with running(machines=has_namespaces()) as cluster:
+        victim = cluster.add_worker(stops=True)
+        for _ in range(3):
+            cluster.add_worker()
+        client = asked(words, tmp_path, cluster.enter, {ADDRESS: cluster.address})
+        os.waitid(os.P_PID, victim.pid, os.WSTOPPED)
         victim.kill()
-        found.append(late.result())
+        assert client.wait() == 0
 
-    alone = [path_series(snapshot, question) for question in (*questions(), questions()[0])]
-    assert [len(table) for table in alone] == [DAYS * len(JOBS) * 2, 2, 1, 0, len(alone[0])]
-    assert [table.equals(other) for table, other in zip(found, alone, strict=True)] == [True] * 5
+    assert victim.returncode == -signal.SIGKILL
+    assert answers(tmp_path) == expected
+
+
+def test_workers_read_object_stores(tmp_path: Path) -> None:
+    pytest.importorskip("moto", reason="needs the extra test")
+    from fakes.object_store import BUCKET, served
+
+    from proton_bench.store.store import Store
+
+    with served() as environment, patch.dict(os.environ, environment):
+        place = f"s3://{BUCKET}/fleet"
+        filled(Store.create(place), tmp_path)
+        words = questions(place, tmp_path)[:2]
+        assert asked(words, tmp_path).wait() == 0
+        expected = answers(tmp_path)
+        with running(machines=False) as cluster:
+            for _ in range(2):
+                cluster.add_worker()
+            assert asked(words, tmp_path, (), {ADDRESS: cluster.address}).wait() == 0
+
+    assert answers(tmp_path) == expected
 
 
 def test_files_are_merged_by_workers(
@@ -86,38 +153,60 @@ def test_files_are_merged_by_workers(
 ) -> None:
     from fakes.fleet import add, ranked
 
-    from proton_bench.store.questions import path_series
+    from proton_bench.store.questions import Question, path_series
     from proton_bench.store.upkeep import check
 
+    question = Question("fwd/*", by=("path", "job", "run"))
     for job in JOBS:
         add(store, tmp_path / f"{job}/more", ranked(7), job=job)
-    before = path_series(store.snapshot(), questions()[0])
+    before = path_series(store.snapshot(), question)
     assert len(store.table("samples").file_uris()) == (DAYS + 1) * len(JOBS)
 
-    assert main(["store", "compact", store.uri, "--scheduler", cluster.address]) == 0
+    assert main(["store", "compact", store.uri]) == 0
 
     assert "files are now" in capsys.readouterr().out
     assert len(store.table("samples").file_uris()) == DAYS * len(JOBS)
-    assert path_series(store.snapshot(), questions()[0]).equals(before)
+    assert path_series(store.snapshot(), question).equals(before)
     assert check(store) == {}
 
 
+def test_a_store_that_is_made_anew_is_read_anew(
+    store: Any, cluster: DaskCluster, tmp_path: Path
+) -> None:
+    from fakes.fleet import add, ranked
+
+    from proton_bench.store.questions import Question, path_series
+    from proton_bench.store.store import Store
+
+    place = tmp_path / "again"
+    found = []
+    for time in (1.0, 2.0):
+        add(Store.create(place), tmp_path / f"{time}", ranked(0, [time]))
+        snapshot = Store.open(place).snapshot()
+        found += path_series(snapshot, Question("fwd/softmax"))["total"].to_pylist()
+        place.rename(tmp_path / f"was{time}")
+
+    assert found == [1.0, 2.0]
+
+
 def test_an_error_of_a_worker_is_that_of_the_store(store: Any, cluster: DaskCluster) -> None:
-    from proton_bench.store.workers import workers_of
+    from proton_bench.store.questions import Question, path_series
 
     Path(store.table("samples").file_uris()[0]).unlink()
 
-    with (
-        pytest.raises(ProfileFormatError, match="cannot be read"),
-        workers_of(cluster.address) as workers,
-    ):
-        workers.path_series(store.snapshot(), questions()[0])
+    with pytest.raises(ProfileFormatError, match="cannot be read"):
+        path_series(store.snapshot(), Question("fwd/*"))
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://a:b", ""])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "tcp://a:b"])
 def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
-    from proton_bench.store.workers import workers_of
+    from proton_bench.store import workers
 
-    with pytest.raises(UsageError, match="scheduler"), workers_of(address):
+    with (
+        patch.dict(os.environ, {ADDRESS: address}),
+        patch.object(workers, "_PATIENCE_S", 1),
+        pytest.raises(UsageError, match=f"scheduler.*{ADDRESS}"),
+        workers.open_workers(),
+    ):
         pass
     gc.collect()  # nothing is left that would fail later

@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import signal
-import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -112,21 +111,26 @@ def _text_in_child(names: Sequence[str]) -> dict[str, str]:
     """
     library = _demangler()
     found: dict[str, str] = {}
-    failures, size, ends = 0, 0, time.monotonic() + _MOST_SECONDS_OF_ALL
+    failures, size, seconds = 0, 0, 0.0
     while len(found) < len(names):
-        texts = _one_child(library, names[len(found) :])
+        texts, used = _one_child(library, names[len(found) :])
         size += sum(map(len, texts.values()))
+        seconds += used
         found.update(texts)
         if len(found) < len(names):
             found[names[len(found)]] = names[len(found)]
             failures += 1
-        if failures > _MOST_FAILURES or size > _MOST_TEXT_OF_ALL or time.monotonic() > ends:
+        is_too_much = size > _MOST_TEXT_OF_ALL or seconds > _MOST_SECONDS_OF_ALL
+        if failures > _MOST_FAILURES or is_too_much:
             return {name: name for name in names}
     return found
 
 
-def _one_child(library: _Library, names: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the first names, up to one that exceeds a limit."""
+def _one_child(library: _Library, names: Sequence[str]) -> tuple[dict[str, str], float]:
+    """Return the texts of the first names, up to one that exceeds a limit, and the seconds.
+
+    These are of processor time, so that what a name becomes does not depend on other processes.
+    """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
@@ -140,8 +144,9 @@ def _one_child(library: _Library, names: Sequence[str]) -> dict[str, str]:
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
         content = stream.read(_MOST_TEXT_OF_ALL)
-    os.waitpid(process, 0)
-    return dict(zip(names, _texts(content), strict=False))
+    _, _, usage = os.wait4(process, 0)
+    texts = dict(zip(names, _texts(content), strict=False))
+    return texts, usage.ru_utime + usage.ru_stime
 
 
 def _tell(library: _Library, names: Sequence[str], writing: int) -> None:

@@ -28,6 +28,7 @@ _CLOSED = {
 # PIVOT without a list of values is read as several statements.
 _READING = frozenset({"SELECT", "EXPLAIN", "MULTI"})
 _MAX_MESSAGE = 500
+_NO_TABLE = "Catalog Error: Table with name"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +95,12 @@ def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> Qu
 
 
 def query_on(
-    connection: Any, runs: Sequence[LabelledRun], sql: str, *, limit: int | None = None
+    connection: Any,
+    runs: Sequence[LabelledRun],
+    sql: str,
+    *,
+    limit: int | None = None,
+    tables: Sequence[str] = (),
 ) -> QueryResult:
     """Return the result of one SQL statement over `TABLES` and the tables of a connection.
 
@@ -104,12 +110,13 @@ def query_on(
         runs: The runs in the tables.
         sql: One reading statement.
         limit: Most lines to return; None returns all.
+        tables: The tables of the connection, which errors name too.
 
     Raises:
         UsageError: The statement is malformed, has unknown names, writes, or fails.
     """
-    with clear_errors():
-        statement = _read_statement(connection, sql)
+    with clear_errors((*tables, *TABLES)):
+        statement = _read_statement(connection, sql, (*tables, *TABLES))
         wide = _create_tables(connection, runs)
         connection.execute("SET lock_configuration = true")
         _fill(connection, runs, named_tables(sql), wide=wide)
@@ -149,8 +156,11 @@ def _import_duckdb() -> Any:
 
 
 @contextmanager
-def clear_errors() -> Iterator[None]:
+def clear_errors(tables: Sequence[str] = ()) -> Iterator[None]:
     """Turn DuckDB's errors into ours, of one line.
+
+    Args:
+        tables: Tables that there are, which the error about another one names.
 
     Raises:
         UsageError: The query failed.
@@ -160,8 +170,13 @@ def clear_errors() -> Iterator[None]:
         yield
     except UnicodeEncodeError as error:
         raise UsageError(f"the query is not UTF-8: {error.object[:80]!a}") from None
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
-        raise UsageError(f"the query fails: {_one_line(str(error))}") from error
+        message = _one_line(str(error))
+        if tables and message.startswith(_NO_TABLE):
+            message += f"; tables are {', '.join(tables)}"
+        raise UsageError(f"the query fails: {message}") from error
 
 
 def _one_line(message: str) -> str:
@@ -171,13 +186,13 @@ def _one_line(message: str) -> str:
     return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
 
 
-def _read_statement(connection: Any, sql: str) -> Any:
+def _read_statement(connection: Any, sql: str, tables: Sequence[str]) -> Any:
     sql.encode()
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(
             f"a query is one SQL statement, not {len(statements)}: {sql[:80]!r}; tables are "
-            + ", ".join(TABLES)
+            + ", ".join(tables)
         )
     kind = statements[0].type.name
     if kind not in _READING:

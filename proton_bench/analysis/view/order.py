@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,17 +19,17 @@ BY_SIZE = "size"
 FIRST_SEEN = "first-seen"
 
 
-def sorted_tree(tree: MetricTree, by: MetricValues | None) -> MetricTree:
+def sorted_tree(tree: MetricTree, by: Sequence[MetricValues]) -> MetricTree:
     """Return the tree with siblings in order, equal ones as they were.
 
     Args:
         tree: The rows.
-        by: A metric of the rows, largest first and rows without a value last; texts rise. None
-            means by name.
+        by: Metrics of the rows, largest first and rows without a value last; texts rise. The second
+            orders rows that are equal in the first. Without any, it is by name.
     """
-    ranks = _name_ranks(tree) if by is None else _ranks(by)
+    ranks = [_ranks(metric) for metric in by] or [_name_ranks(tree)]
     rows = np.arange(len(tree))
-    level_order = np.lexsort((rows, ranks, tree.depths()))
+    level_order = np.lexsort(np.stack([rows, *reversed(ranks), tree.depths()]))
     numbers = np.empty(len(tree), dtype=np.int64)
     numbers[level_order] = rows
     above = tree.parents[level_order]

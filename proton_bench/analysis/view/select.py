@@ -93,7 +93,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
 
     Launch metadata is left out, and trials of autotuners unless requested. Variants of one kernel
     are one row, and so are kernels whose names differ only in Inductor's running number, except
-    with raw names.
+    with raw names. Rows without a value of these metrics are left out where rows are made readable.
 
     Raises:
         MetricError: A metric is unknown or cannot be derived.
@@ -123,13 +123,24 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         rows = [(tree.frames, tree.kinds)]
         texts = texts_of(tree.strings, rows, selection.readable, provenance=profile.provenance)
         tree = replace(tree, strings=texts, recorded=tree.strings)
+        tree = _with_values(tree)
     tree = select(tree, selection)
     is_by_size = selection.sort == BY_SIZE or (selection.sort is None and selection.flat)
     if not (metrics if is_by_size else selection.sort):
         return tree
-    by = None if selection.sort == BY_NAME else tree.metrics[-1 if by_metric else 0]
-    tree = sorted_tree(tree, by)
+    by = tree.metrics[len(metrics) :] if by_metric else tree.metrics
+    tree = sorted_tree(tree, () if selection.sort == BY_NAME else by)
     return replace(tree, metrics=tree.metrics[: len(metrics)])
+
+
+def _with_values(tree: MetricTree) -> MetricTree:
+    """Return the rows that have a value of a shown metric, and the rows above them."""
+    if not tree.metrics:
+        return tree
+    valid = np.logical_or.reduce([metric.valid for metric in tree.metrics])
+    keep = rows_above(valid, subtree_ends(tree.parents))
+    keep[0] = True
+    return tree.take(keep)
 
 
 def narrowed(profile: Profile, names: NameFilter) -> Profile:

@@ -5,8 +5,10 @@ A row is chosen by a part of its name or path; then everything is said about it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from proton_bench.analysis.accounting.device_use import COUNTED
 from proton_bench.analysis.kernels.counter_facts import are_missing
@@ -26,6 +28,7 @@ _SEPARATOR = "/"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
 _ALMOST_ALL = 0.995
+_MOST_ADDED = 2  # names that tell rows of equal places apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class WhyRow:
 
     Attributes:
         path: Names as they are shown, from below the root down to the row.
-        place: The innermost layer, scope or frame above it, and the name of the row.
+        place: The innermost layer, scope or frame above it, the name of the row, and between or
+            before them those that tell it apart from other rows of the answer.
         kind: Number of its `FrameKind`.
         time_ns: Time of the row and all rows below it.
         launches: Launches of the row and below it, 0 if unknown.
@@ -125,7 +129,10 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
         findings=find(run),
-        rows=tuple(_row(run, texts, row, is_own=path is None) for row in rows),
+        rows=tuple(
+            _row(run, texts, row, place=place, is_own=path is None)
+            for row, place in zip(rows, _places(run, texts, rows), strict=True)
+        ),
         smaller=smaller,
         others=others,
         ceilings=run.verdicts.facts.ceilings if run.verdicts.facts.has_counters else None,
@@ -138,21 +145,47 @@ def _below(run: WholeRun, row: int) -> range:
     return range(row, int(run.profile.subtree_end[row]))
 
 
-def _row(run: WholeRun, texts: tuple[str, ...], row: int, *, is_own: bool) -> WhyRow:
+def _row(
+    run: WholeRun, texts: tuple[str, ...], row: int, *, place: tuple[str, ...], is_own: bool
+) -> WhyRow:
     verdict = run.verdicts.own(row) if is_own else run.verdicts.of(row)
     assert verdict is not None
     times = run.verdicts.facts.own_ns if is_own else run.verdicts.time_ns
-    path = _path(run, texts, row)
-    owner, is_backward = run.owners[row]
-    place = [texts[int(run.profile.frames[owner])]] if owner > 0 else []
     return WhyRow(
-        path=path,
-        place=(*place, *([BACKWARD] if is_backward else ()), path[-1]),
+        path=_path(run, texts, row),
+        place=place,
         kind=int(run.profile.kinds[row]),
         time_ns=float(times[row]),
         launches=run.verdicts.facts.launches(row),
         verdict=verdict,
     )
+
+
+def _places(
+    run: WholeRun, texts: tuple[str, ...], rows: Sequence[int]
+) -> Iterator[tuple[str, ...]]:
+    """Yield for each row its owner and its name, with names that tell it apart from the others."""
+    paths = [_path(run, texts, row) for row in rows]
+    owners = [run.owners[row] for row in rows]
+    depths = [len(_path(run, texts, owner)) - 1 if owner > 0 else -1 for owner, _ in owners]
+    kept = [{depth, len(path) - 1} - {-1} for depth, path in zip(depths, paths, strict=True)]
+
+    def place(number: int) -> tuple[str, ...]:
+        path, (_, is_backward) = paths[number], owners[number]
+        of_owner = [path[at] for at in sorted(kept[number]) if at <= depths[number]]
+        below = [path[at] for at in sorted(kept[number]) if at > depths[number]]
+        return (*of_owner, *([BACKWARD] if is_backward else ()), *below)
+
+    for _ in range(_MOST_ADDED):
+        equal = defaultdict(list)
+        for number in range(len(rows)):
+            equal[place(number)].append(number)
+        for numbers in equal.values():
+            names = zip(*(paths[number] for number in numbers), strict=False)
+            shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, names))
+            for number in numbers:
+                kept[number] |= {shared} if shared < len(paths[number]) else set()
+    return map(place, range(len(rows)))
 
 
 def _path(run: WholeRun, texts: tuple[str, ...], row: int) -> tuple[str, ...]:
@@ -250,6 +283,9 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
         said = "proton view says why its counters are missing"
         how = said if are_missing(run.recorded) else "proton run -m counters"
         found.append(f"what limits kernels ({how})")
+    if "CPU" in kinds and not facts.has_processor_counters:
+        how = "proton doctor says why" if facts.processor_refusal else "proton run -m counters"
+        found.append(f"what limits operators ({how})")
     if "CUDA" in kinds and not facts.has_stalls:
         found.append("what warps wait for (proton run -m pcsampling)")
     if kinds and kinds != {"CPU"} and not run.times.is_sampled:

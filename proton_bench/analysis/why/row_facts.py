@@ -188,7 +188,7 @@ class Facts:
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         asked = counter_facts(profile) or range_facts(profile)
         self._refusal = asked.error if asked is not None else ""
-        self._cpu_refusal = cpu_counter_error(profile)
+        self.processor_refusal = cpu_counter_error(profile)
         self._processor = {
             name: profile.columns[name]
             for name in (INSTRUCTIONS, CPU_CYCLES, CACHE_MISSES, BRANCH_MISSES)
@@ -209,6 +209,11 @@ class Facts:
     def has_counters(self) -> bool:
         """Whether the profile has counters."""
         return bool(self._uses)
+
+    @property
+    def has_processor_counters(self) -> bool:
+        """Whether the profile has counters of processors."""
+        return bool(self._processor)
 
     @property
     def has_stalls(self) -> bool:
@@ -258,7 +263,7 @@ class Facts:
                 if busy_ns < _LITTLE_USED * time_ns
             ),
             has_counters=self.has_counters,
-            refusal=self._cpu_refusal if is_cpu else self._refusal,
+            refusal=self.processor_refusal if is_cpu else self._refusal,
             coverage=min(max(covered, 0.0), 1.0),
             clock=clock_ratio(device, float(self._cycles[row]), float(self._counter_time[row])),
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),

@@ -47,15 +47,6 @@ _Run = Annotated[
         show_default=False,
     ),
 ]
-_Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Work on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786.",
-        show_default=False,
-    ),
-]
 
 
 @group.command("init")
@@ -176,7 +167,6 @@ def path(
     metric: Annotated[
         str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
     ] = "time (ns)",
-    scheduler: _Scheduler = None,
     form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -187,8 +177,7 @@ def path(
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     from proton_bench.cli.work import store as work
 
-    asked = work.Asked(glob, columns, metric)
-    work.path(selection, asked, scheduler=scheduler, limit=most, form=chosen)
+    work.path(selection, work.Asked(glob, columns, metric), limit=most, form=chosen)
 
 
 @group.command("export")
@@ -212,11 +201,11 @@ def export(
 
 
 @group.command("compact")
-def compact(store: _Store, scheduler: _Scheduler = None) -> None:
+def compact(store: _Store) -> None:
     """Merge small files, so that questions read few of them."""
     from proton_bench.cli.work import store as work
 
-    work.compact(store, scheduler)
+    work.compact(store)
 
 
 @group.command("retain")

@@ -29,11 +29,12 @@ from proton_bench.store import upkeep
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy.policy import read_policy
 from proton_bench.store.policy.retention import retain as retain_profiles
-from proton_bench.store.questions import Question
+from proton_bench.store.questions import Question, path_series
+from proton_bench.store.schema import TABLES
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.spool import Spool
 from proton_bench.store.store import Store, where_clause
-from proton_bench.store.workers import workers_of
+from proton_bench.store.workers import open_workers
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -65,7 +66,7 @@ WITH RECURSIVE paths AS (
     UNION ALL
     SELECT stacks.stack_hash, paths.path || '/' || stacks.name, stacks.kind
     FROM stacks JOIN paths ON stacks.parent_hash = paths.stack_hash)
-SELECT substr(path, 2) AS path, kind FROM paths WHERE path != '' AND stack_hash IN (
+SELECT kind, substr(path, 2) AS path FROM paths WHERE path != '' AND stack_hash IN (
     SELECT stack_hash FROM samples SEMI JOIN (FROM profiles {where})
     USING (date, job, profile_id))
 ORDER BY path"""
@@ -189,16 +190,16 @@ def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
         )
     with selection.snapshot().connect() as connection:
         runs = stored_runs(selection) if is_about_profiles else []
-        print_result(query_on(connection, runs, sql, limit=limit), runs, sql, form=form)
+        result = query_on(connection, runs, sql, limit=limit, tables=TABLES)
+        print_result(result, runs, sql, form=form)
 
 
-def path(word: str, asked: Asked, *, scheduler: str | None, limit: int | None, form: str) -> None:
+def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
     """Show the values of call paths by group; as JSON or CSV with all columns of the answer.
 
     Args:
         word: A selection of a store.
         asked: The paths and groups.
-        scheduler: Address of the Dask scheduler whose workers answer, None for this process.
         limit: Most lines, None for all.
         form: ``table``, ``json`` or ``csv``.
 
@@ -208,8 +209,7 @@ def path(word: str, asked: Asked, *, scheduler: str | None, limit: int | None, f
     """
     selection = Selection.named(word)
     question = Question(asked.glob, asked.metric, asked.by, selection.condition)
-    with workers_of(scheduler) as workers:
-        found = workers.path_series(selection.snapshot(), question)
+    found = path_series(selection.snapshot(), question)
     if not len(found):
         raise UsageError(
             f"no profile that {word!a} selects has {asked.metric!a} at {asked.glob!a}: `proton "
@@ -237,10 +237,10 @@ def export(word: str, output: Path, *, to: str | None) -> None:
         warn(note)
 
 
-def compact(place: str, scheduler: str | None) -> None:
+def compact(place: str) -> None:
     """Merge small files."""
     store = Store.open(place)
-    with workers_of(scheduler) as workers:
+    with open_workers() as workers:
         done = upkeep.compact(store, mapped=workers.map)
     typer.echo(
         f"{done.files_before} files are now {done.files}; removed "

@@ -142,19 +142,27 @@ class ProfileReport:
             self._notes.append(f"error: {error}")
             self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
 
+    # Without this and the pause of the summary, the run would seem to spend its end with what the
+    # summary imports.
     def _settle(self) -> list[str]:
-        # Else the run would seem to spend its end with what the summary imports.
         if self._run.formats is not None and self._run.session.is_live:
             self._run.session.settle()
         return []
 
     def _summary(self) -> list[str]:
-        if not self._run.session.is_live:
+        session = self._run.session
+        if not session.is_live:
             return ["a test finalized the session of this run: the profile ends there"]
-        from proton_bench.report.text.hottest import hottest_paths
+        goes_on = session.is_active  # the program around the tests writes the file
+        session.deactivate(flushing=True)
+        try:
+            from proton_bench.report.text.hottest import hottest_paths
 
-        lines = hottest_paths(self._run.session.profile(), width=self._width)
-        self._run.session.is_summarized = True
+            lines = hottest_paths(session.profile(), width=self._width)
+        finally:
+            if goes_on:
+                session.activate()
+        session.is_summarized = True
         return lines
 
     def _write(self) -> list[str]:

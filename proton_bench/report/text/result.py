@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
@@ -35,6 +35,7 @@ _NS_PER_S = 1_000_000_000
 _INT64 = range(-(2**63), 2**63)
 # A column of text on a terminal is never cut below this.
 _MIN_WIDTH = 12
+_QUANTILES = ("median", "p99")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,10 +92,9 @@ def _line(cells: Sequence[str], columns: Sequence[_Column]) -> str:
 
 
 def _padded(cell: str, column: _Column) -> str:
-    missing = column.width - cell_len(cell)
-    if missing < 0:
-        return set_cell_size(cell, column.width - 1) + "…"
-    return " " * missing + cell if column.is_number else cell + " " * missing
+    shown = fitting_name(cell, column.width)
+    missing = " " * (column.width - cell_len(shown))
+    return missing + shown if column.is_number else shown + missing
 
 
 def _fitted(columns: list[_Column], width: int) -> list[_Column]:
@@ -217,7 +217,8 @@ class PathReport:
         for name, values in self._histories():
             bars = sparkline(np.array(values), ascii_only=options.ascii_only)
             yield Segment(f"{bars}  {name}\n")
-        for text in self._footer(len(shown)):
+        quantiles = [column.title for column in columns if column.title in _QUANTILES]
+        for text in self._footer(len(shown), quantiles):
             yield from prose(console, text, DIM, edge=edge)
 
     def _columns(self, lines: Sequence[Mapping[str, Any]]) -> list[Column]:
@@ -231,7 +232,7 @@ class PathReport:
         ]
         found += [
             replace(_numbers(name, [line[name] for line in lines], unit), worth=worth)
-            for name, worth in (("median", 4), ("p99", 5))
+            for worth, name in enumerate(_QUANTILES, 4)
             if any(line[name] is not None for line in lines)
         ]
         return found
@@ -245,11 +246,9 @@ class PathReport:
             values += [_mean(line)] if _mean(line) > 0.0 else []
         yield from ((name, values) for name, values in found.items() if len(values) > 1)
 
-    def _footer(self, shown: int) -> Iterator[str]:
-        yield (
-            f"mean is {visible(self.metric)} of a profile that has the path; median and p99 are "
-            "those of its calls"
-        )
+    def _footer(self, shown: int, quantiles: Sequence[str]) -> Iterator[str]:
+        mean = f"mean is {visible(self.metric)} of a profile that has the path"
+        yield f"{mean}; quantiles are those of its calls" if quantiles else mean
         if shown < len(self.lines):
             yield f"{count_text(len(self.lines) - shown, 'line')} left out; --limit 0 shows all"
 

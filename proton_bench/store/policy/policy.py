@@ -10,13 +10,16 @@ It is the file ``policy.toml`` in the store. Without it the defaults count::
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.store.engines import deltalake_fs
 from proton_bench.store.store import Store
+from proton_bench.support.inputs import open_file
 
 __all__ = ["POLICY_FILE", "Kind", "Policy", "read_policy"]
 
@@ -73,16 +76,30 @@ def read_policy(store: Store) -> Policy:
     """
     place = f"{store.uri}/{POLICY_FILE}"
     try:
-        folder = deltalake_fs.DeltaStorageHandler(store.uri, dict(store.options) or None)
-        with folder.open_input_file(POLICY_FILE) as file:
-            if file.size() > _MOST_BYTES:
-                raise UsageError(f"the policy {place} is larger than {_MOST_BYTES >> 10} KiB")
-            content = file.read(_MOST_BYTES)
-    except FileNotFoundError:
-        return Policy()
+        content = _content(store)
     except OSError as error:
         raise OutputError(f"the policy {place} cannot be read: {error}") from error
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"the policy {place} is larger than {_MOST_BYTES >> 10} KiB")
     try:
         return msgspec.toml.decode(content, type=Policy)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UsageError(f"the policy {place} is wrong: {str(error)[:300]}") from error
+
+
+def _content(store: Store) -> bytes:
+    """Return what the file says, nothing if there is none."""
+    if not store.is_remote:
+        place = Path(store.uri, POLICY_FILE)
+        # A link to a missing file is there, and its policy is not the default one.
+        if not os.path.lexists(place):
+            return b""
+        with open_file(place) as file:
+            return file.read(_MOST_BYTES + 1)
+    folder = deltalake_fs.DeltaStorageHandler(store.uri, dict(store.options) or None)
+    try:
+        with folder.open_input_file(POLICY_FILE) as remote:
+            content: bytes = remote.read(_MOST_BYTES + 1)
+            return content
+    except FileNotFoundError:
+        return b""

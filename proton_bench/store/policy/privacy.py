@@ -65,7 +65,7 @@ class Privacy:
         """Return what is stored of a text: itself, its hash, or ""."""
         if kind in self.policy.drop:
             return ""
-        if kind not in self.policy.hash:
+        if kind not in self.policy.hash or not text:
             return text
         content = text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=_HASH_BYTES, key=self.key)
@@ -86,7 +86,7 @@ class Privacy:
 
     def _without_names(self, profile: Profile) -> Profile:
         def hide(text: str) -> str:
-            return self.text(Kind.NAMES, text) if text else text
+            return self.text(Kind.NAMES, text)
 
         strings, frames = tuple(map(hide, profile.strings)), profile.frames
         if Kind.NAMES in self.policy.drop:

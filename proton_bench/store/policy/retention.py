@@ -119,19 +119,21 @@ def _remove(store: Store, partition: Partition, ids: Sequence[str]) -> int:
 def _sum_runs(store: Store, partition: Partition, done: Retained) -> None:
     """Add the sum of each run's profiles that are in none, as `ingest.add_files` adds profiles."""
     samples, profiles = [], []
-    with store.snapshot().connect() as connection:
+    snapshot = store.snapshot()
+    with snapshot.connect() as connection:
         new = connection.sql(
             "FROM all_profiles ANTI JOIN summed USING (date, job, profile_id) "
             "WHERE members IS NULL AND date = $day AND job = $job ORDER BY run, rank, profile_id",
             params=partition._asdict(),
         ).to_arrow_table()
-        for facts, found in sums_of(connection, new, new["run"].to_pylist()):
-            samples.append(_with_key(found, facts))
-            profiles.append({**facts, "samples": len(found)})
-            done.summed += len(facts["members"])
-    if profiles:
-        store.append("samples", pa.concat_tables(samples))
-        store.append("profiles", pa.Table.from_pylist(profiles, schema=SCHEMAS["profiles"]))
+    if not len(new):
+        return
+    for facts, found in sums_of(snapshot, new, new["run"].to_pylist()):
+        samples.append(_with_key(found, facts))
+        profiles.append({**facts, "samples": len(found)})
+        done.summed += len(facts["members"])
+    store.append("samples", pa.concat_tables(samples))
+    store.append("profiles", pa.Table.from_pylist(profiles, schema=SCHEMAS["profiles"]))
 
 
 def _with_key(rows: pa.Table, facts: dict[str, Any]) -> pa.Table:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -11,11 +12,13 @@ from reference.call_path_oracle import CallPathOracle
 from reference.profile_view import inclusive_by_path
 
 from proton_bench.errors import MetricError, ProfileFormatError
+from proton_bench.formats.native.file import NativeFile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 
 
 def sample() -> Profile:
@@ -115,6 +118,21 @@ def test_nothing_in_a_profile_changes() -> None:
     assert not profile.parents.flags.writeable
     with pytest.raises(TypeError):
         profile.columns["x"] = profile.columns["f"]  # type: ignore[index]
+
+
+def test_a_pickled_profile_is_the_same() -> None:
+    profile = replace(
+        sample(),
+        dropped={"full": 1},
+        extra={"later": [1]},
+        provenance=Provenance({"git": {"dirty": True}}),
+    )
+
+    again = pickle.loads(pickle.dumps(profile))
+
+    assert NativeFile().encode(again) == NativeFile().encode(profile)
+    with pytest.raises(TypeError):
+        again.columns["x"] = again.columns["f"]
 
 
 def test_printing_a_profile_is_short() -> None:

@@ -84,7 +84,8 @@ def test_queries_see_the_tables_and_no_other_files(store: Store, tmp_path: Path)
         counts = {
             name: connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in TABLES
         }
-        for table in (f"'{tmp_path}/secret.csv'", "glob('/*')"):
+        files = f"{store.uri}/profiles/*/*/*.parquet"
+        for table in (f"'{tmp_path}/secret.csv'", "glob('/*')", f"read_parquet('{files}')"):
             with pytest.raises(duckdb.PermissionException):
                 connection.sql(f"FROM {table}").fetchall()
 

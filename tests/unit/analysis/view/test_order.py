@@ -29,6 +29,17 @@ def test_siblings_are_sorted_by_name() -> None:
     assert names(tree)[2] == "backward"
 
 
+def test_rows_without_the_first_metric_are_sorted_by_the_next() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "sampled", metrics={"host_wall (ns)": 1})
+    builder.add(0, "short", metrics={"time (ns)": 5})
+    builder.add(0, "long", metrics={"time (ns)": 9})
+
+    tree = build_tree(builder.build(), ["host_wall", "time"], Selection(sort="size"))
+
+    assert names(tree)[1:] == ["sampled", "long", "short"]
+
+
 def test_unknown_metric_to_sort_by_is_an_error_with_near_misses() -> None:
     with pytest.raises(MetricError, match="count"):
         build_tree(training_profile(), ["time"], Selection(sort="counts"))

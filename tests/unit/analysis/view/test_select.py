@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from fakes.profiles import deep_profile, metadata_literal, training_profile
 
+from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import (
     MetricTree,
     Selection,
@@ -156,6 +157,22 @@ def test_a_scope_with_a_metric_of_its_own_stays_without_its_empty_children() -> 
     builder.add(scope, "nothing")
 
     assert [drop_metadata(builder.build()).name(row) for row in range(2)] == ["ROOT", "scope"]
+
+
+def test_rows_without_shown_metrics_are_left_out_of_what_people_read() -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "scope")
+    builder.add(scope, "kernel", metrics={"time (ns)": 5})
+    sampled = builder.add(0, "<not recorded>")
+    builder.add(sampled, "import", metrics={"host_wall (ns)": 7})
+    profile = builder.build()
+
+    def shown(*metrics: str, readable: Readable | None = None) -> list[str]:
+        return names(build_tree(profile, metrics, Selection(readable=readable)))
+
+    assert shown("time", readable=Readable()) == ["ROOT", "scope", "kernel"]
+    assert len(shown("time", "host_wall", readable=Readable())) == len(profile)
+    assert len(shown("time")) == len(profile)
 
 
 def test_empty_profile_keeps_its_root() -> None:

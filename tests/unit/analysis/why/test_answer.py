@@ -56,6 +56,13 @@ def test_other_rows_with_the_name_are_named() -> None:
     assert why(MODEL, "gemm").others == (("net", "attn", "aten::mm", "gemm"),)
 
 
+def test_rows_of_one_name_are_told_apart() -> None:
+    kernels = [Kernel(path=path, time_ns=time) for path, time in (("a/x/k", 9.0), ("b/x/k", 8.0))]
+    rows = why(counted_profile(*kernels, Kernel(path="b/y/k", time_ns=7.0))).rows
+
+    assert [row.place for row in rows] == [("a", "x", "k"), ("b", "x", "k"), ("y", "k")]
+
+
 def test_row_above_counts_the_launches_below() -> None:
     (row,) = why(MODEL, "mlp").rows
 
@@ -70,7 +77,7 @@ def test_what_was_not_recorded_is_said() -> None:
 
     assert len(why(without).missing) == 3
     assert len(why(MODEL).missing) == 3  # counters are there, what this GPU reaches is not
-    assert why(on_cpu).missing == ()
+    assert ["-m counters" in each for each in why(on_cpu).missing] == [True]
 
 
 def test_ceilings_that_were_measured_are_not_missing() -> None:

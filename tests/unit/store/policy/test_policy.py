@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.errors import UsageError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.store.policy.policy import POLICY_FILE, Kind, Policy, read_policy
 from proton_bench.store.store import Store
 
@@ -37,4 +37,15 @@ def test_a_wrong_file_is_refused(store: Store, content: str) -> None:
     Path(store.uri, POLICY_FILE).write_text(content, "latin-1")
 
     with pytest.raises(UsageError):
+        read_policy(store)
+
+
+def test_what_is_no_file_is_not_the_default_policy(store: Store) -> None:
+    place = Path(store.uri, POLICY_FILE)
+    place.mkdir()
+    with pytest.raises(OutputError, match="directory"):
+        read_policy(store)
+    place.rmdir()
+    place.symlink_to("nowhere")
+    with pytest.raises(OutputError, match="No such file"):
         read_policy(store)

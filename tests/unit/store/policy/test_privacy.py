@@ -92,6 +92,13 @@ def test_hashed_hosts_stay_distinct_and_equal(store: Store, tmp_path: Path) -> N
     assert len(set(hosts)) == 2
 
 
+def test_an_unknown_host_has_no_hash(store: Store, tmp_path: Path) -> None:
+    Path(store.uri, POLICY_FILE).write_text('hash = ["hosts"]')
+    add(store, tmp_path / "run", ranked(0, host=""))
+
+    assert store.snapshot().profiles()["host"].to_pylist() == [None]
+
+
 def test_another_key_gives_another_hash(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
