@@ -312,7 +312,7 @@ class CounterOptions:
         burst_ms: int = ...,
         pause_ms: int = ...,
         hardware_bytes: int = ...,
-        process: Sequence[bytes],  # starts the one that samples
+        process: Sequence[bytes],  # starts the one that samples; empty: nothing can
         environment: Sequence[bytes],  # of that process, b"NAME=value"
     ) -> None: ...
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.why.verdicts import WHY
+from proton_bench.analysis.why.verdict import WHY
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import read_profile

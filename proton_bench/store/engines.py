@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from proton_bench.errors import MissingExtraError
 
@@ -26,7 +27,17 @@ except ImportError as error:
         "pip install 'proton-bench[store]'"
     ) from error
 
-__all__ = ["deltalake", "deltalake_fs", "duckdb", "open_memory", "pyarrow", "pyarrow_compute"]
+__all__ = [
+    "awaited",
+    "deltalake",
+    "deltalake_fs",
+    "duckdb",
+    "open_memory",
+    "pyarrow",
+    "pyarrow_compute",
+]
+
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -74,3 +85,23 @@ def _interrupted_by_ctrl_c(connection: duckdb.DuckDBPyConnection) -> Iterator[No
         os.close(written)
         watcher.join()
         os.close(signals)
+
+
+def awaited(work: Callable[[], _T]) -> _T:
+    """Return the result of deltalake's native code, which does not see Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C ended the waiting; the work goes on as long as this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    result: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is that of the caller
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result.result()

@@ -41,6 +41,7 @@ _FILES_OF_CHUNK, _FILES_OF_POOL = 32, 128
 _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
 # The name of a folder has at most 255 bytes, and each byte of a job can take three.
 _MOST_NAME_BYTES = 80
+_NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Labels:
                 )
         if not self.job:
             raise UsageError("a job needs a name")
+        if self.job == _NO_JOB:
+            raise UsageError(f"{_NO_JOB} cannot be the name of a job: for tables it means none")
 
 
 @dataclass(slots=True)

@@ -30,14 +30,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.store.engines import deltalake, duckdb, open_memory
+from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
@@ -49,6 +49,7 @@ __all__ = [
     "delete",
     "is_url",
     "quoted",
+    "reason_of",
     "refused",
     "where_clause",
 ]
@@ -57,9 +58,14 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 # A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
 _NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
+# In errors of deltalake.
+_COLOURS, _FRAMES = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\n\s*0: .*", re.DOTALL)
+_MOST_REASON = 300
 # Rows that do not count yet are kept so long: a writer takes less.
 WRITER_HOURS = 24
 _MOST_TRIES = 20
+# Of a server that does not answer.
+_PATIENCE = {"connect_timeout": "5s", "timeout": "30s", "retry_timeout": "30s"}
 # How often a commit is tried again if another writer was faster.
 _MOST_RETRIES = 200
 # Rows whose statistics are kept together. Smaller groups skip more and compress less.
@@ -71,6 +77,8 @@ _MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 # What samples are sorted by, so that a row group holds few stacks.
 SAMPLE_ORDER = ("stack_hash",)
 _KEY = "(date, job, profile_id)"
+# The table that is written last.
+_LAST = TABLES[-1]
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
 # are gone, their sums.
 _VIEWS = {
@@ -124,13 +132,20 @@ class Store:
     def create(
         cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None
     ) -> Store:
-        """Return the store at a place; tables that are missing are made.
+        """Return the store at a place, which is made if there is none.
 
         Raises:
             UsageError: No store can be in such a folder.
             OutputError: A table cannot be written.
+            ProfileFormatError: The store is damaged, or of a version that this release cannot use.
         """
         store = cls.at(place, options)
+        with refused(f"create {store.uri}"):
+            place, settings = store.place(_LAST), store._settings()
+            is_there = awaited(lambda: deltalake.DeltaTable.is_deltatable(place, settings))
+        if is_there:
+            store.snapshot()
+            return store
         for table in TABLES:
             with refused(f"create {store.uri}"):
                 deltalake.DeltaTable.create(
@@ -172,16 +187,19 @@ class Store:
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
         try:
-            found = deltalake.DeltaTable(
-                self.place(name), version=version, storage_options=self._settings()
-            )
+            place, settings = self.place(name), self._settings()
+            found = awaited(lambda: deltalake.DeltaTable(place, version, settings))
         except deltalake.exceptions.TableNotFoundError:
-            raise UsageError(
-                f"there is no store at {self.uri!a}: make one with `proton store init`"
+            if name == _LAST:
+                raise UsageError(
+                    f"there is no store at {self.uri!a}: make one with `proton store init`"
+                ) from None
+            raise ProfileFormatError(
+                f"the store {self.uri!a} is damaged: its table {name} is missing; copy it back"
             ) from None
         except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
             raise ProfileFormatError(
-                f"the table {name} of the store {self.uri!a} cannot be opened: {error}"
+                f"the table {name} of the store {self.uri!a} cannot be opened: {reason_of(error)}"
             ) from error
         match = _DESCRIPTION.fullmatch(found.metadata().description or "")
         if match is None or int(match[1]) != VERSION[0]:
@@ -222,7 +240,7 @@ class Store:
         return Snapshot(self, tables)
 
     def _settings(self) -> dict[str, str] | None:
-        return dict(self.options) or None
+        return {**_PATIENCE, **self.options} if self.is_remote else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,9 +270,10 @@ class Snapshot:
             ProfileFormatError: A file of the store is missing or damaged.
         """
         files = {table: self._files(table) for table in TABLES}
-        with open_memory(_CLOSED) as connection, self.readable():
+        every = list(chain(*files.values()))
+        with open_memory(_CLOSED) as connection, self._readable(every):
             # Not the folder: it has rows that no longer count.
-            connection.execute("SET allowed_paths = ?", [list(chain(*files.values()))])
+            connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
             for table in TABLES:
                 self._register(connection, table, files[table])
@@ -263,24 +282,24 @@ class Snapshot:
             yield connection
 
     @contextmanager
-    def readable(self) -> Iterator[None]:
-        """Turn errors of reading files into one that names the store.
+    def _readable(self, files: Sequence[str]) -> Iterator[None]:
+        """Turn errors of reading these files into one that names the store.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
         try:
             yield
-        except (
-            duckdb.IOException,
-            duckdb.InvalidInputException,
-            duckdb.PermissionException,  # a missing file is taken for a folder
-        ) as error:
-            if self.store.uri not in str(error):
+        except (duckdb.Error, UsageError) as error:
+            message = str(error if isinstance(error, duckdb.Error) else error.__cause__)
+            file = next((each for each in files if each in message), None)
+            if file is None:
                 raise
+            # What is missing was looked for as a folder, which is not allowed.
+            what = "missing" if isinstance(error, duckdb.PermissionException) else "damaged"
             raise ProfileFormatError(
-                f"the store {self.store.uri!a} cannot be read: {error}; `proton store check` "
-                "lists damaged files"
+                f"the store {self.store.uri!a} cannot be read: its file {file!a} is {what}; "
+                "`proton store check` lists all such files"
             ) from error
 
     def profiles(self, condition: str = "true") -> pa.Table:
@@ -384,9 +403,15 @@ def refused(action: str) -> Iterator[None]:
     except (deltalake.exceptions.DeltaError, OSError) as error:
         if isinstance(error, OutputError):
             raise
-        # What follows are frames of its native code.
-        reason = str(error).partition("\n")[0]
-        raise OutputError(f"cannot {action}: {reason}") from error
+        raise OutputError(f"cannot {action}: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error of deltalake on one line, without the frames of its native code."""
+    text = _COLOURS.sub("", _FRAMES.sub("", str(error)))
+    lines = (line.strip("↳ \t") for line in text.splitlines())
+    reason = ": ".join(line for line in lines if line)
+    return reason if len(reason) <= _MOST_REASON else f"{reason[:_MOST_REASON]}..."
 
 
 # -- changes of stored rows ----------------------------------------------------------------------
@@ -430,7 +455,7 @@ def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]
     with refused(f"change the table {name} of {store.uri}"):
         for _ in range(_MOST_TRIES):
             try:
-                return apply(store.table(name))
+                return awaited(partial(apply, store.table(name)))
             except deltalake.exceptions.CommitFailedError:
                 continue
-        return apply(store.table(name))
+        return awaited(partial(apply, store.table(name)))

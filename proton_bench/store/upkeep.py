@@ -25,6 +25,7 @@ from proton_bench.store.store import (
     Store,
     change,
     delete,
+    reason_of,
     refused,
     writer_properties,
 )
@@ -187,7 +188,7 @@ def _damaged_files(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             try:
                 deque(fragment.to_batches(), maxlen=0)
             except (OSError, pa.ArrowException) as error:
-                yield f"{table}/{fragment.path}", str(error)
+                yield f"{table}/{fragment.path}", reason_of(error)
 
 
 def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

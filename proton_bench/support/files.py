@@ -15,7 +15,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -282,7 +281,7 @@ class Folder:
         """Create a file under an unused name, and return the name and a descriptor."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
         for _ in range(_TRIES):
-            name = f".proton-tmp-{secrets.token_hex(8)}"
+            name = f".proton-tmp-{os.urandom(8).hex()}"
             with contextlib.suppress(FileExistsError):
                 return name, os.open(name, flags, mode, dir_fd=self._descriptor)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self.path))

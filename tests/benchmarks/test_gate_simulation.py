@@ -85,12 +85,13 @@ def test_with_many_pairs_less_than_the_threshold_passes_and_more_does_not() -> N
     assert (less, more) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("model", ["H200", "5 % of paths noisy, 2 to 10 %"])
-def test_most_gates_of_unchanged_code_end_after_four_pairs(model: str) -> None:
+# More than a twentieth of the paths may be noisy: that gate is inconclusive, and more pairs help.
+@pytest.mark.parametrize(("model", "fewest"), [("H200", 28), ("5 % of paths noisy, 2 to 10 %", 18)])
+def test_most_gates_of_unchanged_code_end_after_four_pairs(model: str, fewest: int) -> None:
     generator = np.random.default_rng(5)
     lengths = [in_looks(MODELS[model].draw(Program(60), 10, generator))[1] for _ in range(30)]
 
-    assert lengths.count(4) >= 24
+    assert lengths.count(4) >= fewest
 
 
 def test_pairs_are_added_until_a_slowdown_is_found() -> None:

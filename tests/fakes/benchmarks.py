@@ -109,3 +109,28 @@ def settings_of(folder: Path, **changes: object) -> Settings:
         replicate=None,
     )
     return replace(settings, **changes)  # type: ignore[arg-type]
+
+
+class Replayed:
+    """Fresh processes that recorded these runs, in place of `Replicates`.
+
+    Args:
+        runs: What they recorded.
+        at_once: Whether all of them have run before the first look.
+
+    Attributes:
+        count: How many were asked for.
+    """
+
+    def __init__(self, runs: Sequence[Run], *, at_once: bool = False) -> None:
+        self._runs = tuple(runs)
+        self._at_once = at_once
+        self.count = 0
+
+    def first(self, count: int) -> tuple[Run, ...]:
+        """Return the first runs."""
+        self.count = count
+        return self._runs if self._at_once else self._runs[:count]
+
+    def say(self, text: str) -> None:
+        """Show nothing."""

@@ -107,10 +107,10 @@ def graphs(model: torch.nn.Module) -> list[str]:
     return [str(graph.code) for graph in backend.graphs]
 
 
-def all_forms(backend: str) -> Callable[[], bool]:
+def all_forms(backend: str, dynamic: bool | None = None) -> Callable[[], bool]:
     def run() -> bool:
         model = Model()
-        compiled = torch.compile(model, backend=backend, fullgraph=True)
+        compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
         for rows in (4, 5, 6):
             x = torch.ones(rows, 4)
             compiled(x).backward()
@@ -254,7 +254,7 @@ CASES: dict[str, Callable[[], object]] = {
     "breaks": lambda: torch._dynamo.explain(Model())(X).graph_break_count,
     "eager": all_forms("eager"),
     "aot_eager": all_forms("aot_eager"),
-    "inductor": all_forms("inductor"),
+    "inductor": all_forms("inductor", dynamic=True),  # C++ for one graph of all sizes
     "names of layers": names_of_layers,
     "sizes": sizes,
     "break inside": break_inside,

@@ -16,6 +16,7 @@ import pytest
 if importlib.util.find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
+pytestmark = pytest.mark.long
 PROGRAM = Path(__file__).parents[1] / "fakes" / "compiled_program.py"
 CASES = (
     "number of graphs",
@@ -52,8 +53,13 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("recording"), "recording", *CASES)
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recording")
+
+
+@pytest.fixture(scope="module")
+def recording(recorded: Path) -> dict[str, Any]:
+    return run(recorded, "recording", *CASES)
 
 
 @pytest.fixture(params=["idle", "recording"])
@@ -63,14 +69,14 @@ def results(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def scopes_below(folder: Path, name: str) -> list[str]:
-    """Return the names in the profile below the first frame of the name, depth first."""
+    """Return the names in the profile below the frames of the name, depth first."""
 
     def frames(node: dict[str, Any]) -> list[dict[str, Any]]:
         return [node, *(each for child in node["children"] for each in frames(child))]
 
     (tree, *_) = json.loads((folder / "profile.hatchet").read_text())
     found = [node for node in frames(tree) if node["frame"]["name"].startswith(name)]
-    return [node["frame"]["name"] for node in frames(found[0])[1:]] if found else []
+    return [node["frame"]["name"] for top in found for node in frames(top)[1:]]
 
 
 def test_graphs_of_idle_scopes_are_those_without_scopes(idle: dict[str, Any]) -> None:
@@ -127,25 +133,25 @@ def test_an_error_in_a_compiled_scope_reaches_the_caller(results: dict[str, Any]
     assert results["raised"] == "IndexError"
 
 
-def test_ranges_and_metrics_of_a_graph_are_recorded(tmp_path: Path) -> None:
-    run(tmp_path, "recording", "eager")
-    names = scopes_below(tmp_path, "Torch-Compiled Region")
+def test_ranges_and_metrics_of_a_graph_are_recorded(
+    recording: dict[str, Any], recorded: Path
+) -> None:
+    assert recording["eager"]
+    names = scopes_below(recorded, "Torch-Compiled Region")
     wanted = ("outer", "step 0", "step 1", "function", "timed", "built", "attribute", "decorated")
     assert set(wanted) <= set(names)
     assert not [name for name in names if name.startswith("proton_bench::")]
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler")
-def test_inductor_enters_the_range_of_each_kernel(tmp_path: Path) -> None:
-    assert run(tmp_path, "recording", "inductor")["inductor"]
+def test_inductor_enters_the_range_of_each_kernel_also_of_one_that_a_pass_moved(
+    tmp_path: Path,
+) -> None:
+    results = run(tmp_path, "recording", "inductor", "moved")
     names = scopes_below(tmp_path, "Torch-Compiled Region")
+    assert results["inductor"]
+    assert results["moved"]
     assert {"outer", "step 0", "step 1", "function"} <= set(names)
-
-
-@pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler")
-def test_kernels_that_a_pass_moves_keep_their_ranges(tmp_path: Path) -> None:
-    assert run(tmp_path, "recording", "moved")["moved"]
-    names = scopes_below(tmp_path, "Torch-Compiled Region")
     assert {"layer 0", "layer 1"} <= set(names)
 
 

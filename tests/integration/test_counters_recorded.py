@@ -23,7 +23,6 @@ from fakes.fixtures import cupti_doubles
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
-from proton_bench.recording.counters import sampling_process
 
 __all__ = ["cupti_doubles"]
 
@@ -55,14 +54,13 @@ def sampling_process():
     work(lambda: gpu.pm_bursts() >= 1)
     found = []
     def look():
-        for stat in Path("/proc").glob("[0-9]*/stat"):
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                parent = int(stat.read_text().rpartition(")")[2].split()[1])
-                words = stat.with_name("cmdline").read_bytes().split(b"\\0")
+                said = path.read_bytes().split(b"\\0")
             except OSError:
                 continue
-            if parent == os.getpid() and b"{sampling_process.__name__}" in words:
-                found.append(int(stat.parent.name))
+            if said[-2:-1] == [b"%d" % os.getpid()] and b"sampling_program" in said[-4]:
+                found.append(int(path.parent.name))
         return found
     work(look)
     return found[0]
@@ -196,14 +194,20 @@ def test_a_sampling_process_that_is_killed_costs_one_burst(
     facts = counter_facts(tmp_path)
 
     assert (facts["lost_bursts"], facts["refused_devices"]) == (1, 0)
-    assert "signal 9" in facts["error"]
+    assert "ended; to see why, run: " in facts["error"]
     dram = values(read_profile(tmp_path / "out.proton"), "dram_pct")
     assert dram["copy_kernel"] == pytest.approx(80.0, abs=3.0)
 
 
-def test_without_a_sampling_process_the_run_goes_on(tmp_path: Path, cupti_doubles: Doubles) -> None:
-    program = """
-sys.executable = "/does/not/exist"
+@pytest.mark.parametrize(
+    ("executable", "reason"),
+    [("/does/not/exist/python", "/does/not/exist"), (None, "needs the file of a Python")],
+)
+def test_without_a_sampling_process_the_run_goes_on(
+    tmp_path: Path, cupti_doubles: Doubles, executable: str | None, reason: str
+) -> None:
+    program = f"""
+sys.executable = {executable!r}
 session = proton.start("own", backend="cupti", mode="counters")
 end = time.monotonic() + 0.5
 work(lambda: time.monotonic() > end)
@@ -216,7 +220,7 @@ proton.finalize(session, output_format="proton")
     facts = counter_facts(tmp_path, "own")
 
     assert (facts["bursts"], facts["lost_bursts"], facts["refused_devices"]) == (0, 0, 1)
-    assert "/does/not/exist" in facts["error"]
+    assert reason in facts["error"]
     assert values(read_profile(tmp_path / "own.proton"), "count")["copy_kernel"] > 0
 
 

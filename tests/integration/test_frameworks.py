@@ -16,6 +16,7 @@ from proton_bench.model.profile import Profile
 
 pytest.importorskip("proton_bench._native")
 
+pytestmark = pytest.mark.long
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(?:\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.benchmarks import record_of, runs_of, settings_of
+from fakes.benchmarks import Replayed, record_of, runs_of, settings_of
 from fakes.stored import put
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,8 @@ def doors(
 
     def ask(base: str, words: Sequence[str] = (), **options: Any) -> Document:
         new = read_runs([Path("new")])
-        monkeypatch.setattr(judging, "record_replicates", lambda *_: new)
+        made = Replayed(new, at_once=True)
+        monkeypatch.setattr(judging, "replicates_of", lambda *_: nullcontext(made))
         chosen = settings_of(
             tmp_path, compare=(base,), storage=tmp_path / ".proton", runs=len(new), **options
         )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,7 @@ from proton_bench.analysis.accounting.host_time import (
 )
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
 
 SAMPLED = {"PROTON_BENCH_HOST_SAMPLES": "100"}
 # A slow import, a slow set-up of pure Python, a loader that waits, and its times on stdout.
@@ -47,26 +52,43 @@ PARTS = """
 """
 
 
-@pytest.fixture
-def parts(
-    proton: Run, script: Callable[[str], str], tmp_path: Path
-) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(1.0)\n")
-    done = proton("-n", "x", "-b", "cpu", script(PARTS), **SAMPLED)
+@dataclass(frozen=True)
+class Parts:
+    """The recorded program: what it printed, and its profile."""
+
+    printed: str
+    file: Path
+
+    @property
+    def profile(self) -> Profile:
+        return read_profile(self.file)
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Parts:
+    folder = tmp_path_factory.mktemp("parts")
+    (folder / "slow_to_import.py").write_text("import time\ntime.sleep(1.0)\n")
+    (folder / "x.py").write_text(textwrap.dedent(PARTS))
+    done = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "-n", "x", "-b", "cpu", "x.py"],
+        cwd=folder,
+        env=os.environ | SAMPLED,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
-    return done
+    return Parts(done.stdout, folder / "x.proton")
 
 
-def test_slow_parts_have_the_shares_of_the_run_that_they_took(
-    parts: subprocess.CompletedProcess[str], tmp_path: Path
-) -> None:
-    profile = read_profile(tmp_path / "x.proton")
+def test_slow_parts_have_the_shares_of_the_run_that_they_took(parts: Parts) -> None:
+    profile = parts.profile
     wall_ns = run_time_of(profile).wall_ns
     assert wall_ns is not None
     seconds = dict(
         zip(
             ("slow_to_import.py:2@<module>", "@set_up", "@load"),
-            json.loads(parts.stdout),
+            json.loads(parts.printed),
             strict=True,
         )
     )
@@ -85,9 +107,8 @@ def test_slow_parts_have_the_shares_of_the_run_that_they_took(
     }
 
 
-def test_rows_add_up_to_the_run(parts: subprocess.CompletedProcess[str], tmp_path: Path) -> None:
-    del parts
-    profile = read_profile(tmp_path / "x.proton")
+def test_rows_add_up_to_the_run(parts: Parts) -> None:
+    profile = parts.profile
     times = run_time_of(profile)
 
     assert profile.inclusive(HOST_WALL)[0] == pytest.approx(times.wall_ns, rel=0.05)
@@ -96,11 +117,8 @@ def test_rows_add_up_to_the_run(parts: subprocess.CompletedProcess[str], tmp_pat
     assert OTHER_THREADS not in profile.columns  # threads of the profiler are not the program's
 
 
-def test_python_lines_stand_below_one_row(
-    parts: subprocess.CompletedProcess[str], tmp_path: Path
-) -> None:
-    del parts
-    profile = read_profile(tmp_path / "x.proton")
+def test_python_lines_stand_below_one_row(parts: Parts) -> None:
+    profile = parts.profile
 
     assert [profile.name(row) for row in profile.children(0)] == [NOT_RECORDED]
     assert {profile.kind(row) for row in range(1, len(profile))} == {FrameKind.PYTHON}
@@ -108,11 +126,8 @@ def test_python_lines_stand_below_one_row(
     assert [name for name in names if not re.fullmatch(r".+:\d+@.+", name)] == []
 
 
-def test_a_view_shows_the_time_of_the_run(
-    proton_here: Run, parts: subprocess.CompletedProcess[str]
-) -> None:
-    del parts
-    shown = proton_here("view", "--json", "x.proton")
+def test_a_view_shows_the_time_of_the_run(proton_here: Run, parts: Parts) -> None:
+    shown = proton_here("view", "--json", parts.file)
     document = json.loads(shown.stdout)
 
     assert document["run_time"]["host_recorded_ns"] == 0
@@ -125,28 +140,33 @@ def test_time_of_scopes_stands_at_the_scopes(
     program = """
         import time
         import proton_bench as proton
+
+        def work():
+            begin = time.perf_counter()
+            while time.perf_counter() < begin + 0.5:
+                sum(range(100))
+            return time.perf_counter() - begin
+
         with proton.scope("step"):
-            time.sleep(0.5)
-        time.sleep(0.5)
+            took = work()
+        work()
+        print(took)
     """
     done = proton("-n", "x", "-b", "cpu", script(program), **SAMPLED)
     profile = read_profile(tmp_path / "x.proton")
     (step,) = [row for row in profile.children(0) if profile.name(row) == "step"]
 
     assert done.returncode == 0
-    assert profile.inclusive(HOST_WALL)[step] == pytest.approx(5e8, rel=0.15)
+    assert profile.inclusive(HOST_WALL)[step] == pytest.approx(float(done.stdout) * 1e9, rel=0.15)
 
 
 def test_the_library_takes_samples_only_when_it_is_asked(
     script: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
     program = """
-        import time
         import proton_bench as proton
         session = proton.start("x", backend="cpu")
-        time.sleep(0.1)
+        sum(range(3_000_000))  # many periods of the samples
         proton.finalize(session, "proton")
     """
     file = script(program)

@@ -97,16 +97,11 @@ def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(fol
         (f"load.1@work.py:{MULTIPLY}",),
         (f"dot.0@work.py:{MULTIPLY}",),
     ]
-
-
-def test_scopes_of_interpreted_kernels_carry_wall_time(folder: Path) -> None:
-    proton(folder, "--instrument=stores", "work.py")
-
     profile = read_profile(folder / "proton.proton")
     wall = profile.column("wall (ns)")
-    stores = [row for row in range(1, len(profile)) if profile.path(row)[-1].startswith("store.")]
-    assert len(stores) == 2
-    assert all((wall.get(row) or 0) > 0 for row in stores)
+    loads = [row for row in range(1, len(profile)) if profile.path(row)[-1].startswith("load.")]
+    assert len(loads) == 5
+    assert all((wall.get(row) or 0) > 0 for row in loads)
 
 
 def test_scopes_of_the_source_end_with_the_loop_that_a_pass_brackets(folder: Path) -> None:
@@ -197,11 +192,11 @@ def test_what_is_wrong_is_said_before_the_program_runs(
 
 
 def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
-    done = proton(
-        folder, "--instrument=nonsense", "work.py", PROTON_BENCH_DISABLE="1", TRITON_INTERPRET="1"
-    )
+    (folder / "plain.py").write_text("print('ran')")
 
-    assert done.returncode == 0, done.stderr
+    done = proton(folder, "--instrument=nonsense", "plain.py", PROTON_BENCH_DISABLE="1")
+
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
 def test_pytest_takes_passes(

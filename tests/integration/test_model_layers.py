@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.long
 TOP = Path(__file__).resolve().parents[2]
 FAKES = TOP / "tests" / "fakes"
 PROGRAMS = (

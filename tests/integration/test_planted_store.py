@@ -28,7 +28,7 @@ from proton_bench.gate.experiment import aa, series
 from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
 from proton_bench.support.files import write_file
 
-PATIENCE_S = 60  # only a hang meets it
+PATIENCE_S = 300  # only a hang meets it
 ENTRY, POINTER, EXPERIMENT = "20260101T000000-00000000", "0123456789abcdef.json", "experiment"
 # Parts of a store; generated names have stand-ins.
 PLACES = (

@@ -1,4 +1,4 @@
-"""Timelines of four gloo ranks, each alone and all on one time base."""
+"""Profiles and timelines of four gloo ranks: of each alone, and merged with labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 from integration.running import PATIENCE_S, started
-from integration.test_ranks import DIES, END, RANKS, TORCHRUN, TRAIN, ready_rank, run, write
+from integration.test_ranks import (
+    DIES,
+    END,
+    RANKS,
+    TORCHRUN,
+    TRAIN,
+    check_files,
+    names,
+    ready_rank,
+    run,
+    write,
+)
 from reference.chrome_timeline import same_host_time
 
 from proton_bench.formats.registry import read_profile
@@ -19,6 +30,7 @@ from proton_bench.model.profile import Profile
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.long
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RECORD = ("-m", "proton_bench", "run", "-d", "trace", "-b", "cpu", "-n", "job", "train.py")
 FORMATS = ("pftrace", "chrome_trace")
@@ -43,6 +55,44 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run(folder, *TORCHRUN, *RECORD, **BOTH)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record four ranks of which one is killed, and return their folder."""
+    folder = tmp_path_factory.mktemp("killed")
+    write(folder, TRAIN, DIES)
+    soon = {
+        "PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2",
+        "PARTIALS": "proton chrome_trace pftrace",
+    } | BOTH
+    with started((*TORCHRUN, *RECORD), folder, **soon) as running:
+        process_id = ready_rank(running)
+        os.kill(process_id, signal.SIGKILL)
+        running.communicate(timeout=PATIENCE_S)
+    return folder
+
+
+def test_profiles_of_ranks_are_merged_with_labels(recorded: Path, proton_here: Run) -> None:
+    check_files(recorded)
+
+    profiles = recorded.glob("job.*.proton")
+    merged = proton_here("merge", *profiles, "-o", "all.proton", "--by", "rank")
+
+    assert (merged.returncode, merged.stderr) == (0, "")
+    profile = read_profile(Path("all.proton"))
+    assert [profile.name(row) for row in profile.children(0)] == [
+        f"rank {rank}" for rank in range(RANKS)
+    ]
+    assert profile.provenance.to_plain()["ranks"]["present"] == list(range(RANKS))
+
+
+def test_each_rank_worked_in_its_steps(recorded: Path, proton_here: Run) -> None:
+    profiles = recorded.glob("job.*.proton")
+    table = proton_here("merge", "--stragglers", "-m", "wall", "--json", *profiles)
+
+    steps = {tuple(scope["path"]): scope for scope in json.loads(table.stdout)["scopes"]}
+    assert all(work > 0 for work in steps["step", "forward"]["work_ns"])
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -95,23 +145,28 @@ def test_ranks_are_labelled_and_reduce_at_the_same_time(recorded: Path, proton_h
     assert max(e["ts"] for e in steps) < min(e["ts"] + e["dur"] for e in steps)
 
 
-def test_what_a_killed_rank_left_is_in_the_timeline(tmp_path: Path, proton_here: Run) -> None:
-    write(tmp_path, TRAIN, DIES)
+def test_what_is_missing_of_a_killed_rank_is_said(killed: Path, proton_here: Run) -> None:
+    assert "job.rank2.proton" not in names(killed)
 
-    soon = {
-        "PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2",
-        "PARTIALS": "proton chrome_trace pftrace",
-    } | BOTH
-    with started((*TORCHRUN, *RECORD), tmp_path, **soon) as running:
-        process_id = ready_rank(running)
-        os.kill(process_id, signal.SIGKILL)
-        running.communicate(timeout=PATIENCE_S)
+    merged = proton_here("merge", *killed.glob("job.rank*.proton"), "-o", "all.proton")
 
-    for suffix in FORMATS:
-        assert (tmp_path / f"job.rank2.partial.{suffix}").exists()
-        done = proton_here("merge", *tmp_path.glob(f"job.rank*.{suffix}"), "-o", f"all.{suffix}")
-        assert "rank 2 of 4 is partial" in done.stderr
-        assert read_profile(tmp_path / f"all.{suffix}").partial
-        alone = read_profile(tmp_path / f"job.rank2.partial.{suffix}")
-        assert alone.partial
-        assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
+    assert merged.returncode == 0
+    assert "rank 2 of 4 is partial" in merged.stderr
+    profile = read_profile(Path("all.proton"))
+    assert profile.partial
+    assert 2 in profile.provenance.to_plain()["ranks"]["partial"]
+    alone = read_profile(killed / "job.rank2.partial.proton")
+    assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_what_a_killed_rank_left_is_in_the_timeline(
+    suffix: str, killed: Path, proton_here: Run
+) -> None:
+    done = proton_here("merge", *killed.glob(f"job.rank*.{suffix}"), "-o", f"all.{suffix}")
+
+    assert "rank 2 of 4 is partial" in done.stderr
+    assert read_profile(Path(f"all.{suffix}")).partial
+    alone = read_profile(killed / f"job.rank2.partial.{suffix}")
+    assert alone.partial
+    assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}

@@ -1,23 +1,18 @@
-"""Four gloo ranks: a file of each, merged with labels, and a killed one said by number."""
+"""Four gloo ranks that torchrun starts, and a file of each."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from integration.running import PATIENCE_S, source, started
+from integration.running import PATIENCE_S, source
 
 from proton_bench.formats.registry import read_profile
 
 pytest.importorskip("torch")
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 RANKS = 4
 TRAIN = """
@@ -92,25 +87,6 @@ def check_files(folder: Path) -> None:
         assert ("step", "reduce") in {profile.path(row) for row in range(len(profile))}
 
 
-def test_torchrun_may_start_the_recorder(tmp_path: Path, proton_here: Run) -> None:
-    write(tmp_path, TRAIN, END)
-
-    done = run(tmp_path, *TORCHRUN, "-m", "proton_bench", "run", "-n", "job.proton", "train.py")
-
-    assert done.returncode == 0, done.stderr
-    check_files(tmp_path)
-    merged = proton_here("merge", *tmp_path.glob("job.*"), "-o", "all.proton", "--by", "rank")
-    assert (merged.returncode, merged.stderr) == (0, "")
-    profile = read_profile(tmp_path / "all.proton")
-    assert [profile.name(row) for row in profile.children(0)] == [
-        f"rank {rank}" for rank in range(RANKS)
-    ]
-    assert profile.provenance.to_plain()["ranks"]["present"] == list(range(RANKS))
-    table = proton_here("merge", "--stragglers", "-m", "wall", "--json", *tmp_path.glob("job.*"))
-    steps = {tuple(scope["path"]): scope for scope in json.loads(table.stdout)["scopes"]}
-    assert all(work > 0 for work in steps["step", "forward"]["work_ns"])
-
-
 def test_the_recorder_may_start_torchrun(tmp_path: Path) -> None:
     write(tmp_path, TRAIN, END)
 
@@ -121,27 +97,6 @@ def test_the_recorder_may_start_torchrun(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     check_files(tmp_path)
-
-
-def test_what_is_missing_of_a_killed_rank_is_said(tmp_path: Path, proton_here: Run) -> None:
-    write(tmp_path, TRAIN, DIES)
-    words = (*TORCHRUN, "-m", "proton_bench", "run", "-n", "job.proton", "train.py")
-
-    soon = {"PROTON_BENCH_PARTIAL_INTERVAL_S": "0.2", "PARTIALS": "proton"}
-    with started(words, tmp_path, **soon) as running:
-        process_id = ready_rank(running)
-        os.kill(process_id, signal.SIGKILL)
-        running.communicate(timeout=PATIENCE_S)
-
-    assert "job.rank2.proton" not in names(tmp_path)
-    merged = proton_here("merge", *tmp_path.glob("job.rank*"), "-o", "all.proton")
-    assert merged.returncode == 0
-    assert "rank 2 of 4 is partial" in merged.stderr
-    profile = read_profile(tmp_path / "all.proton")
-    assert profile.partial
-    assert 2 in profile.provenance.to_plain()["ranks"]["partial"]
-    alone = read_profile(tmp_path / "job.rank2.partial.proton")
-    assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
 
 
 def ready_rank(running: subprocess.Popen[str]) -> int:

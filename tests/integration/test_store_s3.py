@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +19,7 @@ from proton_bench.errors import OutputError
 pytest.importorskip("deltalake", reason="needs the extra store")
 pytest.importorskip("moto", reason="needs the extra test")
 
-WRITERS = 4
+WRITERS, COMMITS = 2, 3
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +56,13 @@ def test_writers_at_once_lose_nothing(url: str, tmp_path: Path) -> None:
     from proton_bench.store.store import Store
 
     store = Store.create(f"{url}/shared")
-    with ThreadPoolExecutor(WRITERS) as pool:
-        chosen = [range(writer, writer + 1) for writer in range(WRITERS)]
+    with ProcessPoolExecutor(WRITERS, get_context("spawn")) as pool:
+        chosen = [range(COMMITS * writer, COMMITS * (writer + 1)) for writer in range(WRITERS)]
         list(pool.map(add_runs, [store] * WRITERS, [tmp_path] * WRITERS, chosen))
 
     runs = store.snapshot().profiles()["run"].to_pylist()
-    assert sorted(runs) == sorted(2 * [f"run{writer}" for writer in range(WRITERS)])
-    assert store.table("profiles").version() == WRITERS
+    assert sorted(runs) == sorted(2 * [f"run{run}" for run in range(WRITERS * COMMITS)])
+    assert store.table("profiles").version() == WRITERS * COMMITS
 
 
 def test_commands_take_urls(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

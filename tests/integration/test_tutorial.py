@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("proton_bench._native")
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.long
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "first_gate.md"
 BLOCK = re.compile(r"(?:`([\w.]+)`:\n\n)?```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = ("git ", "mkdir ", "printf ", "proton ")

@@ -10,14 +10,24 @@ import numpy.typing as npt
 from scipy import stats
 
 from benchmarks.studies.gate.machine import Drawn
-from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.experiment.looks import HOPE, looks
+from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import shift_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide
 
-__all__ = ["OTHER_TOOLS", "Judged", "Rule", "in_looks", "judged", "ours", "ours_with_canary"]
+__all__ = [
+    "OTHER_TOOLS",
+    "Judged",
+    "Rule",
+    "are_open",
+    "in_looks",
+    "judged",
+    "ours",
+    "ours_with_canary",
+]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -85,10 +95,28 @@ def in_looks(drawn: Drawn) -> tuple[Judged, int]:
     most = len(drawn.order)
     for look in looks(most):
         found = judged(drawn.first(look.pairs), part=look.part)
-        is_open = ~(found.decisions.allowed | found.worse) & (found.decisions.pairs <= most)
-        if not is_open.any():
+        if not are_open(found.decisions, found.limits, most).any():
             break
     return found, look.pairs
+
+
+def are_open(decisions: Decisions, limits: Limits, most: int) -> Mask:
+    """Return for which paths `proton ab` adds pairs, if all have the same share of the time.
+
+    Args:
+        decisions: Of the pairs so far.
+        limits: The thresholds.
+        most: Pairs at most.
+    """
+    undecided = ~(decisions.allowed | decisions.worse)
+    within = undecided & (decisions.pairs <= HOPE * most)
+    enough = 0
+    if undecided.mean() > UNDECIDED_SHARE and not decisions.worse.any():
+        passes_without = (undecided & ~within).mean() <= UNDECIDED_SHARE
+        enough = HOPE * most if passes_without else most
+    seem_changed = np.abs(decisions.effect) > limits.margin
+    found: Mask = within & (seem_changed | (decisions.pairs <= enough))
+    return found
 
 
 def _numbers(drawn: Drawn) -> tuple[Numbers, Numbers]:

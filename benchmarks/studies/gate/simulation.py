@@ -25,6 +25,7 @@ from benchmarks.studies.gate.rules import (
     ours_with_canary,
 )
 from benchmarks.studies.gate.variants import VARIANTS
+from proton_bench.gate.experiment.looks import MOST_PAIRS
 from proton_bench.gate.machine.rate import Rate
 
 __all__ = ["MODELS", "SLOWDOWNS", "Outcome", "Scenario", "simulate"]
@@ -133,6 +134,15 @@ def print_thousands(gates: int, seed: int) -> None:
     print_models(gates, seed, all_paths=(3000,))
 
 
+def print_nine(gates: int, seed: int) -> None:
+    """Print false alarms where they are most frequent: few paths that share noise unevenly."""
+    print("\n9 paths, 6 pairs:\n")
+    _print_heads(["machine", "gates", "false alarms"])
+    name = "busy CPU: 0.8 %, shared 3 % unevenly"
+    found = simulate(Scenario(name, 6, MODELS[name], Program(9)), gates=gates, seed=seed).alarms
+    print(f"| {name} | {gates} | {_rate_text(found)} |")
+
+
 def print_variants(gates: int, seed: int) -> None:
     """Print other statistics on identical data."""
     for name in (
@@ -195,7 +205,7 @@ def print_majorities(gates: int, seed: int) -> None:
 
 def print_looks(gates: int, seed: int) -> None:
     """Print pairs that are added until every path is decided."""
-    print("\nAt most 10 pairs, 100 paths:\n")
+    print(f"\nAt most {MOST_PAIRS} pairs, 100 paths:\n")
     found = [f"+{each:.0%} found, pairs" for each in SLOWDOWNS]
     heads = ["machine", "false alarms", "4 pairs", "pairs", *found, "+3% called the same"]
     _print_heads(heads)
@@ -231,7 +241,7 @@ def _watch(machine: Machine, program: Program, *, gates: int, seed: int) -> _Wat
     alarms = found = missed = slowed = 0
     lengths: Counter[int] = Counter()
     for _ in range(gates):
-        drawn = machine.draw(program, 10, generator)
+        drawn = machine.draw(program, MOST_PAIRS, generator)
         last, pairs = in_looks(drawn)
         lengths[pairs] += 1
         alarms += bool((last.worse & ~drawn.slowed).any())
@@ -285,6 +295,7 @@ def _rate_text(rate: Rate) -> str:
 _TABLES = {
     "models": print_models,
     "thousands": print_thousands,
+    "nine": print_nine,
     "variants": print_variants,
     "tools": print_tools,
     "looks": print_looks,

@@ -60,7 +60,7 @@ from proton_bench.analysis.metrics.unit_use import (
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
 from proton_bench.analysis.why.launch_facts import with_launch_facts
-from proton_bench.analysis.why.verdicts import WHY, why_values
+from proton_bench.analysis.why.verdict import WHY
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
@@ -283,6 +283,8 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
     if name.strip().lower() == LAUNCHES:
         return launch_values(profile)
     if name.strip().lower() == WHY:
+        from proton_bench.analysis.why.verdicts import why_values  # slow to load
+
         return why_values(profile)
     compute = next((values for is_name, values in _FAMILIES if is_name(name)), None)
     return compute(profile, name) if compute is not None else None

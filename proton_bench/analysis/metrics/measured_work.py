@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS
-from proton_bench.analysis.metrics.peak_rates import pipe_rates
+from proton_bench.analysis.metrics.peak_rates import clock_ratio, pipe_rates
 from proton_bench.analysis.metrics.roofline import (
     covered,
     own_seconds,
@@ -27,7 +27,6 @@ from proton_bench.analysis.metrics.roofline import (
 from proton_bench.analysis.metrics.unit_use import WIDEST, unit_use_names, unit_use_values
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.analysis.naming.kernel_names import kernel_texts
-from proton_bench.analysis.why.row_facts import clock_ratio
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind

@@ -9,6 +9,7 @@ sources quote data sheets and white papers of the vendors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,12 +19,16 @@ __all__ = [
     "ARCHITECTURES",
     "ArchitectureRates",
     "architecture_rates",
+    "clock_ratio",
     "known_architectures",
     "peak_rates",
     "pipe_rates",
 ]
 
 _HZ_PER_KHZ = 1e3
+_KHZ_PER_GHZ = 1e6
+# Counts over all multiprocessors are at least this many times those of one.
+_IS_SUMMED = 1.5
 _BITS_PER_BYTE = 8
 _GFX_FAMILY = 6  # files of upstream hold six characters: gfx110 stands for gfx1100 to gfx1103
 
@@ -249,6 +254,22 @@ def pipe_rates(device: Device) -> Mapping[str, float]:
     clocks = device.num_sms * device.clock_rate_khz * _HZ_PER_KHZ
     pairs = zip(("fp32", "fp64"), counts, strict=False)
     return {pipe: 2.0 * count * clocks for pipe, count in pairs if clocks > 0}
+
+
+def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
+    """Return the SM clock / highest clock, NaN if unknown.
+
+    Args:
+        device: Where the kernels ran.
+        cycles: Elapsed cycles of one multiprocessor, or summed over all.
+        time_ns: Time of them.
+    """
+    if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
+        return math.nan
+    ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
+    if ratio > _IS_SUMMED and device.num_sms > 0:
+        ratio /= device.num_sms
+    return ratio
 
 
 def known_architectures() -> str:

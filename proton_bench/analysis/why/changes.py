@@ -12,10 +12,11 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Kind
 from proton_bench.analysis.compare.pairing import Side
 from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.metrics.peak_rates import clock_ratio
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.analysis.why.launch_facts import Launch, mean_launch
-from proton_bench.analysis.why.row_facts import QUANTITIES, clock_ratio
+from proton_bench.analysis.why.row_facts import QUANTITIES
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,

@@ -17,6 +17,7 @@ from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.metrics.peak import device_peaks
+from proton_bench.analysis.metrics.peak_rates import clock_ratio
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.why.ceilings import Ceilings
@@ -44,7 +45,6 @@ __all__ = [
     "RowFacts",
     "Stalls",
     "Use",
-    "clock_ratio",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -66,9 +66,6 @@ QUANTITIES: Mapping[str, str] = {
 _LEAST_COVERED = 0.05  # of a row's time: a merged file may have counters of one run of many
 _MEASURED = 0.9  # of the time in which devices were in use
 _LITTLE_USED = 0.35  # of a row's time, and half of what makes a unit its limit
-_KHZ_PER_GHZ = 1e6
-# Counts over all multiprocessors are at least this many times those of one.
-_IS_SUMMED = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,22 +330,6 @@ class Facts:
 
 
 _WORK = ("bytes", "code_bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
-
-
-def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
-    """Return the SM clock / highest clock, NaN if unknown.
-
-    Args:
-        device: Where the kernels ran.
-        cycles: Elapsed cycles of one multiprocessor, or summed over all.
-        time_ns: Time of them.
-    """
-    if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
-        return math.nan
-    ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
-    if ratio > _IS_SUMMED and device.num_sms > 0:
-        ratio /= device.num_sms
-    return ratio
 
 
 def _own_times(profile: Profile) -> Floats:

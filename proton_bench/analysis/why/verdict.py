@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "UNKNOWN", "Evidence", "Finding", "Verdict"]
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME
+from proton_bench.model.profile import Profile
 
+__all__ = ["KINDS", "UNKNOWN", "WHY", "Evidence", "Finding", "Verdict", "has_counters"]
+
+WHY = "why"  # the column of verdicts in a tree
 UNKNOWN = "unknown"
 
 # The closed set of verdicts.
@@ -103,3 +107,9 @@ class Finding:
     gain_ns: float
     own_ns: float
     rows: tuple[int, ...] = ()
+
+
+def has_counters(profile: Profile) -> bool:
+    """Return whether hardware counters were recorded, so that verdicts are worth a column."""
+    column = profile.columns.get(COUNTED_TIME)
+    return column is not None and bool(column.valid.any())

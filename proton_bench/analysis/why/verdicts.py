@@ -15,15 +15,13 @@ from proton_bench.analysis.why.cpu_rules import CPU_RULES, why_unknown
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
 from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
-from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Evidence, Verdict
+from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, WHY, Evidence, Verdict
 from proton_bench.model import preorder
-from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = ["WHY", "Verdicts", "has_counters", "why_values"]
+__all__ = ["Verdicts", "why_values"]
 
-WHY = "why"
 _MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
 _COUNTERS = "proton run -m counters"
 _DOCTOR = "proton doctor"
@@ -176,12 +174,6 @@ def why_values(profile: Profile) -> MetricValues:
     texts[:] = ["" if each is None else each.short for each in found]
     valid = np.array([each is not None for each in found], dtype=np.bool_)
     return MetricValues(WHY, Aggregation.PROPERTY, texts, valid, _MEANING)
-
-
-def has_counters(profile: Profile) -> bool:
-    """Return whether hardware counters were recorded, so that verdicts are worth a column."""
-    column = profile.columns.get(COUNTED_TIME)
-    return column is not None and bool(column.valid.any())
 
 
 def _joined(kind: str, detail: str) -> str:

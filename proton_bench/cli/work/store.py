@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,6 +74,13 @@ SELECT kind, substr(path, 2) AS path FROM paths WHERE path != '' AND stack_hash 
 ORDER BY path"""
 
 
+_STDERR = 2
+# What deltalake's native code prints when a file cannot be written, before the error.
+_PANIC = re.compile(
+    rb"\n?thread '[^\n]* panicked at .*?\nnote: [^\n]*RUST_BACKTRACE[^\n]*\n", re.DOTALL
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Which call paths are asked for, by which groups, in which metric."""
@@ -83,7 +92,8 @@ class Asked:
 
 def init(place: str) -> None:
     """Make a store; one that exists stays as it is."""
-    store = Store.create(place)
+    with _without_panics():
+        store = Store.create(place)
     typer.echo(f"the store {visible(store.uri)} is ready: add profiles with `proton store add`")
 
 
@@ -96,7 +106,8 @@ def add(
 
 def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | None = None) -> int:
     count = processes or len(os.sched_getaffinity(0))
-    added = add_files(store, files, labels, processes=count)
+    with _without_panics():
+        added = add_files(store, files, labels, processes=count)
     for reason in added.failed.values():
         warn(reason)
     known = f"; {len(added.known)} were there already" if added.known else ""
@@ -144,7 +155,8 @@ def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%dT%H%M%S-", time.gmtime())))
     code = _run(line(folder))
     try:
-        added = add_files(store, find_files([folder]), labels)
+        with _without_panics():
+            added = add_files(store, find_files([folder]), labels)
     except ProtonError as error:
         error.add_note(f"the files of this run are in {visible(folder)}: add them later")
         raise
@@ -240,7 +252,7 @@ def export(word: str, output: Path, *, to: str | None) -> None:
 def compact(place: str) -> None:
     """Merge small files."""
     store = Store.open(place)
-    with open_workers() as workers:
+    with _without_panics(), open_workers() as workers:
         done = upkeep.compact(store, mapped=workers.map)
     typer.echo(
         f"{done.files_before} files are now {done.files}; removed "
@@ -251,7 +263,8 @@ def compact(place: str) -> None:
 def retain(place: str) -> None:
     """Replace old profiles by their sums, as the policy of the store says."""
     store = Store.open(place)
-    done = retain_profiles(store, read_policy(store), datetime.now(UTC).date())
+    with _without_panics():
+        done = retain_profiles(store, read_policy(store), datetime.now(UTC).date())
     typer.echo(
         f"summed {count_text(done.summed, 'profile')}, removed the quantiles of "
         f"{count_text(done.stripped, 'sample')} and {count_text(done.removed, 'profile')}"
@@ -266,3 +279,24 @@ def check(place: str) -> int:
     if not found:
         typer.echo("nothing is damaged")
     return ProfileFormatError.exit_code if found else 0
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Keep standard error back, and leave out of it what the error says in one line."""
+    try:
+        kept = os.dup(_STDERR)
+    except OSError:  # it is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(kept, _STDERR)
+            os.close(kept)
+            said.seek(0)
+            left = _PANIC.sub(b"", said.read())
+            while left:
+                left = left[os.write(_STDERR, left) :]

@@ -5,7 +5,6 @@ Both are only written: a table of rows has neither distributions nor facts of th
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +60,8 @@ class ParquetTable(WriteOnly):
         Raises:
             MissingExtraError: DuckDB is not installed.
         """
+        import tempfile  # slow to load
+
         duckdb = _import_duckdb()
         arrays, named = {}, []
         for place, (name, values) in enumerate(_columns(profile).items()):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Generator, Iterator
 from itertools import chain
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import Limit, take, take_unpacked
-from proton_bench.formats.chrome.split import Readable
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
+
+if TYPE_CHECKING:
+    from proton_bench.formats.chrome.split import Readable
 
 __all__ = ["GZIP", "MAX_PACKET", "PacketStream", "looks_like_packets"]
 

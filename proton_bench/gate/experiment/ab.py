@@ -12,7 +12,7 @@ from proton_bench.gate.experiment.autotune import flipped_paths
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
 from proton_bench.gate.experiment.folders.noise_store import stored_noise
-from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.experiment.processes.interruption import interruptible
 from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.request import Request
@@ -30,10 +30,8 @@ from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
 
-__all__ = ["MOST_PAIRS", "begin_ab", "compare_arms", "resume_ab", "run_ab"]
+__all__ = ["begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
-# Pairs without --runs.
-MOST_PAIRS = 10
 # Disturbed pairs that are replaced.
 _MOST_LOST = 6
 # More runs do not change these.

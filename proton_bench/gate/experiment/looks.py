@@ -2,27 +2,35 @@
 
 Runs are added until every path is decided or none are left to add. Each look at the same runs is
 another chance for a false alarm, so that the looks share it (alpha spending; Lan, DeMets 1983,
-Biometrika 70:659): half for the first look at which a path can fail, half of the rest for the next,
-and all of the rest for the last. The chances add up to 1 however the looks depend on one another.
-Separations by states need no shares: `gate.statistics.states`.
+Biometrika 70:659): each has as large a part as it has pairs that no earlier one could judge (the
+use function of Kim, DeMets 1987, Biometrika 74:149, with power 1). The last of many looks, where
+noise is least, keeps a part that finds something. The parts add up to 1 however the looks depend
+on one another. Separations by states need no shares: `gate.statistics.states`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.judge.result import GateResult, GateRow
+from proton_bench.gate.judge.suite import sum_up
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.support.units import count_text
 
-__all__ = ["FIRST_PAIRS", "Look", "looks"]
+__all__ = ["FIRST_PAIRS", "HOPE", "MOST_PAIRS", "Look", "looks"]
 
 # Enough for most paths of unchanged code to be certainly the same.
 FIRST_PAIRS = 4
-# The noise of a few pairs says how many are needed within about this factor.
-_HOPE = 2
+# Of an experiment of pairs for which the user names no other limit: a busy machine needs more than
+# ten, and unchanged code on a quiet one ends after four.
+MOST_PAIRS = 20
+# The noise of a few pairs says how many are needed within about this factor. Trying is worth it for
+# a path that seems to have changed, and for those that alone keep the gate from passing.
+HOPE = 2
+# Clocks of fewer processes differ by chance.
+_SURE_OF_CANARIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Look:
             result: The gate at this look.
             say: Shows one line.
         """
-        undecided = _undecided(result, self.most)
+        undecided = self._undecided(result)
         if not undecided or self.pairs >= self.most:
             return False
         so_far = count_text(self.pairs, "pair" if result.paired else "run")
@@ -57,6 +65,12 @@ class Look:
         if self.is_first and hidden:
             say(hidden[0])
         return True
+
+    def _undecided(self, result: GateResult) -> str:
+        """Return what further looks may decide, "" for nothing."""
+        if not result.canaries.moved:
+            return _undecided_rows(result, self.most)
+        return "speed of the machine" if self.pairs < _SURE_OF_CANARIES else ""
 
 
 def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
@@ -68,19 +82,39 @@ def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
     """
     first = min(max(fewest + fewest % 2, FIRST_PAIRS), most)
     counts = [*range(first, most, 2), most]
-    left, found = 1.0, []
+    before, found = 0, []
     for count in counts:
-        can_fail = count >= RECOMMENDED_PAIRS
-        part = left if count == most or not can_fail else left / 2.0
-        left -= part if can_fail else 0.0
+        part = 1.0
+        if count >= RECOMMENDED_PAIRS:
+            part, before = (count - before) / most, count
         found.append(Look(count, part, most, is_first=count == first))
     return tuple(found)
 
 
-def _undecided(result: GateResult, most: int) -> str:
-    """Return what that many pairs may decide, "" for nothing."""
-    if result.canaries.moved:  # by chance, perhaps: clocks of few processes differ
-        return "speed of the machine"
-    enough = _HOPE * most
-    rows = sum(row.is_undecided and 0 < row.pairs_needed <= enough for row in result.rows)
+def _undecided_rows(result: GateResult, most: int) -> str:
+    """Return which rows that many pairs may decide, "" for none."""
+    slower = [row.path for row in result.regressions]
+    within = [
+        row
+        for row in result.rows
+        if row.is_undecided and 0 < row.pairs_needed <= HOPE * most and not _is_around(row, slower)
+    ]
+    enough = 0  # a gate that is decided without paths that do not seem to have changed
+    if result.verdict is SuiteVerdict.INCONCLUSIVE:
+        enough = HOPE * most if _passes_without(result, within) else most
+    rows = sum(row.pairs_needed <= enough or abs(row.change) > row.limit / 2.0 for row in within)
     return count_text(rows, "check") if rows else ""
+
+
+def _passes_without(result: GateResult, within: Sequence[GateRow]) -> bool:
+    """Return whether an inconclusive gate passes if it turns out that these rows did not change."""
+    known = {id(row) for row in within}
+    rows = [replace(row, verdict=Verdict.SAME) if id(row) in known else row for row in result.rows]
+    notes = [note for note in result.notes if not note.voids]  # which more pairs may clear
+    return sum_up(rows, result.structure, notes) is SuiteVerdict.PASS
+
+
+def _is_around(row: GateRow, slower: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether one of these paths is below the row, whose total says nothing new then."""
+    depth = len(row.path)
+    return row.is_total and any(each[:depth] == row.path for each in slower)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.statistics.power import detectable
-from proton_bench.gate.statistics.timing import Evidence
+from proton_bench.gate.statistics.timing import Evidence, held_by_either
 
 __all__ = ["STATISTICS", "Sensitivity", "advice", "detectable_with", "sensitivity_of"]
 
@@ -67,13 +67,24 @@ def detectable_with(pairs: int, evidence: Evidence) -> Numbers:
     Returns:
         One for each check; infinite if its noise is unknown.
     """
-    runs = np.maximum(evidence.contrast.runs, 2).astype(np.float64)
-    variance = evidence.noise.variance * evidence.contrast.scale * runs / pairs
-    error = np.sqrt(np.maximum(variance, evidence.resolution))
-    freedom = evidence.noise.freedom * (pairs - 1.0) / (runs - 1.0)
     level = evidence.level / max(int(evidence.tested.sum()), 1)
-    found = detectable(level, error, freedom)
+    later = _after(pairs, evidence)
+    found = detectable(level, later.error, later.noise.freedom)
+    if evidence.unshared is not None:
+        own = _after(pairs, evidence.unshared)
+        found = held_by_either(later, found, detectable(level, own.error, own.noise.freedom))
     return np.where(evidence.tested & np.isfinite(found), found, np.inf)
+
+
+def _after(pairs: int, evidence: Evidence) -> Evidence:
+    """Return what the evidence would be after so many pairs with the noise of those at hand."""
+    contrast, noise = evidence.contrast, evidence.noise
+    runs = np.maximum(contrast.runs, 2).astype(np.float64)
+    return replace(
+        evidence,
+        contrast=replace(contrast, scale=contrast.scale * runs / pairs),
+        noise=replace(noise, freedom=noise.freedom * (pairs - 1.0) / (runs - 1.0)),
+    )
 
 
 def sensitivity_of(

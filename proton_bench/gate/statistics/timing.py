@@ -34,7 +34,13 @@ from scipy import special
 from proton_bench.gate.statistics.contrast import Contrast
 from proton_bench.gate.statistics.family import adjusted
 from proton_bench.gate.statistics.moderation import Moderated
-from proton_bench.gate.statistics.power import MOST_PAIRS, detectable, pairs_needed, quantile
+from proton_bench.gate.statistics.power import (
+    MOST_PAIRS,
+    POWER,
+    detectable,
+    pairs_needed,
+    quantile,
+)
 from proton_bench.gate.statistics.states import States, states_of
 
 __all__ = [
@@ -45,6 +51,7 @@ __all__ = [
     "Limits",
     "changed_for_certain",
     "decide",
+    "held_by_either",
     "one_sided",
 ]
 
@@ -195,8 +202,26 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
         same=plain.same & ~(worse | better),
         allowed=plain.allowed & ~worse,
         unshared=chosen,
+        detectable=held_by_either(evidence, plain.detectable, own.detectable),
         pairs=np.fmin(plain.pairs, own.pairs),
     )
+
+
+def held_by_either(evidence: Evidence, plain: Numbers, own: Numbers) -> Numbers:
+    """Return the thresholds that both tests together hold, on the log scale.
+
+    The test without shared noise may find a smaller change; but only a plain interval below the
+    threshold lets an unchanged path pass, and only a plain effect beyond the margin lets a slower
+    one fail. The first of these is the harder one.
+
+    Args:
+        evidence: The plain evidence.
+        plain: Thresholds that the plain test finds.
+        own: Thresholds that the other test finds; NaN for paths without it.
+    """
+    freedom = evidence.noise.freedom
+    reach = quantile(0.5 + CONFIDENCE / 2.0, freedom) + quantile(POWER, freedom)
+    return np.fmin(plain, np.maximum(own, reach * evidence.error))
 
 
 def _decided(evidence: Evidence, limits: Limits, *, level: float) -> Decisions:
@@ -249,7 +274,8 @@ def _pairs(
 ) -> Numbers:
     """Return the pairs that decide: that find a change, or show that it is within the threshold.
 
-    Finding one takes as many as the states of the program need, too.
+    Finding one takes as many as the states of the program need, too. The effect so far counts
+    against a path only beyond its own error: more pairs may show that it was noise.
     """
     found = np.full(len(asked), np.nan)
     rows = np.flatnonzero(asked & ~evidence.limited)
@@ -266,7 +292,7 @@ def _pairs(
     choices = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)
     enough = choices[states.separations(choices) <= FALSE_ALARMS / 2.0]
     finds = np.maximum(needed, enough[0] if len(enough) else np.nan)
-    room = limits.threshold[rows] - np.maximum(badness, 0.0)
+    room = limits.threshold[rows] - np.maximum(badness - evidence.error[rows], 0.0)
     half = (1.0 - CONFIDENCE) / 2.0
     allows = pairs_needed(half, np.fmax(room, 0.0), per_pair, freedom=freedom, runs=runs)
     found[rows] = np.fmin(finds, allows)

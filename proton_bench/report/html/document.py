@@ -13,7 +13,7 @@ from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.why.verdicts import WHY, has_counters
+from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.errors import UsageError
 from proton_bench.report.html.facts import fact_lines
 from proton_bench.report.html.flame import (

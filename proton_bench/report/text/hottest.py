@@ -11,7 +11,7 @@ from proton_bench.analysis.metrics.derive import default_metrics
 from proton_bench.analysis.naming.frame_names import Places
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.why.verdicts import WHY, has_counters
+from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile

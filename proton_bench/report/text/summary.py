@@ -7,7 +7,7 @@ import shlex
 from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.host_time import idle_lines, run_time_of
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
-from proton_bench.analysis.why.verdicts import has_counters
+from proton_bench.analysis.why.verdict import has_counters
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
 from proton_bench.report.words.header import device_line, losses, recorded_line

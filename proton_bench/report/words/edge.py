@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
-from rich.style import Style
-from rich.text import Text
 
 from proton_bench.report.words.names import FrameFormat, format_name
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.style import Style
 
 __all__ = ["edge_of", "fitting", "fitting_name", "fitting_path", "prose", "without_folder"]
 
@@ -42,6 +44,8 @@ def prose(console: Console, text: str, style: Style | None, *, edge: int | None)
     """
     if edge is None or cell_len(text) <= edge:
         return [Segment(f"{text}\n", style)]
+    from rich.text import Text  # slow to load
+
     first = " " * min(len(text) - len(text.lstrip()), edge // 4)
     later = first + _INDENT
     room = max(edge - len(later), _LEAST)

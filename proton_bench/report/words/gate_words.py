@@ -87,7 +87,22 @@ def _success(outcome: Outcome) -> str:
     said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
     if improved:
         said += f"; {row_text(improved[0], outcome)}, {len(improved)} improved"
-    return "; ".join(filter(None, (said, _would_have_found(outcome), _unseen(outcome))))
+    parts = (said, _would_have_found(outcome), _hidden(outcome), _unseen(outcome))
+    return "; ".join(filter(None, parts))
+
+
+def _hidden(outcome: Outcome) -> str:
+    """Return what noise hides in the undecided paths of a passed gate, "" without any."""
+    rows = [row for row in outcome.result.rows if row.is_undecided]
+    if not rows:
+        return ""
+    noisiest = max(rows, key=lambda row: row.detectable if _known(row.detectable) else math.inf)
+    seen = seen_text(noisiest)
+    what = "no change can" if seen == "-" else f"changes below {seen} cannot"
+    where = f"{shown_path(noisiest.path, outcome)} ({part_text(noisiest.share)} of the time)"
+    others = len(_paths(rows)) - 1
+    more = f" and {count_text(others, 'other path')}" if others else ""
+    return f"{what} be seen in {where}{more}, undecided"
 
 
 def _unseen(outcome: Outcome) -> str:

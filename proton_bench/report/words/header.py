@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
@@ -23,6 +23,9 @@ from proton_bench.report.words.record_costs import record_cost_notes
 from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
 
 __all__ = [
     "HeaderReport",

@@ -84,9 +84,10 @@ def test_a_planted_scratch_name_is_neither_followed_nor_in_the_way(
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
-    (tmp_path / ".proton-tmp-planted").symlink_to(victim)
-    names = iter(["planted", "free"])
-    monkeypatch.setattr("proton_bench.support.files.secrets.token_hex", lambda _: next(names))
+    planted, free = b"\0" * 8, b"\1" * 8
+    (tmp_path / f".proton-tmp-{planted.hex()}").symlink_to(victim)
+    names = iter([planted, free])
+    monkeypatch.setattr(os, "urandom", lambda _: next(names))
 
     write_file(tmp_path / "a", b"x")
 

@@ -25,10 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.noisy.program import PATHS
+from benchmarks.studies.gate.rules import are_open
 from benchmarks.studies.gate.study.gates import Tally, blocks_of, judge_block
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.check import choose_checks
 from proton_bench.gate.judge.judgement import judge
@@ -197,10 +198,9 @@ def verdict_of(
         if plainly:
             evidence = replace(evidence, unshared=None)
         found = decide(evidence, limits, part=look.part)
-        undecided = ~found.worse & ~found.allowed
-        if not (undecided & (found.pairs <= 2 * len(order))).any():
+        if not are_open(found, limits, len(order)).any():
             break
-    is_open = undecided.mean() > UNDECIDED_SHARE
+    is_open = (~found.worse & ~found.allowed).mean() > UNDECIDED_SHARE
     told = "FAIL" if found.worse.any() else "INCONCLUSIVE" if is_open else "PASS"
     return told, found.worse
 
@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--threshold", default="min:8%")
     parser.add_argument("--launches", type=int, default=400)
     parser.add_argument("--percent", type=float, default=10.0)
-    parser.add_argument("--pairs", type=int, default=10, help="of a resampled experiment")
+    parser.add_argument("--pairs", type=int, default=MOST_PAIRS, help="of a resampled one")
     asked = parser.parse_args()
     if asked.what != "ab":
         print(*_judged_again(asked), sep="\n")

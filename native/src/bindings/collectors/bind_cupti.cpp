@@ -114,8 +114,6 @@ CounterOptions make_counters(std::vector<std::vector<std::string>> sets, uint32_
                                [](const auto &metrics) { return metrics.empty(); });
   if (options.sets.empty() || has_empty)
     throw Error(ErrorCode::kUsage, "counters need the name of a metric at least");
-  if (options.process.empty())
-    throw Error(ErrorCode::kUsage, "counters need the command of the process that samples them");
   if (interval_ns == 0 || burst_ms == 0 || pause_ms == 0 || hardware_bytes == 0)
     throw Error(ErrorCode::kUsage,
                 "interval_ns, burst_ms, pause_ms and hardware_bytes of counters are above 0");

@@ -3,6 +3,7 @@
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 
 namespace proton {
 namespace {
+
+constexpr rlim_t kShare = 2; // one n-th of the descriptors that the program may open
 
 int open_event(const perf_event_attr &attributes, int group) {
   return static_cast<int>(
@@ -55,6 +58,7 @@ struct Counter {
 
 /// The counters of one thread. Their owner opens and reads them, any thread may close them.
 struct Group {
+  Group() { counters.reserve(kMostCounts); } // never moves, so that a forked child can read it
   std::mutex mutex;
   std::vector<Counter> counters; ///< the leader first; empty: not open
   uint64_t serial = 0;           ///< of the start for which it was opened, or could not be
@@ -70,13 +74,21 @@ struct Groups {
   std::atomic<const CountSource *> current{nullptr};
   std::atomic<uint64_t> serial{0};
   std::atomic<uint64_t> failures{0};
+  std::atomic<size_t> open{0}; ///< events, of all threads
 };
 Groups &groups() {
   static auto *all = new Groups; // the target's threads may need it to the end
   return *all;
 }
 
+/// Whether one more may be opened: a program with many threads needs descriptors of its own.
+bool has_room() noexcept {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && groups().open < limit.rlim_cur / kShare;
+}
+
 void close_all(std::vector<Counter> &counters) noexcept {
+  groups().open -= counters.size();
   for (; !counters.empty(); counters.pop_back()) // the leader last
     if (counters.back().is_ours())
       calls().close(counters.back().descriptor);
@@ -92,6 +104,8 @@ int open_next(const PerfEvent &event, std::vector<Counter> &group) {
       PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   attributes.exclude_kernel = 1; // else perf_event_paranoid would have to be 1 or less
   attributes.exclude_hv = 1;
+  if (!has_room())
+    return EMFILE;
   group.reserve(group.size() + 1); // what may fail comes before there is a descriptor
   Counter fresh;
   fresh.descriptor = calls().open(attributes, group.empty() ? -1 : group[0].descriptor);
@@ -103,6 +117,7 @@ int open_next(const PerfEvent &event, std::vector<Counter> &group) {
     return code;
   }
   group.push_back(fresh);
+  ++groups().open;
   return 0;
 }
 
@@ -149,6 +164,9 @@ void start_child() noexcept {
     group->last = {};
     group->serial = 0;
   }
+  all.open = 0;
+  all.closed = {};
+  all.failures.store(0, std::memory_order_relaxed);
   all.all.clear(); // the locks of other threads' groups may be held for ever
   if (t_group)
     all.all.push_back(t_group); // it had room for more

@@ -12,13 +12,14 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.gate.baseline.reference import Side, read_base
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.experiment.judged import compared, judged
+from proton_bench.gate.experiment.judged import compared, judged, judged_afresh
+from proton_bench.gate.experiment.replicates import Replicates
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.policy_words import PolicyWords
-from proton_bench.pytest_plugin.benchmarks.end.replicates import record_replicates
+from proton_bench.pytest_plugin.benchmarks.end.replicates import replicates_of
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
 from proton_bench.report.json.gate import gate_document
@@ -141,18 +142,49 @@ class Judging:
         if not self._records:
             self._outcome = self._without_benchmarks()
             return
-        self._runs = self._measured(recorded)
+        if not settings.runs:
+            self._runs = [recorded()]
+            self._compare()
+            return
+        tests = [record.node_id for record in self._records]
+        with replicates_of(self._config, tests) as made:
+            if settings.compare:
+                self._compare_afresh(made)
+            else:
+                self._runs = made.first(settings.runs)
+
+    def _compare(self) -> None:
+        """Compare this run with the base, if there is one."""
+        settings = self._settings
         if not settings.compare:
             return
-        self._base = read_base(settings.compare, self._runs, self._store)
-        new = Side(tuple(self._runs))
         self._outcome = judged(
-            self._base,
-            new,
+            self._read_base(self._runs),
+            Side(tuple(self._runs)),
             self._policy(),
             explain=certain_headline,
             store=settings.storage,
         )
+
+    def _compare_afresh(self, made: Replicates) -> None:
+        """Compare fresh processes, of which there are as many as decide."""
+        settings, policy = self._settings, self._policy()
+        # What is saved may become a base, for which every run counts.
+        fewest = settings.runs if settings.save else policy.runs
+        self._outcome, new = judged_afresh(
+            self._read_base,
+            made,
+            policy,
+            runs=(fewest, settings.runs),
+            explain=certain_headline,
+            store=settings.storage,
+        )
+        self._runs = new.runs
+
+    def _read_base(self, runs: Sequence[Run]) -> Side:
+        self._runs = runs  # even a base that cannot be read keeps none from being saved
+        self._base = read_base(self._settings.compare, runs, self._store)
+        return self._base
 
     def _policy(self) -> Policy:
         settings = self._settings
@@ -160,12 +192,6 @@ class Judging:
         more = [f"inconclusive={chosen}"] if chosen is not None else []
         words = PolicyWords(settings.policy, settings.compare_fail, more)
         return words.policy(settings.policy_file)
-
-    def _measured(self, recorded: Callable[[], Run]) -> Sequence[Run]:
-        tests = [record.node_id for record in self._records]
-        if self._settings.runs:
-            return record_replicates(self._config, tests, self._settings.runs)
-        return [recorded()]
 
     def _save(self) -> None:
         for name in self._settings.save if self._runs else ():

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.folders.project import store_of_project
 from proton_bench.gate.experiment.folders.store import new_folder
 from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.gate.experiment.replicates import Replicates, replicates
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.support.files import write_file
 
-__all__ = ["record_replicates", "replicate_command"]
+__all__ = ["replicate_command", "replicates_of"]
 
 _TESTS = "tests.json"
 
 
-def record_replicates(config: pytest.Config, tests: Sequence[str], count: int) -> list[Run]:
-    """Run tests several times, each time in a fresh process without workers, and keep the profiles.
+@contextlib.contextmanager
+def replicates_of(config: pytest.Config, tests: Sequence[str]) -> Iterator[Replicates]:
+    """Yield runs of tests, each in a fresh process without workers, and keep the profiles.
 
     Args:
         config: Of this run, whose arguments the processes are started with.
         tests: Node ids of the tests.
-        count: Number of processes.
 
     Raises:
-        TargetFailedError: A process failed; the message has the end of its output.
-        InterruptedExperimentError: A signal arrived; finished runs are kept.
         OutputError: Something cannot be written.
     """
     folder = new_folder("pytest", store_of_project(config.rootpath))
     file = folder / _TESTS
     write_file(file, json.dumps(list(tests)))
     command = replicate_command(config, file)
-    return list(record_runs(command, count, doing="pytest", folder=folder))
+    with replicates(command, doing="pytest", folder=folder) as made:
+        yield made
 
 
 def replicate_command(config: pytest.Config, tests: Path) -> Command:

@@ -2,6 +2,7 @@
 
 #include <linux/perf_event.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -378,6 +379,38 @@ TEST(a_thread_without_counters_is_counted_once_and_a_new_start_tries_again) {
   CHECK_EQ(kernel.opened(), 2);
 }
 
+TEST(half_of_the_descriptors_are_left_to_the_program) {
+  FakeKernel kernel;
+  Counting counting(kTwo);
+  rlimit before{};
+  CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low{10, before.rlim_max};
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::atomic<int> opened{0};
+  std::atomic<bool> may_end{false};
+  std::vector<std::thread> threads;
+  for (int i = 1; i <= 4; ++i) {
+    threads.emplace_back([&] {
+      {
+        ScopeGuard scope("scope");
+      }
+      ++opened;
+      opened.notify_one();
+      may_end.wait(false);
+    });
+    opened.wait(i - 1);
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK_EQ(kernel.opened(), 4); // two threads have a group, and half of one is none
+  CHECK_EQ(PerfCounters::instance().take_failures(), 2);
+  may_end = true;
+  may_end.notify_all();
+  for (std::thread &each : threads)
+    each.join();
+  std::thread([] { ScopeGuard scope("scope"); }).join(); // room that is free again is used
+  CHECK_EQ(PerfCounters::instance().take_failures(), 0);
+}
+
 TEST(descriptors_that_the_program_took_over_are_neither_read_nor_closed) {
   FakeKernel kernel;
   Counting counting(kTwo);
@@ -411,9 +444,12 @@ TEST(a_forked_child_closes_what_it_got_and_counts_itself) {
     ScopeGuard scope("scope");
   }
   CHECK_EQ(kernel.opened(), 4);
+  std::thread([] { ScopeGuard scope("scope"); }).join();
+  CHECK(PerfCounters::instance().times().enabled_ns > 0);
   pid_t child = fork();
   if (child == 0) {
-    bool is_closed = kernel.opened() == 0 && kernel.foreign_closes == 0;
+    PerfCounters::Times times = PerfCounters::instance().times();
+    bool is_closed = kernel.opened() == 0 && kernel.foreign_closes == 0 && times.enabled_ns == 0;
     {
       ScopeGuard scope("scope");
     }

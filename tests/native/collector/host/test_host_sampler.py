@@ -25,6 +25,7 @@ if not native.can_sample_host:
 HERE = __file__
 LIBC_WITH_GIL = ctypes.PyDLL(None)
 SPAN_S = 0.2
+LATE_S = 0.1  # that a busy machine may be late with a sample or a measurement
 
 
 class HostSession:
@@ -108,15 +109,17 @@ def test_time_stands_at_the_lines_where_it_went(
 ) -> None:
     seconds = took(work)
 
-    assert session.seconds(work) == pytest.approx(seconds, rel=0.1, abs=0.05)
+    assert session.seconds(work) == pytest.approx(seconds, rel=0.1, abs=LATE_S)
 
 
 def test_all_time_of_the_main_thread_is_counted_once(session: HostSession) -> None:
     for work in (sleep, compute, hold_the_gil):
         work()
+    least = (time.monotonic_ns() - session.started_ns) / 1e9
     counted = session.counted()
+    most = (time.monotonic_ns() - session.started_ns) / 1e9
 
-    assert counted == pytest.approx((time.monotonic_ns() - session.started_ns) / 1e9, abs=0.05)
+    assert least - LATE_S < counted < most + LATE_S
 
 
 def test_a_call_that_keeps_the_gil_stands_at_its_own_line(session: HostSession) -> None:
@@ -281,9 +284,9 @@ def test_signals_reach_the_main_thread() -> None:
 def test_a_second_sampler_of_the_process_does_nothing(session: HostSession) -> None:
     second = native.HostSampler(500.0)
     second.start()
-    sleep()
+    seconds = took(sleep)
 
-    assert session.seconds(sleep) < 1.3 * took(sleep)
+    assert session.seconds(sleep) < seconds + LATE_S
 
 
 def test_one_thread_takes_them_all(session: HostSession) -> None:

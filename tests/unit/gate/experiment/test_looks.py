@@ -1,9 +1,17 @@
 from __future__ import annotations
 
 import pytest
+from fakes.outcomes import outcome, row, undecided
 
-from proton_bench.gate.experiment.looks import looks
+from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
+from proton_bench.gate.judge.result import GateRow
+from proton_bench.gate.judge.suite import sum_up
+from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
+
+SLOWER = row(Verdict.REGRESSED, "slow")
+LARGE = row(share=0.96)
+HOPELESS = undecided("hopeless", pairs_needed=-1)
 
 
 @pytest.mark.parametrize("most", [4, 5, 6, 7, 10, 24, 200])
@@ -29,3 +37,50 @@ def test_the_first_look_waits_for_enough_pairs(most: int, fewest: int, first: in
 
 def test_one_look_has_all_of_it() -> None:
     assert [(look.pairs, look.part) for look in looks(6)] == [(4, 1.0), (6, 1.0)]
+
+
+@pytest.mark.parametrize("most", [MOST_PAIRS, 60, 200])
+def test_the_last_of_many_looks_keeps_the_share_of_its_pairs(most: int) -> None:
+    first, *_, last = (look for look in looks(most) if look.pairs >= RECOMMENDED_PAIRS)
+
+    assert first.part == pytest.approx(RECOMMENDED_PAIRS / most)
+    assert last.part == pytest.approx(2 / most)
+
+
+@pytest.mark.parametrize(
+    ("rows", "goes_on"),
+    [
+        ([row()], False),
+        ([undecided(change=0.0, pairs_needed=40)], True),  # then the gate passes
+        ([undecided(change=0.0, pairs_needed=42)], False),
+        ([LARGE, undecided(change=0.0, share=0.04, pairs_needed=8)], False),  # it passes anyway
+        ([LARGE, undecided(change=0.02, share=0.04, pairs_needed=40)], True),
+        ([HOPELESS, undecided(change=0.0, pairs_needed=20)], True),
+        ([HOPELESS, undecided(change=0.0, pairs_needed=22)], False),
+        ([HOPELESS, undecided(change=0.02, pairs_needed=40)], True),  # beyond half of the limit
+        ([HOPELESS, undecided(change=0.02, pairs_needed=42)], False),
+        ([undecided(pairs_needed=0)], False),  # more do not help
+        ([undecided(pairs_needed=-1)], False),
+        ([SLOWER, undecided(path=("step",), metric="total")], False),
+        ([SLOWER, undecided(path=(), metric="total")], False),
+        ([SLOWER, undecided(path=("step", "slow"), metric="total")], False),
+        ([SLOWER, undecided(path=("other",), metric="total")], True),
+        ([SLOWER, undecided(path=("step",))], True),
+    ],
+)
+def test_pairs_are_added_as_long_as_they_may_decide_more(
+    rows: list[GateRow], goes_on: bool
+) -> None:
+    said: list[str] = []
+    result = outcome(sum_up(rows, (), ()), *rows).result
+
+    (_, look, *_) = looks(20)
+
+    assert look.goes_on(result, said.append) is goes_on
+    assert said == (["1 check undecided after 6 pairs"] if goes_on else [])
+
+
+def test_the_last_look_is_the_last() -> None:
+    result = outcome(SuiteVerdict.INCONCLUSIVE, undecided()).result
+
+    assert not looks(20)[-1].goes_on(result, print)

@@ -40,12 +40,14 @@ def contrast_of(
     return paired(base, new + change, np.resize([1.0, -1.0], pairs))
 
 
-def decided(contrast: Contrast, *, plainly: bool = False) -> Decisions:
+def decided(
+    contrast: Contrast, *, plainly: bool = False, threshold: float = np.log(1.05)
+) -> Decisions:
     count = len(contrast)
     nothing = np.zeros(count)
     evidence = weigh(contrast, Background(nothing, nothing, ["median"] * count), fewest_runs=4)
     evidence = replace(evidence, unshared=None) if plainly else evidence
-    return decide(evidence, Limits(np.full(count, np.log(1.05)), np.ones(count)))
+    return decide(evidence, Limits(np.full(count, threshold), np.ones(count)))
 
 
 def rates(change: np.ndarray | float, *, plainly: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -67,6 +69,22 @@ def test_a_slow_path_is_found_that_shared_noise_hides() -> None:
     assert worse[5] > 0.5
     assert not worse[~fifth].any()
     assert not better.any()
+
+
+def test_the_threshold_that_is_held_is_that_of_both_tests() -> None:
+    found = allowed = 0
+    held, held_plainly = np.zeros(60), np.zeros(60)
+    for seed in range(60):
+        unchanged = contrast_of(seed, pairs=10)
+        held[seed] = threshold = decided(unchanged).detectable[3]
+        held_plainly[seed] = decided(unchanged, plainly=True).detectable[3]
+        slower = contrast_of(seed, np.eye(PATHS)[3] * threshold, pairs=10)
+        found += bool(decided(slower, threshold=threshold).worse[3])
+        allowed += bool(decided(unchanged, threshold=threshold).allowed[3])
+
+    assert held.mean() < held_plainly.mean() / 2.0
+    assert found >= 48
+    assert allowed >= 48
 
 
 def test_slow_paths_that_are_a_third_neither_hide_nor_make_others_faster() -> None:

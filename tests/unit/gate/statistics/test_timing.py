@@ -178,6 +178,16 @@ def test_an_unchanged_path_needs_fewer_pairs_than_a_change_that_must_be_found() 
     assert decide(evidence_of(np.array([0.0]), **smaller), limits(1)).allowed[0]
 
 
+def test_an_effect_within_its_error_asks_for_no_more_pairs_than_none() -> None:
+    noisy = {"error": 0.015, "freedom": 20.0, "runs": 4}
+
+    none, within, beyond = decide(
+        evidence_of(np.array([0.0, 0.015, 0.02]), **noisy), limits(3)
+    ).pairs
+
+    assert none == within < beyond
+
+
 EFFECTS = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=20)
 
 

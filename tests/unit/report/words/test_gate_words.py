@@ -6,7 +6,7 @@ import pytest
 from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
 
 from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import Note
+from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.report.words.gate_words import (
@@ -174,6 +174,30 @@ def test_a_pass_says_what_it_would_have_found() -> None:
     assert headline(outcome(SuiteVerdict.PASS, *rows)).endswith(
         "; would have found: run +1.1 %, worst path +2.4 % step > kernel"
     )
+
+
+@pytest.mark.parametrize(
+    ("hidden", "text"),
+    [
+        (
+            [undecided("small", share=0.03, detectable=0.14)],
+            "; changes below 14.0 % cannot be seen in step > small (3.0 % of the time), undecided",
+        ),
+        (
+            [undecided(share=0.02, detectable=0.1), undecided("b", share=0.01, detectable=0.3)],
+            "; changes below 30.0 % cannot be seen in step > b (1.0 % of the time) and "
+            "1 other path, undecided",
+        ),
+        (
+            [undecided("small", share=0.03, detectable=float("nan"))],
+            "; no change can be seen in step > small (3.0 % of the time), undecided",
+        ),
+    ],
+)
+def test_a_pass_says_what_noise_hides_in_small_paths(hidden: list[GateRow], text: str) -> None:
+    passed = outcome(SuiteVerdict.PASS, row(name="large", share=0.97), *hidden)
+
+    assert headline(passed).endswith(text)
 
 
 def test_a_pass_says_what_it_did_not_look_at() -> None:

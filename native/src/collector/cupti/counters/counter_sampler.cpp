@@ -89,7 +89,6 @@ bool CounterSampler::is_ending() const {
   return is_ending_;
 }
 
-// The process ends with the thread that started it.
 void CounterSampler::run() noexcept {
   setpriority(PRIO_PROCESS, 0, kLowestPriority); // on Linux that is the calling thread
   OwnWork own;
@@ -177,16 +176,18 @@ void CounterSampler::refuse(const char *why) {
 }
 
 void CounterSampler::lose_burst(size_t device, const char *why) {
-  Device &failing = devices_[device];
   std::lock_guard lock(mutex_);
   ++facts_.lost_bursts;
   if (facts_.error.empty())
     facts_.error = why;
-  if (++failing.failures < kMostFailures && process_->is_usable())
-    return;
-  ++facts_.refused_devices;
-  std::erase(facts_.devices, failing.ordinal);
-  devices_.erase(devices_.begin() + static_cast<std::ptrdiff_t>(device));
+  ++devices_[device].failures;
+  std::erase_if(devices_, [&](const Device &each) {
+    if (each.failures < kMostFailures && process_->is_usable())
+      return false;
+    ++facts_.refused_devices;
+    std::erase(facts_.devices, each.ordinal);
+    return true;
+  });
 }
 
 void CounterSampler::take_burst() {

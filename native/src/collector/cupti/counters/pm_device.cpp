@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "collector/cupti/counters/sampling_service.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -10,8 +11,6 @@ namespace proton {
 namespace {
 
 constexpr size_t kMostImages = 16; ///< that are decoded of one burst
-// What a burst may be too long by: its thread has the lowest priority.
-constexpr uint64_t kMostSamples = 100'000;
 
 uint32_t image_samples(const PmSettings &settings) {
   uint64_t samples = uint64_t{settings.burst_ms} * 1'000'000 / settings.interval_ns;

@@ -1,8 +1,6 @@
 // The process that samples counters, as the recorded program sees it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "collector/cupti/counters/counter_samples.h"
 #include "collector/cupti/cupti_options.h"
+#include "support/file_identity.h"
 
 namespace proton {
 
@@ -30,7 +29,7 @@ public:
   /// Takes one burst of an open device; times are CLOCK_MONOTONIC.
   CounterSamples sample(const std::string &uuid, const std::vector<std::string> &metrics);
   /// False: it is not started yet, or it died.
-  bool is_running() const { return process_ > 0; }
+  bool is_running() const { return socket_ >= 0; }
   /// False: it died too often.
   bool is_usable() const { return is_running() || starts_ < kMostStarts; }
   /// Processor time of all its processes, as far as they said.
@@ -49,11 +48,13 @@ private:
                      bool is_opening);
   void set_in_burst(bool is_in_burst) noexcept;
   void start();
-  /// Returns how it ended, as waitpid says it; -1 where the target has waited for it.
-  int end() noexcept;
-  void close_socket() noexcept;
+  void end() noexcept;
+  /// False: the target closed all its descriptors, and may have files under their numbers.
+  bool has_socket() const noexcept;
+  /// Closes the descriptors but that of the process, which it returns; -1: there is none.
+  int let_go() noexcept;
   /// Ends the process. Throws Error(kUnavailable) that says why.
-  [[noreturn]] void fail(bool is_late);
+  [[noreturn]] void fail(const std::string &why);
   /// Sends (`is_out`) or receives all of it, or fails.
   void transfer(void *data, size_t bytes, bool is_out);
   template <typename T> void receive(std::vector<T> &values, size_t count);
@@ -61,11 +62,12 @@ private:
   const CounterOptions options_;
   const std::string library_;
 
-  int socket_ = -1;          ///< changes under the lock that is taken around fork()
+  int socket_ = -1;          ///< changes under the lock that is taken around fork(); -1: no process
+  FileIdentity identity_;    ///< of the socket; same
+  int handle_ = -1;          ///< of the process; -1: none; same
   bool is_finished_ = false; ///< same
   bool is_in_burst_ = false; ///< same
   std::atomic<int64_t> end_by_ns_;
-  pid_t process_ = 0; ///< 0: none
   int starts_ = 0;
   int64_t deadline_ns_ = 0; ///< of the present request
   int64_t used_ns_ = 0;     ///< of the present process

@@ -1,17 +1,16 @@
 #include "collector/cupti/counters/sampling_service.h"
 
 #include <poll.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collector/cupti/counters/pm_device.h"
@@ -217,8 +216,13 @@ std::vector<std::string> split_words(const std::string &text) {
 }
 
 void serve_counter_samples(int socket) {
-  // A call of libcupti that hangs would not see that the recorded program has ended.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A call of libcupti may hang or take long.
+  std::thread([socket] {
+    pollfd other{socket, 0, 0}; // no events: only that it was closed
+    while (poll(&other, 1, -1) < 0 && errno == EINTR) {
+    }
+    _exit(0);
+  }).detach();
   Service service(socket);
   while (service.answer_one()) {
   }

@@ -11,6 +11,7 @@ namespace proton {
 // Both sides are the same build on one machine, so numbers go as they are.
 
 inline constexpr uint64_t kMostTextBytes = 1 << 20; ///< that one side sends the other
+inline constexpr uint64_t kMostSamples = 100'000;   ///< of a burst
 
 /// Followed by the text: the file of libcupti, the UUID of the device, and the sets of metrics, the
 /// richest first. Each of these strings has a zero behind it, and each set an empty string.
@@ -43,7 +44,8 @@ struct SamplingAnswer {
 std::vector<std::string> split_words(const std::string &text);
 
 /// Answers requests that come from `socket` until the other side writes no more. A burst that is
-/// taken then ends early, and is answered.
+/// taken then ends early, and is answered. Once the other side has closed, the process ends at
+/// once, whatever it does.
 void serve_counter_samples(int socket);
 
 } // namespace proton

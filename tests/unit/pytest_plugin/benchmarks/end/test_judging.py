@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.benchmarks import record_of, runs_of, settings_of
+from fakes.benchmarks import Replayed, record_of, runs_of, settings_of
 
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import write_profile
@@ -28,13 +29,19 @@ def settings(tmp_path: Path) -> Settings:
 def judged(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Any:
     """Judge made-up runs by those that were promoted to be ``main``."""
 
-    def judge(new: list[Run], base: list[Run] | None = None, **changes: Any) -> Judging:
+    def judge(
+        new: list[Run],
+        base: list[Run] | None = None,
+        made: Replayed | None = None,
+        **changes: Any,
+    ) -> Judging:
         chosen = replace(settings, **changes)
         store = BaselineStore(chosen.storage)
         if base is not None:
             store.save("main", base)
             store.promote("main")
-        monkeypatch.setattr(judging, "record_replicates", lambda *_: new)
+        replayed = made or Replayed(new)
+        monkeypatch.setattr(judging, "replicates_of", lambda *_: nullcontext(replayed))
         records = [record_of(test) for test in BASE]
         found = Judging(SimpleNamespace(), chosen, records)  # type: ignore[arg-type]
         found.run(lambda: new[0])
@@ -54,6 +61,25 @@ def test_the_same_times_pass(judged: Any) -> None:
     assert found.failures() == {}
     assert found.lines()[0].startswith("PASS: none of 2 paths got slower than allowed")
     assert found.document()["verdict"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("times", "changes", "count"),
+    [
+        (BASE, {}, 4),  # decided by the first look
+        ({A: 100.0, B: 46.0}, {}, 6),  # a path fails after six at the earliest
+        (BASE, {"save": ("main",)}, 6),  # may become a base
+        (BASE, {"compare": (), "save": ("main",)}, 6),
+    ],
+)
+def test_as_many_processes_run_as_decide(
+    judged: Any, times: dict[str, float], changes: dict[str, Any], count: int
+) -> None:
+    made = Replayed(runs_of(times, runs=8, seed=2, first=10))
+
+    judged([], base_runs(), made=made, **changes)
+
+    assert made.count == count
 
 
 def test_a_slower_benchmark_fails_its_test_and_no_other(judged: Any) -> None:
