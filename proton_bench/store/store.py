@@ -42,6 +42,7 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
 __all__ = [
+    "QUERIED",
     "Partition",
     "Snapshot",
     "Store",
@@ -96,6 +97,8 @@ _VIEWS = {
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
 }
+# Those that users ask; samples of sums are among the others.
+QUERIED = tuple(table for table in TABLES if table in _VIEWS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
 def test_call_paths_are_listed(fleet: Path, proton: Proton) -> None:
     _, out, _ = proton("store", "ls", fleet, "--paths", "--csv")
 
-    assert out.splitlines() == ["kind,path", "kernel,step/kernel"]
+    assert out.splitlines() == ["kind,path", "scope,step", "kernel,step/kernel"]
 
 
 def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
@@ -91,7 +91,8 @@ def test_a_spool_is_added_once(fleet: Path, tmp_path: Path, proton: Proton) -> N
 
 
 def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
-    _, out, _ = proton("store", "query", fleet, "SELECT count(*) FROM samples", "--csv")
+    sql = "SELECT count(*) FROM samples WHERE value IS NOT NULL"
+    _, out, _ = proton("store", "query", fleet, sql, "--csv")
     assert out.splitlines()[1] == "4"
 
     sql = (

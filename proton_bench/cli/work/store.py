@@ -32,10 +32,9 @@ from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.policy.policy import read_policy
 from proton_bench.store.policy.retention import retain as retain_profiles
 from proton_bench.store.questions import Question, path_series
-from proton_bench.store.schema import TABLES
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.spool import Spool
-from proton_bench.store.store import Store, where_clause
+from proton_bench.store.store import QUERIED, Store, where_clause
 from proton_bench.store.workers import open_workers
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
@@ -202,7 +201,7 @@ def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
         )
     with selection.snapshot().connect() as connection:
         runs = stored_runs(selection) if is_about_profiles else []
-        result = query_on(connection, runs, sql, limit=limit, tables=TABLES)
+        result = query_on(connection, runs, sql, limit=limit, tables=QUERIED)
         print_result(result, runs, sql, form=form)
 
 

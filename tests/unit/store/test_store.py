@@ -9,7 +9,7 @@ from fakes.fleet import add, ranked
 
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.store.schema import SCHEMAS, TABLES
-from proton_bench.store.store import Store
+from proton_bench.store.store import QUERIED, Store
 from proton_bench.store.upkeep import check, compact
 
 
@@ -82,7 +82,7 @@ def test_queries_see_the_tables_and_no_other_files(store: Store, tmp_path: Path)
 
     with store.snapshot().connect() as connection:
         counts = {
-            name: connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in TABLES
+            name: connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in QUERIED
         }
         files = f"{store.uri}/profiles/*/*/*.parquet"
         for table in (f"'{tmp_path}/secret.csv'", "glob('/*')", f"read_parquet('{files}')"):
