@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from proton_bench.cli.commands.query import (
 )
 from proton_bench.cli.options import JobOption
 from proton_bench.cli.output_file import output_option
+from proton_bench.store.workers import SCHEDULER_VARIABLE
 
 __all__ = ["group"]
 
@@ -44,6 +46,17 @@ _Run = Annotated[
         metavar="NAME",
         help="The run of the job that the files are of (default: for each file the name of its "
         "folder).",
+        show_default=False,
+    ),
+]
+
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786; other "
+        f"commands take it from {SCHEDULER_VARIABLE}.",
         show_default=False,
     ),
 ]
@@ -167,6 +180,7 @@ def path(
     metric: Annotated[
         str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
     ] = "time (ns)",
+    scheduler: _Scheduler = None,
     form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -177,6 +191,7 @@ def path(
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     from proton_bench.cli.work import store as work
 
+    _choose(scheduler)
     work.path(selection, work.Asked(glob, columns, metric), limit=most, form=chosen)
 
 
@@ -201,10 +216,11 @@ def export(
 
 
 @group.command("compact")
-def compact(store: _Store) -> None:
+def compact(store: _Store, scheduler: _Scheduler = None) -> None:
     """Merge small files, so that questions read few of them."""
     from proton_bench.cli.work import store as work
 
+    _choose(scheduler)
     work.compact(store)
 
 
@@ -222,3 +238,8 @@ def check(store: _Store) -> int:
     from proton_bench.cli.work import store as work
 
     return work.check(store)
+
+
+def _choose(scheduler: str | None) -> None:
+    if scheduler is not None:
+        os.environ[SCHEDULER_VARIABLE] = scheduler

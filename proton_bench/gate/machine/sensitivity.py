@@ -32,6 +32,7 @@ Numbers = npt.NDArray[np.float64]
 STATISTICS = ("median", "p25", "min")
 # Larger changes, on the log scale, are of no use.
 _LARGEST = 100.0
+_MOST_PERCENT = 1000.0  # noise that hides more hides every change
 # Another statistic is worth a change of the thresholds if it holds this part of them, or less.
 _BETTER = 0.8
 # Thresholds to choose from, in percent; larger ones are of no use.
@@ -124,9 +125,9 @@ def advice(asked: str, seen: Sequence[Sensitivity]) -> str:
         return ""
     if best.held > _BETTER * now.held:
         best = now
-    said = f"noise hides changes below {_both(now)} by {asked}"
+    said = f"by {asked}, noise hides {_hidden(now)}"
     if best is not now:
-        said += f"; by {best.metric} a gate would see {_both(best)}"
+        said += f", by {best.metric} {_hidden(best)}"
     step = next((each for each in _STEPS if each >= 100.0 * best.held), None)
     if step is not None:
         said += f": gate next time with the threshold {best.metric}:{step:g}%"
@@ -138,13 +139,13 @@ def advice(asked: str, seen: Sequence[Sensitivity]) -> str:
     return said
 
 
-def _both(seen: Sensitivity) -> str:
-    of_run = "" if math.isnan(seen.run) else f" and {_percent(seen.run)} of the whole run"
-    return f"{_percent(seen.path)} of a path{of_run}"
+def _hidden(seen: Sensitivity) -> str:
+    of_run = "" if math.isnan(seen.run) else f" and {_changes(seen.run)} of the whole run"
+    return f"{_changes(seen.path)} of a path{of_run}"
 
 
-def _percent(part: float) -> str:
+def _changes(part: float) -> str:
     percent = 100.0 * part
-    if percent >= 1000.0:
-        return "any amount"
-    return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
+    if percent >= _MOST_PERCENT:
+        return "every change"
+    return f"changes below {percent:.1f} %" if percent < 9.95 else f"changes below {percent:.0f} %"
