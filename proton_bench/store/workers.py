@@ -9,7 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from proton_bench.errors import MissingExtraError, ProtonError, UsageError
 
@@ -22,26 +22,24 @@ _PATIENCE_S = 10
 _TASKS_OF_WORKER = 4
 # How many results one task joins.
 _JOINED = 4
+_Function = Callable[[Any], Any]
+_Join = Callable[[Sequence[Any]], Any]
 
 
-class Workers(Protocol):
-    """What runs functions on parts of a store.
+class Workers:
+    """What runs functions on parts of a store: this process.
 
     Attributes:
         tasks: Into how many parts the work of a question should be cut.
     """
 
-    tasks: int
+    tasks = 1
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: _Function, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the results of a function, in the order of the items."""
+        return map(function, items)
 
-    def joined(
-        self,
-        function: Callable[[Any], Any],
-        items: Iterable[Any],
-        join: Callable[[Sequence[Any]], Any],
-    ) -> Any:
+    def joined(self, function: _Function, items: Iterable[Any], join: _Join) -> Any:
         """Return the results of a function for one or more items as one.
 
         Args:
@@ -49,6 +47,8 @@ class Workers(Protocol):
             items: The items.
             join: Makes one result of several; order and steps must not matter.
         """
+        results = list(map(function, items))
+        return results[0] if len(results) == 1 else join(results)
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def open_workers() -> Iterator[Workers]:
     """
     scheduler = os.environ.get(SCHEDULER_VARIABLE)
     if not scheduler:
-        yield _Here()
+        yield Workers()
         return
     try:
         import distributed
@@ -93,25 +93,7 @@ def open_workers() -> Iterator[Workers]:
             raise ProtonError(f"the workers of {scheduler!a} failed: {error}") from error
 
 
-class _Here:
-    """This process."""
-
-    tasks = 1
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        return map(function, items)
-
-    def joined(
-        self,
-        function: Callable[[Any], Any],
-        items: Iterable[Any],
-        join: Callable[[Sequence[Any]], Any],
-    ) -> Any:
-        results = list(map(function, items))
-        return results[0] if len(results) == 1 else join(results)
-
-
-class _Cluster:
+class _Cluster(Workers):
     """The workers of a scheduler. A task whose worker dies runs again on another one.
 
     Args:
@@ -122,23 +104,18 @@ class _Cluster:
         self._client = client
         self.tasks = _TASKS_OF_WORKER * sum(client.nthreads().values())
 
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    def map(self, function: _Function, items: Iterable[Any]) -> Iterator[Any]:
         futures = deque(self._submitted(function, items))
         while futures:
             yield futures.popleft().result()
 
-    def joined(
-        self,
-        function: Callable[[Any], Any],
-        items: Iterable[Any],
-        join: Callable[[Sequence[Any]], Any],
-    ) -> Any:
+    def joined(self, function: _Function, items: Iterable[Any], join: _Join) -> Any:
         futures = self._submitted(function, items)
         while len(futures) > 1:
             starts = range(0, len(futures), _JOINED)
             futures = self._submitted(join, [futures[start : start + _JOINED] for start in starts])
         return futures[0].result()
 
-    def _submitted(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    def _submitted(self, function: _Function, items: Iterable[Any]) -> list[Any]:
         futures: list[Any] = self._client.map(function, list(items), pure=False)
         return futures

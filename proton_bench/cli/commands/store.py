@@ -49,7 +49,6 @@ _Run = Annotated[
         show_default=False,
     ),
 ]
-
 _Scheduler = Annotated[
     str | None,
     typer.Option(

@@ -197,7 +197,7 @@ def test_sums_in_parts_are_those_of_the_whole(store: Store, tmp_path: Path, task
     whole = [samples for _, samples in sums_of(snapshot, profiles, groups)]
 
     with (
-        patch.object(workers._Here, "tasks", tasks),
+        patch.object(workers.Workers, "tasks", tasks),
         patch.object(sums, "_SAMPLES_OF_TASK", 1),
         patch.object(sums, "_sums", wraps=sums._sums) as asked,
     ):
