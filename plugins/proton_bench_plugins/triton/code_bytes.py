@@ -95,7 +95,7 @@ class KernelBytes:
 def _places(signature: Mapping[str, Any]) -> Iterator[_Place]:
     """Yield where each argument of the compiled function is in those of the source.
 
-    A constant is no argument of it, and a descriptor is several: itself, its shape, its strides.
+    A constant is not an argument of it. A descriptor is several: itself, its shape, its strides.
     """
     for at, kind in enumerate(signature.values()):
         if not isinstance(kind, str):

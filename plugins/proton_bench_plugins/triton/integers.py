@@ -121,7 +121,7 @@ class _Launch:
             return self._of_grid(value)
         function = OPERATIONS.get(value.op)
         if function is None:
-            raise MetricError(f"{value.op} is no integer that is known before a launch")
+            raise MetricError(f"{value.op} is not an integer that is known before a launch")
         operands = [self.number(each) for each in value.operands]
         _check_size(operands)
         if value.op == "arith.cmpi":
@@ -134,7 +134,7 @@ class _Launch:
     def _argument(self, value: Value) -> Number:
         found = self._arguments.get(int(value.detail))
         if found is None:
-            raise MetricError(f"argument {value.detail} is no integer")
+            raise MetricError(f"argument {value.detail} is not an integer")
         return found
 
     def _of_grid(self, value: Value) -> Number:

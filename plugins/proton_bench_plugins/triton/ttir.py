@@ -140,7 +140,7 @@ class _Reader:
     def _op(self, line: str) -> None:
         found = _OP.match(line)
         if found is None and not line.startswith("module"):
-            raise MetricError(f"TTIR: this is no operation: {line}")
+            raise MetricError(f"TTIR: this is not an operation: {line}")
         name = found[2] if found else "module"
         if name.startswith('"'):
             name = next(text for text, at in self._strings.items() if at == name.strip('"'))

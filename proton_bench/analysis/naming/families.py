@@ -1,7 +1,7 @@
 """The families of kernels whose names are understood: one row each, with the source of its rule.
 
 A row of `TEMPLATES` is found by the function's name, one of `SYMBOLS` by the beginning of a name
-that is no C++ declaration. Its form has holes: words in braces, filled by `kernel_names`. What a
+that is not a C++ declaration. Its form has holes: words in braces, filled by `kernel_names`. What a
 row leaves out is not lost, because equal texts of different kernels get what differs.
 """
 
@@ -35,7 +35,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name that is no declaration, made of parts between underscores.
+    """A name that is not a declaration, made of parts between underscores.
 
     Attributes:
         start: Matches the beginning of a name; its groups fill holes.

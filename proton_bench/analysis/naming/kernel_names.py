@@ -338,7 +338,7 @@ _NCCL_ALGORITHM = re.compile(
 
 
 def _symbol_form(name: str) -> str:
-    """Return the form of a name that is no declaration, unchanged if no row knows it."""
+    """Return the form of a name that is not a declaration, unchanged if no row knows it."""
     if len(name) > _MAX_SYMBOL:
         return _clipped(name)
     for row in SYMBOLS:

@@ -28,7 +28,7 @@ def fold_library_frames(profile: Profile, *, counted: bool = True) -> Profile:
     """Return the profile with one row for each run of library frames.
 
     A library frame stays if it has values of its own or calls anything but library frames; it goes
-    below the next row above it that is no library frame. Inclusive values of all other rows are
+    below the next row above it that is not a library frame. Inclusive values of all other rows are
     what they were. Rows that are then equal siblings are summed.
 
     Args:

@@ -522,7 +522,7 @@ def _copies(run: WholeRun) -> Iterator[Claim]:
     yield Claim(text, (evidence,), rows=gains)
 
 
-# Bits of NVML's reasons for a lower clock; idle GPUs and clocks of applications are no limits.
+# Bits of NVML's reasons for a lower clock; idle GPUs and clocks of applications are not limits.
 _THROTTLES = {
     0x04: "the power limit",
     0x08: "a slowdown by hardware",

@@ -75,7 +75,7 @@ class Use:
     Attributes:
         fraction: Of the peak, from 0 to 1.
         half_width: Half the width of the 95 % interval, in the same unit; 0 if exact.
-        ceiling: The fraction that this GPU reaches in practice; 1 where that is no limit.
+        ceiling: The fraction that this GPU reaches in practice; 1 where that is not a limit.
     """
 
     fraction: float

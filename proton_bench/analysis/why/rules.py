@@ -115,7 +115,7 @@ def _percent(ratio: float) -> str:
     return f"{min(ratio, 1.0) * 100:.0f}"
 
 
-# -- work that is no kernel ----------------------------------------------------------------------
+# -- work other than kernels ---------------------------------------------------------------------
 def _copies(facts: RowFacts) -> Match | None:
     if facts.kind is not FrameKind.COPY and not facts.name.startswith(("<memcpy", "<memset")):
         return None

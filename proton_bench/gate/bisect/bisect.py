@@ -241,7 +241,7 @@ class _Bisection:
 
 
 def _run(series: Series, slot: Slot) -> None:
-    """Run one process; a failure of the candidate is no error of the search."""
+    """Run one process; a failure of the candidate is not an error of the search."""
     try:
         series.run([slot])
     except TargetFailedError as error:

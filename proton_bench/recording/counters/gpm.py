@@ -90,7 +90,7 @@ class GpmWindow:
         ordinal: Number of the device in CUDA.
         began_ns: Begin of the window, of CLOCK_MONOTONIC.
         ended_ns: End of the window.
-        values: Percent or bytes per second, by key; those that are no numbers are left out.
+        values: Percent or bytes per second, by key; those that are not numbers are left out.
     """
 
     ordinal: int

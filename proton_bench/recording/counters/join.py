@@ -52,7 +52,7 @@ _PRIOR = 0.5
 _IDLE_PRIOR = 0.01
 # Least spread of a sample's amounts around what the rates say, as a part of its time.
 _LEAST_SPREAD = 0.002
-_NEAR_NS = 20_000  # kernels further apart are no neighbours
+_NEAR_NS = 20_000  # kernels further apart are not neighbours
 _CLOCK_PRIOR = 0.1  # clocks differ from the mean of the run by this part of it
 _CLOCK_LIMITS = (0.25, 2.0)
 

@@ -187,7 +187,7 @@ def metric_candidates(asked: str = DEFAULT_SET) -> tuple[tuple[str, ...], ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if not names or any("__" not in name or "." not in name for name in names):
         raise UsageError(
-            f"{asked!r} is no set of metrics: choose from {', '.join(METRIC_SETS)}, or give "
+            f"{asked!r} is not a set of metrics: choose from {', '.join(METRIC_SETS)}, or give "
             "NVIDIA's names of metrics, such as lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
         )
     return ((ELAPSED_CYCLES, *(name for name in names if name != ELAPSED_CYCLES)),)

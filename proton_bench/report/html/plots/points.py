@@ -33,7 +33,7 @@ __all__ = ["KnownWork", "PlottedKernel", "known_work", "plotted_kernel"]
 
 Floats = npt.NDArray[np.float64]
 
-# What is beyond these is no rate of any device, and would squeeze all others into a corner.
+# What is beyond these is not a rate of any device, and would squeeze all others into a corner.
 _LEAST, _MOST = 1e-20, 1e30
 
 

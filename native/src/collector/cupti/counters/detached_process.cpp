@@ -23,7 +23,7 @@ extern "C" int __clone(int (*function)(void *), void *stack, int flags, void *ar
 namespace proton {
 namespace {
 
-constexpr int kFirstOther = 3; // descriptor that is no standard stream
+constexpr int kFirstOther = 3; // descriptor that is not a standard stream
 constexpr size_t kStackBytes = 256 * 1024;
 constexpr int kEndMs = 10'000; // a GPU's driver may take long to let go
 // Headers of old systems have none of these.

@@ -21,7 +21,7 @@ namespace proton {
 namespace {
 
 constexpr int kBetweenLooksMs = 100; // at the time by which to end
-constexpr const char *kNotOurs = "sent what is no answer";
+constexpr const char *kNotOurs = "sent what is not an answer";
 constexpr const char *kWhat = "the process that samples counters ";
 
 /// Of descriptors: a child that is forked while one is made would keep it.

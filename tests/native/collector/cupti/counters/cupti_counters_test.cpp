@@ -330,12 +330,13 @@ TEST(a_process_that_cannot_sample_is_started_twice_and_then_there_are_no_counter
     std::vector<std::string> command;
     const char *reason;
   };
-  for (const Broken &each : {Broken{{"/does/not/exist"}, "did not start: /does/not/exist"},
-                             Broken{{}, "needs the file of a Python interpreter"},
-                             Broken{{"/bin/false"}, "ended; to see why, run: /bin/false"},
-                             Broken{{"/bin/sh", "-c", "printf 0123 >&0"}, "ended; to see why"},
-                             Broken{{"/bin/sh", "-c", "exec yes >&0"}, "sent what is no answer"},
-                             Broken{{"/bin/sleep", "600"}, "did not answer in time"}}) {
+  for (const Broken &each :
+       {Broken{{"/does/not/exist"}, "did not start: /does/not/exist"},
+        Broken{{}, "needs the file of a Python interpreter"},
+        Broken{{"/bin/false"}, "ended; to see why, run: /bin/false"},
+        Broken{{"/bin/sh", "-c", "printf 0123 >&0"}, "ended; to see why"},
+        Broken{{"/bin/sh", "-c", "exec yes >&0"}, "sent what is not an answer"},
+        Broken{{"/bin/sleep", "600"}, "did not answer in time"}}) {
     CuptiOptions options = sampled_by(each.command);
     if (each.command == std::vector<std::string>{"/bin/sleep", "600"})
       options.counters.answer_ms = 50;
