@@ -453,6 +453,7 @@ TEST(a_target_that_closes_all_descriptors_keeps_its_own_that_come_after) {
   CHECK_EQ(recv(pair[1], &byte, 1, 0), 1);
   for (int each : {pair[0], pair[1], ours.at(0)})
     close(each);
+  CHECK(run_until([] { return samplers().empty(); })); // the first one ended by itself
 }
 
 TEST(standard_streams_that_the_target_closed_stay_closed) {
