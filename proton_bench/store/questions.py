@@ -19,7 +19,7 @@ from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import distributions_of, merged
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Snapshot, quoted, where_clause
@@ -50,8 +50,7 @@ class Question:
         by: What answers are grouped by: columns of ``profiles``, and "path" for each path that the
             glob matches.
         where: Condition in SQL over the columns of ``profiles``.
-        quantiles: Whether quantiles of the calls are wanted. Of a scope without calls they are
-            those of all calls below, and reading these takes most of the time.
+        quantiles: Whether quantiles of the calls are wanted: reading these takes most of the time.
     """
 
     path: str
@@ -80,10 +79,10 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
         The columns of ``by``, then ``time_unix_nano`` (the first start), ``profiles`` (all of the
         group) and ``present`` (those with the path), ``total`` and ``share`` (of the metric's sum
         over all profiles of the group; none for metrics that do not add up), ``least``, ``middle``
-        and ``most`` (of the sums of single profiles), and of the calls: ``count``, ``min``,
-        ``max``, and the quantiles of `QUANTILES` (none where a part of the calls has no sketch).
-        These are the calls of the matching row or, in a profile where it has none, of all rows
-        below it, as `proton view` has them.
+        and ``most`` (of the sums of single profiles), and of the calls: ``count``, ``min`` and
+        ``max``, those of all rows below in a profile where the matching row has none, and the
+        quantiles of `QUANTILES` (none where a part of the calls has no sketch, and where the
+        matching row has no calls itself: those of different kernels together say little).
 
     Raises:
         UsageError: The condition is wrong, or the glob matches no path.
@@ -105,7 +104,8 @@ class Chosen:
             group, and facts of it. The calls of a sum are those of its profiles together, so parts
             of these lines have the profiles of a sum beside it.
         groups: A line for each group: its number, by time, and facts of it.
-        paths: The stacks whose values belong to each path.
+        paths: The stacks that match, with their path. Those that are uppermost have what lies below
+            them too.
     """
 
     profiles: pa.Table
@@ -143,18 +143,20 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
     with clear_errors(), snapshot.connect() as connection:
         connection.register("chosen", chosen.profiles)
         connection.register("paths", chosen.paths)
-        for statement in _ASKED_FIRST:
-            connection.execute(statement)
-        own = _of_samples(connection, _OWN, condition)
-        for statement in (f"CREATE TEMP TABLE own AS {own}", *_CALLED, *_ASKED_THEN):
-            connection.execute(statement)
-        calls = _CALLS_OF_OWN
-        if question.quantiles:
-            calls = _of_samples(connection, _CALLS, condition)
-        return Parts(
-            connection.sql(_SUMS).to_arrow_table(),
-            connection.sql(merged(calls, _KEYS)).to_arrow_table(),
-        )
+        reads = [
+            _READ.format(table=table, kind=kind, quantiles=quantiles, condition=condition)
+            for table, kind, quantiles in _reads(question)
+        ]
+        connection.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
+        sums, calls = (connection.sql(query).to_arrow_table() for query in (_SUMS, _CALLS))
+    return Parts(sums, merged(calls, _KEYS))
+
+
+def _reads(question: Question) -> Iterator[tuple[str, str, bool]]:
+    """Yield tables, conditions of profiles to read there, and whether to read their quantiles."""
+    yield "stored_samples", "members IS NULL AND sum IS NULL", question.quantiles
+    yield "stored_samples", "members IS NULL AND sum IS NOT NULL", False
+    yield "stored_sums", "members IS NOT NULL", question.quantiles
 
 
 def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
@@ -185,31 +187,13 @@ def _condition(question: Question, profiles: pa.Table) -> str:
     )
 
 
-def _of_samples(connection: Any, query: str, condition: str) -> str:
-    """Return a query for what is asked of ``samples`` and ``sums``, of which one may be enough."""
-    (kinds,) = connection.execute(
-        "SELECT count(*) - count(members), count(members) FROM asked"
-    ).fetchall()
-    tables = {"stored_samples": "members IS NULL", "stored_sums": "members IS NOT NULL"}
-    asked = [each for each, count in zip(tables.items(), kinds, strict=True) if count]
-    return " UNION ALL ".join(
-        query.format(samples=_OF_SAMPLES.format(table=table, kind=kind, condition=condition))
-        for table, kind in asked or tables.items()
-    )
-
-
 def combined(parts: Sequence[Parts]) -> Parts:
     """Return the parts of several sets of profiles as one; order and steps do not matter."""
     sums, calls = (
         pa.concat_tables([getattr(each, name) for each in parts], promote_options="permissive")
         for name in ("sums", "calls")
     )
-    with open_memory() as connection:
-        connection.register("calls", calls)
-        # Most sketches are in one part alone where lines are about runs or ranks.
-        places = f"FROM calls QUALIFY count(*) OVER (PARTITION BY {', '.join(_KEYS)})"
-        found = f"{places} = 1 UNION ALL BY NAME ({merged(f'{places} > 1', _KEYS)})"
-        return Parts(sums, connection.sql(found).to_arrow_table())
+    return Parts(sums, merged(calls, _KEYS))
 
 
 def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
@@ -262,33 +246,26 @@ def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
 
 
 def _paths(connection: Any, question: Question) -> pa.Table:
-    """Return the stacks whose values belong to each path.
+    """Return the stacks that match, with the path that their values belong to.
 
     Without a line for each path they are one, and of matching rows above each other only the
     uppermost has the values below.
     """
     tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
     matched, ends = _matched(tree, question.path), subtree_ends(tree.parents)
-    is_matched = np.isin(np.arange(len(ends)), matched)
     if PATH in question.by:
         paths = [_joined(tree.path(row)) for row in matched.tolist()]
+        is_uppermost = np.ones(len(matched), np.bool_)
     else:
-        inside = np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
-        matched = matched[matched >= inside]
         paths = [question.path] * len(matched)
-    lengths = ends[matched] - matched
-    starts = np.cumsum(lengths) - lengths
-    rows = np.arange(int(lengths.sum())) + np.repeat(matched - starts, lengths)
-    owners = np.repeat(matched, lengths)
-    is_own = rows == owners if PATH in question.by else is_matched[rows]
-    table = {
-        "stack_hash": tree.hashes[rows],
-        "path": pa.array(paths, pa.string()).take(np.repeat(np.arange(len(paths)), lengths)),
-        "is_own": is_own,
-        "owner": tree.hashes[owners],
-        "is_owner": rows == owners,
-    }
-    return pa.table(table)
+        is_uppermost = matched >= np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
+    return pa.table(
+        {
+            "stack_hash": tree.hashes[matched],
+            "path": pa.array(paths, pa.string()),
+            "is_uppermost": is_uppermost,
+        }
+    )
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -346,69 +323,31 @@ UNION ALL BY NAME SELECT * EXCLUDE (sum), number AS sum FROM sums"""
 _GROUPS = "FROM groups"
 
 
-_OF_SAMPLES = """
-{table} JOIN (FROM asked WHERE {kind}) USING (date, job, profile_id, batch)
-JOIN places USING (stack_hash) WHERE {condition}"""
-_ASKED_FIRST = (
-    "CREATE TEMP TABLE asked AS FROM chosen WHERE number > 0",
-    "CREATE TEMP TABLE places AS FROM paths WHERE is_owner OR is_own",
-)
-# What each profile says of the rows that match: ``below`` is of an owner.
-_OWN = """
-SELECT path, group_number, number, sum, members, is_integer, owner, is_owner, value, count, min,
-    max, below
-FROM {samples} AND if(aggregation = 'inc', is_owner, is_own)
+# What the profiles of a kind say of the rows that match.
+_READ = """
+SELECT path, group_number, number, sum, members, is_integer, value, count, min, max, below,
+    CASE WHEN {quantiles} THEN sketch END AS sketch
+FROM {table} JOIN (FROM chosen WHERE {kind}) USING (date, job, profile_id, batch)
+JOIN paths USING (stack_hash)
+WHERE {condition} AND (is_uppermost OR aggregation != 'inc')
 AND (value IS NOT NULL OR below IS NOT NULL)"""
 # Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
 # are sorted.
 _SUMS = """
 SELECT path, group_number, any_value(members) AS members,
     sum(coalesce(value, 0)::HUGEINT + coalesce(below.value, 0)::HUGEINT)::DOUBLE AS total
-FROM own WHERE is_integer GROUP BY path, group_number, number
+FROM own WHERE is_integer AND number > 0 GROUP BY path, group_number, number
 UNION ALL
 SELECT path, group_number, any_value(members) AS members, sum(total ORDER BY total) AS total
 FROM (SELECT *, coalesce(value, 0) + coalesce(below.value, 0) AS total FROM own)
-WHERE is_integer IS NOT true GROUP BY path, group_number, number"""
-# Rows below one with calls are parts of these calls. A sum stands for its profiles if all of them
-# have calls there, or none.
-_CALLED = (
-    """
-    CREATE TEMP TABLE called AS
-    SELECT number, any_value(sum) AS sum, owner,
-        bool_or(is_owner AND coalesce(count, 0) > 0) AS is_called
-    FROM own GROUP BY number, owner""",
-    """
-    CREATE TEMP TABLE apart AS
-    SELECT DISTINCT sum FROM called WHERE sum IS NOT NULL GROUP BY sum, owner
-    HAVING bool_and(is_called) != bool_or(is_called)""",
-    """
-    CREATE TEMP TABLE uncalled AS
-    SELECT number, owner FROM called WHERE NOT is_called UNION
-    SELECT sum, owner FROM called WHERE NOT is_called AND sum IS NOT NULL""",
-)
-_ASKED_THEN = (
-    """
-    CREATE OR REPLACE TEMP TABLE asked AS FROM chosen
-    WHERE if(sum IS NULL OR sum IN (FROM apart), number > 0, number < 0)""",
-    """
-    CREATE OR REPLACE TEMP TABLE places AS FROM paths
-    WHERE is_owner OR owner IN (SELECT owner FROM uncalled)""",
-)
-_CALLS_OF_OWN = """
-SELECT path, group_number, count, min, max, NULL::STRUCT(collapses SMALLINT, zero_count BIGINT,
-    index INT[], count BIGINT[]) AS sketch
-FROM (
-    SELECT path, group_number, count, min, max FROM own SEMI JOIN uncalled USING (number, owner)
-    WHERE NOT is_owner AND value IS NOT NULL
-    UNION ALL
-    SELECT path, group_number, count, min, max FROM own WHERE is_owner AND value IS NOT NULL
-    UNION ALL
-    SELECT path, group_number, below.count, below.min, below.max
-    FROM own SEMI JOIN uncalled USING (number, owner) WHERE below IS NOT NULL)"""
-_CALLS = """
-SELECT path, group_number, count, min, max, sketch
-FROM {samples} AND (aggregation = 'inc' OR is_own) AND value IS NOT NULL
-AND (is_owner OR (number, owner) IN (SELECT (number, owner) FROM uncalled))"""
+WHERE is_integer IS NOT true AND number > 0 GROUP BY path, group_number, number"""
+# Each calls once: of a profile, or of the sum that stands for it.
+_CALLS = f"""
+WITH calls AS (FROM own WHERE sum IS NULL OR number < 0)
+SELECT path, group_number, count, min, max, sketch FROM calls WHERE value IS NOT NULL
+UNION ALL
+SELECT path, group_number, below.count, below.min, below.max, NULL FROM calls
+WHERE {CALLED_BELOW}"""
 
 
 def _answers(question: Question) -> str:
@@ -428,5 +367,5 @@ def _answers(question: Question) -> str:
             CASE WHEN are_single THEN least END AS least,
             CASE WHEN are_single THEN middle END AS middle,
             CASE WHEN are_single THEN most END AS most, count, min, max, sketch
-        FROM totals JOIN groups USING (group_number) JOIN calls USING (path, group_number)
+        FROM totals JOIN groups USING (group_number) LEFT JOIN calls USING (path, group_number)
         ORDER BY group_number, path"""

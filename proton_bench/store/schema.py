@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from proton_bench.store.engines import pyarrow as pa
 
-__all__ = ["BELOW", "PARTITIONS", "SCHEMAS", "SKETCH", "TABLES", "VERSION"]
+__all__ = ["BELOW", "CALLED_BELOW", "PARTITIONS", "SCHEMAS", "SKETCH", "TABLES", "VERSION"]
 
 # A reader rejects another major version.
 VERSION = (1, 0)
@@ -27,6 +27,8 @@ SKETCH = pa.struct(
 BELOW = pa.struct(
     {"value": pa.float64(), "count": pa.int64(), "min": pa.float64(), "max": pa.float64()}
 )
+# Where these calls count: those below a row with calls are parts of them.
+CALLED_BELOW = "below IS NOT NULL AND (below.count IS NOT NULL OR coalesce(count, 0) = 0)"
 _DEVICE = pa.struct(
     {
         "kind": pa.string(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from proton_bench.store.schema import SKETCH
 __all__ = ["distribution_of", "distributions_of", "merged", "sketches_of"]
 
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
+_ROW = "row"
+# Buckets that are merged at a time, and the most places for those of all groups.
+_BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 22, 1 << 24
 
 
 def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.StructArray:
@@ -92,42 +96,109 @@ def _raw_buckets(
     return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
 
 
-def merged(source: str, keys: Sequence[str]) -> str:
-    """Return a query that merges samples: a line per key with ``count``, extremes and ``sketch``.
+def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return a line for each key, with the ``count``, extremes and ``sketch`` of its samples.
 
-    What a part of the samples lacks is missing. Merging in steps, in any order, gives equal bits:
-    buckets are widened to the widest of the samples, and their counts are integers.
+    What a part of the samples lacks is missing, but unknown counts, which are left out. Merging in
+    steps, in any order, gives equal bits: buckets are widened to the widest of the samples, and
+    their counts are integers.
 
     Args:
-        source: A query for the keys, and these columns as in ``samples``.
-        keys: Columns without NULL.
+        samples: The columns of the keys, and these.
+        keys: Names of columns.
     """
-    key = ", ".join(keys)
-    return f"""
-        WITH source AS ({source}),
-        keyed AS (
-            SELECT {key}, (row_number() OVER ())::INT AS id, sum(count)::BIGINT AS count,
-                CASE WHEN count(min) = count(*) THEN min(min) END AS min,
-                CASE WHEN count(max) = count(*) THEN max(max) END AS max,
-                count(sketch) = count(*) AS is_known, max(sketch.collapses) AS collapses,
-                sum(sketch.zero_count)::BIGINT AS zero_count
-            FROM source GROUP BY {key}),
-        spread AS (
-            SELECT id, collapses - sketch.collapses AS shift, unnest(sketch.index) AS index,
-                unnest(sketch.count) AS count
-            FROM source JOIN (SELECT {key}, id, collapses FROM keyed WHERE is_known)
-            USING ({key})),
-        buckets AS (
-            SELECT id, CASE shift WHEN 0 THEN index ELSE ceil(index / (1 << shift))::INT END
-                AS index, sum(count)::BIGINT AS count
-            FROM spread GROUP BY ALL),
-        lists AS (
-            SELECT id, list(index ORDER BY index) AS index, list(count ORDER BY index) AS counts
-            FROM buckets GROUP BY id)
-        SELECT {key}, count, min, max, CASE WHEN is_known THEN {{
-            'collapses': collapses, 'zero_count': zero_count,
-            'index': coalesce(index, []), 'count': coalesce(counts, [])}} END AS sketch
-        FROM keyed LEFT JOIN lists USING (id)"""
+    numbered = samples.append_column(_ROW, pa.array(np.arange(len(samples))))
+    every = pc.ScalarAggregateOptions(skip_nulls=False)
+    found = numbered.group_by(list(keys), use_threads=False).aggregate(
+        [("count", "sum"), ("min", "min", every), ("max", "max", every), (_ROW, "list")]
+    )
+    rows = found[f"{_ROW}_list"].combine_chunks()
+    sketches = _merged_sketches(
+        samples["sketch"].combine_chunks().take(rows.flatten()), rows.value_lengths().to_numpy()
+    )
+    values = [found[name] for name in ("count_sum", "min_min", "max_max")]
+    return pa.table(
+        [*(found[key] for key in keys), *values, sketches],
+        names=[*keys, "count", "min", "max", "sketch"],
+    )
+
+
+def _merged_sketches(sketches: pa.StructArray, sizes: npt.NDArray[np.int64]) -> pa.StructArray:
+    """Return the sketch of each group, none where a part of it has none.
+
+    Args:
+        sketches: Those of all groups, one group after the other.
+        sizes: Number of sketches of each group, one at least.
+    """
+    if not len(sketches):
+        return pa.nulls(0, SKETCH)
+    starts = np.cumsum(sizes) - sizes
+    collapses, zeros, index, count = sketches.flatten()
+    collapses, zeros, lengths = (
+        each.fill_null(0).to_numpy() for each in (collapses, zeros, index.value_lengths())
+    )
+    widest = np.maximum.reduceat(collapses, starts)
+    shifts = np.repeat(widest, sizes) - collapses
+    index, count = index.flatten().to_numpy(), count.flatten().to_numpy()
+    ends = np.cumsum(lengths)
+    # Some whole groups at a time, so that memory is bounded.
+    last_ends = ends[starts + sizes - 1]
+    cuts = np.flatnonzero(np.diff(last_ends // _BUCKETS_AT_ONCE, append=-1)) + 1
+    parts = []
+    for first, after in pairwise([0, *cuts.tolist()]):
+        own = slice(starts[first], starts[after - 1] + sizes[after - 1])
+        buckets = slice(ends[own.start] - lengths[own.start], ends[own.stop - 1])
+        groups = np.repeat(np.arange(after - first), sizes[first:after])
+        # The bucket with index i ends at the i-th power of the ratio, and widening squares that.
+        wide = -(-index[buckets].astype("<i8") >> np.repeat(shifts[own], lengths[own]))
+        groups = np.repeat(groups, lengths[own])
+        parts.append(_added(groups, wide, count[buckets], size=after - first))
+    lengths, index, count = (np.concatenate(each) for each in zip(*parts, strict=True))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype("<i4"))
+    is_known = np.logical_and.reduceat(sketches.is_valid().to_numpy(zero_copy_only=False), starts)
+    return pa.StructArray.from_arrays(
+        [
+            pa.array(widest),
+            pa.array(np.add.reduceat(zeros, starts)),
+            pa.ListArray.from_arrays(offsets, pa.array(index.astype("<i4"))),
+            pa.ListArray.from_arrays(offsets, pa.array(count)),
+        ],
+        fields=list(SKETCH),
+        mask=pa.array(~is_known),
+    )
+
+
+def _added(
+    groups: npt.NDArray[np.int64],
+    index: npt.NDArray[np.int64],
+    count: npt.NDArray[np.int64],
+    *,
+    size: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the number of buckets of each group, and their indexes and counts, in their order.
+
+    Args:
+        groups: Group of each bucket.
+        index: Index of each bucket; those of a group may be equal.
+        count: Count of each bucket.
+        size: Number of groups.
+    """
+    if not len(index):
+        return np.zeros(size, "<i8"), index, count
+    least = int(index.min())
+    width = int(index.max()) - least + 1
+    cells = groups * width + (index - least)
+    if size * width <= _MOST_CELLS:
+        totals, found = np.zeros(size * width, "<i8"), np.zeros(size * width, np.bool_)
+        np.add.at(totals, cells, count)
+        found[cells] = True
+        kept = np.flatnonzero(found)
+        totals = totals[kept]
+    else:
+        kept, places = np.unique(cells, return_inverse=True)
+        totals = np.zeros(len(kept), "<i8")
+        np.add.at(totals, places, count)
+    return np.bincount(kept // width, minlength=size), kept % width + least, totals
 
 
 def distribution_of(sample: dict[str, Any]) -> Distribution | None:

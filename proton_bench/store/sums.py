@@ -19,7 +19,7 @@ from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.rows import ProfileKey, new_batch
-from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import merged
 from proton_bench.store.store import Partition, Snapshot, Store, delete
 from proton_bench.store.workers import open_workers
@@ -156,6 +156,8 @@ def _sums(
         first, last = hashes
         days = _days(members)
         connection.execute(_FOUND.format(quantiles=quantiles, days=days, first=first, last=last))
+        calls = connection.sql(_CALLS).to_arrow_table()
+        connection.register("calls", merged(calls, _KEYS))
         return connection.sql(_SUMS).to_arrow_table()
 
 
@@ -220,15 +222,21 @@ SELECT {", ".join(_KEYS)}, min(node) AS node, min(device) AS device,
         WHEN min(value) = max(value) THEN min(value) END AS value,
     CASE WHEN min(text) = max(text) THEN min(text) END AS text,
     CASE WHEN count(below) > 0 THEN {{
-        'value': sum(below.value ORDER BY below.value), 'count': sum(below.count)::BIGINT,
-        'min': CASE WHEN count(below.min) = count(below) THEN min(below.min) END,
-        'max': CASE WHEN count(below.max) = count(below) THEN max(below.max) END}} END AS below
-FROM found GROUP BY {", ".join(_KEYS)}"""
+        'value': sum(below.value ORDER BY below.value),
+        'count': CASE WHEN count(*) FILTER (is_called_below) > 0 AND sum(count) > 0
+            THEN coalesce(sum(below.count), 0)::BIGINT ELSE sum(below.count)::BIGINT END,
+        'min': CASE WHEN count(below.min) = count(*) FILTER (is_called_below)
+            THEN min(below.min) END,
+        'max': CASE WHEN count(below.max) = count(*) FILTER (is_called_below)
+            THEN max(below.max) END}} END AS below
+FROM (SELECT *, {CALLED_BELOW} AS is_called_below FROM found) GROUP BY {", ".join(_KEYS)}"""
 # Rows that have values only below them have no calls.
-_CALLS = "FROM found WHERE value IS NOT NULL OR text IS NOT NULL"
+_CALLS = f"""
+SELECT {", ".join(_KEYS)}, count, min, max, sketch FROM found
+WHERE value IS NOT NULL OR text IS NOT NULL"""
 _SUMS = f"""
 SELECT *, min(node) OVER (PARTITION BY part, stack_hash, code) AS first_node
-FROM ({_OTHERS}) LEFT JOIN ({merged(_CALLS, _KEYS)}) USING ({", ".join(_KEYS)})"""
+FROM ({_OTHERS}) LEFT JOIN calls USING ({", ".join(_KEYS)})"""
 # Properties that differ have no sum.
 _NUMBERED = """
 SELECT part, (dense_rank() OVER (PARTITION BY part ORDER BY first_node, stack_hash, code))::INT

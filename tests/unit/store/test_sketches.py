@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import random
 from typing import Any
+from unittest import mock
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.store import sketches
 from proton_bench.store.sketches import distribution_of, merged, sketches_of
 
 TIMES = st.lists(st.integers(0, 10**12).map(float), min_size=1, max_size=100)
@@ -33,9 +35,7 @@ def samples_of(distributions: list[Distribution]) -> pa.Table:
 
 
 def merge(*tables: pa.Table) -> pa.Table:
-    with duckdb.connect() as connection:
-        connection.register("parts", pa.concat_tables(tables))
-        return connection.sql(merged("FROM parts", ["key"])).to_arrow_table()
+    return merged(pa.concat_tables(tables), ["key"])
 
 
 @given(st.lists(TIMES, min_size=1, max_size=6), st.randoms(use_true_random=False))
@@ -50,6 +50,27 @@ def test_merging_in_any_order_and_in_steps_gives_equal_bits(
     pieces = [parts.take(rows) for rows in (order[:cut], order[cut:]) if rows]
 
     assert merge(*map(merge, pieces)).equals(whole)
+
+
+@given(
+    st.lists(TIMES, min_size=1, max_size=8),
+    st.integers(1, 400),
+    st.sampled_from([0, sketches._MOST_CELLS]),
+    st.randoms(use_true_random=False),
+)
+def test_keys_that_are_merged_together_are_those_merged_alone(
+    lists: list[list[float]], at_once: int, most_cells: int, dice: random.Random
+) -> None:
+    parts = samples_of([Distribution.from_samples(times) for times in lists])
+    keys = [dice.choice("abc") for _ in lists]
+    samples = parts.set_column(0, "key", pa.array(keys))
+    limits = {"_BUCKETS_AT_ONCE": at_once, "_MOST_CELLS": most_cells}
+
+    with mock.patch.multiple(sketches, **limits):
+        found = merge(samples).sort_by("key")
+
+    alone = [merge(samples.filter(pc.equal(samples["key"], key))) for key in sorted(set(keys))]
+    assert found.equals(pa.concat_tables(alone))
 
 
 @given(st.lists(TIMES, min_size=1, max_size=4))
