@@ -21,7 +21,7 @@ __all__ = ["distribution_of", "distributions_of", "merged", "sketches_of"]
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 _ROW = "row"
 # Buckets that are merged at a time, and the most places for those of all groups.
-_BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 22, 1 << 24
+_BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 19, 1 << 22
 
 
 def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.StructArray:
@@ -113,9 +113,7 @@ def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:
         [("count", "sum"), ("min", "min", every), ("max", "max", every), (_ROW, "list")]
     )
     rows = found[f"{_ROW}_list"].combine_chunks()
-    sketches = _merged_sketches(
-        samples["sketch"].combine_chunks().take(rows.flatten()), rows.value_lengths().to_numpy()
-    )
+    sketches = _merged_sketches(samples["sketch"].combine_chunks(), rows)
     values = [found[name] for name in ("count_sum", "min_min", "max_max")]
     return pa.table(
         [*(found[key] for key in keys), *values, sketches],
@@ -123,45 +121,47 @@ def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:
     )
 
 
-def _merged_sketches(sketches: pa.StructArray, sizes: npt.NDArray[np.int64]) -> pa.StructArray:
+def _merged_sketches(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArray:
     """Return the sketch of each group, none where a part of it has none.
 
     Args:
-        sketches: Those of all groups, one group after the other.
-        sizes: Number of sketches of each group, one at least.
+        sketches: Sketches.
+        groups: The places of those of each group, one at least.
     """
-    if not len(sketches):
+    if not len(groups):
         return pa.nulls(0, SKETCH)
+    # Some groups at a time, so that memory is bounded.
+    most = len(sketches.field("index").values) // _BUCKETS_AT_ONCE + 1
+    cuts = np.flatnonzero(np.diff(groups.offsets.to_numpy()[1:] * most // len(sketches), append=-1))
+    parts = [
+        _merged_some(sketches.take(groups[first:after].flatten()), groups[first:after])
+        for first, after in pairwise([0, *(cuts + 1).tolist()])
+    ]
+    return pa.concat_arrays(parts)
+
+
+def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArray:
+    """Return what `_merged_sketches` returns, of sketches in the order of their groups."""
+    sizes = groups.value_lengths().to_numpy()
     starts = np.cumsum(sizes) - sizes
     collapses, zeros, index, count = sketches.flatten()
     collapses, zeros, lengths = (
         each.fill_null(0).to_numpy() for each in (collapses, zeros, index.value_lengths())
     )
     widest = np.maximum.reduceat(collapses, starts)
-    shifts = np.repeat(widest, sizes) - collapses
-    index, count = index.flatten().to_numpy(), count.flatten().to_numpy()
-    ends = np.cumsum(lengths)
-    # Some whole groups at a time, so that memory is bounded.
-    last_ends = ends[starts + sizes - 1]
-    cuts = np.flatnonzero(np.diff(last_ends // _BUCKETS_AT_ONCE, append=-1)) + 1
-    parts = []
-    for first, after in pairwise([0, *cuts.tolist()]):
-        own = slice(starts[first], starts[after - 1] + sizes[after - 1])
-        buckets = slice(ends[own.start] - lengths[own.start], ends[own.stop - 1])
-        groups = np.repeat(np.arange(after - first), sizes[first:after])
-        # The bucket with index i ends at the i-th power of the ratio, and widening squares that.
-        wide = -(-index[buckets].astype("<i8") >> np.repeat(shifts[own], lengths[own]))
-        groups = np.repeat(groups, lengths[own])
-        parts.append(_added(groups, wide, count[buckets], size=after - first))
-    lengths, index, count = (np.concatenate(each) for each in zip(*parts, strict=True))
+    shifts = np.repeat(np.repeat(widest, sizes) - collapses, lengths).astype("<i8")
+    # The bucket with index i ends at the i-th power of the ratio, and widening squares that.
+    wide = -(-index.flatten().to_numpy().astype("<i8") >> shifts)
+    numbers = np.repeat(np.repeat(np.arange(len(sizes)), sizes), lengths)
+    lengths, wide, counts = _added(numbers, wide, count.flatten().to_numpy(), size=len(sizes))
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype("<i4"))
     is_known = np.logical_and.reduceat(sketches.is_valid().to_numpy(zero_copy_only=False), starts)
     return pa.StructArray.from_arrays(
         [
             pa.array(widest),
             pa.array(np.add.reduceat(zeros, starts)),
-            pa.ListArray.from_arrays(offsets, pa.array(index.astype("<i4"))),
-            pa.ListArray.from_arrays(offsets, pa.array(count)),
+            pa.ListArray.from_arrays(offsets, pa.array(wide.astype("<i4"))),
+            pa.ListArray.from_arrays(offsets, pa.array(counts)),
         ],
         fields=list(SKETCH),
         mask=pa.array(~is_known),

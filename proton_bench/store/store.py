@@ -81,17 +81,22 @@ _KEY = "(date, job, profile_id)"
 # The table that is written last.
 _LAST = TABLES[-1]
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
-# are gone, their sums.
+# are gone, their sums: the profiles of one sum are removed together.
 _VIEWS = {
-    "live": "SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL",
-    "all_profiles": "FROM stored_profiles SEMI JOIN live USING (date, job, profile_id, batch)",
+    "again": """
+        SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL
+        HAVING count(*) > 1""",
+    "all_profiles": """
+        SELECT p.* FROM stored_profiles p ANTI JOIN again a ON p.date = a.date AND p.job = a.job
+        AND p.profile_id = a.profile_id AND p.batch > a.batch""",
     "summed": """
         SELECT date, job, profile_id AS sum_id, unnest(members) AS profile_id FROM all_profiles
         WHERE members IS NOT NULL""",
-    "profiles": f"""
-        FROM all_profiles ANTI JOIN (
-            SELECT date, job, sum_id AS profile_id FROM summed SEMI JOIN all_profiles USING {_KEY})
-        USING {_KEY}""",
+    "profiles": """
+        FROM all_profiles WHERE members IS NULL UNION ALL
+        SELECT s.* FROM all_profiles s ANTI JOIN stored_profiles p
+        ON s.date = p.date AND s.job = p.job AND s.members[1] = p.profile_id
+        WHERE members IS NOT NULL""",
     "all_samples": "FROM stored_samples UNION ALL BY NAME FROM stored_sums",
     "samples": "FROM all_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",

@@ -21,7 +21,7 @@ from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.rows import ProfileKey, new_batch
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import merged
-from proton_bench.store.store import Partition, Snapshot, Store, delete
+from proton_bench.store.store import SAMPLE_ORDER, Partition, Snapshot, Store, delete
 from proton_bench.store.workers import open_workers
 
 __all__ = ["sum_id", "sum_runs", "sums_of", "unsummed"]
@@ -76,7 +76,8 @@ def sum_runs(store: Store, partition: Partition, *, least: int) -> int:
         samples.append(_with_key(found, facts))
         profiles.append({**facts, "samples": len(found)})
     if profiles:
-        store.append("sums", pa.concat_tables(samples))
+        # Compaction leaves a single file as it is.
+        store.append("sums", pa.concat_tables(samples).sort_by(SAMPLE_ORDER[0]))
         store.append("profiles", pa.Table.from_pylist(profiles, schema=SCHEMAS["profiles"]))
     return sum(len(facts["members"]) for facts in profiles)
 

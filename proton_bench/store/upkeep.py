@@ -165,7 +165,7 @@ def _remove_dead(store: Store, writer_hours: int) -> int:
 
 _DEAD = """
 SELECT date, job, batch, list(DISTINCT profile_id)
-FROM stored_{table} ANTI JOIN live USING (date, job, profile_id, batch)
+FROM stored_{table} ANTI JOIN all_profiles USING (date, job, profile_id, batch)
 WHERE batch < ? GROUP BY ALL"""
 
 
