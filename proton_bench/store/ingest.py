@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -124,9 +126,9 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         return added
     chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
     privacy = Privacy.of(read_policy(store))
-    with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as mapped:
+    with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as (mapped, folder):
         batch = new_batch()
-        read = partial(_read_chunk, labels, batch, privacy=privacy)
+        read = partial(_read_chunk, labels, batch, privacy=privacy, folder=folder)
         _write(store, mapped(read, chunks), added, batch=batch)
     return added
 
@@ -169,9 +171,9 @@ def _known_ids(store: Store, job: str) -> set[str]:
 
 @contextmanager
 def _mapping(processes: int) -> Iterator[Any]:
-    """Yield a function that maps in this process, or in others."""
+    """Yield a function that maps in this process, or in others and with a folder for results."""
     if processes <= 1:
-        yield map
+        yield map, None
         return
     # Threads of other libraries do not survive a fork; this server has none, and loads them once.
     context = get_context("forkserver")
@@ -182,10 +184,11 @@ def _mapping(processes: int) -> Iterator[Any]:
         with _out_of_reach():
             return pool.map(function, items)
 
-    try:
-        yield mapped
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with TemporaryDirectory() as folder:
+        try:
+            yield mapped, folder
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -219,10 +222,14 @@ def _register_formats() -> None:
 # -- reading -------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Chunk:
-    """Rows of some files for each table, and why other files could not be read."""
+    """Rows of some files for each table, and why other files could not be read.
+
+    Samples may be in a file instead: most of the time of a process would go into passing them on.
+    """
 
     rows: dict[str, list[pa.Table]] = field(default_factory=lambda: {table: [] for table in TABLES})
     failed: dict[Path, str] = field(default_factory=dict)
+    samples_file: str | None = None
     _hashes: set[int] = field(default_factory=set)
 
     def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str) -> None:
@@ -256,13 +263,22 @@ class _Chunk:
         for table, found in rows.items():
             self.rows[table].append(found)
 
-    def joined(self) -> _Chunk:
-        """Return the chunk with one table of each kind at most."""
-        rows = {
-            table: [pa.concat_tables(found).combine_chunks()] if found else []
-            for table, found in self.rows.items()
-        }
-        return replace(self, rows=rows)
+    def moved_to(self, folder: str) -> _Chunk:
+        """Return the chunk with its samples in a file of a folder."""
+        file = os.path.join(folder, f"{uuid4()}.arrow")
+        with pa.ipc.new_file(file, SCHEMAS["samples"]) as written:
+            for table in self.rows["samples"]:
+                written.write_table(table)
+        return replace(self, rows={**self.rows, "samples": []}, samples_file=file)
+
+    def samples(self) -> Iterator[pa.RecordBatch]:
+        """Yield the samples, once."""
+        for table in self.rows["samples"]:
+            yield from table.to_batches()
+        if self.samples_file is not None:
+            with pa.memory_map(self.samples_file) as source, pa.ipc.open_file(source) as found:
+                os.unlink(self.samples_file)
+                yield from map(found.get_batch, range(found.num_record_batches))
 
 
 def _table(name: str, row: dict[str, Any]) -> pa.Table:
@@ -270,7 +286,12 @@ def _table(name: str, row: dict[str, Any]) -> pa.Table:
 
 
 def _read_chunk(
-    labels: Labels, batch: str, files: Sequence[tuple[str, Path]], *, privacy: Privacy
+    labels: Labels,
+    batch: str,
+    files: Sequence[tuple[str, Path]],
+    *,
+    privacy: Privacy,
+    folder: str | None,
 ) -> _Chunk:
     chunk = _Chunk()
     for id, file in files:
@@ -282,7 +303,7 @@ def _read_chunk(
             chunk.add(file, key, profile, run=run, place=place)
         except ProtonError as error:
             chunk.failed[file] = str(error)
-    return chunk.joined()
+    return chunk if folder is None else chunk.moved_to(folder)
 
 
 def _start_ns(profile: Profile, file: Path) -> int:
@@ -303,8 +324,7 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) 
             added.failed |= chunk.failed
             for table in rows:
                 rows[table] += chunk.rows[table]
-            for each in chunk.rows["samples"]:
-                yield from each.to_batches()
+            yield from chunk.samples()
 
     store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
     if not rows["profiles"]:
