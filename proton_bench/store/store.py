@@ -77,7 +77,6 @@ _SUMMED = 128
 _MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 # What samples are sorted by, so that a row group holds few stacks.
 SAMPLE_ORDER = ("stack_hash",)
-_KEY = "(date, job, profile_id)"
 # The table that is written last.
 _LAST = TABLES[-1]
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these

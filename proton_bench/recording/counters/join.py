@@ -6,7 +6,7 @@ in which its kernels ran). Rates are pooled over all bursts of a device and foun
     r <- r / sum(F) x F' (y / (F r))        (F: times of nodes in samples, y: amounts of samples)
 
 This is maximum likelihood for counts (Shepp and Vardi 1982, IEEE Transactions on Medical Imaging 1,
-113; Richardson 1972; Lucy 1974). Rates stay positive, and all amounts are given to somebody: least
+113; Richardson 1972; Lucy 1974). Rates stay positive, and all amounts are given to some node: least
 squares gives whole samples more weight than those at the edges of a kernel, and so 6 % too much to
 a product of 25 us. It begins at the solution of least squares, because its own steps are short
 where neighbours repeat in the same order. Time without a kernel of ours has a rate as well, so that
