@@ -68,6 +68,8 @@ def _clean(patch: pytest.MonkeyPatch) -> None:
     # Tests compare what was recorded, to the row. Those of samples of the host switch them on.
     patch.setenv("PROTON_BENCH_HOST_SAMPLES", "off")
     patch.setenv("PYTEST_ADDOPTS", _CHILD_OPTIONS)
+    # Inductor would compile four programs to ask which vector instructions there are.
+    patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "0")
     # The default of every release so far; Triton 3.9 warns if it is not set.
     patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
 
