@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.structure import StructuralChange
@@ -14,7 +16,7 @@ __all__ = ["Outcome"]
 _OF_ONE_TIME = frozenset({"median", "mean", "total", "wall"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: reports ask for the same for each of thousands of rows
 class Outcome:
     """A gate for reports.
 
@@ -48,7 +50,7 @@ class Outcome:
         """
         return self._parts[1]
 
-    @property
+    @cached_property
     def _parts(self) -> tuple[tuple[GateRow, ...], tuple[GateRow, ...]]:
         telling: dict[object, GateRow] = {}
         calm = []
@@ -63,12 +65,32 @@ class Outcome:
                 telling[key] = row
         return tuple(telling.values()), tuple(calm)
 
-    @property
+    @cached_property
     def structure(self) -> tuple[StructuralChange, ...]:
         """Structural changes: failing ones first, then by their time."""
         return tuple(
             sorted(self.result.structure, key=lambda each: (not each.fails, -abs(each.change)))
         )
+
+    @cached_property
+    def grown_below(self) -> Mapping[tuple[str, ...], Sequence[StructuralChange]]:
+        """Structural changes that took time, largest first, by each path at or above them."""
+        found: dict[tuple[str, ...], list[StructuralChange]] = {}
+        for each in sorted(self.structure, key=lambda each: -each.change):
+            if each.change > 0.0:
+                for depth in range(len(each.path) + 1):
+                    found.setdefault(each.path[:depth], []).append(each)
+        return found
+
+    @cached_property
+    def slower_below(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, ...]]]:
+        """Paths that regressed, worst first, by each path above them."""
+        found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+        paths = dict.fromkeys(row.path for row in self.result.regressions if not row.is_total)
+        for path in paths:
+            for depth in range(len(path)):
+                found.setdefault(path[:depth], []).append(path)
+        return found
 
 
 def _is_calm(row: GateRow) -> bool:

@@ -192,23 +192,14 @@ def _below(row: GateRow, outcome: Outcome) -> str:
     if row.verdict is not Verdict.REGRESSED:
         return ""
     depth = len(row.path)
-    grown = [
-        each for each in outcome.structure if each.path[:depth] == row.path and each.change > 0.0
-    ]
-    grown.sort(key=lambda each: -each.change)
     said = []
-    for each in grown[:_MAX_BELOW]:
+    for each in outcome.grown_below.get(row.path, ())[:_MAX_BELOW]:
         unit = _unit(outcome.result.unit, [each.change])
         name = shown_path(each.path[depth:], outcome)
         what = "new" if each.kind is Kind.NEW else "more launches of"
         said.append(f"{what} {name} ({unit.text(each.change, signed=True)})")
-    slower = [
-        each.path
-        for each in outcome.result.regressions
-        if not each.is_total and len(each.path) > depth and each.path[:depth] == row.path
-    ]
-    names = [shown_path(path[depth:], outcome) for path in dict.fromkeys(slower)]
-    said += [f"slower {name}" for name in names[:_MAX_BELOW]]
+    slower = outcome.slower_below.get(row.path, ())[:_MAX_BELOW]
+    said += [f"slower {shown_path(path[depth:], outcome)}" for path in slower]
     return ", ".join(said)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("proton_bench._native")
 from proton_bench.errors import BackendUnavailableError
 from proton_bench_plugins.rocm import availability, library
 from proton_bench_plugins.rocm.availability import find_obstacle
-from proton_bench_plugins.rocm.library import HIP, ROCPROFILER, ROCTX
+from proton_bench_plugins.rocm.library import HIP, ROCPROFILER, ROCTX, RocmLibrary
 
 HIDING = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 VARIABLES = [name for each in (HIP, ROCPROFILER, ROCTX) for name in each.variables]
@@ -141,3 +141,28 @@ def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
     assert older is not None
     assert "older than this backend" in older
     assert missing == ("no libamdhip64.so: install ROCm, or name it with PROTON_BENCH_HIP_LIB")
+
+
+def known(name: str) -> bool:
+    return availability._is_known_to_the_system(RocmLibrary((name,), ()))
+
+
+def test_the_system_knows_what_the_loader_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "librocm_here.so.4").touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f":{tmp_path}")
+    cache = tmp_path / "ld.so.cache"
+    cache.write_bytes(b"\x00libalias.so.1\0/opt/lib/libcached.so.4\0")
+    monkeypatch.setattr(availability, "_LOADER_CACHE", cache)
+
+    assert all(map(known, ("librocm_here.so.4", "libalias.so.1", "libcached.so.4")))
+    assert not any(map(known, ("librocm_here.so", "libcached.so", "cached.so.4")))
+    cache.unlink()
+    assert not known("libalias.so.1")
+
+
+def test_the_cache_of_this_system_has_its_libraries() -> None:
+    if not availability._LOADER_CACHE.exists():
+        pytest.skip("glibc's loader has no cache here")
+    assert availability._is_in_loader_cache(("libc.so.6",))
