@@ -48,7 +48,11 @@ class Variant:
         raw_name: The kernel's name in the device's tools, "" if it is shown by that name.
         config: Choice of an autotuner for the code, "" if unknown.
         local_bytes: Local memory of a thread in bytes, where registers are spilled; -1 when
-            unknown. It follows from the code, so variants do not differ by it.
+            unknown.
+        instructions: Instructions in the assembly of the code by class, without classes that it
+            has none of; empty when unknown.
+
+    The last two follow from the code, so variants do not differ by them.
     """
 
     code_hash: str = ""
@@ -60,3 +64,4 @@ class Variant:
     raw_name: str = ""
     config: str = ""
     local_bytes: int = field(default=-1, compare=False)
+    instructions: dict[str, int] = field(default_factory=dict, compare=False)

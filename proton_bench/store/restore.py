@@ -160,7 +160,13 @@ class _Restored:
         self._integers = set(row["integer_metrics"])
         self._source = f"profile {row['profile_id']}"
         self._devices = self._converted(row["devices"], tuple[Device, ...])
-        self._variants = self._converted(row["variants"], tuple[Variant, ...])
+        # Stores of earlier versions do not have every fact.
+        variants = [
+            {name: value for name, value in each.items() if value is not None}
+            | {"instructions": dict(each.get("instructions") or ())}
+            for each in row["variants"]
+        ]
+        self._variants = self._converted(variants, tuple[Variant, ...])
 
     def profile(self, samples: list[dict[str, Any]]) -> Profile:
         """Return the profile with these samples, which are in the order of its rows."""

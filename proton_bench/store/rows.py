@@ -109,7 +109,10 @@ def profile_row(profile: Profile, key: ProfileKey) -> dict[str, Any]:
             if column.kind.is_number and column.spec.aggregation is Aggregation.INCLUSIVE
         ],
         "devices": [asdict(device) for device in profile.devices],
-        "variants": [asdict(variant) for variant in profile.variants],
+        "variants": [
+            {**asdict(variant), "instructions": list(variant.instructions.items())}
+            for variant in profile.variants
+        ],
         "device_use": json.dumps([asdict(use) for use in profile.device_use]),
         "attributes": json.dumps(facts.to_plain(), default=str),
     }

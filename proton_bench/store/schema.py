@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from proton_bench.store.engines import pyarrow as pa
 
-__all__ = ["BELOW", "CALLED_BELOW", "PARTITIONS", "SCHEMAS", "SKETCH", "TABLES", "VERSION"]
+__all__ = [
+    "BELOW",
+    "CALLED_BELOW",
+    "PARTITIONS",
+    "SCHEMAS",
+    "SKETCH",
+    "TABLES",
+    "VARIANT",
+    "VERSION",
+]
 
 # A reader rejects another major version.
 VERSION = (1, 0)
@@ -40,7 +49,7 @@ _DEVICE = pa.struct(
         "bus_width_bits": pa.int64(),
     }
 )
-_VARIANT = pa.struct(
+VARIANT = pa.struct(
     {
         "code_hash": pa.string(),
         "grid": pa.list_(pa.int64()),
@@ -50,6 +59,8 @@ _VARIANT = pa.struct(
         "registers": pa.int64(),
         "raw_name": pa.string(),
         "config": pa.string(),
+        "local_bytes": pa.int64(),
+        "instructions": pa.map_(pa.string(), pa.int64()),
     }
 )
 # The key of a profile in every table but ``stacks``.
@@ -126,7 +137,7 @@ SCHEMAS = {
             # Sum of each metric that adds up, by its full name.
             "totals": pa.map_(pa.string(), pa.float64()),
             "devices": pa.list_(_DEVICE),
-            "variants": pa.list_(_VARIANT),
+            "variants": pa.list_(VARIANT),
             "device_use": pa.string(),  # JSON
             "attributes": pa.string(),  # JSON: the provenance
             "source": pa.string(),

@@ -229,6 +229,7 @@ class Store:
                 self.place(table),
                 rows,
                 mode="append",
+                schema_mode="merge",  # a table of an earlier version gets the columns that it lacks
                 writer_properties=writer_properties(table),
                 commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
                 storage_options=self._settings(),
@@ -343,6 +344,8 @@ class Snapshot:
         else:
             listed = ", ".join(map(quoted, files))
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
+            if table == _LAST:  # files of earlier versions lack facts that later ones have
+                kinds += ", union_by_name = true"
             connection.execute(
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
                 f"{kinds})"

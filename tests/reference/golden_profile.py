@@ -40,16 +40,7 @@ def golden_profile() -> Profile:
             FrameKind.KERNEL,
             metrics={"time (ns)": value, "count": 2, "flops16": value / 8, "registers": 64},
             device=gpu,
-            variant=Variant(
-                code,
-                (8, 2, 1),
-                (128, 1, 1),
-                49152,
-                "*fp16,*fp16,i32",
-                64,
-                "_Z4gemm",
-                local_bytes=128,
-            ),
+            variant=_variant(code),
         )
         builder.set_distribution(row, "time (ns)", Distribution.from_samples([value / 2] * 2))
     op = builder.add(test, "aten::add", FrameKind.OP, device=Device("CPU", 0))
@@ -72,6 +63,14 @@ def golden_profile() -> Profile:
         latency_buckets=(1, 0, 0, 2),
     )
     return replace(built, device_use=(whole, replace(whole, scope="test_step[8]", idle_ns=100)))
+
+
+def _variant(code: str) -> Variant:
+    return Variant(
+        *(code, (8, 2, 1), (128, 1, 1), 49152, "*fp16,*fp16,i32", 64, "_Z4gemm"),
+        local_bytes=128,
+        instructions={"global loads": 64, "mma": 32},
+    )
 
 
 def main() -> None:

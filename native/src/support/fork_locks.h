@@ -20,6 +20,7 @@ enum class LockRank : uint8_t {
   kContexts,
   kDevices,
   kVariants,
+  kInstructions,
   kMetricNames,
   kNames,
   kPtxNotes,

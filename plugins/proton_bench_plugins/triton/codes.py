@@ -1,16 +1,30 @@
-"""Registers the compiled code and configuration of functions on a device with the native side."""
+"""Registers the compiled code and configuration of functions on a device with the native side.
+
+Of code whose assembly Triton keeps, the instructions are counted as well: once, when it is loaded.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from proton_bench import _native
+from proton_bench_plugins.patch import Patch
 
-__all__ = ["config_text", "note", "note_function", "note_loaded"]
+__all__ = [
+    "config_text",
+    "note",
+    "note_files",
+    "note_function",
+    "note_loaded",
+    "watch_static_launcher",
+]
 
 # Classes of loaded kernels: those of the module that have the method.
 _LOADED_KINDS = {
@@ -20,6 +34,8 @@ _LOADED_KINDS = {
 # Further facts of a configuration to write, and their defaults.
 _COMPILE_OPTIONS = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
 _HASH_DIGITS = 16  # of 64 bits
+# Assemblies, as Triton names them: NVIDIA's and AMD's.
+_ASSEMBLIES = ("ptx", "amdgcn")
 
 _known: dict[int, tuple[str, object]] = {}
 
@@ -40,6 +56,10 @@ def note(kernel: Any, config: object = None) -> None:
         return
     _known[function] = (text, config)
     note_function(function, text, config_text(config))
+    texts = getattr(kernel, "asm", None) or {}
+    for language in _ASSEMBLIES:
+        if language in texts:
+            _note_text(text, texts[language], language)
 
 
 def note_function(function: int, code: str, config: str = "") -> None:
@@ -52,6 +72,46 @@ def note_function(function: int, code: str, config: str = "") -> None:
     """
     if code:
         _native.set_kernel_hash(function, _first_64_bits(code), config)
+
+
+def note_files(code: str, files: Iterable[str | Path]) -> None:
+    """Count the instructions of a code, if the compiler left its assembly.
+
+    Args:
+        code: Triton's hash of the compiled kernel.
+        files: What the compiler wrote for it.
+    """
+    for file in map(Path, files):
+        if file.suffix[1:] in _ASSEMBLIES:
+            with contextlib.suppress(OSError):  # its cache may be cleared
+                _note_text(code, file.read_bytes(), file.suffix[1:])
+
+
+def watch_static_launcher(module: ModuleType) -> Sequence[Patch]:
+    """Count the instructions of kernels that Inductor loads itself.
+
+    Args:
+        module: ``torch._inductor.runtime.static_triton_launcher``.
+    """
+    return [
+        Patch(each, "load_kernel", _load_kernel)
+        for each in vars(module).values()
+        if isinstance(each, type) and "load_kernel" in vars(each)
+    ]
+
+
+def _load_kernel(original: Any, kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    binary = getattr(kernel, "cubin_path", None)  # forgotten once it is loaded
+    found = original(kernel, *args, **kwargs)
+    if isinstance(binary, str):
+        beside = [Path(binary).with_suffix(f".{each}") for each in _ASSEMBLIES]
+        note_files(str(getattr(kernel, "hash", "")), beside)
+    return found
+
+
+def _note_text(code: str, text: Any, language: str) -> None:
+    if code and isinstance(text, str | bytes):
+        _native.note_instructions(_first_64_bits(code), text, language)
 
 
 def note_loaded() -> None:

@@ -7,7 +7,7 @@ launcher.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -24,12 +24,15 @@ __all__ = ["Observer"]
 _PATCHED: dict[str, Callable[[ModuleType], Sequence[Patch]]] = {
     "triton.runtime.autotuner": trials.watch_triton,
     "torch._inductor.runtime.triton_heuristics": trials.watch_inductor,
+    "torch._inductor.runtime.static_triton_launcher": codes.watch_static_launcher,
 }
 
 
 def _loaded(module: Any, function: int, name: str, metadata_group: Any, hash: str) -> None:  # noqa: PLR0917 - Triton's signature
-    del module, name, metadata_group
+    del module, name
     codes.note_function(function, hash, trials.config_of_trial())
+    if isinstance(metadata_group, Mapping):
+        codes.note_files(hash, metadata_group.values())
 
 
 class Observer:

@@ -278,7 +278,13 @@ def _array(kind: str, values: Sequence[Any]) -> Array:
 
 
 def _cells(values: Sequence[Any]) -> Array:
-    return objects([list(value) if isinstance(value, tuple) else value for value in values])
+    return objects(list(map(_cell, values)))
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict):  # DuckDB takes other dicts for structs where it can
+        return {"key": list(value), "value": [_integer(each) for each in value.values()]}
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _integer(value: Any) -> int | None:

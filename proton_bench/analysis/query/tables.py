@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from proton_bench.analysis.choices import QUANTILES
 
 __all__ = ["TABLES"]
@@ -23,7 +25,7 @@ _COLUMNS = {
     "busy_ns BIGINT, idle_ns BIGINT, waiting_ns BIGINT",
     "variants": "run VARCHAR, variant BIGINT, code_hash VARCHAR, grid BIGINT[], block BIGINT[], "
     "shared_bytes BIGINT, registers BIGINT, signature VARCHAR, raw_name VARCHAR, config VARCHAR, "
-    "local_bytes BIGINT",
+    "local_bytes BIGINT, instructions MAP(VARCHAR, BIGINT)",
     "distributions": "run VARCHAR, node BIGINT, metric VARCHAR, n BIGINT, sum DOUBLE, "
     "minimum DOUBLE, maximum DOUBLE, geometric_mean DOUBLE, "
     + ", ".join(f"{each} DOUBLE" for each in QUANTILES),
@@ -31,6 +33,6 @@ _COLUMNS = {
 
 # Table -> column -> type.
 TABLES: dict[str, dict[str, str]] = {
-    table: dict(each.split(" ", 1) for each in columns.split(", "))
+    table: dict(each.split(" ", 1) for each in re.split(r", (?=\w+ )", columns))
     for table, columns in _COLUMNS.items()
 }

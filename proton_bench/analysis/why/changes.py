@@ -1,9 +1,9 @@
-"""What changed about a kernel besides its time: bytes, units, occupancy, registers, grid, clock."""
+"""What changed about a kernel besides its time: bytes, units, occupancy, registers, code, clock."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.peak_rates import clock_ratio
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.view.names import steady_name
-from proton_bench.analysis.why.launch_facts import Launch, mean_launch
+from proton_bench.analysis.why.launch_facts import Launch, mean_launch, row_times
 from proton_bench.analysis.why.row_facts import QUANTITIES
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.metrics.counter_columns import (
@@ -29,12 +29,19 @@ from proton_bench.model.metrics.counter_columns import (
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import Unit
 
-__all__ = ["kernel_changes"]
+__all__ = ["kernel_changes", "mix_change"]
 
 _MOST = 3
 # Smaller changes are not mentioned: relative ones, and those of fractions.
 _RELATIVE, _POINTS, _CLOCK = 0.05, 0.05, 0.03
+_MIX = math.log(1.1)
 _COUNTED = 0.01  # counts of a processor hardly vary
+_CLASSES = 4  # of instructions; more would not fit a line
+# Added to counts of instructions before they are compared: 1 -> 2 says less than 64 -> 128.
+_SMOOTHING = 2.0
+# The smallest product of matrices that PTX has in half precision, 16 x 8 x 16, is 64 multiply-adds
+# for each of 32 threads; so few of these instructions matter as much as many others.
+_WORTH = {"mma": 64.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class _Side:
         dram_ns: Time at the peak of DRAM, NaN if unknown.
         clock: SM clock / highest clock, NaN if unknown.
         launch: Mean facts of the launches.
+        mix: Mean instructions of the code by class, weighted by time; empty if unknown.
     """
 
     launches: float
@@ -56,10 +64,11 @@ class _Side:
     dram_ns: float
     clock: float
     launch: Launch
+    mix: dict[str, float]
 
 
 def kernel_changes(comparison: Comparison, cause: Cause) -> tuple[Evidence, ...]:
-    """Return what changed about the kernel of a cause, the most telling first, at most three.
+    """Return what changed about the kernel of a cause, the most telling first, at most four.
 
     Values are those of the first run of each side. The result is empty for other rows than
     kernels, for new and removed ones, and where neither launches nor counters are recorded.
@@ -74,7 +83,32 @@ def kernel_changes(comparison: Comparison, cause: Cause) -> tuple[Evidence, ...]
             return ()
         sides.append(_side(runs[0].profile, rows))
     found = [*_of_counters(*sides), *_of_launches(*sides)]
-    return tuple(found[:_MOST])
+    return (*found[:_MOST], *_of_code(*sides))
+
+
+def mix_change(before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """Return how the instructions of a code changed, as in ``instructions (mma 32 -> 0)``.
+
+    Args:
+        before: Counts by class, empty if unknown.
+        after: The same of the other code.
+
+    Returns:
+        At most four classes whose counts differ by a tenth, the largest relative change first; ""
+        if none does, or a side is unknown.
+    """
+    if not before or not after:
+        return ""
+    counts = {name: (before.get(name, 0), after.get(name, 0)) for name in {**before, **after}}
+    changes = {name: _change(*both, _WORTH.get(name, 1.0)) for name, both in counts.items()}
+    names = sorted((each for each in changes if changes[each] >= _MIX), key=lambda n: -changes[n])
+    texts = [f"{name} {counts[name][0]:.0f} -> {counts[name][1]:.0f}" for name in names[:_CLASSES]]
+    return f"instructions ({', '.join(texts)})" if texts else ""
+
+
+def _change(before: float, after: float, worth: float) -> float:
+    old, new = (_SMOOTHING + worth * max(count, 0.0) for count in (before, after))
+    return abs(math.log(new / old))
 
 
 def _rows(comparison: Comparison, cause: Cause, side: Side, *, profile: Profile) -> list[int]:
@@ -125,7 +159,21 @@ def _side(profile: Profile, rows: list[int]) -> _Side:
         dram_ns=total(busy_column("dram")) if "dram" in units else math.nan,
         clock=clock_ratio(profile.device(rows[0]), total(CYCLES), time_ns),
         launch=mean_launch(profile, rows),
+        mix=_mean_mix(profile, rows),
     )
+
+
+def _mean_mix(profile: Profile, rows: Sequence[int]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    whole = 0.0
+    for row, time_ns in row_times(profile, rows):
+        variant = profile.variant(row)
+        if variant is None or not variant.instructions:
+            continue
+        whole += time_ns
+        for name, count in variant.instructions.items():
+            sums[name] = sums.get(name, 0.0) + count * time_ns
+    return {name: total / whole for name, total in sums.items()}
 
 
 def _of_counters(base: _Side, new: _Side) -> Iterator[Evidence]:
@@ -175,6 +223,13 @@ def _of_launches(base: _Side, new: _Side) -> Iterator[Evidence]:
     if _differs(before.blocks, after.blocks):
         text = f"{before.blocks:.0f} -> {after.blocks:.0f} blocks"
         yield Evidence("launch.grid", text, after.blocks - before.blocks, "blocks")
+
+
+def _of_code(base: _Side, new: _Side) -> Iterator[Evidence]:
+    text = mix_change(base.mix, new.mix)
+    if text:
+        growth = _growth(sum(base.mix.values()), sum(new.mix.values()))
+        yield Evidence("code.instructions", text, growth, "growth of all")
 
 
 def _growth(before: float, after: float) -> float:

@@ -7,7 +7,7 @@ These columns are means weighted by time, which stay right when rows are summed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,14 @@ from proton_bench.analysis.metrics.weighted import mean_names, mean_values, with
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
-__all__ = ["FACTS", "Launch", "launch_means", "mean_launch", "with_launch_facts"]
+__all__ = [
+    "FACTS",
+    "Launch",
+    "launch_means",
+    "mean_launch",
+    "row_times",
+    "with_launch_facts",
+]
 
 _PREFIX = "why "
 _WARP = 32
@@ -94,16 +101,11 @@ def launch_means(profile: Profile) -> dict[str, npt.NDArray[np.float64]]:
 
 def mean_launch(profile: Profile, rows: Sequence[int]) -> Launch:
     """Return the facts of the launches of some rows, weighted by time; NaN where unknown."""
-    time = find_metric("time", profile.columns)
-    if time is None or not profile.columns[time].kind.is_number:
-        return Launch()
-    column = profile.columns[time]
     totals = dict.fromkeys(FACTS, 0.0)
     weights = dict.fromkeys(FACTS, 0.0)
-    for row in rows:
+    for row, weight in row_times(profile, rows):
         variant, device = profile.variant(row), profile.device(row)
-        weight = float(column.values[row]) if column.known[row] else 0.0
-        if variant is None or device is None or not weight > 0:
+        if variant is None or device is None:
             continue
         launch = _launch(variant, device)
         for name in FACTS:
@@ -112,6 +114,17 @@ def mean_launch(profile: Profile, rows: Sequence[int]) -> Launch:
                 totals[name] += value * weight
                 weights[name] += weight
     return Launch(**{name: totals[name] / weights[name] for name in FACTS if weights[name] > 0})
+
+
+def row_times(profile: Profile, rows: Sequence[int]) -> Iterator[tuple[int, float]]:
+    """Yield each of these rows that has a time, with its own time in the unit of the profile."""
+    time = find_metric("time", profile.columns)
+    if time is None or not profile.columns[time].kind.is_number:
+        return
+    column = profile.columns[time]
+    for row in rows:
+        if column.known[row] and column.values[row] > 0:
+            yield row, float(column.values[row])
 
 
 def _launch(variant: Variant, device: Device) -> Launch:

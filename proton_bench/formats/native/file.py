@@ -167,6 +167,7 @@ def _unknown_keys(content: bytes, budget: DecodeBudget) -> dict[str, Any]:
 
 def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Profile:
     rows = layout.rows
+    budget.take(Limit.OBJECTS, sum(len(each.instructions) for each in layout.variants))
     if not 1 <= rows < 2**31:
         raise ProfileFormatError(f"it declares {rows} rows")
     # parents come first, because they prove the number of rows for all other columns.

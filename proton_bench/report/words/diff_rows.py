@@ -12,6 +12,7 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.kernels.source_lines import parse_line
+from proton_bench.analysis.why.changes import mix_change
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column
@@ -148,6 +149,9 @@ def _differences(base: Variant, new: Variant) -> Iterator[str]:
         one, other = getattr(base, field), getattr(new, field)
         if one != other and -1 not in {one, other}:
             yield f"{word} {_fact(one)} -> {_fact(other)}"
+    mix = mix_change(base.instructions, new.instructions)
+    if mix:
+        yield visible(mix, 200)
 
 
 def _shape(sizes: tuple[int, int, int]) -> str:

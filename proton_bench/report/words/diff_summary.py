@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _MAX_NAME = 80
+_MAX_TEXT = 160
 # Most names above a row to distinguish it by, and most rows of its name to compare.
 _MAX_ABOVE = 3
 _MAX_OTHERS = 1000
@@ -161,7 +162,7 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
     if cause.kind is Kind.ROW and comparison.tree.code_changed(cause.row):
         yield "with other code"
     for found in kernel_changes(comparison, cause):
-        yield visible(found.text, _MAX_NAME)
+        yield visible(found.text, _MAX_TEXT)
 
 
 def _is_launched(comparison: Comparison, cause: Cause) -> bool:

@@ -31,7 +31,7 @@ MEANINGS = {
     Reason.NOTICE: "noticed",
 }
 _MORE_RUNS = frozenset({Reason.TOO_NOISY, Reason.TOO_FEW_RUNS})
-_MAX_CAUSE = 120
+_MAX_CAUSE = 160
 
 
 def seen_text(row: GateRow) -> str:

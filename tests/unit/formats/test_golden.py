@@ -23,8 +23,11 @@ def test_lossless_golden_files_hold_everything(suffix: str) -> None:
     profile = read_profile(GOLDEN / f"profile{suffix}")
 
     assert view(profile) == view(golden_profile())
-    # Variants are equal without it.
+    # Variants are equal without these.
     assert {each.local_bytes for each in profile.variants} == {128}
+    assert {tuple(each.instructions.items()) for each in profile.variants} == {
+        (("global loads", 64), ("mma", 32))
+    }
 
 
 @pytest.mark.parametrize("suffix", [".hatchet", ".hatchet_msgpack"])

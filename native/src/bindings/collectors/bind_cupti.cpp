@@ -15,9 +15,11 @@
 #include "collector/cupti/counters/sampling_service.h"
 #include "collector/cupti/cubins/ptx_notes.h"
 #include "collector/cupti/pc_sampling/line_table.h"
+#include "collector/gpu/work/code_text.h"
 #include "collector/gpu/work/kernel_codes.h"
 #include "collector/gpu/work/kernel_table.h"
 #include "driver/cupti/cupti_pc_sampling.h"
+#include "record/instruction_mix.h"
 #include "support/error.h"
 
 namespace py = pybind11;
@@ -233,6 +235,26 @@ void set_kernel_hash(const py::object &kernel, const py::object &hash, const std
     codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
 }
 
+/// Counts the instructions of a code once; hash 0 is noted nowhere.
+py::dict note_instructions_of(uint64_t hash, std::string_view text, const std::string &language) {
+  if (language != "ptx" && language != "amdgcn")
+    throw Error(ErrorCode::kUsage, "there is no assembly '" + language + "': choose ptx or amdgcn");
+  const InstructionMix *known = find_instructions(hash);
+  InstructionMix mix{};
+  if (known) {
+    mix = *known;
+  } else {
+    py::gil_scoped_release release;
+    mix = count_instructions(text, language == "ptx" ? CodeLanguage::kPtx : CodeLanguage::kAmdGcn);
+    note_instructions(hash, mix);
+  }
+  py::dict counts;
+  for (size_t i = 0; i < mix.size(); ++i)
+    if (mix[i] != 0)
+      counts[py::str(std::string(kInstructionNames[i]))] = mix[i];
+  return counts;
+}
+
 void bind_options(py::module_ &module) {
   const CuptiOptions defaults;
   py::class_<PcSamplingOptions>(module, "PcSamplingOptions")
@@ -310,6 +332,8 @@ void bind_cupti(py::module_ &module) {
              Unlocked());
   module.def("set_kernel_hash", &set_kernel_hash, py::arg("kernel"), py::arg("hash"),
              py::arg("config") = "", py::pos_only());
+  module.def("note_instructions", &note_instructions_of, py::arg("code_hash"), py::arg("text"),
+             py::arg("language"), py::pos_only());
 }
 
 } // namespace proton

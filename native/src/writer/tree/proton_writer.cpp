@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "record/instruction_mix.h"
 #include "support/error.h"
 #include "writer/bytes/packed_column.h"
 #include "writer/bytes/utf8_text.h"
@@ -46,6 +47,7 @@ private:
   void structure();
   void optional_column(const std::vector<int32_t> &values);
   void variants();
+  void instructions(const InstructionMix &mix);
   void extent(const uint32_t (&axes)[3]);
   void metrics();
   void metric(const MetricColumn &column, const std::vector<bool> &valid);
@@ -145,7 +147,8 @@ void ProtonFile::variants() {
     // Text, because a 64-bit hash does not fit the numbers of JSON readers.
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(variant.code_hash));
-    out_.map(9);
+    const InstructionMix *mix = find_instructions(variant.code_hash);
+    out_.map(mix ? 10 : 9);
     out_.text("code_hash");
     out_.text(variant.code_hash == 0 ? "" : hash);
     out_.text("grid");
@@ -164,6 +167,19 @@ void ProtonFile::variants() {
     out_.text(valid_utf8(variant.raw_name));
     out_.text("config");
     out_.text(valid_utf8(variant.config));
+    if (mix)
+      instructions(*mix);
+  }
+}
+
+void ProtonFile::instructions(const InstructionMix &mix) {
+  out_.text("instructions");
+  out_.map(mix.size() - static_cast<size_t>(std::count(mix.begin(), mix.end(), 0u)));
+  for (size_t i = 0; i < mix.size(); ++i) {
+    if (mix[i] == 0)
+      continue;
+    out_.text(kInstructionNames[i]);
+    out_.count(mix[i]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "check.h"
+#include "record/instruction_mix.h"
 #include "support/error.h"
 #include "writer/bytes/msgpack_reader.h"
 #include "writer/tree/sample_tree.h"
@@ -82,6 +83,23 @@ TEST(variants_devices_and_kinds_stand_on_their_rows) {
   CHECK_EQ(variant["signature"].text, "*fp32,i32");
   CHECK_EQ(file["variants"][1]["code_hash"].text, "");
   CHECK_EQ(file["devices"][0]["clock_rate_khz"].integer, 1980000);
+}
+
+TEST(variants_hold_the_instructions_of_their_code_if_these_are_known) {
+  InstructionMix mix{};
+  mix[static_cast<size_t>(InstructionClass::kGlobalLoad)] = 64;
+  mix[static_cast<size_t>(InstructionClass::kMma)] = 300;
+  note_instructions(0x5eed, mix);
+  CallPathTree tree;
+  sample::kernel(tree, kRootNode, "add", 0x5eed, 10);
+  sample::kernel(tree, kRootNode, "add", 0xabc, 20);
+  msgpack::Value file = encode(tree);
+  const msgpack::Value &known = file["variants"][0]["instructions"];
+  CHECK((known.keys == std::vector<std::string>{"global loads", "mma"}));
+  CHECK_EQ(known["global loads"].integer, 64);
+  CHECK_EQ(known["mma"].integer, 300);
+  const auto &keys = file["variants"][1].keys;
+  CHECK(std::find(keys.begin(), keys.end(), "instructions") == keys.end());
 }
 
 TEST(integer_metrics_are_dense_with_validity_bits) {

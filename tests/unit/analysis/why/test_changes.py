@@ -59,6 +59,52 @@ def test_spilled_registers_are_named(before: int, said: bool) -> None:
     assert texts == (["local memory 0 B -> 256 B"] if said else [])
 
 
+MIX = {"mma": 8, "global loads": 64, "integer": 900}
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (
+            {"global loads": 128, "integer": 700, "local loads": 48, "fp32": 60, "barriers": 9},
+            "mma 8 -> 0, fp32 0 -> 60, local loads 0 -> 48, barriers 0 -> 9",
+        ),
+        ({**MIX, "global loads": 128}, "global loads 64 -> 128"),
+        ({**MIX, "integer": 950}, ""),
+        (MIX, ""),
+        ({}, ""),
+    ],
+    ids=["most", "one", "a little", "nothing", "unknown"],
+)
+def test_instructions_of_other_code_are_named(after: dict[str, int], said: str) -> None:
+    found = changed(
+        kernel(1e6, variant=launched(64, code_hash="a", instructions=MIX)),
+        kernel(2e6, variant=launched(64, code_hash="b", instructions=after)),
+    )
+
+    texts = [each.text for each in found.values()]
+    assert texts == ([f"instructions ({said})"] if said else [])
+
+
+def test_instructions_of_several_codes_are_weighted_by_time() -> None:
+    variants = [
+        launched(64, code_hash=code, instructions={"fp32": count})
+        for code, count in (("a", 100), ("b", 200))
+    ]
+    sides = []
+    for times in ((3e6, 1e6), (1e6, 9e6)):
+        kernels = [
+            kernel(time, variant=variant) for time, variant in zip(times, variants, strict=True)
+        ]
+        sides.append([Run(counted_profile(*kernels, OTHER), "x")])
+    explanation = explain(comparison := compare(*sides, CompareOptions()))
+    assert explanation is not None
+
+    (found,) = kernel_changes(comparison, explanation.causes[0])
+
+    assert found.text == "instructions (fp32 125 -> 190)"
+
+
 def test_bytes_are_those_of_one_launch() -> None:
     found = changed(
         kernel(1e6, count=10, units={"dram": 0.4}),
