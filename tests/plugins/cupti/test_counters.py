@@ -65,11 +65,12 @@ def run(tmp_path: Path, cupti_doubles: Doubles) -> Run:
     """Return ``run(program, mode, **variables)``: the program under ``proton run``."""
 
     def run_program(
-        program: str, mode: str = "counters", **variables: str
+        program: str, mode: str = "counters", data: str = "tree", **variables: str
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "program.py"
         script.write_text(HEAD + program, encoding="utf-8")
         command = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", mode, "-b", "cupti"]
+        command += ["-d", data]
         return subprocess.run(
             [*command, str(script)],
             cwd=tmp_path,
@@ -147,6 +148,49 @@ except proton.errors.UsageError as error:
     assert profile.column("dram_busy (ns)").values[rows].tolist() == [2.0, 2.0]
     assert profile.inclusive("dram_busy (ns)")[0] == 4.0
     assert refused == "refused"
+
+
+# Three phases in which bursts begin and end, each with a scope of its own. It ends when the first
+# two were written, or late.
+PHASES = """
+from pathlib import Path
+for phase in range(3):
+    bursts = gpu.pm_bursts() + 2
+    with proton.scope(f"phase_{phase}"):
+        work(lambda: gpu.pm_bursts() >= bursts)
+    if phase < 2:
+        proton.data.advance_phase()
+parts = [Path(f"out.part_{phase}.SUFFIX") for phase in range(2)]
+work(lambda: all(part.exists() for part in parts))
+print([part.exists() for part in parts])
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "form", "suffix"),
+    [
+        ("counters", "proton", "proton"),
+        ("counters", "perfetto", "pftrace"),
+    ],
+)
+def test_phases_that_are_written_meanwhile_have_counters(
+    mode: str, form: str, suffix: str, run: Run, tmp_path: Path
+) -> None:
+    data = {"data": "trace"} if form == "perfetto" else {}
+    done = run(
+        PHASES.replace("SUFFIX", suffix), f"{mode}+periodic_flushing:format={form}", **data
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[True, True]"
+    for phase in range(3):
+        profile = read_profile(tmp_path / f"out.part_{phase}.{suffix}")
+        rows = {profile.name(row): row for row in range(len(profile))}
+        sampled = profile.inclusive("counter_sampled (ns)")
+        assert 0 < sampled[rows[f"phase_{phase}"]] <= profile.inclusive("time (ns)")[0]
+        whole = profile.column("counter_time (ns)").values[rows["copy_kernel"]]
+        assert whole == profile.column("time (ns)").values[rows["copy_kernel"]]
+        assert "dram_busy (ns)" in {column.name for column in profile.columns}
 
 
 @pytest.mark.parametrize(
