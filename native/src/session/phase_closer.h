@@ -69,7 +69,7 @@ private:
   const std::shared_ptr<Session> session_;
   const ClosingPlan plan_;
   std::atomic<bool> is_over_{false};
-  std::atomic<uint64_t> over_{0};    ///< phases that are over and not closed
+  std::atomic<uint64_t> over_{0}; ///< phases that are over and not closed
   std::atomic<uint64_t> closed_{0};
   std::atomic<uint64_t> written_{0}; ///< files
   std::atomic<uint64_t> waits_{0};

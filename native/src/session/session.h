@@ -82,8 +82,9 @@ public:
   /// What the profiler did since the session was made, for whatever session; needs no lock and
   /// works on a removed one.
   SelfCost self_cost() const noexcept { return SelfCost::now().since(cost_before_); }
-  /// Takes the bursts of hardware counters that kernels of the phase overlapped, with what ran then.
-  /// Where phases wait to be joined, this one does until the next call of this or `next_to_join`.
+  /// Takes the bursts of hardware counters that kernels of the phase overlapped, with what ran
+  /// then. Where phases wait to be joined, this one does until the next call of this or
+  /// `next_to_join`.
   std::vector<JoinedBurst> take_bursts(uint32_t phase);
   /// What each sample of a burst counts, by the vendor's names; empty without bursts.
   std::vector<std::string> counter_metrics();
@@ -123,8 +124,8 @@ public:
   /// more. Once, before the session is active. Throws Error(kUnavailable).
   void close_phases(ClosingPlan plan);
   /// From the first call until `end_joins`, phases with bursts of hardware counters wait to be
-  /// joined before they are closed. Returns one that is over and complete, as its bursts are; empty:
-  /// there is none.
+  /// joined before they are closed. Returns one that is over and complete, as its bursts are;
+  /// empty: there is none.
   std::optional<uint32_t> next_to_join();
   void end_joins();
   /// Begins a new phase, unless nothing was recorded in this one or the session is not active.
@@ -198,8 +199,8 @@ private:
   std::unique_ptr<SessionTree> tree_; ///< null once the session is removed
   bool is_active_ = false;
   uint32_t phase_ = 0;
-  std::set<uint32_t> live_phases_; ///< that were begun and not freed
-  std::set<uint32_t> closed_;      ///< live phases whose timeline was ended
+  std::set<uint32_t> live_phases_;  ///< that were begun and not freed
+  std::set<uint32_t> closed_;       ///< live phases whose timeline was ended
   bool joins_phases_ = false;       ///< phases wait to be joined
   std::optional<uint32_t> joining_; ///< whose bursts were taken, and whose metrics are to come
   ThreadStack starting_thread_;

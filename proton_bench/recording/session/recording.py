@@ -83,13 +83,7 @@ class Session:
         is_summarized: Somebody has already printed the hottest paths of this run.
     """
 
-    def __init__(
-        self,
-        core: native.Session,
-        plan: CapturePlan,
-        lease: CollectorLease,
-        joiner: PhaseJoiner | None,
-    ) -> None:
+    def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
         self.id = core.id
         self.core = core
         self.path = plan.path
@@ -99,7 +93,7 @@ class Session:
         self.clock_drift_ns = 0
         self.is_summarized = False
         self._lease = lease
-        self._joiner = joiner
+        self._joiner: PhaseJoiner | None = None
         self._started = start_facts(plan)
         core.set_provenance(encode_facts(self._started))
 
@@ -288,7 +282,7 @@ class Session:
         problem = self._joiner.problem if self._joiner else ""
         if formats or self.plan.flushing is not None:
             try:
-                store_counters(self.core, has_timeline=self.plan.is_written_meanwhile)
+                store_counters(self.core, has_timeline=bool(self.plan.trace_formats))
             except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
                 problem = problem or f"{type(error).__name__}: {error}"
         self.core.end_joins()
@@ -296,8 +290,13 @@ class Session:
             return []
         return [f"hardware counters are left out, they could not be joined: {problem}"]
 
+    def join_meanwhile(self) -> None:
+        """Join phases with counters that are written while the session records; before it does."""
+        if self.plan.is_written_meanwhile and wants_bursts(self.plan.modes):
+            self._joiner = PhaseJoiner(self.core, has_timeline=bool(self.plan.trace_formats))
+
     def end_joiner(self) -> None:
-        """Join no phase any more until the end."""
+        """Join no more of them until the end."""
         if self._joiner is not None:
             self._joiner.end()
 
@@ -389,11 +388,9 @@ def _start(plan: CapturePlan) -> Session:
         torch_context.hold(core.id, plan.context)
         undo.callback(torch_context.release, core.id)
         write_meanwhile(core, plan)
-        joiner = None
-        if plan.is_written_meanwhile and wants_bursts(plan.modes):
-            joiner = PhaseJoiner(core, has_timeline=bool(plan.trace_formats))
-            undo.callback(joiner.end)
-        session = Session(core, plan, lease, joiner)
+        session = Session(core, plan, lease)
+        undo.callback(session.end_joiner)
+        session.join_meanwhile()
         core.activate()
         start_host_samples(core.id, plan.host_rate_hz)
         undo.callback(stop_host_samples, core.id)

@@ -28,8 +28,8 @@ struct JoinedBurst {
 
 /// The bursts that a session keeps. Its memory is bounded: when there are too many bursts, or
 /// kernels beside them, every second burst is dropped, so that the others stay spread over the run.
-/// Phases are taken one by one, so a burst in which one ended and the next began stays until neither
-/// has more kernels to come. Not synchronised: the aggregator's lock guards it.
+/// Phases are taken one by one, so a burst in which one ended and the next began stays until
+/// neither has more kernels to come. Not synchronised: the aggregator's lock guards it.
 class CounterLog {
 public:
   static constexpr size_t kMostBursts = 512;
