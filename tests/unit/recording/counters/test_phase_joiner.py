@@ -74,13 +74,13 @@ class FakeSession:
         self.columns.setdefault(phase, []).append(name)
 
     def live_phases(self) -> list[int]:
-        raise NotImplementedError
+        raise AssertionError
 
     def add_readings(self, device: int, readings: object, at_ns: object, *, phase: int) -> None:
-        raise NotImplementedError
+        raise AssertionError
 
     def end_joins(self) -> None:
-        raise NotImplementedError
+        raise AssertionError
 
 
 def joined(session: FakeSession) -> PhaseJoiner:
