@@ -58,6 +58,7 @@ def recorded_burst(interval: str) -> dict[str, Any]:
         "end_ns": end,
         "counts": np.column_stack([cycles, active, tensor, data["dram_pct"] / 1000]),
         "nodes": data["kind"].astype(np.uint32),
+        "is_own": np.ones(len(start), dtype=np.uint8),
         "kernel_start_ns": start,
         "kernel_end_ns": start + data["kernel_length_ns"],
     }
@@ -99,6 +100,7 @@ def burst_of(
         "end_ns": edges[1:],
         "counts": 100.0 * rates[:, None],
         "nodes": node.astype(np.uint32),
+        "is_own": np.ones(len(node), dtype=np.uint8),
         "kernel_start_ns": start_ns + begin,
         "kernel_end_ns": start_ns + end,
     }

@@ -1,5 +1,6 @@
 #include "session/phase_closer.h"
 
+#include <chrono>
 #include <exception>
 
 #include "record/device.h"
@@ -40,9 +41,16 @@ bool PhaseCloser::settle(int64_t deadline_ns) {
   return closing_writer().wait_for(job, deadline_ns);
 }
 
-void PhaseCloser::wait_for_room() {
+void PhaseCloser::joined() noexcept { closing_writer().wake(); }
+
+void PhaseCloser::wait_for_room(uint64_t before) {
   ++waits_;
-  settle(monotonic_ns() + WriterThread::kPatience_ns);
+  int64_t deadline_ns = monotonic_ns() + WriterThread::kPatience_ns;
+  if (!settle(deadline_ns))
+    return;
+  std::unique_lock lock(mutex_); // what is complete may wait to be joined
+  has_closed_.wait_for(lock, std::chrono::nanoseconds(deadline_ns - monotonic_ns()),
+                       [&] { return closed_.load() != before; });
 }
 
 void PhaseCloser::close() {
@@ -54,7 +62,7 @@ void PhaseCloser::close() {
 }
 
 std::string PhaseCloser::error() {
-  std::lock_guard lock(error_mutex_);
+  std::lock_guard lock(mutex_);
   return error_;
 }
 
@@ -88,6 +96,11 @@ void PhaseCloser::close_phases() {
     --over_;
     if (phase->copy)
       write(*phase->copy);
+    {
+      std::lock_guard lock(mutex_);
+      ++closed_;
+    }
+    has_closed_.notify_all();
   }
 }
 
@@ -108,7 +121,7 @@ void PhaseCloser::write(const PhaseCopy &copy) {
 
 void PhaseCloser::fail(const std::string &message, bool is_written) noexcept {
   try {
-    std::lock_guard lock(error_mutex_);
+    std::lock_guard lock(mutex_);
     if (!error_.empty())
       return;
     error_ = message;

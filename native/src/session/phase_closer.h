@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -43,8 +44,12 @@ public:
   void phase_cleared() noexcept { --over_; }
   /// Closes what is complete. False: not until the deadline. [not the writer thread, no lock held]
   bool settle(int64_t deadline_ns);
-  /// Waits for the writer thread, a second at most. [as `settle`]
-  void wait_for_room();
+  /// A phase that waited for that was joined. [aggregator's lock held]
+  void joined() noexcept;
+  /// How many phases were closed. [any thread]
+  uint64_t closed() const { return closed_.load(); }
+  /// Waits until more than `before` are closed, a second at most. [as `settle`]
+  void wait_for_room(uint64_t before);
   /// No more is closed. [as `settle`]
   void close();
 
@@ -64,13 +69,15 @@ private:
   const std::shared_ptr<Session> session_;
   const ClosingPlan plan_;
   std::atomic<bool> is_over_{false};
-  std::atomic<uint64_t> over_{0};    ///< phases that are over and not closed
+  std::atomic<uint64_t> over_{0}; ///< phases that are over and not closed
+  std::atomic<uint64_t> closed_{0};
   std::atomic<uint64_t> written_{0}; ///< files
   std::atomic<uint64_t> waits_{0};
   int64_t advance_ns_ = 0;   ///< when the phase advances next; of the writer thread
   int64_t hand_over_ns_ = 0; ///< when events are handed over next; of the writer thread
-  std::mutex error_mutex_;
-  std::string error_;
+  std::mutex mutex_;
+  std::condition_variable has_closed_;
+  std::string error_; ///< `mutex_`'s
 };
 
 } // namespace proton

@@ -154,8 +154,13 @@ RecordCounts Session::counts() {
 std::vector<JoinedBurst> Session::take_bursts(uint32_t phase) {
   Held held = held_live();
   held.drain();
+  release_joined();
   CounterLog *counters = tree_->counters();
-  return counters ? counters->take(phase) : std::vector<JoinedBurst>();
+  if (!counters)
+    return {};
+  if (joins_phases_)
+    joining_ = phase;
+  return counters->take(phase, phase_ > 0);
 }
 
 std::vector<std::string> Session::counter_metrics() {
@@ -220,15 +225,18 @@ void Session::add_counters(const std::vector<EventCounter> &counters) {
 
 uint32_t Session::advance_phase() {
   uint32_t phase = 0;
+  uint64_t closed = 0;
   std::shared_ptr<PhaseCloser> closer;
   {
     Held held = held_live();
     phase = begin_phase(held);
-    if (is_closing_behind(held))
+    if (is_closing_behind(held)) {
       closer = closer_;
+      closed = closer->closed();
+    }
   }
   if (closer)
-    closer->wait_for_room();
+    closer->wait_for_room(closed);
   return phase;
 }
 
@@ -287,6 +295,7 @@ void Session::clear_phase(uint32_t phase, bool up_to) {
     if (stream_)
       stream_->discard_phase(number);
   }
+  trim_counters();
   if (phase >= phase_) {
     // The current phase goes on, empty; a new epoch keeps late records of the old one out.
     registry().open_epoch(held);
@@ -388,16 +397,57 @@ bool Session::is_closing_behind(Held &held) const {
     return false;
   size_t waiting = 0;
   for (uint32_t phase : live_phases_)
-    waiting +=
-        phase < phase_ && !closed_.contains(phase) && held.epochs().is_complete(*tree_, phase);
+    waiting += is_over(phase) && held.epochs().is_complete(*tree_, phase) &&
+               rest_of(phase) != CounterLog::Rest::kOpen;
   return waiting > PhaseCloser::kMostBehind;
+}
+
+CounterLog::Rest Session::rest_of(uint32_t phase) const {
+  const CounterLog *counters = joins_phases_ ? tree_->counters() : nullptr;
+  return counters ? counters->rest_of(phase) : CounterLog::Rest::kNothing;
+}
+
+bool Session::waits_for_join(uint32_t phase) const {
+  return joining_ == phase || rest_of(phase) != CounterLog::Rest::kNothing;
+}
+
+void Session::trim_counters() {
+  uint32_t oldest = phase_;
+  for (uint32_t phase : live_phases_)
+    if (!closed_.contains(phase))
+      oldest = std::min(oldest, phase);
+  if (CounterLog *counters = tree_->counters())
+    counters->forget_before(oldest);
+}
+
+std::optional<uint32_t> Session::next_to_join() {
+  Held held = held_live();
+  held.drain();
+  joins_phases_ = true;
+  release_joined();
+  for (uint32_t phase : live_phases_)
+    if (is_over(phase) && rest_of(phase) == CounterLog::Rest::kWhole &&
+        held.epochs().is_complete(*tree_, phase))
+      return phase;
+  return std::nullopt;
+}
+
+void Session::release_joined() {
+  if (std::exchange(joining_, std::nullopt) && closer_)
+    closer_->joined();
+}
+
+void Session::end_joins() {
+  Held held = held_live();
+  joins_phases_ = false;
+  release_joined();
 }
 
 std::optional<uint32_t> Session::find_finished(Held &held) const {
   for (uint32_t phase : live_phases_) {
-    if (phase >= phase_ || closed_.contains(phase))
+    if (!is_over(phase))
       continue;
-    if (held.epochs().is_complete(*tree_, phase))
+    if (held.epochs().is_complete(*tree_, phase) && !waits_for_join(phase))
       return phase;
     if (stream_) // timelines end one after the other
       return std::nullopt;
@@ -420,14 +470,15 @@ std::optional<ClosedPhase> Session::close_next_phase(bool copies, bool frees) {
   }
   if (copies)
     closed.copy.emplace(copy(*next));
-  if (!frees) {
+  if (frees) {
+    if (stream_)
+      stream_->publish_phase(*next);
+    drop_phase(*next, held);
+    held.trim();
+  } else {
     closed_.insert(*next);
-    return closed;
   }
-  if (stream_)
-    stream_->publish_phase(*next);
-  drop_phase(*next, held);
-  held.trim();
+  trim_counters();
   return closed;
 }
 

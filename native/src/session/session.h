@@ -82,7 +82,9 @@ public:
   /// What the profiler did since the session was made, for whatever session; needs no lock and
   /// works on a removed one.
   SelfCost self_cost() const noexcept { return SelfCost::now().since(cost_before_); }
-  /// Takes the bursts of hardware counters that kernels of the phase overlapped, with these.
+  /// Takes the bursts of hardware counters that kernels of the phase overlapped, with what ran
+  /// then. Where phases wait to be joined, this one does until the next call of this or
+  /// `next_to_join`.
   std::vector<JoinedBurst> take_bursts(uint32_t phase);
   /// What each sample of a burst counts, by the vendor's names; empty without bursts.
   std::vector<std::string> counter_metrics();
@@ -121,6 +123,11 @@ public:
   /// Has phases that are over and complete written and freed, or only ended where the plan says no
   /// more. Once, before the session is active. Throws Error(kUnavailable).
   void close_phases(ClosingPlan plan);
+  /// From the first call until `end_joins`, phases with bursts of hardware counters wait to be
+  /// joined before they are closed. Returns one that is over and complete, as its bursts are;
+  /// empty: there is none.
+  std::optional<uint32_t> next_to_join();
+  void end_joins();
   /// Begins a new phase, unless nothing was recorded in this one or the session is not active.
   void advance_if_recorded();
   /// Ends a phase that is over and complete, and frees it if `frees`. Empty: there is none, or the
@@ -177,6 +184,13 @@ private:
   /// Whether many phases are complete and wait to be written.
   bool is_closing_behind(Aggregator::Held &held) const;
   std::optional<uint32_t> find_finished(Aggregator::Held &held) const;
+  bool is_over(uint32_t phase) const { return phase < phase_ && !closed_.contains(phase); }
+  /// kNothing where phases do not wait.
+  CounterLog::Rest rest_of(uint32_t phase) const;
+  bool waits_for_join(uint32_t phase) const;
+  void release_joined();
+  /// Forgets bursts that only closed phases needed.
+  void trim_counters();
   /// Shows open scopes if `is_end`, hands events over, and gives the lock back.
   bool settle(Aggregator::Held held, int64_t deadline_ns, bool is_end);
 
@@ -185,8 +199,10 @@ private:
   std::unique_ptr<SessionTree> tree_; ///< null once the session is removed
   bool is_active_ = false;
   uint32_t phase_ = 0;
-  std::set<uint32_t> live_phases_; ///< that were begun and not freed
-  std::set<uint32_t> closed_;      ///< live phases whose timeline was ended
+  std::set<uint32_t> live_phases_;  ///< that were begun and not freed
+  std::set<uint32_t> closed_;       ///< live phases whose timeline was ended
+  bool joins_phases_ = false;       ///< phases wait to be joined
+  std::optional<uint32_t> joining_; ///< whose bursts were taken, and whose metrics are to come
   ThreadStack starting_thread_;
   std::string provenance_;
   const SelfCost cost_before_ = SelfCost::now();

@@ -33,7 +33,8 @@ class Burst:
         start_ns: int64[n], beginnings of samples.
         end_ns: int64[n], their ends.
         counts: float64[n, m], one column for each metric.
-        nodes: int64[k], the node of each kernel.
+        nodes: int64[k], the node of each kernel; of one of another phase its complement, which is
+            below zero: its counts are not those of the phase, and not of idle time either.
         kernel_start_ns: int64[k], beginnings of kernels, on the clock of the samples.
         kernel_end_ns: int64[k], their ends.
     """
@@ -52,6 +53,8 @@ class Burst:
         counts = np.asarray(given["counts"], dtype=np.float64).reshape(len(start), -1)
         samples = np.flatnonzero((end > start) & np.isfinite(counts).all(axis=1))
         samples = samples[np.argsort(start[samples], kind="stable")]
+        nodes = _times(given["nodes"])
+        nodes = np.where(np.asarray(given["is_own"], dtype=np.bool_), nodes, ~nodes)
         kernel_start = _times(given["kernel_start_ns"])
         kernel_end = _times(given["kernel_end_ns"])
         kernels = np.flatnonzero(kernel_end > kernel_start)
@@ -60,7 +63,7 @@ class Burst:
             start[samples],
             end[samples],
             counts[samples],
-            _times(given["nodes"])[kernels],
+            nodes[kernels],
             kernel_start[kernels],
             kernel_end[kernels],
         )

@@ -45,7 +45,8 @@ def _of_device(
 ) -> DeviceEstimates | None:
     parts = [_parts(burst, metrics) for burst in bursts]
     nodes, index = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
-    if not len(nodes):
+    own = nodes >= 0
+    if not own.any():
         return None
     kernel_ns = np.concatenate([part[1] for part in parts])
     busy_ns = np.concatenate([part[2] for part in parts])
@@ -58,9 +59,14 @@ def _of_device(
     clocks = None
     if readings.cycles is not None:
         clocks = np.bincount(index, np.concatenate([part[3] for part in parts])) / time_ns
-    errors = {name: np.zeros(len(nodes)) for name in shares}
     return DeviceEstimates(
-        device, nodes.astype(np.uint32), time_ns, time_ns.copy(), clocks, shares, errors
+        device,
+        nodes[own].astype(np.uint32),
+        time_ns[own],
+        time_ns[own],
+        None if clocks is None else clocks[own],
+        {name: values[own] for name, values in shares.items()},
+        {name: np.zeros(int(own.sum())) for name in shares},
     )
 
 

@@ -16,13 +16,22 @@ from typing import Any, Protocol
 from proton_bench.recording.gpu.nvml_devices import NvmlDevices
 from proton_bench.recording.native import native
 
-__all__ = ["ALL", "PERIOD_S", "GpmReadings", "GpmTotals", "GpmWindow", "gpm_obstacle", "wants_gpm"]
+__all__ = [
+    "ALL",
+    "PERIOD_S",
+    "GpmReadings",
+    "GpmTotals",
+    "GpmWindow",
+    "gpm_obstacle",
+    "wants_bursts",
+    "wants_gpm",
+]
 
 PERIOD_S = 0.2
 ALL = -1  # instead of the number of a device
 # Values of shorter windows are often not numbers.
 _SHORTEST_NS = 100_000_000
-_OPTION = "counters"
+_OPTION, _GPM_ALONE = "counters", "gpm"
 _PER_MIB = float(1 << 20)
 # Key in the provenance: constant of the library without its prefix, name of the counter, factor.
 _METRICS = {
@@ -59,6 +68,14 @@ class _Mode(Protocol):
 def wants_gpm(modes: Sequence[_Mode]) -> bool:
     """Return whether a session with these modes asks for hardware counters."""
     return any(mode.name == _OPTION or _OPTION in mode.options for mode in modes)
+
+
+def wants_bursts(modes: Sequence[_Mode]) -> bool:
+    """Return whether it asks for those of kernels too."""
+    return any(
+        mode.name == _OPTION or mode.options.get(_OPTION, _GPM_ALONE) != _GPM_ALONE
+        for mode in modes
+    )
 
 
 def gpm_obstacle() -> str:

@@ -116,7 +116,7 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
     readings = [readings_of(burst, metrics) for burst in bursts]
     quantities, in_cycles = readings[0].quantities, readings[0].in_cycles
     every = np.concatenate([burst.nodes for burst in bursts])
-    if not (len(every) and quantities):
+    if not (quantities and (every >= 0).any()):
         return None
     nodes, index = np.unique(every, return_inverse=True)
     lengths = np.concatenate([burst.kernel_end_ns - burst.kernel_start_ns for burst in bursts])
@@ -141,7 +141,7 @@ def _join(device: int, bursts: Sequence[Burst], metrics: Sequence[str]) -> Devic
         if has_cycles
         else None,
     )
-    own = np.flatnonzero(places < min(width, _MOST_NODES))
+    own = np.flatnonzero((nodes >= 0) & (places < min(width, _MOST_NODES)))
     columns = places[own]
     sampled_ns = np.asarray(pool.times.sum(axis=0)).ravel()[columns]
     edge_ns = EDGE_NS + FOLLOWED_NS * _repetition(bursts, index)[own]

@@ -21,7 +21,7 @@ from proton_bench.model.metrics.counter_columns import (
 )
 from proton_bench.recording.counters.metric_sets import RANGE_TIME
 
-__all__ = ["CounterSession", "store_counters"]
+__all__ = ["CounterSession", "store_counters", "store_phase"]
 
 _MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to ten tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
@@ -50,7 +50,7 @@ class CounterSession(Protocol):
         """Return the phases that are not written yet."""
 
     def take_bursts(self, phase: int) -> Sequence[Mapping[str, Any]]:
-        """Return the bursts beside which kernels of a phase ran, with these kernels."""
+        """Return the bursts beside which kernels of a phase ran, with all that ran then."""
 
     def times_of_nodes(self, nodes: Any, phase: int) -> Any:
         """Return the whole kernel time of each node in ns."""
@@ -67,19 +67,30 @@ class CounterSession(Protocol):
 def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
     """Compute metrics of kernels from the samples of each phase, and add them to its rows.
 
-    Heavy libraries are loaded only if something was sampled.
-
     Args:
         session: A session whose records were all consumed, before its files are written.
         has_timeline: Also add the samples to the session's timeline.
     """
     for phase in session.live_phases():
-        bursts = session.take_bursts(phase)
-        if bursts:
-            # Ranges are longer than what they count, so a track of them would show too little.
-            if has_timeline and RANGE_TIME not in session.counter_metrics:
-                _show(session, phase, bursts)
-            _store(session, phase, bursts)
+        store_phase(session, phase, has_timeline=has_timeline)
+
+
+def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> None:
+    """Do so with one phase.
+
+    Heavy libraries are loaded only if something was sampled.
+
+    Args:
+        session: A session that has consumed all records of the phase.
+        phase: Its number.
+        has_timeline: Also add the samples to the session's timeline.
+    """
+    bursts = session.take_bursts(phase)
+    if bursts:
+        # Ranges are longer than what they count, so a track of them would show too little.
+        if has_timeline and RANGE_TIME not in session.counter_metrics:
+            _show(session, phase, bursts)
+        _store(session, phase, bursts)
 
 
 def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:

@@ -19,7 +19,8 @@ from proton_bench.recording.children.child_profiles import (
     merge_added,
 )
 from proton_bench.recording.counters.ceilings import ceiling_facts
-from proton_bench.recording.counters.gpm import wants_gpm
+from proton_bench.recording.counters.gpm import wants_bursts, wants_gpm
+from proton_bench.recording.counters.phase_joiner import PhaseJoiner
 from proton_bench.recording.counters.store import store_counters
 from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
@@ -92,6 +93,7 @@ class Session:
         self.clock_drift_ns = 0
         self.is_summarized = False
         self._lease = lease
+        self._joiner: PhaseJoiner | None = None
         self._started = start_facts(plan)
         core.set_provenance(encode_facts(self._started))
 
@@ -252,14 +254,14 @@ class Session:
                 steps.callback(HookManager.unregister, self.id)
                 stop_counters(self.id)  # takes the last sample, so while the session is active
                 self._stop(self.core.end_recording, flushing=True)
+                left_out = self._store_counters(formats)
                 self.core.settle()
                 counts = self.core.counts()
                 self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
+                self.remarks += left_out
                 ended = end_facts(self._started, counts)
                 collectors = self._lease.facts()
                 self.clock_drift_ns = drift_of(collectors)
-                if formats:
-                    self._store_counters()
                 if self.plan.is_written_meanwhile:
                     ended["timeline"] = self.core.timeline_counts()
                 if wants_gpm(self.plan.modes):
@@ -274,14 +276,32 @@ class Session:
         _call_plugins("proton_session_finished", session=self, paths=paths)
         return paths
 
-    def _store_counters(self) -> None:
-        try:
-            store_counters(self.core, has_timeline=self.plan.is_written_meanwhile)
-        except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
-            what = f"{type(error).__name__}: {error}"
-            self.remarks.append(f"hardware counters are left out, they could not be joined: {what}")
+    def _store_counters(self, formats: Sequence[str]) -> list[str]:
+        """Join the phases that are left, before any is written; return what to say of them all."""
+        self.end_joiner()
+        problem = self._joiner.problem if self._joiner else ""
+        if formats or self.plan.flushing is not None:
+            try:
+                store_counters(self.core, has_timeline=bool(self.plan.trace_formats))
+            except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
+                problem = problem or f"{type(error).__name__}: {error}"
+        self.core.end_joins()
+        if not problem:
+            return []
+        return [f"hardware counters are left out, they could not be joined: {problem}"]
+
+    def join_meanwhile(self) -> None:
+        """Join phases with counters that are written while the session records; before it does."""
+        if self.plan.is_written_meanwhile and wants_bursts(self.plan.modes):
+            self._joiner = PhaseJoiner(self.core, has_timeline=bool(self.plan.trace_formats))
+
+    def end_joiner(self) -> None:
+        """Join no more of them until the end."""
+        if self._joiner is not None:
+            self._joiner.end()
 
     def _forget(self) -> None:
+        self.end_joiner()
         stop_host_samples(self.id)
         _live.pop(self.id, None)
         torch_context.release(self.id)
@@ -369,6 +389,8 @@ def _start(plan: CapturePlan) -> Session:
         undo.callback(torch_context.release, core.id)
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
+        undo.callback(session.end_joiner)
+        session.join_meanwhile()
         core.activate()
         start_host_samples(core.id, plan.host_rate_hz)
         undo.callback(stop_host_samples, core.id)
@@ -421,6 +443,8 @@ def _at_exit() -> None:
     """No thread may be in native code when the interpreter ends."""
     stopper = _stopper
     _is_exiting.set()
+    for session in list(_live.values()):
+        session.end_joiner()
     if stopper is not None:
         stopper.join()
 

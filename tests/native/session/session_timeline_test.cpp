@@ -2,8 +2,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "check.h"
 #include "context/thread/host_range.h"
+#include "record/counter_burst.h"
 #include "record/record_sink.h"
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"
@@ -30,6 +34,19 @@ void run_kernel(const char *name, bool completes = true) {
   Aggregator::instance().launched(kernel.correlation_id);
   if (completes)
     Aggregator::instance().complete({&kernel, 1});
+}
+
+void begin_burst() { Aggregator::instance().begin_burst("CUDA", 0, monotonic_ns()); }
+
+/// One sample, from long ago until now.
+void end_burst() {
+  auto burst = std::make_shared<CounterBurst>();
+  burst->metrics = std::make_shared<const std::vector<std::string>>(
+      std::vector<std::string>{"sm__cycles_elapsed.avg"});
+  burst->start_ns = {1};
+  burst->end_ns = {monotonic_ns() + 1000};
+  burst->counts = {1.0};
+  Aggregator::instance().complete(std::shared_ptr<const CounterBurst>(std::move(burst)));
 }
 
 // A session whose files go to a folder of its own.
@@ -194,6 +211,68 @@ TEST(trees_of_phases_are_written_and_freed) {
   CHECK((recording.core->live_phases() == std::vector<uint32_t>{5}));
   CHECK(recording.core->is_phase_complete(2));
   CHECK_EQ(recording.core->counts().records, 5);
+}
+
+TEST(phases_with_bursts_wait_until_these_are_over_and_joined) {
+  Recording recording(false);
+  recording.close_phases(FileFormat::kHatchet, true);
+  Session &core = *recording.core;
+  CHECK(!core.next_to_join());
+  core.activate();
+  run_kernel("without_burst");
+  core.advance_phase();
+  begin_burst();
+  run_kernel("in_burst");
+  core.advance_phase();
+  CHECK(core.settle(soon(), false));
+  CHECK(!core.next_to_join()); // its burst is open
+  CHECK((core.live_phases() == std::vector<uint32_t>{1, 2}));
+  end_burst();
+  CHECK(core.next_to_join() == 1u);
+  std::vector<JoinedBurst> bursts = core.take_bursts(1);
+  CHECK_EQ(bursts.size(), 1u);
+  CHECK(core.settle(soon(), false));
+  core.set_metric_of_nodes("dram_busy (ns)", bursts[0].nodes, {7.0}, 1); // while it is joined
+  CHECK(!core.next_to_join());
+  CHECK(core.settle(soon(), false));
+  CHECK((core.live_phases() == std::vector<uint32_t>{2}));
+  CHECK(contains(recording.folder.content("x.part_1.hatchet"), "dram_busy"));
+  begin_burst();
+  run_kernel("never_joined");
+  core.advance_phase();
+  core.end_joins();
+  CHECK(core.settle(soon(), false));
+  CHECK((core.live_phases() == std::vector<uint32_t>{3}));
+  end_burst();
+}
+
+TEST(a_program_waits_while_many_phases_are_not_joined) {
+  Recording recording(false);
+  recording.close_phases(FileFormat::kHatchet, true);
+  Session &core = *recording.core;
+  CHECK(!core.next_to_join());
+  core.activate();
+  begin_burst();
+  for (size_t i = 0; i <= PhaseCloser::kMostBehind; ++i) {
+    run_kernel("k");
+    core.advance_phase(); // none can be joined yet, so that waiting would not help
+  }
+  CHECK_EQ(core.stream_counts().waits, 0u);
+  end_burst();
+  std::atomic<bool> has_advanced{false};
+  std::thread program([&] {
+    run_kernel("k");
+    core.advance_phase();
+    has_advanced = true;
+  });
+  while (!has_advanced)
+    if (std::optional<uint32_t> phase = core.next_to_join())
+      core.take_bursts(*phase);
+  program.join();
+  CHECK_EQ(core.stream_counts().waits, 1u);
+  core.end_joins();
+  CHECK(core.settle(soon(), false));
+  CHECK_EQ(core.live_phases().size(), 1u);
 }
 
 TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {

@@ -47,15 +47,32 @@ def work(is_over):
         while time.monotonic_ns() < next_ns:
             pass
 """
-BURSTS = "work(lambda: gpu.pm_bursts() >= 2)\n"
-# Until the program has heard of so many refusals: one that ends before says that it was too short.
-REFUSED = """
-(session,) = live_sessions()
-def refusals():
-    heard = session._lease.facts()["cupti"]["counters"]
-    return heard["lost_bursts"] + heard["refused_devices"]
-work(lambda: refusals() >= {calls})
+# What the program has heard of: one that ends before says that it was too short.
+HEARD = """
+session = live_sessions()[0]
+def heard(*names):
+    facts = session._lease.facts()["cupti"]["counters"]
+    return sum(facts[name] for name in names)
 """
+BURSTS = HEARD + "work(lambda: heard('bursts') >= 3)\n"
+REFUSED = HEARD + "work(lambda: heard('lost_bursts', 'refused_devices') >= {calls})\n"
+# Three phases in which bursts begin and end, each with a scope of its own. It ends when the first
+# two were written, or late.
+PHASES = (
+    HEARD
+    + """
+from pathlib import Path
+for phase in range(3):
+    bursts = heard("bursts") + 3
+    with proton.scope(f"phase_{phase}"):
+        work(lambda: heard("bursts") >= bursts)
+    if phase < 2:
+        proton.data.advance_phase()
+parts = [Path(f"out.part_{phase}.SUFFIX") for phase in range(2)]
+work(lambda: all(part.exists() for part in parts))
+print([part.exists() for part in parts])
+"""
+)
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -65,11 +82,12 @@ def run(tmp_path: Path, cupti_doubles: Doubles) -> Run:
     """Return ``run(program, mode, **variables)``: the program under ``proton run``."""
 
     def run_program(
-        program: str, mode: str = "counters", **variables: str
+        program: str, mode: str = "counters", data: str = "tree", **variables: str
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "program.py"
         script.write_text(HEAD + program, encoding="utf-8")
         command = [sys.executable, "-m", "proton_bench", "-n", "out", "-m", mode, "-b", "cupti"]
+        command += ["-d", data]
         return subprocess.run(
             [*command, str(script)],
             cwd=tmp_path,
@@ -147,6 +165,60 @@ except proton.errors.UsageError as error:
     assert profile.column("dram_busy (ns)").values[rows].tolist() == [2.0, 2.0]
     assert profile.inclusive("dram_busy (ns)")[0] == 4.0
     assert refused == "refused"
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "suffix"), [("tree", "proton", "proton"), ("trace", "perfetto", "pftrace")]
+)
+def test_phases_that_are_written_meanwhile_have_counters(
+    data: str, form: str, suffix: str, run: Run, tmp_path: Path
+) -> None:
+    mode = f"counters+periodic_flushing:format={form}"
+    done = run(PHASES.replace("SUFFIX", suffix), mode, data)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "[True, True]"
+    for phase in range(3):
+        profile = read_profile(tmp_path / f"out.part_{phase}.{suffix}")
+        rows = {profile.name(row): row for row in range(len(profile))}
+        sampled = profile.inclusive("counter_sampled (ns)")
+        assert 0 < sampled[rows[f"phase_{phase}"]] <= profile.inclusive("time (ns)")[0]
+        whole = profile.column("counter_time (ns)").values[rows["copy_kernel"]]
+        assert whole == profile.column("time (ns)").values[rows["copy_kernel"]]
+        assert "dram_busy (ns)" in profile.columns
+
+
+def test_phases_share_bursts_and_nothing_is_counted_twice_or_lost(run: Run, tmp_path: Path) -> None:
+    # One session has all phases, the other one none, and both the same bursts.
+    mode = "counters:burst_ms=20+periodic_flushing:format=proton"
+    program = f"""{HEARD}
+from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.recording import open_session
+whole = open_session(SessionOptions(name="whole", backend="cupti", mode={mode!r}))
+next_s = time.monotonic()
+def is_over():
+    global next_s
+    if time.monotonic() >= next_s:
+        next_s = time.monotonic() + 0.008
+        proton.data.advance_phase(session.id)
+    return heard("bursts") >= 5
+work(is_over)
+session.deactivate(flushing=True)
+whole.deactivate(flushing=True)
+whole.finalize(["proton"])
+"""
+    done = run(program, mode)
+
+    assert done.returncode == 0, done.stderr
+    whole = read_profile(tmp_path / "whole.proton")
+    parts = [read_profile(part) for part in tmp_path.glob("out.part_*.proton")]
+    facts = counter_facts(whole)
+    assert facts is not None
+    joined = [part for part in parts if "counter_sampled (ns)" in part.columns]
+    assert len(joined) > facts.bursts  # which began in one phase and ended in a later one
+    for name in ("counter_sampled (ns)", "time (ns)"):
+        sums = [part.inclusive(name)[0] for part in parts if name in part.columns]
+        assert sum(sums) == pytest.approx(whole.inclusive(name)[0], rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -655,7 +655,7 @@ bool Aggregator::complete(const std::shared_ptr<const CounterBurst> &burst) noex
   try {
     std::lock_guard lock(mutex_);
     for (const EpochMember &member : epochs_.sessions())
-      is_thinned |= member.tree->end_burst(burst);
+      is_thinned |= member.tree->end_burst(burst, member.phase);
   } catch (...) { // out of memory
     dropped({"burst of counters not stored", 1, true});
   }

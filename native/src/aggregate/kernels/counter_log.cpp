@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace proton {
+namespace {
+
+bool has_phase(const std::vector<uint32_t> &phases, uint32_t phase) {
+  return std::find(phases.begin(), phases.end(), phase) != phases.end();
+}
+
+} // namespace
 
 void CounterLog::begin(int32_t device, int64_t at_ns) {
   Burst burst;
@@ -12,7 +19,7 @@ void CounterLog::begin(int32_t device, int64_t at_ns) {
   bursts_.push_back(std::move(burst));
 }
 
-bool CounterLog::end(int32_t device, std::shared_ptr<const CounterBurst> burst) {
+bool CounterLog::end(int32_t device, std::shared_ptr<const CounterBurst> burst, uint32_t phase) {
   auto open = std::find_if(bursts_.begin(), bursts_.end(), [&](const Burst &each) {
     return each.device == device && !each.samples;
   });
@@ -25,6 +32,7 @@ bool CounterLog::end(int32_t device, std::shared_ptr<const CounterBurst> burst) 
   }
   open->start_ns = burst->start_ns.front();
   open->end_ns = burst->end_ns.back();
+  open->last_phase = phase;
   std::erase_if(open->kernels, [&](const Kernel &kernel) {
     return kernel.end_ns <= open->start_ns || kernel.start_ns >= open->end_ns;
   });
@@ -57,37 +65,82 @@ void CounterLog::add(uint32_t phase, NodeIndex node, int32_t device, int64_t sta
                      int64_t end_ns) {
   // Bursts do not overlap, and records come nearly in the order of time: this looks at one or two.
   for (auto burst = bursts_.rbegin(); burst != bursts_.rend() && burst->end_ns > start_ns; ++burst)
-    if (burst->device == device && end_ns > burst->start_ns)
+    if (burst->device == device && end_ns > burst->start_ns) {
       burst->kernels.push_back({node, phase, start_ns, end_ns});
+      if (!has_phase(burst->phases, phase))
+        burst->phases.push_back(phase);
+    }
 }
 
 void CounterLog::forget_phase(uint32_t phase) {
-  for (Burst &burst : bursts_)
-    std::erase_if(burst.kernels, [&](const Kernel &kernel) { return kernel.phase == phase; });
+  for (Burst &burst : bursts_) {
+    if (std::erase(burst.phases, phase) == 0)
+      continue;
+    for (Kernel &kernel : burst.kernels) // the current phase goes on under its number
+      if (kernel.phase == phase)
+        kernel.phase = kNoPhase;
+  }
 }
 
-std::vector<JoinedBurst> CounterLog::take(uint32_t phase) {
+void CounterLog::forget_before(uint32_t phase) {
+  std::erase_if(bursts_,
+                [&](const Burst &burst) { return burst.samples && burst.last_phase < phase; });
+}
+
+CounterLog::Rest CounterLog::rest_of(uint32_t phase) const {
+  Rest rest = Rest::kNothing;
+  for (const Burst &burst : bursts_) {
+    if (!has_phase(burst.phases, phase))
+      continue;
+    if (!burst.samples)
+      return Rest::kOpen;
+    rest = Rest::kWhole;
+  }
+  return rest;
+}
+
+std::vector<JoinedBurst> CounterLog::take(uint32_t phase, bool is_part) {
   std::vector<JoinedBurst> taken;
   for (Burst &burst : bursts_) {
-    if (!burst.samples)
+    if (!burst.samples || std::erase(burst.phases, phase) == 0)
       continue;
-    JoinedBurst joined{burst.samples, burst.device, {}, {}, {}};
-    for (const Kernel &kernel : burst.kernels) {
-      if (kernel.phase != phase)
-        continue;
-      joined.nodes.push_back(kernel.node);
-      joined.kernel_start_ns.push_back(kernel.start_ns);
-      joined.kernel_end_ns.push_back(kernel.end_ns);
-    }
-    if (joined.nodes.empty())
-      continue;
-    taken.push_back(std::move(joined));
-    std::erase_if(burst.kernels, [&](const Kernel &kernel) { return kernel.phase == phase; });
-    if (burst.kernels.empty()) // no other phase needs it
-      burst.device = kNone;
+    JoinedBurst joined = join(burst, phase, is_part);
+    if (!joined.nodes.empty())
+      taken.push_back(std::move(joined));
   }
-  std::erase_if(bursts_, [](const Burst &burst) { return burst.device == kNone; });
   return taken;
+}
+
+JoinedBurst CounterLog::join(const Burst &burst, uint32_t phase, bool is_part) {
+  JoinedBurst joined;
+  int64_t from_ns = kOpen, to_ns = 0; // of the phase's kernels
+  for (const Kernel &kernel : burst.kernels)
+    if (kernel.phase == phase) {
+      from_ns = std::min(from_ns, kernel.start_ns);
+      to_ns = std::max(to_ns, kernel.end_ns);
+    }
+  if (from_ns == kOpen)
+    return joined; // they ran between the begin of the burst and its first sample
+  const std::vector<int64_t> &starts = burst.samples->start_ns, &ends = burst.samples->end_ns;
+  auto first = is_part ? std::upper_bound(ends.begin(), ends.end(), from_ns) : ends.begin();
+  auto end = is_part ? std::lower_bound(starts.begin(), starts.end(), to_ns) : starts.end();
+  joined.burst = burst.samples;
+  joined.device = burst.device;
+  joined.first_sample = static_cast<size_t>(first - ends.begin());
+  joined.end_sample = static_cast<size_t>(end - starts.begin());
+  if (joined.first_sample >= joined.end_sample)
+    return joined; // they ran in a gap
+  from_ns = std::min(from_ns, starts[joined.first_sample]);
+  to_ns = std::max(to_ns, ends[joined.end_sample - 1]);
+  for (const Kernel &kernel : burst.kernels) {
+    if (kernel.end_ns <= from_ns || kernel.start_ns >= to_ns)
+      continue;
+    joined.nodes.push_back(kernel.node);
+    joined.is_own.push_back(kernel.phase == phase ? 1 : 0);
+    joined.kernel_start_ns.push_back(kernel.start_ns);
+    joined.kernel_end_ns.push_back(kernel.end_ns);
+  }
+  return joined;
 }
 
 std::vector<std::string> CounterLog::metrics() const {

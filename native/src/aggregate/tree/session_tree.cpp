@@ -410,9 +410,9 @@ void SessionTree::begin_burst(const char *device_kind, int32_t device_index, int
   counters_->begin(DeviceTable::instance().find_or_add(device_kind, device_index), at_ns);
 }
 
-bool SessionTree::end_burst(const std::shared_ptr<const CounterBurst> &burst) {
+bool SessionTree::end_burst(const std::shared_ptr<const CounterBurst> &burst, uint32_t phase) {
   int32_t device = DeviceTable::instance().find_or_add(burst->device_kind, burst->device_index);
-  return counters_ && counters_->end(device, burst);
+  return counters_ && counters_->end(device, burst, phase);
 }
 
 NodeIndex SessionTree::add_found(uint32_t number, const LaunchRecord &launch,

@@ -84,7 +84,8 @@ public:
   /// Hardware counters of the device are sampled from now on, until `end_burst`.
   void begin_burst(const char *device_kind, int32_t device_index, int64_t at_ns);
   /// True: the session had as many bursts as it keeps, and dropped every second one.
-  bool end_burst(const std::shared_ptr<const CounterBurst> &burst);
+  ///   phase: the present one of the session.
+  bool end_burst(const std::shared_ptr<const CounterBurst> &burst, uint32_t phase);
   /// Null where no counters were sampled.
   CounterLog *counters() { return counters_.get(); }
 

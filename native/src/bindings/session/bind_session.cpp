@@ -177,14 +177,16 @@ py::list take_bursts(Session &session, std::optional<uint32_t> phase) {
   py::list taken;
   for (const JoinedBurst &joined : bursts) {
     const CounterBurst &burst = *joined.burst;
-    auto rows = static_cast<py::ssize_t>(burst.start_ns.size());
-    auto columns = static_cast<py::ssize_t>(burst.metrics->size());
+    size_t first = joined.first_sample, columns = burst.metrics->size();
+    auto rows = static_cast<py::ssize_t>(joined.end_sample - first);
     py::dict each;
     each["device"] = joined.device;
-    each["start_ns"] = array_of(burst.start_ns);
-    each["end_ns"] = array_of(burst.end_ns);
-    each["counts"] = py::array_t<double>({rows, columns}, burst.counts.data());
+    each["start_ns"] = py::array_t<int64_t>(rows, burst.start_ns.data() + first);
+    each["end_ns"] = py::array_t<int64_t>(rows, burst.end_ns.data() + first);
+    each["counts"] = py::array_t<double>({rows, static_cast<py::ssize_t>(columns)},
+                                         burst.counts.data() + first * columns);
     each["nodes"] = array_of(joined.nodes);
+    each["is_own"] = array_of(joined.is_own);
     each["kernel_start_ns"] = array_of(joined.kernel_start_ns);
     each["kernel_end_ns"] = array_of(joined.kernel_end_ns);
     taken.append(std::move(each));
@@ -356,6 +358,8 @@ void bind_session(py::module_ &module) {
       .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
       .def("close_phases", &close_phases)
+      .def("next_to_join", &Session::next_to_join, Unlocked())
+      .def("end_joins", &Session::end_joins, Unlocked())
       .def("stream_timeline", &stream_timeline)
       .def("end_recording", &Session::end_recording, Unlocked())
       .def(

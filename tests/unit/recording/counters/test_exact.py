@@ -26,14 +26,18 @@ US = 1000
 
 
 def burst(ranges: list[tuple[int, list[float]]], kernels: list[tuple[int, int, int]]) -> Any:
-    """Return ranges of 100 us that begin at these us, and kernels: node, begin and length in us."""
+    """Return ranges of 100 us that begin at these us, and kernels: node, begin and length in us.
+
+    A node below zero is that of another phase.
+    """
     starts = np.array([US * at for at, _ in ranges])
     return {
         "device": 0,
         "start_ns": starts,
         "end_ns": starts + 100 * US,
         "counts": np.array([values for _, values in ranges]),
-        "nodes": np.array([node for node, _, _ in kernels]),
+        "nodes": np.array([abs(node) for node, _, _ in kernels]),
+        "is_own": np.array([node >= 0 for node, _, _ in kernels]),
         "kernel_start_ns": np.array([US * at for _, at, _ in kernels]),
         "kernel_end_ns": np.array([US * (at + length) for _, at, length in kernels]),
     }
@@ -51,6 +55,18 @@ def test_counts_are_put_over_the_time_of_the_kernel() -> None:
     assert found.shares["tensor"] == pytest.approx([0.25])
     assert found.cycles_per_ns == pytest.approx([1.5])
     assert found.errors["dram"].tolist() == [0.0]
+
+
+def test_kernels_of_another_phase_have_their_part_of_a_range() -> None:
+    counts = [20.0 * US, 20.0 * US, 20.0, 0.0]
+    kernels = [(7, 40, 4), (-7, 44, 4)]
+
+    (found,) = join_ranges([burst([(0, counts)], kernels)], METRICS)
+
+    assert found.nodes.tolist() == [7]
+    assert found.sampled_ns.tolist() == [4.0 * US]
+    assert found.shares["dram"] == pytest.approx([0.5])
+    assert join_ranges([burst([(0, counts)], kernels[1:])], METRICS) == []
 
 
 def test_launches_of_a_node_are_weighted_by_their_times() -> None:

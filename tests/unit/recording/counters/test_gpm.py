@@ -17,6 +17,7 @@ from proton_bench.recording.counters.gpm import (
     GpmTotals,
     GpmWindow,
     gpm_obstacle,
+    wants_bursts,
     wants_gpm,
 )
 
@@ -226,9 +227,11 @@ def test_what_prevents_it_is_told(gpu: Gpu, answers: dict[str, Any], words: str)
 
 
 @pytest.mark.parametrize(
-    ("mode", "wanted"),
-    [("", False), ("copies=on", False), ("pcsampling", False), ("counters", True)]
-    + [("counters=gpm", True), ("counters:interval=10", True)],
+    ("mode", "gpm_too", "bursts"),
+    [("", False, False), ("copies=on", False, False), ("pcsampling", False, False)]
+    + [("counters", True, True), ("counters:interval=10", True, True)]
+    + [("counters=gpm", True, False), ("counters=exact", True, True)],
 )
-def test_modes_with_counters_want_it(mode: str, wanted: bool) -> None:
-    assert wants_gpm([parse_mode(""), parse_mode(mode)]) is wanted
+def test_modes_with_counters_want_it(mode: str, gpm_too: bool, bursts: bool) -> None:
+    modes = [parse_mode(""), parse_mode(mode)]
+    assert (wants_gpm(modes), wants_bursts(modes)) == (gpm_too, bursts)

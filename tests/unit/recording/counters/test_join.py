@@ -44,6 +44,26 @@ def test_rates_of_random_mixes_are_found(seed: int, rates: list[float]) -> None:
     assert (estimates.errors["dram"][3:] < _WIDEST).all()
 
 
+def test_kernels_of_another_phase_are_no_idle_time_and_get_no_estimate() -> None:
+    # Every second kernel is of the other phase, under the same number.
+    kernels = [(3, at, at + 25_000, 0.2 if at % 2 == 0 else 0.9) for at in _begins()]
+    burst = burst_of(kernels)
+    burst["is_own"] = np.array([rate < 0.5 for *_, rate in kernels])
+
+    estimates = only(join_bursts([burst], [DRAM]))
+
+    own_ns = 25_000 * int(burst["is_own"].sum())
+    assert estimates.nodes.tolist() == [3]
+    assert estimates.sampled_ns.tolist() == [own_ns]
+    assert estimates.shares["dram"] == pytest.approx([0.2], abs=0.01)
+    burst["is_own"] = np.zeros(len(kernels), dtype=np.bool_)
+    assert join_bursts([burst], [DRAM]) == []
+
+
+def _begins() -> list[int]:
+    return [at + at // 55_000 % 2 for at in range(6_000, 1_900_000, 55_000)]
+
+
 @pytest.mark.parametrize("in_order", [False, True], ids=["at random", "by turns"])
 @pytest.mark.parametrize("spread", [0.0, 0.03], ids=["alike", "differing by burst"])
 def test_most_intervals_hold_the_truth(spread: float, *, in_order: bool) -> None:
@@ -153,7 +173,7 @@ def test_what_others_do_between_kernels_does_not_count_for_them() -> None:
     gaps = [(1, end, at, 0.3) for (_, _, end, _), (_, at, _, _) in itertools.pairwise(kernels)]
     burst = burst_of([*kernels, *gaps])
     ours = burst["nodes"] == 0
-    for name in ("nodes", "kernel_start_ns", "kernel_end_ns"):
+    for name in ("nodes", "is_own", "kernel_start_ns", "kernel_end_ns"):
         burst[name] = burst[name][ours]
 
     estimates = only(join_bursts([burst], [DRAM]))
@@ -175,7 +195,7 @@ def test_a_kernel_alone_is_known(rate: float, length_ns: int) -> None:
 
 def test_a_device_without_kernels_has_no_estimates() -> None:
     burst = burst_of([(0, 0, 50_000, 0.5)])
-    for name in ("nodes", "kernel_start_ns", "kernel_end_ns"):
+    for name in ("nodes", "is_own", "kernel_start_ns", "kernel_end_ns"):
         burst[name] = burst[name][:0]
 
     assert join_bursts([burst], [DRAM]) == []
