@@ -62,6 +62,7 @@ void Session::join(EpochPlan &plan, const Held &) const {
   next.wants_layers |= has(source_, ContextSource::kLayers);
   next.wants_ops |= has(source_, ContextSource::kOps);
   next.wants_times |= tree_->wants_times();
+  next.wants_lines |= !tree_->times_scopes();
   next.wants_timeline |= tree_->events() != nullptr;
   if (starting_thread_.get())
     plan.starting = starting_thread_;

@@ -14,7 +14,12 @@ from itertools import chain, islice
 from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
-from proton_bench.analysis.why.host_limit import SYNC_OPS, host_limit_ns, outermost
+from proton_bench.analysis.why.host_limit import (
+    SYNC_OPS,
+    host_limit_ns,
+    most_sampled_ns,
+    outermost,
+)
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
@@ -60,9 +65,14 @@ class Claim:
     helps: str = ""
 
     @property
-    def gain_ns(self) -> float:
-        """All of it."""
-        return sum(self.pools.values()) + sum(self.rows.values())
+    def gap_ns(self) -> float:
+        """Time without work that it can save."""
+        return sum(self.pools.values())
+
+    @property
+    def work_ns(self) -> float:
+        """Work that it can save."""
+        return sum(self.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +115,8 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                 taken_ns += own
             taken_ns = min(taken_ns, free_ns)
             free_ns -= taken_ns
-            gain_ns, is_limited = min(claim.gain_ns, run.span_ns), False
-            if claim.rows and gain_ns > limit_ns:
-                gain_ns, is_limited = limit_ns, True
+            is_limited = claim.work_ns > limit_ns
+            gain_ns = min(claim.gap_ns + min(claim.work_ns, limit_ns), run.span_ns)
             if (
                 gain_ns < min(_LEAST_RUN * run.span_ns, _LEAST_WORK * run.work_ns)
                 or not gain_ns > 0
@@ -383,6 +392,7 @@ def _part_of_tf32(device: Device | None) -> float | None:
 
 _CHAINED = ("elementwise ", "reduce ")
 _OPTIMIZER = "foreach "
+_OPTIMIZER_FOLDER = "/torch/optim/"
 _USUAL = 0.05  # of the time of a chain
 
 
@@ -400,7 +410,28 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
         return
     kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
     text = f"unfused optimizer: {kernels} per step, {_percent(share)} of GPU time"
-    yield Claim(text, found.evidence(run, text), rows=found.gains)
+    evidence, gap_ns = found.evidence(run, text), found.gap_ns(run)
+    host_ns = _in_optimizers_ns(run)
+    if gap_ns > 0 and host_ns > 0:
+        host = f"the host is in torch.optim for {duration_text(host_ns)} at most"
+        evidence += (Evidence("host.optimizer", host, host_ns, "ns"),)
+        gap_ns = min(max(gap_ns, host_ns), run.between_ns)
+    yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=found.gains)
+
+
+def _in_optimizers_ns(run: WholeRun) -> float:
+    """Return the most time that the host was in optimizers of torch, 0 if it was not sampled."""
+    return most_sampled_ns(
+        run.recorded,
+        sum(
+            path.wall_ns
+            for path in host_paths(run.recorded)
+            if any(
+                frame is not None and _OPTIMIZER_FOLDER in frame.file
+                for frame in map(parse_frame, path.path)
+            )
+        ),
+    )
 
 
 def _chains(run: WholeRun) -> Iterator[Claim]:
@@ -426,7 +457,9 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
         f"such as {chains[largest].kernels} per call of {name}"
     )
     gains = {row: gain for each in chains.values() for row, gain in each.gains.items()}
-    yield Claim(text, chains[largest].evidence(run, text), rows=gains)
+    gap_ns = min(sum(each.gap_ns(run) for each in chains.values()), run.between_ns)
+    evidence = chains[largest].evidence(run, text)
+    yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=gains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,11 +470,13 @@ class _Chain:
         gains: Time in ns that each row can save at most: one launch of a kernel remains for each
             call.
         kernels: Launches of one call.
+        spared: Launches that are spared in all calls.
         time_ns: Time of all of them.
     """
 
     gains: Mapping[int, float]
     kernels: int
+    spared: float
     time_ns: float
 
     @classmethod
@@ -464,13 +499,24 @@ class _Chain:
         # Kernels of rare shapes say nothing of how often the layer is called.
         usual = [each for each in known if each.time_ns >= _USUAL * time_ns] or known
         calls = min(each.launches for each in usual)
-        kernels = round(sum(each.launches for each in known) / calls)
+        launches = sum(each.launches for each in known)
+        kernels = round(launches / calls)
         rest_ns = calls * remains(each.mean_ns for each in known)
         if kernels < 2 or not time_ns > 0:
             return None
         part = max(1.0 - rest_ns / time_ns, 0.0)
         gains = {row: each.time_ns * part for row, each in zip(rows, facts, strict=True)}
-        return cls(gains, kernels, time_ns)
+        return cls(gains, kernels, launches - calls, time_ns)
+
+    def gap_ns(self, run: WholeRun) -> float:
+        """Return the gaps that the spared launches cause at most, where the device is idle.
+
+        Each launch is taken to cost the host the same.
+        """
+        launches = sum(device.use.launches for device in run.devices)
+        if not launches > 0 or not _has_idle_device(run):
+            return 0.0
+        return run.between_ns * min(self.spared / launches, 1.0)
 
     def evidence(self, run: WholeRun, text: str) -> tuple[Evidence, ...]:
         """Return the chain as evidence, with its bytes where counters tell."""

@@ -15,7 +15,7 @@ from proton_bench.analysis.accounting.host_time import HOST_WALL
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.model.profile import Profile
 
-__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "outermost"]
+__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "most_sampled_ns", "outermost"]
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
@@ -39,19 +39,28 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
         device: Its device.
         in_sync_ns: Sampled time of the host in functions that wait for the device.
     """
-    use, rate_hz = device.use, profile.provenance.get("host_rate_hz")
-    context = profile.provenance.get("context")
-    if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
+    use, context = device.use, profile.provenance.get("context")
+    if not most_sampled_ns(profile, 0.0):
         return math.inf
     if not isinstance(context, str) or "ops" not in context or not (use.launches and use.wall_ns):
         return math.inf
     if use.latency_max_ns * (use.launches / use.wall_ns) > _MOST_QUEUED:
         return math.inf
+    waiting_ns = most_sampled_ns(profile, in_sync_ns + _in_operators_ns(profile))
+    return waiting_ns + idle_cost_ns(profile)
+
+
+def most_sampled_ns(profile: Profile, sampled_ns: float) -> float:
+    """Return what a sampled time of the host is at most in ns, 0 if the host was not sampled.
+
+    That is two standard errors more. A sample counts for one period, and the standard error of a
+    count is its square root.
+    """
+    rate_hz = profile.provenance.get("host_rate_hz")
+    if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
+        return 0.0
     period_ns = 1e9 / rate_hz
-    waiting_ns = in_sync_ns + _in_operators_ns(profile)
-    # A sample counts for one period, and the standard error of a count is its square root.
-    error_ns = _STANDARD_ERRORS * math.sqrt(max(waiting_ns, period_ns) * period_ns)
-    return waiting_ns + error_ns + idle_cost_ns(profile)
+    return sampled_ns + _STANDARD_ERRORS * math.sqrt(max(sampled_ns, period_ns) * period_ns)
 
 
 def idle_cost_ns(profile: Profile) -> float:

@@ -562,10 +562,15 @@ NodeIndex SessionTree::host_node(Phase &target, const Capture &at) const {
       return node;
   constexpr uint64_t kBelow = uint64_t{ContextTree::kStale} << 32; // no shadow context has it
   static const Name not_recorded(kNotRecorded);
+  const ContextTree &contexts = ContextTree::instance();
+  const ContextNode &open = contexts.node(at.shadow);
+  bool is_op = open.kind == FrameKind::kOp || open.kind == FrameKind::kContextOp;
+  auto below_line = [&](NodeIndex line) {
+    return is_op ? target.tree.child(line, open.name, FrameKind::kOp) : line;
+  };
   auto cached = target.paths.find(kBelow | at.python);
   if (cached != target.paths.end())
-    return cached->second;
-  const ContextTree &contexts = ContextTree::instance();
+    return below_line(cached->second);
   std::vector<ContextId> frames;
   for (ContextId id = at.python; id != 0; id = contexts.node(id).parent)
     frames.push_back(id);
@@ -573,7 +578,7 @@ NodeIndex SessionTree::host_node(Phase &target, const Capture &at) const {
   for (auto id = frames.rbegin(); id != frames.rend(); ++id)
     node = target.tree.child(node, contexts.node(*id).name, contexts.node(*id).kind);
   target.paths.emplace(kBelow | at.python, node);
-  return node;
+  return below_line(node);
 }
 
 void SessionTree::add_sample(uint32_t number, const HostSample &sample) {

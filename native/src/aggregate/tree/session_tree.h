@@ -144,6 +144,8 @@ public:
   bool has_upstream_shape() const { return upstream_shape_; }
   /// Whether it matters when scopes began and ended.
   bool wants_times() const { return records_wall_ || events_; }
+  /// Scopes have rows with a time of their own, where the host's stands too.
+  bool times_scopes() const { return records_wall_; }
 
 private:
   /// A kernel leaf that was found before: its node, and where its samples go.

@@ -141,9 +141,10 @@ ContextId StackReader::open_on(uint64_t handle) const noexcept {
 bool StackReader::read(const SessionState &now, bool asks_main, std::vector<HostSample> &samples) {
   const int64_t tick_ns = monotonic_ns();
   read_scopes(now);
-  // The main thread's own work needs no frames, and no wait for them.
+  const bool wants_frames = now.wants_python || now.wants_lines;
+  // Else the main thread's own work needs no frames, and no wait for them.
   Capture at{open_on(main_handle_), 0, now.epoch};
-  const bool is_placed = at.shadow != 0 && !now.wants_python;
+  const bool is_placed = at.shadow != 0 && !wants_frames;
   if (is_placed)
     add_span(samples, at, main_until_ns_, tick_ns, true);
   if (!read_frames(asks_main && asks_main_ && !is_placed))
@@ -154,7 +155,7 @@ bool StackReader::read(const SessionState &now, bool asks_main, std::vector<Host
     if (is_main && is_placed)
       continue;
     at = {open_on(thread.handle), 0, now.epoch};
-    if (at.shadow == 0 || now.wants_python)
+    if (at.shadow == 0 || wants_frames)
       at.python = follow(thread, now);
     add_span(samples, at, is_main ? main_until_ns_ : thread.until_ns, read_ns, is_main);
   }

@@ -68,9 +68,9 @@ void Reshaping::find_captured() {
 
 void Reshaping::place(NodeIndex index) {
   const TreeNode &node = tree_.nodes()[index];
-  bool is_host = node.kind == FrameKind::kPython &&
-                 (shown_[node.parent] == kNoNode ||
-                  (node.parent == kRootNode && node.name.text() == kNotRecorded));
+  bool is_host = shown_[node.parent] == kNoNode ||
+                 (node.kind == FrameKind::kPython && node.parent == kRootNode &&
+                  node.name.text() == kNotRecorded);
   if (is_host)
     return; // samples of the host
   bool is_call = is_captured_[index] && node.kind == FrameKind::kGraph &&

@@ -259,4 +259,8 @@ TEST(where_scopes_have_no_times_all_samples_stand_below_one_row_and_say_what_was
   CHECK_EQ(values(session, kHostWall), "<not recorded>/x.py:1@<module>=100 ");
   CHECK_EQ(values(session, kIdle), "<not recorded>/x.py:1@<module>=70 ");
   CHECK_EQ(times(session), "step/add=30 ");
+  session.add_sample(0,
+                     sample(frame(scope, "aten::item", FrameKind::kContextOp), python, 100, 105));
+  CHECK_EQ(values(session, kHostWall), "<not recorded>/x.py:1@<module>=100 "
+                                       "<not recorded>/x.py:1@<module>/aten::item=5 ");
 }

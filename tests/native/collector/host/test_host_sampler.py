@@ -31,8 +31,8 @@ LATE_S = 0.1  # that a busy machine may be late with a sample or a measurement
 class HostSession:
     """An active session with samples of the host, and what it says."""
 
-    def __init__(self, rate_hz: float = 500.0) -> None:
-        self.core = native.Session("shadow", True)
+    def __init__(self, rate_hz: float = 500.0, *, times_scopes: bool = True) -> None:
+        self.core = native.Session("shadow", times_scopes)
         self.core.sample_host()
         self.sampler = native.HostSampler(rate_hz)
         self.core.activate()
@@ -139,6 +139,16 @@ def test_time_in_an_open_scope_is_the_time_of_the_scope(session: HostSession) ->
 
     assert session.rows("host_wall")[("step",)] > 0.7 * SPAN_S
     assert session.seconds(sleep) < 0.3 * SPAN_S
+
+
+def test_where_scopes_have_no_times_time_in_them_stands_at_its_lines() -> None:
+    session = HostSession(times_scopes=False)
+    native.enter_scope("step", native.KIND_SCOPE)
+    seconds = took(sleep)
+    native.exit_scope("step")
+
+    assert session.seconds(sleep) == pytest.approx(seconds, rel=0.1, abs=LATE_S)
+    session.close()
 
 
 def test_other_threads_are_counted_apart(session: HostSession) -> None:

@@ -151,7 +151,9 @@ TEST(samples_of_the_host_are_left_out) {
   NodeIndex host = tree.child(kRootNode, Name(kNotRecorded), FrameKind::kPython);
   NodeIndex line = tree.child(host, Name("x.py:1@<module>"), FrameKind::kPython);
   tree.metrics().add(scope, kHostWall, Aggregation::kInclusive, int64_t{3});
+  NodeIndex op = tree.child(line, Name("aten::item"), FrameKind::kOp);
   tree.metrics().add(line, kHostWall, Aggregation::kInclusive, int64_t{7});
+  tree.metrics().add(op, kHostWall, Aggregation::kInclusive, int64_t{2});
   CallPathTree shown = upstream_tree(tree);
   CHECK_EQ(shape(shown), "ROOT(step)");
   CHECK(shown.metrics().columns().empty());

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,12 +118,18 @@ def test_calls_that_wait_do_not_matter_on_a_busy_device() -> None:
     assert "sync" not in found_in(profile)
 
 
-def sampled(*frames: tuple[Sequence[str], int], use: DeviceUse, **facts: Any) -> Profile:
-    """Return a run of one kernel with samples of the host."""
+def sampled(
+    *frames: tuple[Sequence[str], int],
+    use: DeviceUse,
+    kernels: Mapping[str, int] | None = None,
+    **facts: Any,
+) -> Profile:
+    """Return a run of ten launches of each kernel, with samples of the host."""
     builder = ProfileBuilder()
-    builder.add(
-        0, "k", FrameKind.KERNEL, metrics={"time (ns)": use.busy_ns, "count": 10}, device=H200
-    )
+    for name, time_ns in (kernels or {"k": use.busy_ns}).items():
+        builder.add(
+            0, name, FrameKind.KERNEL, metrics={"time (ns)": time_ns, "count": 10}, device=H200
+        )
     top = builder.add(0, "<not recorded>", FrameKind.SCOPE)
     for names, spent_ns in frames:
         above = top
@@ -255,6 +261,32 @@ def test_of_an_optimizer_the_dearest_kernel_remains() -> None:
     found = found_in(counted_profile(*kernels))["unfused-optimizer"]
 
     assert found.gain_ns == pytest.approx(30 * MS)
+
+
+def test_fewer_launches_save_their_part_of_the_gaps() -> None:
+    kernels = [Kernel(path=f"a/{MUL}"), Kernel(path=f"a/{ADD}")]
+    launches = 5 * sum(int(kernel.count) for kernel in kernels)
+
+    idle = found_in(counted_profile(*kernels, use=used(100, 500, launches)))["unfused-elementwise"]
+    busy = found_in(counted_profile(*kernels, use=used(600, 1, launches)))["unfused-elementwise"]
+
+    assert idle.gain_ns - busy.gain_ns == pytest.approx(500 * MS / 10)
+
+
+def test_a_fused_optimizer_saves_at_most_what_the_host_was_in_it() -> None:
+    adam = "/usr/lib/python3/site-packages/torch/optim/adamw.py:70@step"
+    profile = sampled(
+        (["/home/me/train.py:12@step", adam], 100 * MS),
+        (["/home/me/train.py:13@step"], 500 * MS),
+        use=used(100, 500, 1000),
+        host_rate_hz=100.0,
+        kernels={FOREACH.format(name): 10 * MS for name in ("std::plus", "std::divides")},
+    )
+
+    found = found_in(profile)["unfused-optimizer"]
+
+    assert found.gain_ns == pytest.approx(10 * MS + 100 * MS + 2 * (100 * MS * 10 * MS) ** 0.5)
+    assert [each.id for each in found.evidence][-1] == "host.optimizer"
 
 
 @pytest.mark.parametrize(
