@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from proton_bench.errors import SessionError
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,
     CYCLES,
@@ -103,6 +104,8 @@ def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> s
             if has_timeline and RANGE_TIME not in session.counter_metrics:
                 _show(session, phase, bursts)
             _store(session, phase, bursts)
+    except SessionError:
+        return ""  # the program cleared the phase meanwhile
     except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
         session.lose_join()
         return f"{type(error).__name__}: {error}"
