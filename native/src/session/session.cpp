@@ -18,6 +18,8 @@ using Held = Aggregator::Held;
 
 constexpr int64_t kHandOverPatience_ns = 100'000'000;
 
+constexpr const char *kNotJoined = "counters of a phase that were not joined"; // readers know it
+
 /// Whether the frame is of another session's source.
 bool is_hidden(ContextSource source, FrameKind kind) {
   return (kind == FrameKind::kLayer && !has(source, ContextSource::kLayers)) ||
@@ -248,6 +250,7 @@ uint32_t Session::begin_phase(Held &held) {
   live_phases_.insert(phase_);
   if (stream_ && phase_ == 1)
     stream_->number_files();
+  bound_joins(held);
   if (closer_)
     closer_->phase_over();
   return phase_;
@@ -442,6 +445,22 @@ void Session::end_joins() {
   Held held = held_live();
   joins_phases_ = false;
   release_joined();
+}
+
+void Session::lose_join() {
+  Held held = held_live();
+  tree_->lose(kNotJoined, 1);
+}
+
+void Session::bound_joins(Held &held) {
+  size_t waiting = 0;
+  for (auto phase = live_phases_.rbegin(); phase != live_phases_.rend(); ++phase) {
+    if (!is_over(*phase) || rest_of(*phase) != CounterLog::Rest::kWhole ||
+        !held.epochs().is_complete(*tree_, *phase) || ++waiting <= kMostUnjoined)
+      continue;
+    tree_->counters()->forget_phase(*phase);
+    tree_->lose(kNotJoined, 1);
+  }
 }
 
 std::optional<uint32_t> Session::find_finished(Held &held) const {

@@ -60,6 +60,8 @@ struct EpochPlan {
 /// Error(kSession), unless they say what they do then.
 class Session : public std::enable_shared_from_this<Session> {
 public:
+  /// So many phases may wait to be joined with their counters until the oldest goes without.
+  static constexpr size_t kMostUnjoined = 32;
   ///   generation: no other session of the process has it.
   Session(int id, ContextSource source, uint32_t generation, bool records_wall, bool keeps_timeline,
           bool upstream_shape);
@@ -128,6 +130,8 @@ public:
   /// empty: there is none.
   std::optional<uint32_t> next_to_join();
   void end_joins();
+  /// Counts a phase that goes without its counters as a loss.
+  void lose_join();
   /// Begins a new phase, unless nothing was recorded in this one or the session is not active.
   void advance_if_recorded();
   /// Ends a phase that is over and complete, and frees it if `frees`. Empty: there is none, or the
@@ -189,6 +193,8 @@ private:
   CounterLog::Rest rest_of(uint32_t phase) const;
   bool waits_for_join(uint32_t phase) const;
   void release_joined();
+  /// Has the oldest phases go without counters where more than `kMostUnjoined` wait.
+  void bound_joins(Aggregator::Held &held);
   /// Forgets bursts that only closed phases needed.
   void trim_counters();
   /// Shows open scopes if `is_end`, hands events over, and gives the lock back.

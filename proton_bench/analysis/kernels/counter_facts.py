@@ -15,6 +15,7 @@ __all__ = [
     "are_missing",
     "came_too_late",
     "counter_facts",
+    "is_written_meanwhile",
     "range_facts",
     "said_of",
 ]
@@ -94,12 +95,13 @@ def range_facts(profile: Profile) -> RangeFacts | None:
 
 def are_missing(profile: Profile) -> bool:
     """Return whether counters of kernels of GPUs were asked for, and no kernel has any."""
-    if profile.provenance.get("backend") == "cpu":
+    if profile.provenance.get("backend") == "cpu" or COUNTED_TIME in profile.columns:
         return False
-    mode = profile.provenance.get("mode")
-    name, *options = mode.split(":") if isinstance(mode, str) else [""]
-    is_asked = name in {"counters", "counters=exact"} or "counters=exact" in options
-    return is_asked and COUNTED_TIME not in profile.columns
+    asked = [mode.split(":") for mode in _modes(profile)]
+    return any(
+        name in {"counters", "counters=exact"} or "counters=exact" in options
+        for name, *options in asked
+    )
 
 
 def came_too_late(profile: Profile) -> bool:
@@ -109,6 +111,18 @@ def came_too_late(profile: Profile) -> bool:
     the facts of collectors.
     """
     return are_missing(profile) and not profile.provenance.get("collectors")
+
+
+def is_written_meanwhile(profile: Profile) -> bool:
+    """Return whether the file is of a phase that was over, written while its session recorded."""
+    if profile.partial or "end_time_ns" in profile.provenance:  # of the whole session
+        return False
+    return any(mode.split(":")[0] == "periodic_flushing" for mode in _modes(profile))
+
+
+def _modes(profile: Profile) -> list[str]:
+    mode = profile.provenance.get("mode")
+    return mode.split("+") if isinstance(mode, str) else []
 
 
 # A file may contain anything.

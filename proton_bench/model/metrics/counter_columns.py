@@ -18,6 +18,7 @@ __all__ = [
     "CPU_CYCLES",
     "CYCLES",
     "INSTRUCTIONS",
+    "NOT_JOINED",
     "SAMPLED_TIME",
     "UNITS",
     "UNIT_ENDINGS",
@@ -31,6 +32,7 @@ __all__ = [
 COUNTED_TIME = "counter_time (ns)"  # of kernels that counters stand for
 SAMPLED_TIME = "counter_sampled (ns)"  # the part of it inside samples
 CYCLES = "sm_cycles"  # that passed in it
+NOT_JOINED = "counters of a phase that were not joined"  # a reason of losses, the recorder's
 UNIT_ENDINGS = ("_busy (ns)", "_variance (ns^2)", "_bias (ns)")
 
 # What a processor did for a row in user space: operators, interpreted kernels, scopes.

@@ -65,11 +65,9 @@ class PhaseJoiner:
                 self._join(phase)
 
     def _join(self, phase: int) -> None:
-        try:
-            with _joining:
-                store_phase(self._session, phase, has_timeline=self._has_timeline)
-        except Exception as error:  # noqa: BLE001 - it is written without counters, not lost
-            self.problem = self.problem or f"{type(error).__name__}: {error}"
+        with _joining:
+            problem = store_phase(self._session, phase, has_timeline=self._has_timeline)
+        self.problem = self.problem or problem
 
 
 def _before_fork() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from proton_bench.errors import SessionError
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,
     CYCLES,
@@ -63,20 +64,28 @@ class CounterSession(Protocol):
     ) -> None:
         """Add readings of a device at these times to the timeline, a list for each name."""
 
+    def lose_join(self) -> None:
+        """Count that a phase goes without its counters."""
 
-def store_counters(session: CounterSession, *, has_timeline: bool) -> None:
+
+def store_counters(session: CounterSession, *, has_timeline: bool) -> str:
     """Compute metrics of kernels from the samples of each phase, and add them to its rows.
 
     Args:
         session: A session whose records were all consumed, before its files are written.
         has_timeline: Also add the samples to the session's timeline.
+
+    Returns:
+        Why the first phase that could not be joined has no counters, "" if all could.
     """
-    for phase in session.live_phases():
-        store_phase(session, phase, has_timeline=has_timeline)
+    said = [
+        store_phase(session, phase, has_timeline=has_timeline) for phase in session.live_phases()
+    ]
+    return next(filter(None, said), "")
 
 
-def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> None:
-    """Do so with one phase.
+def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> str:
+    """Do so with one phase, which goes without counters if that fails.
 
     Heavy libraries are loaded only if something was sampled.
 
@@ -84,13 +93,23 @@ def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> N
         session: A session that has consumed all records of the phase.
         phase: Its number.
         has_timeline: Also add the samples to the session's timeline.
+
+    Returns:
+        Why it could not be joined, "" if it could.
     """
-    bursts = session.take_bursts(phase)
-    if bursts:
-        # Ranges are longer than what they count, so a track of them would show too little.
-        if has_timeline and RANGE_TIME not in session.counter_metrics:
-            _show(session, phase, bursts)
-        _store(session, phase, bursts)
+    try:
+        bursts = session.take_bursts(phase)
+        if bursts:
+            # Ranges are longer than what they count, so a track of them would show too little.
+            if has_timeline and RANGE_TIME not in session.counter_metrics:
+                _show(session, phase, bursts)
+            _store(session, phase, bursts)
+    except SessionError:
+        return ""  # the program cleared the phase meanwhile
+    except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
+        session.lose_join()
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:

@@ -281,10 +281,8 @@ class Session:
         self.end_joiner()
         problem = self._joiner.problem if self._joiner else ""
         if formats or self.plan.flushing is not None:
-            try:
-                store_counters(self.core, has_timeline=bool(self.plan.trace_formats))
-            except Exception as error:  # noqa: BLE001 - all else that was recorded must not be lost
-                problem = problem or f"{type(error).__name__}: {error}"
+            left = store_counters(self.core, has_timeline=bool(self.plan.trace_formats))
+            problem = problem or left
         self.core.end_joins()
         if not problem:
             return []

@@ -10,9 +10,11 @@ from proton_bench.analysis.kernels.counter_facts import (
     are_missing,
     came_too_late,
     counter_facts,
+    is_written_meanwhile,
     range_facts,
 )
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -25,6 +27,8 @@ _TOO_SHORT = (
 )
 _NO_KERNEL = "no recorded kernel ran while they were read; graph=launch records none of graphs"
 _TOO_LATE = "this file was written before the end of its session, which computes them"
+_NO_BURST = "no recorded kernel of this phase ran while they were read, which is at times only"
+_UNJOINED = "they were not joined to kernels, or none were read while these ran"
 
 
 def sampling_line(profile: Profile) -> str:
@@ -75,8 +79,11 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
 
 def counter_losses(profile: Profile) -> tuple[str, ...]:
     """Return sentences about counters that were asked for and are missing."""
+    if are_missing(profile) and NOT_JOINED in profile.dropped:
+        return (f"NO COUNTERS: {_UNJOINED}",)
     if came_too_late(profile):
-        return (f"NO COUNTERS: {_TOO_LATE}",)
+        why = _NO_BURST if is_written_meanwhile(profile) else _TOO_LATE
+        return (f"NO COUNTERS: {why}",)
     sampled, counted = counter_facts(profile), range_facts(profile)
     if are_missing(profile) and ((sampled and sampled.bursts) or (counted and counted.ranges)):
         return (f"NO COUNTERS: {_NO_KERNEL}",)

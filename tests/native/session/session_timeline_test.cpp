@@ -2,7 +2,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <thread>
 
 #include "check.h"
@@ -246,30 +245,58 @@ TEST(phases_with_bursts_wait_until_these_are_over_and_joined) {
   end_burst();
 }
 
-TEST(a_program_waits_while_many_phases_are_not_joined) {
+TEST(the_oldest_of_too_many_phases_go_without_counters_and_are_counted) {
   Recording recording(false);
   recording.close_phases(FileFormat::kHatchet, true);
   Session &core = *recording.core;
   CHECK(!core.next_to_join());
   core.activate();
   begin_burst();
-  for (size_t i = 0; i <= PhaseCloser::kMostBehind; ++i) {
+  for (size_t i = 0; i < Session::kMostUnjoined + 2; ++i) {
     run_kernel("k");
-    core.advance_phase(); // none can be joined yet, so that waiting would not help
+    core.advance_phase();
+  }
+  CHECK(core.losses().empty()); // the burst is open
+  end_burst();
+  run_kernel("k");
+  core.advance_phase();
+  CHECK(core.losses() ==
+        (std::map<std::string, uint64_t>{{"counters of a phase that were not joined", 2}}));
+  CHECK(core.settle(soon(), false));
+  CHECK(contains(recording.folder.content("x.part_1.hatchet"), "\"k\""));
+  CHECK_EQ(core.live_phases().size(), Session::kMostUnjoined + 1);
+  CHECK(core.next_to_join() == 2u);
+  CHECK_EQ(core.take_bursts(2)[0].is_own.size(), Session::kMostUnjoined + 2);
+  core.end_joins();
+  CHECK(core.settle(soon(), false));
+  CHECK_EQ(core.live_phases().size(), 1u);
+}
+
+TEST(a_program_waits_while_a_join_keeps_many_phases_from_a_timeline) {
+  Recording recording;
+  recording.close_phases(std::nullopt, true);
+  Session &core = *recording.core;
+  CHECK(!core.next_to_join());
+  core.activate();
+  begin_burst();
+  run_kernel("k");
+  core.advance_phase();
+  end_burst();
+  CHECK(core.next_to_join() == 0u);
+  CHECK_EQ(core.take_bursts(0).size(), 1u);
+  for (size_t i = 1; i < PhaseCloser::kMostBehind; ++i) {
+    run_kernel("k");
+    core.advance_phase();
   }
   CHECK_EQ(core.stream_counts().waits, 0u);
-  end_burst();
-  std::atomic<bool> has_advanced{false};
   std::thread program([&] {
     run_kernel("k");
     core.advance_phase();
-    has_advanced = true;
   });
-  while (!has_advanced)
-    if (std::optional<uint32_t> phase = core.next_to_join())
-      core.take_bursts(*phase);
+  while (core.stream_counts().waits == 0)
+    std::this_thread::yield();
+  CHECK(!core.next_to_join()); // the first phase is joined
   program.join();
-  CHECK_EQ(core.stream_counts().waits, 1u);
   core.end_joins();
   CHECK(core.settle(soon(), false));
   CHECK_EQ(core.live_phases().size(), 1u);

@@ -17,9 +17,11 @@ from fakes.fixtures import cupti_doubles
 from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
+from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.backend import assign_modes
 from proton_bench.recording.counters.metric_sets import METRIC_SETS
+from proton_bench.report.words.sampling import counter_losses
 from proton_bench_plugins.cupti import BACKEND
 from proton_bench_plugins.cupti.counting import Counting, Tier
 from proton_bench_plugins.cupti.settings import read_settings
@@ -71,6 +73,26 @@ for phase in range(3):
 parts = [Path(f"out.part_{phase}.SUFFIX") for phase in range(2)]
 work(lambda: all(part.exists() for part in parts))
 print([part.exists() for part in parts])
+"""
+)
+
+FLUSHING = "counters+periodic_flushing:format=proton"
+# A phase whose join STORES, until it is written or the program ENDS.
+UNJOINED = (
+    HEARD
+    + """
+import os, signal, threading
+from pathlib import Path
+from proton_bench.recording.counters import store
+joining = threading.Event()
+def stores(session, phase, bursts):
+    joining.set()
+    STORES
+store._store = stores
+work(lambda: heard("bursts") >= 2)
+proton.data.advance_phase()
+work(joining.is_set)
+ENDS
 """
 )
 
@@ -186,6 +208,33 @@ def test_phases_that_are_written_meanwhile_have_counters(
         whole = profile.column("counter_time (ns)").values[rows["copy_kernel"]]
         assert whole == profile.column("time (ns)").values[rows["copy_kernel"]]
         assert "dram_busy (ns)" in profile.columns
+
+
+def test_a_phase_that_cannot_be_joined_is_written_and_says_so(run: Run, tmp_path: Path) -> None:
+    ends = "work(Path('out.part_0.proton').exists)"
+    program = UNJOINED.replace("STORES", "raise ArithmeticError('no inverse')")
+    done = run(program.replace("ENDS", ends), FLUSHING)
+
+    assert done.returncode == 0, done.stderr
+    assert "could not be joined: ArithmeticError: no inverse" in done.stderr
+    profile = read_profile(tmp_path / "out.part_0.proton")
+    assert profile.dropped[NOT_JOINED] == 1
+    (loss,) = counter_losses(profile)
+    assert loss.startswith("NO COUNTERS: they were not joined")
+
+
+@pytest.mark.parametrize("ends", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGTERM)"])
+def test_a_phase_that_is_being_joined_is_written_when_the_program_ends(
+    ends: str, run: Run, tmp_path: Path
+) -> None:
+    program = UNJOINED.replace("STORES", "threading.Event().wait()")
+    done = run(program.replace("ENDS", ends + "\nthreading.Event().wait()"), FLUSHING)
+
+    assert done.returncode != 0
+    profile = read_profile(tmp_path / "out.part_0.proton")
+    assert "copy_kernel" in [profile.name(row) for row in range(len(profile))]
+    (loss,) = counter_losses(profile)
+    assert loss.startswith("NO COUNTERS: this file was written before the end of its session")
 
 
 def test_phases_share_bursts_and_nothing_is_counted_twice_or_lost(run: Run, tmp_path: Path) -> None:

@@ -360,6 +360,7 @@ void bind_session(py::module_ &module) {
       .def("close_phases", &close_phases)
       .def("next_to_join", &Session::next_to_join, Unlocked())
       .def("end_joins", &Session::end_joins, Unlocked())
+      .def("lose_join", &Session::lose_join, Unlocked())
       .def("stream_timeline", &stream_timeline)
       .def("end_recording", &Session::end_recording, Unlocked())
       .def(

@@ -39,6 +39,7 @@ class FakeSession:
         waiting: These, in order.
         broken: Phases whose bursts cannot be taken.
         columns: Names of metrics that were stored, by phase.
+        lost: Phases that were counted as lost.
     """
 
     counter_metrics = ("dram__throughput.avg.pct_of_peak_sustained_elapsed",)
@@ -47,6 +48,7 @@ class FakeSession:
         self.waiting = waiting
         self.broken = broken
         self.columns: dict[int, list[str]] = {}
+        self.lost = 0
         self.calls = 0
         self.is_done = threading.Event()
 
@@ -72,6 +74,9 @@ class FakeSession:
     def set_metric_of_nodes(self, name: str, nodes: object, values: object, *, phase: int) -> None:
         del nodes, values
         self.columns.setdefault(phase, []).append(name)
+
+    def lose_join(self) -> None:
+        self.lost += 1
 
     def live_phases(self) -> list[int]:
         raise AssertionError
@@ -105,6 +110,7 @@ def test_a_phase_that_cannot_be_joined_does_not_keep_the_next_ones() -> None:
     assert joined(session).problem == "ArithmeticError: no inverse of 2"
 
     assert sorted(session.columns) == [1, 3]
+    assert session.lost == 2
 
 
 def test_a_child_of_a_fork_finds_no_lock_taken() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fakes.mixtures import METRICS, burst_of, recorded_burst
 
+from proton_bench.errors import SessionError
 from proton_bench.recording.counters import store
 from proton_bench.recording.counters.store import store_counters
 
@@ -21,6 +22,7 @@ class FakeSession:
     def __init__(self, bursts: Mapping[int, list[dict[str, Any]]], times_ns: float = 0.0) -> None:
         self.bursts = dict(bursts)
         self.times_ns = times_ns
+        self.lost = 0
         self.columns: dict[int, dict[str, dict[int, float]]] = {}
         self.readings: list[tuple[int, int, dict[str, list[float]], list[int]]] = []
 
@@ -39,6 +41,9 @@ class FakeSession:
 
     def add_readings(self, device: int, readings: Any, at_ns: Any, *, phase: int) -> None:
         self.readings.append((phase, device, readings, at_ns))
+
+    def lose_join(self) -> None:
+        self.lost += 1
 
 
 def test_estimates_become_times_of_the_whole_row() -> None:
@@ -126,6 +131,26 @@ def test_bursts_without_samples_store_nothing() -> None:
 
     assert session.columns == {}
     assert session.readings == []
+
+
+def test_a_phase_that_fails_does_not_take_the_counters_of_the_next_ones() -> None:
+    broken = {**recorded_burst("10us"), "nodes": None}
+    session = FakeSession({0: [broken], 1: [recorded_burst("10us")]}, times_ns=1e9)
+
+    assert store_counters(session, has_timeline=False) != ""
+
+    assert (sorted(session.columns), session.lost) == ([1], 1)
+
+
+def test_a_phase_that_is_cleared_while_it_is_joined_is_no_loss() -> None:
+    class Cleared(FakeSession):
+        def times_of_nodes(self, nodes: Any, phase: int) -> Any:
+            raise SessionError(f"Phase {phase} has no data")
+
+    session = Cleared({0: [recorded_burst("10us")]})
+
+    assert store_counters(session, has_timeline=False) == ""
+    assert session.lost == 0
 
 
 def test_nothing_heavy_is_loaded_without_bursts() -> None:

@@ -11,6 +11,7 @@ from fakes.samples import FACTS, sampled_profile
 
 from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.model.metrics.counter_columns import COUNTED_TIME, NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
@@ -137,6 +138,7 @@ def test_why_counters_are_missing_is_said() -> None:
         ("counters", True),
         ("counters:exact=scope", True),
         ("copies=on:counters=exact", True),
+        ("copies=on+counters:burst_ms=20", True),
         ("counters=gpm", False),
         ("pcsampling", False),
         (7, False),
@@ -149,6 +151,39 @@ def test_file_that_was_written_before_its_counters_says_so(mode: object, is_said
 
     assert bool(counter_losses(late)) is is_said
     assert counter_losses(in_time) == ()
+
+
+def phase(**facts: Any) -> Profile:
+    mode = "counters:burst_ms=20+periodic_flushing:format=proton"
+    return replace(training_profile(), provenance=Provenance({"mode": mode, **facts}))
+
+
+def test_phase_that_was_written_meanwhile_says_why_it_has_no_counters() -> None:
+    lost = {NOT_JOINED: 2}
+
+    (no_burst,) = counter_losses(phase())
+    (not_joined,) = counter_losses(replace(phase(), dropped=lost))
+    (ended_by_signal,) = counter_losses(phase(signal="SIGTERM", end_time_ns=1))
+    (killed,) = counter_losses(replace(phase(), partial=True))
+    ended = phase(collectors={"cupti": {"counters": {"bursts": 4}}})
+    (last,) = counter_losses(replace(ended, dropped=lost))
+
+    assert no_burst.startswith("NO COUNTERS: no recorded kernel of this phase ran")
+    assert (
+        not_joined
+        == last
+        == ("NO COUNTERS: they were not joined to kernels, or none were read while these ran")
+    )
+    assert killed == ended_by_signal
+    assert killed.startswith("NO COUNTERS: this file was written before the end of its session")
+
+
+def test_phase_with_counters_does_not_miss_them() -> None:
+    recorded = training_profile().columns
+    columns = {**recorded, COUNTED_TIME: recorded["time (ns)"]}
+
+    assert counter_losses(replace(phase(), columns=columns)) == ()
+    assert counter_losses(replace(phase(), columns=columns, dropped={NOT_JOINED: 2})) == ()
 
 
 @pytest.mark.parametrize("facts", [{"counters": {"bursts": 4}}, {"ranges": {"ranges": 60}}])
