@@ -40,7 +40,7 @@ from proton_bench.support.text import visible
 __all__ = ["Added", "Labels", "add_files", "find_files"]
 
 # How many files a process reads at a time, and the least number for which others are started.
-_LEAST_OF_CHUNK, _MOST_OF_CHUNK, _FILES_OF_POOL = 32, 128, 128
+_LEAST_OF_CHUNK, _MOST_OF_CHUNK, _FILES_OF_POOL = 32, 64, 128
 _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
 # The name of a folder has at most 255 bytes, and each byte of a job can take three.
 _MOST_NAME_BYTES = 80
@@ -180,8 +180,9 @@ def _mapping(processes: int) -> Iterator[Any]:
         yield map
         return
     # Threads of other libraries do not survive a fork; this server has none, and loads them once.
+    # pyarrow loads pandas for its first array, where that is installed.
     context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "pandas"])
     pool = ProcessPoolExecutor(processes, context, _register_formats)
     with _out_of_reach():
         ensure_running()

@@ -91,7 +91,10 @@ def _raw_buckets(
     if table.zero_count.any():
         entries, values = entries[values > 0], values[values > 0]
     keys = (entries << _INDEX_BITS) + (bucket_numbers(np.log(values)) + _INDEX_BIAS)
-    keys, counts = np.unique(keys, return_counts=True)
+    # They are sorted by entry already, which a stable sort makes use of; `np.unique` does not.
+    keys.sort(kind="stable")
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    keys, counts = keys[starts], np.diff(starts, append=len(keys))
     lengths = np.bincount(keys >> _INDEX_BITS, minlength=len(table))
     return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
 
