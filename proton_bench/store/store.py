@@ -48,6 +48,7 @@ __all__ = [
     "Snapshot",
     "Store",
     "change",
+    "compute_once",
     "delete",
     "is_url",
     "quoted",
@@ -303,6 +304,7 @@ class Snapshot:
             # Not the folder: it has rows that no longer count.
             connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
+            connection.execute("SET parquet_metadata_cache = true")
             for table in TABLES:
                 self._register(connection, table, files[table])
             for table, query in _VIEWS.items():
@@ -397,6 +399,12 @@ def writer_properties(table: str) -> deltalake.WriterProperties:
         max_row_group_size=ROW_GROUP_ROWS // (_SUMMED if table == "sums" else 1),
         column_properties=dict.fromkeys(MEASURED, plain),
     )
+
+
+def compute_once(connection: Any, view: str) -> None:
+    """Compute a view of a connection now, not for each use of it."""
+    connection.execute(f"CREATE TEMP TABLE computed_{view} AS FROM {view}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM computed_{view}")
 
 
 def quoted(text: str) -> str:
