@@ -350,7 +350,7 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) 
 
 def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:
     """Return the distinct stacks that are not stored yet."""
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect(with_views=False) as connection:
         found = connection.execute("SELECT stack_hash FROM stored_stacks").fetchnumpy()
     distinct, first = np.unique(stacks["stack_hash"].to_numpy(), return_index=True)
     return stacks.take(first[~np.isin(distinct, found["stack_hash"])])

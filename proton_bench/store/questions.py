@@ -142,7 +142,7 @@ def choose(snapshot: Snapshot, question: Question) -> Chosen:
 def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
     """Return what the samples of these profiles say; errors are those of `path_series`."""
     condition = _condition(question, chosen.profiles)
-    with clear_errors(), snapshot.connect() as connection:
+    with clear_errors(), snapshot.connect(with_views=False) as connection:
         connection.register("paths", chosen.paths)
         reads = []
         for kind, profiles in _kinds(chosen.profiles).items():
@@ -159,10 +159,10 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
 
 
 def _kinds(profiles: pa.Table) -> dict[str, pa.Table]:
-    """Return those in no sum, those in one and sums, as far as there are any, or none alone."""
-    is_sum, in_sum = pc.less(profiles["number"], 0), pc.is_valid(profiles["sum"])
+    """Return profiles in no sum, those in one, and sums, as far as there are any."""
+    is_sum, in_sum = pc.is_valid(profiles["members"]), pc.is_valid(profiles["sum"])
     of_kinds = {
-        "alone": pc.invert(in_sum),
+        "alone": pc.invert(pc.or_(is_sum, in_sum)),
         "parts": pc.and_not(in_sum, is_sum),
         "wholes": is_sum,
     }

@@ -292,8 +292,11 @@ class Snapshot:
         return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
-    def connect(self) -> Iterator[Any]:
+    def connect(self, *, with_views: bool = True) -> Iterator[Any]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
+
+        Args:
+            with_views: Whether to make others than those of all stored rows, which takes longer.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
@@ -307,8 +310,8 @@ class Snapshot:
             connection.execute("SET parquet_metadata_cache = true")
             for table in TABLES:
                 self._register(connection, table, files[table])
-            for table, query in _VIEWS.items():
-                connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
+            for view, query in _VIEWS.items() if with_views else ():
+                connection.execute(f"CREATE TEMP VIEW {view} AS {query}")
             yield connection
 
     @contextmanager
