@@ -47,6 +47,8 @@ class NewFiles:
         Raises:
             OutputError: A file cannot be written.
         """
+        if not len(rows):
+            return
         self._waiting[partition].append(rows)
         self._rows += len(rows)
         if self._rows >= _MOST_WAITING:

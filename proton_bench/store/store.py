@@ -246,7 +246,11 @@ class Store:
         if not files:
             return
         table = self.table(name)
+        known = {field.name for field in table.schema().fields}
+        fields = deltalake.Schema.from_arrow(SCHEMAS[name]).fields
         with refused(f"add to the table {name} of {self.uri}"):
+            if lacking := [field for field in fields if field.name not in known]:
+                table.alter.add_columns(lacking)
             table.create_write_transaction(
                 list(files),
                 "append",

@@ -251,6 +251,29 @@ def test_files_have_the_statistics_that_deltalake_gives(store: Store, tmp_path: 
             assert (join(known) if known else None) == value, name
 
 
+def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        fields = [each for each in SCHEMAS["samples"] if each.name != "below"]
+        patched.setitem(SCHEMAS, "samples", pa.schema(fields))
+        store = Store.create(tmp_path / "earlier")
+
+    add(store, tmp_path / "a", ranked(0))
+
+    names = [field.name for field in store.table("samples").schema().fields]
+    assert sorted(names) == sorted(SCHEMAS["samples"].names)
+    assert total(store) == 3300.0
+
+
+def test_profiles_without_samples_are_added(store: Store, tmp_path: Path) -> None:
+    added = add(store, tmp_path / "a", ProfileBuilder().build())
+
+    assert len(added.new) == 1
+    assert store.table("samples").version() == 0
+    assert check(store) == {}
+
+
 @pytest.mark.parametrize("job", ["", "a\nb", "x" * 81])
 def test_names_of_jobs_are_checked(job: str) -> None:
     with pytest.raises(UsageError):
