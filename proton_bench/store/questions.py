@@ -147,12 +147,12 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
         reads = []
         for kind, profiles in _kinds(chosen.profiles).items():
             connection.register(kind, profiles)
-            # The quantiles of profiles in a sum are in that of the sum.
-            quantiles = question.quantiles and kind != "parts"
-            table = "stored_sums" if kind == "wholes" else "stored_samples"
-            reads.append(
-                _READ.format(table=table, kind=kind, quantiles=quantiles, condition=condition)
-            )
+            settings = {
+                "table": "stored_sums" if kind == "wholes" else "stored_samples",
+                "calls": _NO_CALLS if kind == "parts" else _CALLS_OF_ROWS,
+                "quantiles": question.quantiles and kind != "parts",
+            }
+            reads.append(_READ.format(kind=kind, condition=condition, **settings))
         connection.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
         sums, calls = (connection.sql(query).to_arrow_table() for query in (_SUMS, _CALLS))
     return Parts(sums, merged(calls, _KEYS))
@@ -339,9 +339,15 @@ UNION ALL BY NAME SELECT *, number AS sum FROM sums"""
 _GROUPS = "FROM groups"
 
 
+# Columns of calls; those of profiles in a sum are in that of the sum.
+_CALLS_OF_ROWS = "count, min, max, below"
+_NO_CALLS = """
+    NULL::BIGINT AS count, NULL::DOUBLE AS min, NULL::DOUBLE AS max,
+    {'value': below.value, 'count': NULL::BIGINT, 'min': NULL::DOUBLE, 'max': NULL::DOUBLE}
+        AS below"""
 # What the profiles of a kind say of the rows that match.
 _READ = """
-SELECT path, group_number, number, sum, members, is_integer, value, count, min, max, below,
+SELECT path, group_number, number, sum, members, is_integer, value, {calls},
     CASE WHEN {quantiles} THEN sketch END AS sketch
 FROM {table} JOIN {kind} USING (date, job, profile_id, batch)
 JOIN paths USING (stack_hash)
