@@ -18,9 +18,11 @@ from proton_bench.errors import MissingExtraError
 try:
     import deltalake
     import deltalake.fs as deltalake_fs
+    import deltalake.transaction as deltalake_transaction
     import duckdb
     import pyarrow
     import pyarrow.compute as pyarrow_compute
+    import pyarrow.parquet as pyarrow_parquet
 except ImportError as error:
     raise MissingExtraError(
         f"a store needs deltalake, duckdb and pyarrow, and one cannot be imported ({error}): "
@@ -31,10 +33,12 @@ __all__ = [
     "awaited",
     "deltalake",
     "deltalake_fs",
+    "deltalake_transaction",
     "duckdb",
     "open_memory",
     "pyarrow",
     "pyarrow_compute",
+    "pyarrow_parquet",
 ]
 
 _T = TypeVar("_T")

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any
-from uuid import uuid4
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -26,23 +25,27 @@ from proton_bench.formats.registry import read_profile, streamed_format_of
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
+from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.files import NewFiles
 from proton_bench.store.policy.policy import Kind, read_policy
 from proton_bench.store.policy.privacy import Privacy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
-from proton_bench.store.schema import SCHEMAS, TABLES
+from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.stacks import new_stacks, stack_hashes
-from proton_bench.store.store import WRITER_HOURS, Store
+from proton_bench.store.store import WRITER_HOURS, Partition, Store
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
 __all__ = ["Added", "Labels", "add_files", "find_files"]
 
-# Files that one process reads at a time, and the least number for which others are started.
-_FILES_OF_CHUNK, _FILES_OF_POOL = 32, 128
+# How many files a process reads at a time, and the least number for which others are started.
+_LEAST_OF_CHUNK, _MOST_OF_CHUNK, _FILES_OF_POOL = 32, 64, 128
 _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
 # The name of a folder has at most 255 bytes, and each byte of a job can take three.
 _MOST_NAME_BYTES = 80
+# Tables that this process writes.
+_OTHERS = ("stacks", "timelines", "profiles")
 _NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -121,15 +124,16 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         ProfileFormatError: The store is damaged.
     """
     added = Added()
-    items = list(_new_files(store, files, added, job=labels.job).items())
-    if not items:
-        return added
-    chunks = [items[at : at + _FILES_OF_CHUNK] for at in range(0, len(items), _FILES_OF_CHUNK)]
-    privacy = Privacy.of(read_policy(store))
-    with _mapping(processes if len(items) >= _FILES_OF_POOL else 1) as (mapped, folder):
-        batch = new_batch()
-        read = partial(_read_chunk, labels, batch, privacy=privacy, folder=folder)
-        _write(store, mapped(read, chunks), added, batch=batch)
+    processes = processes if len(files) >= _FILES_OF_POOL else 1
+    with _mapping(processes) as mapped:
+        items = list(_new_files(store, files, added, job=labels.job).items())
+        if items:
+            # Several chunks for each process, so that none waits long for another.
+            size = min(max(len(items) // (4 * processes), _LEAST_OF_CHUNK), _MOST_OF_CHUNK)
+            chunks = [items[at : at + size] for at in range(0, len(items), size)]
+            batch, privacy = new_batch(), Privacy.of(read_policy(store))
+            read = partial(_read_chunk, store, labels, batch=batch, privacy=privacy)
+            _write(store, mapped(read, chunks), added, batch=batch)
     return added
 
 
@@ -171,24 +175,26 @@ def _known_ids(store: Store, job: str) -> set[str]:
 
 @contextmanager
 def _mapping(processes: int) -> Iterator[Any]:
-    """Yield a function that maps in this process, or in others and with a folder for results."""
+    """Yield a function that maps in this process, or in others that begin to start now."""
     if processes <= 1:
-        yield map, None
+        yield map
         return
     # Threads of other libraries do not survive a fork; this server has none, and loads them once.
+    # pyarrow loads pandas for its first array, where that is installed.
     context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "pandas"])
     pool = ProcessPoolExecutor(processes, context, _register_formats)
+    with _out_of_reach():
+        ensure_running()
 
     def mapped(function: Any, items: Any) -> Any:
         with _out_of_reach():
             return pool.map(function, items)
 
-    with TemporaryDirectory() as folder:
-        try:
-            yield mapped, folder
-        finally:
-            pool.shutdown(cancel_futures=True)
+    try:
+        yield mapped
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -220,20 +226,31 @@ def _register_formats() -> None:
 
 
 # -- reading -------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class _Chunk:
-    """Rows of some files for each table, and why other files could not be read.
+class _Chunk(NamedTuple):
+    """What was read of some files.
 
-    Samples may be in a file instead: most of the time of a process would go into passing them on.
+    Attributes:
+        samples: Files of samples, which the process that read has written.
+        rows: Rows of other tables.
+        failed: Files that could not be read, with the reason.
     """
 
-    rows: dict[str, list[pa.Table]] = field(default_factory=lambda: {table: [] for table in TABLES})
-    failed: dict[Path, str] = field(default_factory=dict)
-    samples_file: str | None = None
-    _hashes: set[int] = field(default_factory=set)
+    samples: list[transaction.AddAction]
+    rows: dict[str, pa.Table]
+    failed: dict[Path, str]
 
-    def add(self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str) -> None:
-        """Add the rows of a profile, or nothing.
+
+class _Rows:
+    """Rows of profiles for each table but that of samples."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[pa.Table]] = {name: [] for name in _OTHERS}
+        self._hashes: set[int] = set()
+
+    def add(
+        self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str
+    ) -> pa.Table:
+        """Add the rows of a profile, or nothing, and return its samples.
 
         Args:
             file: The file of the profile.
@@ -250,7 +267,7 @@ class _Chunk:
             samples = sample_rows(profile, hashes, key)
             facts = profile_row(profile, key)
             facts |= {"run": run, "source": place, "samples": len(samples)}
-            rows = {"samples": samples, "profiles": _table("profiles", facts)}
+            rows = {"profiles": _table("profiles", facts)}
             timeline = streamed_format_of(file)
             if timeline is not None:
                 known = {"format": timeline.name, "size_bytes": file.stat().st_size}
@@ -261,24 +278,16 @@ class _Chunk:
             ) from None
         rows["stacks"] = new_stacks(profile, hashes, self._hashes)
         for table, found in rows.items():
-            self.rows[table].append(found)
+            self._parts[table].append(found)
+        return samples
 
-    def moved_to(self, folder: str) -> _Chunk:
-        """Return the chunk with its samples in a file of a folder."""
-        file = os.path.join(folder, f"{uuid4()}.arrow")
-        with pa.ipc.new_file(file, SCHEMAS["samples"]) as written:
-            for table in self.rows["samples"]:
-                written.write_table(table)
-        return replace(self, rows={**self.rows, "samples": []}, samples_file=file)
+    def joined(self) -> dict[str, pa.Table]:
+        """Return all rows; many small tables would take long to pass to another process."""
+        return {table: _joined(table, parts) for table, parts in self._parts.items()}
 
-    def samples(self) -> Iterator[pa.RecordBatch]:
-        """Yield the samples, once."""
-        for table in self.rows["samples"]:
-            yield from table.to_batches()
-        if self.samples_file is not None:
-            with pa.memory_map(self.samples_file) as source, pa.ipc.open_file(source) as found:
-                os.unlink(self.samples_file)
-                yield from map(found.get_batch, range(found.num_record_batches))
+
+def _joined(name: str, parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([SCHEMAS[name].empty_table(), *parts]).combine_chunks()
 
 
 def _table(name: str, row: dict[str, Any]) -> pa.Table:
@@ -286,24 +295,27 @@ def _table(name: str, row: dict[str, Any]) -> pa.Table:
 
 
 def _read_chunk(
+    store: Store,
     labels: Labels,
-    batch: str,
-    files: Sequence[tuple[str, Path]],
+    files: Iterable[tuple[str, Path]],
     *,
+    batch: str,
     privacy: Privacy,
-    folder: str | None,
 ) -> _Chunk:
-    chunk = _Chunk()
+    samples, rows = NewFiles(store, "samples"), _Rows()
+    failed: dict[Path, str] = {}
     for id, file in files:
         run = visible(file.absolute().parent.name) if labels.run is None else labels.run
         try:
             profile = privacy.profile(read_profile(file))
             place = privacy.text(Kind.COMMANDS, visible(file.absolute()))
             key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
-            chunk.add(file, key, profile, run=run, place=place)
+            found = rows.add(file, key, profile, run=run, place=place)
         except ProtonError as error:
-            chunk.failed[file] = str(error)
-    return chunk if folder is None else chunk.moved_to(folder)
+            failed[file] = str(error)
+        else:
+            samples.add(Partition(key.date, key.job), found)
+    return _Chunk(samples.finish(), rows.joined(), failed)
 
 
 def _start_ns(profile: Profile, file: Path) -> int:
@@ -315,30 +327,22 @@ def _start_ns(profile: Profile, file: Path) -> int:
 # -- writing -------------------------------------------------------------------------------------
 def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) -> None:
     """Write all chunks, one commit for each table; profiles are the last."""
-    rows: dict[str, list[pa.Table]] = {
-        table: [] for table in TABLES if table not in ("samples", "sums")
-    }
-
-    def samples() -> Iterator[pa.RecordBatch]:
-        for chunk in chunks:
-            added.failed |= chunk.failed
-            for table in rows:
-                rows[table] += chunk.rows[table]
-            yield from chunk.samples()
-
-    store.append("samples", pa.RecordBatchReader.from_batches(SCHEMAS["samples"], samples()))
-    if not rows["profiles"]:
+    samples: list[transaction.AddAction] = []
+    rows: list[dict[str, pa.Table]] = []
+    for chunk in chunks:
+        added.failed |= chunk.failed
+        samples += chunk.samples
+        rows.append(chunk.rows)
+    found = {table: _joined(table, [each[table] for each in rows]) for table in _OTHERS}
+    if not len(found["profiles"]):
         return
-    found = {
-        table: pa.concat_tables([SCHEMAS[table].empty_table(), *parts])
-        for table, parts in rows.items()
-    }
     found["stacks"] = _missing_stacks(store, found["stacks"])
     if age_hours(batch) > WRITER_HOURS / 2:  # compaction may remove the samples before they count
         raise OutputError(
             f"reading {len(found['profiles'])} profiles took more than {WRITER_HOURS // 2} hours: "
             "add fewer at a time"
         )
+    store.commit("samples", samples)
     for table, each in found.items():
         store.append(table, each)
     added.new += found["profiles"]["profile_id"].to_pylist()
@@ -346,7 +350,7 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) 
 
 def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:
     """Return the distinct stacks that are not stored yet."""
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect(with_views=False) as connection:
         found = connection.execute("SELECT stack_hash FROM stored_stacks").fetchnumpy()
     distinct, first = np.unique(stacks["stack_hash"].to_numpy(), return_index=True)
     return stacks.take(first[~np.isin(distinct, found["stack_hash"])])

@@ -19,10 +19,11 @@ from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import distributions_of, merged
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot, quoted, where_clause
+from proton_bench.store.store import Snapshot, compute_once, quoted, where_clause
 from proton_bench.store.workers import open_workers
 
 __all__ = [
@@ -130,6 +131,7 @@ def choose(snapshot: Snapshot, question: Question) -> Chosen:
     """Return what a question is about; errors are those of `path_series`."""
     with clear_errors(), snapshot.connect() as connection:
         paths = _paths(connection, question)
+        compute_once(connection, "again")
         connection.execute(_matching(question), {"metric": question.metric})
         for statement in _NUMBERED:
             connection.execute(statement)
@@ -140,23 +142,32 @@ def choose(snapshot: Snapshot, question: Question) -> Chosen:
 def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
     """Return what the samples of these profiles say; errors are those of `path_series`."""
     condition = _condition(question, chosen.profiles)
-    with clear_errors(), snapshot.connect() as connection:
-        connection.register("chosen", chosen.profiles)
+    with clear_errors(), snapshot.connect(with_views=False) as connection:
         connection.register("paths", chosen.paths)
-        reads = [
-            _READ.format(table=table, kind=kind, quantiles=quantiles, condition=condition)
-            for table, kind, quantiles in _reads(question)
-        ]
+        reads = []
+        for kind, profiles in _kinds(chosen.profiles).items():
+            connection.register(kind, profiles)
+            settings = {
+                "table": "stored_sums" if kind == "wholes" else "stored_samples",
+                "calls": _NO_CALLS if kind == "parts" else _CALLS_OF_ROWS,
+                "quantiles": question.quantiles and kind != "parts",
+            }
+            reads.append(_READ.format(kind=kind, condition=condition, **settings))
         connection.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
         sums, calls = (connection.sql(query).to_arrow_table() for query in (_SUMS, _CALLS))
     return Parts(sums, merged(calls, _KEYS))
 
 
-def _reads(question: Question) -> Iterator[tuple[str, str, bool]]:
-    """Yield tables, conditions of profiles to read there, and whether to read their quantiles."""
-    yield "stored_samples", "members IS NULL AND sum IS NULL", question.quantiles
-    yield "stored_samples", "members IS NULL AND sum IS NOT NULL", False
-    yield "stored_sums", "members IS NOT NULL", question.quantiles
+def _kinds(profiles: pa.Table) -> dict[str, pa.Table]:
+    """Return profiles in no sum, those in one, and sums, as far as there are any."""
+    is_sum, in_sum = pc.is_valid(profiles["members"]), pc.is_valid(profiles["sum"])
+    of_kinds = {
+        "alone": pc.invert(pc.or_(is_sum, in_sum)),
+        "parts": pc.and_not(in_sum, is_sum),
+        "wholes": is_sum,
+    }
+    found = {kind: profiles.filter(flags) for kind, flags in of_kinds.items()}
+    return {kind: each for kind, each in found.items() if len(each)} or {"alone": profiles}
 
 
 def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
@@ -298,36 +309,47 @@ _NUMBERED = (
     SELECT matching.* EXCLUDE (facts, whole, time_unix_nano), group_number,
         (row_number() OVER ())::INT AS number
     FROM matching JOIN groups USING (facts)""",
+    """
+    CREATE TEMP TABLE every_sum AS
+    SELECT date, job, profile_id, batch, members,
+        (-row_number() OVER (ORDER BY profile_id))::INT AS number
+    FROM all_profiles WHERE members IS NOT NULL""",
     # A profile may be in two sums for some time, if two commands sum a run at once.
     """
     CREATE TEMP TABLE in_sums AS
-    SELECT number, group_number, min({'id': sum_id, 'date': date, 'job': job}) AS sum
-    FROM summed JOIN (FROM numbered WHERE members IS NULL) USING (date, job, profile_id)
-    GROUP BY ALL""",
+    SELECT numbered.number, numbered.group_number, max(summed.number) AS sum
+    FROM numbered
+    JOIN (SELECT date, job, unnest(members) AS profile_id, number FROM every_sum) AS summed
+    USING (date, job, profile_id) WHERE members IS NULL GROUP BY ALL""",
     # A sum stands for its profiles if all of them are chosen, for one group.
     """
     CREATE TEMP TABLE sums AS
-    SELECT date, job, profile_id, batch, group_number, sum, found AS members,
-        (-row_number() OVER ())::INT AS number
-    FROM all_profiles JOIN (
-        SELECT sum, sum.date AS date, sum.job AS job, sum.id AS profile_id, count(*) AS found,
-            min(group_number) AS group_number
+    SELECT date, job, profile_id, batch, group_number, number, found AS members
+    FROM every_sum JOIN (
+        SELECT sum AS number, count(*) AS found, min(group_number) AS group_number
         FROM in_sums GROUP BY sum HAVING min(group_number) = max(group_number))
-    USING (date, job, profile_id) WHERE len(members) = found""",
+    USING (number) WHERE len(members) = found""",
 )
 # ``sum`` is the number of the sum of a profile, and that of a sum itself.
 _CHOSEN = """
-SELECT numbered.*, of_sum.number AS sum
-FROM numbered LEFT JOIN in_sums USING (number) LEFT JOIN sums AS of_sum USING (sum)
-UNION ALL BY NAME SELECT * EXCLUDE (sum), number AS sum FROM sums"""
+SELECT numbered.*, sums.number AS sum
+FROM numbered LEFT JOIN in_sums ON in_sums.number = numbered.number
+LEFT JOIN sums ON sums.number = in_sums.sum
+UNION ALL BY NAME SELECT *, number AS sum FROM sums"""
 _GROUPS = "FROM groups"
 
 
+# Columns of calls; those of profiles in a sum are in that of the sum.
+_CALLS_OF_ROWS = "count, min, max, below"
+_NO_CALLS = """
+    NULL::BIGINT AS count, NULL::DOUBLE AS min, NULL::DOUBLE AS max,
+    {'value': below.value, 'count': NULL::BIGINT, 'min': NULL::DOUBLE, 'max': NULL::DOUBLE}
+        AS below"""
 # What the profiles of a kind say of the rows that match.
 _READ = """
-SELECT path, group_number, number, sum, members, is_integer, value, count, min, max, below,
+SELECT path, group_number, number, sum, members, is_integer, value, {calls},
     CASE WHEN {quantiles} THEN sketch END AS sketch
-FROM {table} JOIN (FROM chosen WHERE {kind}) USING (date, job, profile_id, batch)
+FROM {table} JOIN {kind} USING (date, job, profile_id, batch)
 JOIN paths USING (stack_hash)
 WHERE {condition} AND (is_uppermost OR aggregation != 'inc')
 AND (value IS NOT NULL OR below IS NOT NULL)"""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.errors import ProfileFormatError
 from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, bucket_numbers
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store.engines import pyarrow as pa
@@ -91,7 +92,10 @@ def _raw_buckets(
     if table.zero_count.any():
         entries, values = entries[values > 0], values[values > 0]
     keys = (entries << _INDEX_BITS) + (bucket_numbers(np.log(values)) + _INDEX_BIAS)
-    keys, counts = np.unique(keys, return_counts=True)
+    # They are sorted by entry already, which a stable sort makes use of; `np.unique` does not.
+    keys.sort(kind="stable")
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    keys, counts = keys[starts], np.diff(starts, append=len(keys))
     lengths = np.bincount(keys >> _INDEX_BITS, minlength=len(table))
     return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
 
@@ -106,6 +110,9 @@ def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:
     Args:
         samples: The columns of the keys, and these.
         keys: Names of columns.
+
+    Raises:
+        ProfileFormatError: A sketch is damaged.
     """
     numbered = samples.append_column(_ROW, pa.array(np.arange(len(samples))))
     every = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -145,9 +152,11 @@ def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArr
     sizes = groups.value_lengths().to_numpy()
     starts = np.cumsum(sizes) - sizes
     collapses, zeros, index, count = sketches.flatten()
-    collapses, zeros, lengths = (
-        each.fill_null(0).to_numpy() for each in (collapses, zeros, index.value_lengths())
+    collapses, zeros, lengths, counted = (
+        each.fill_null(0).to_numpy()
+        for each in (collapses, zeros, index.value_lengths(), count.value_lengths())
     )
+    _check_lengths(lengths, counted)
     widest = np.maximum.reduceat(collapses, starts)
     shifts = np.repeat(np.repeat(widest, sizes) - collapses, lengths).astype("<i8")
     # The bucket with index i ends at the i-th power of the ratio, and widening squares that.
@@ -166,6 +175,19 @@ def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArr
         fields=list(SKETCH),
         mask=pa.array(~is_known),
     )
+
+
+def _check_lengths(index: npt.ArrayLike, count: npt.ArrayLike) -> None:
+    """Check that sketches of a store have a count for each index, whatever wrote its files.
+
+    Raises:
+        ProfileFormatError: One has not.
+    """
+    if not np.array_equal(index, count):
+        raise ProfileFormatError(
+            "the store is damaged: the buckets of a sketch have more or fewer counts than indexes; "
+            "copy it back"
+        )
 
 
 def _added(
@@ -206,12 +228,16 @@ def distribution_of(sample: dict[str, Any]) -> Distribution | None:
 
     Args:
         sample: The row.
+
+    Raises:
+        ProfileFormatError: The sketch is damaged.
     """
     sketch = sample["sketch"]
     if sketch is None:
         return None
     index = np.array(sketch["index"], dtype="<i4")
     count = np.array(sketch["count"], dtype="<i8")
+    _check_lengths(len(index), len(count))
     return _distribution({**sample, **sketch}, index, count)
 
 

@@ -82,10 +82,14 @@ def new_stacks(profile: Profile, hashes: Hashes, known: set[int]) -> pa.Table:
         hashes: Hash of each of its rows.
         known: Hashes of stacks that are stored.
     """
-    distinct, first = np.unique(hashes, return_index=True)
-    is_new = [each not in known for each in distinct.tolist()]
-    rows = np.sort(first[is_new])
-    known.update(distinct[is_new].tolist())
+    found: dict[int, int] = {}
+    for row, each in enumerate(hashes.tolist()):
+        if each not in known:
+            found.setdefault(each, row)
+    if not found:
+        return SCHEMAS["stacks"].empty_table()
+    known.update(found)
+    rows = np.array(list(found.values()))
     names = [profile.name(row) if row else ROOT_NAME for row in rows.tolist()]
     places = [_place(name) for name in names]
     above = profile.parents[rows]

@@ -38,6 +38,7 @@ from urllib.parse import urlsplit
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory
+from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
@@ -47,6 +48,7 @@ __all__ = [
     "Snapshot",
     "Store",
     "change",
+    "compute_once",
     "delete",
     "is_url",
     "quoted",
@@ -74,7 +76,7 @@ ROW_GROUP_ROWS = 64 * 1024
 # How many times as many buckets as a sample the sum of a run may have.
 _SUMMED = 128
 # Columns whose numbers hardly repeat, so that a dictionary of them is as large as they are.
-_MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
+MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 # What samples are sorted by, so that a row group holds few stacks.
 SAMPLE_ORDER = ("stack_hash",)
 # The table that is written last.
@@ -148,7 +150,7 @@ class Store:
         """
         store = cls.at(place, options)
         with refused(f"create {store.uri}"):
-            place, settings = store.place(_LAST), store._settings()
+            place, settings = store.place(_LAST), store.settings()
             is_there = awaited(lambda: deltalake.DeltaTable.is_deltatable(place, settings))
         if is_there:
             store.snapshot()
@@ -161,7 +163,7 @@ class Store:
                     mode="ignore",
                     partition_by=PARTITIONS[table],
                     description=f"proton_bench store {VERSION[0]}.{VERSION[1]}",
-                    storage_options=store._settings(),
+                    storage_options=store.settings(),
                 )
         return store
 
@@ -194,7 +196,7 @@ class Store:
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
         try:
-            place, settings = self.place(name), self._settings()
+            place, settings = self.place(name), self.settings()
             found = awaited(lambda: deltalake.DeltaTable(place, version, settings))
         except deltalake.exceptions.TableNotFoundError:
             if name == _LAST:
@@ -216,13 +218,13 @@ class Store:
             )
         return found
 
-    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+    def append(self, table: str, rows: pa.Table) -> None:
         """Append rows to a table in one commit; other writers may do so at the same time.
 
         Raises:
             OutputError: The table cannot be written; no row was added.
         """
-        if isinstance(rows, pa.Table) and not len(rows):
+        if not len(rows):
             return
         with refused(f"add to the table {table} of {self.uri}"):
             deltalake.write_deltalake(
@@ -232,7 +234,29 @@ class Store:
                 schema_mode="merge",  # a table of an earlier version gets the columns that it lacks
                 writer_properties=writer_properties(table),
                 commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
-                storage_options=self._settings(),
+                storage_options=self.settings(),
+            )
+
+    def commit(self, name: str, files: Sequence[transaction.AddAction]) -> None:
+        """Make the rows of `files.NewFiles` count, in one commit as `append` does.
+
+        Raises:
+            OutputError: The table cannot be written; no row was added.
+        """
+        if not files:
+            return
+        table = self.table(name)
+        known = {field.name for field in table.schema().fields}
+        fields = deltalake.Schema.from_arrow(SCHEMAS[name]).fields
+        with refused(f"add to the table {name} of {self.uri}"):
+            if lacking := [field for field in fields if field.name not in known]:
+                table.alter.add_columns(lacking)
+            table.create_write_transaction(
+                list(files),
+                "append",
+                table.schema(),
+                PARTITIONS[name],
+                commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
             )
 
     def snapshot(self, versions: Mapping[str, int] | None = None) -> Snapshot:
@@ -247,7 +271,8 @@ class Store:
         tables = {table: self.table(table, known.get(table)) for table in reversed(TABLES)}
         return Snapshot(self, tables)
 
-    def _settings(self) -> dict[str, str] | None:
+    def settings(self) -> dict[str, str] | None:
+        """Return the settings of the object store, None for a folder."""
         return {**_PATIENCE, **self.options} if self.is_remote else None
 
 
@@ -271,8 +296,11 @@ class Snapshot:
         return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
-    def connect(self) -> Iterator[Any]:
+    def connect(self, *, with_views: bool = True) -> Iterator[Any]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
+
+        Args:
+            with_views: Whether to make others than those of all stored rows, which takes longer.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
@@ -283,10 +311,11 @@ class Snapshot:
             # Not the folder: it has rows that no longer count.
             connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
+            connection.execute("SET parquet_metadata_cache = true")
             for table in TABLES:
                 self._register(connection, table, files[table])
-            for table, query in _VIEWS.items():
-                connection.execute(f"CREATE TEMP VIEW {table} AS {query}")
+            for view, query in _VIEWS.items() if with_views else ():
+                connection.execute(f"CREATE TEMP VIEW {view} AS {query}")
             yield connection
 
     @contextmanager
@@ -375,8 +404,14 @@ def writer_properties(table: str) -> deltalake.WriterProperties:
     return deltalake.WriterProperties(
         compression="ZSTD",
         max_row_group_size=ROW_GROUP_ROWS // (_SUMMED if table == "sums" else 1),
-        column_properties=dict.fromkeys(_MEASURED, plain),
+        column_properties=dict.fromkeys(MEASURED, plain),
     )
+
+
+def compute_once(connection: Any, view: str) -> None:
+    """Compute a view of a connection now, not for each use of it."""
+    connection.execute(f"CREATE TEMP TABLE computed_{view} AS FROM {view}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM computed_{view}")
 
 
 def quoted(text: str) -> str:

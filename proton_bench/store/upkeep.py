@@ -72,8 +72,8 @@ def compact(
 
     Args:
         store: The store.
-        writer_hours: The most hours that a writer takes: rows of later ones that do not count yet
-            are kept.
+        writer_hours: The most hours that a writer takes: rows and files of later ones that do not
+            count yet are kept.
         reader_hours: The most hours that a reader takes: files that were replaced since are kept.
         mapped: Maps the merging of files on partitions, here or in other processes.
 
@@ -88,9 +88,17 @@ def compact(
     scattered = [each for table in TABLES for each in _scattered(store, table)]
     deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
     for table in TABLES:
-        with refused(f"remove old files of {store.uri}"):
-            store.table(table).vacuum(reader_hours, dry_run=False, enforce_retention_duration=False)
+        _remove_files(store, table, reader_hours, is_replaced=True)
+        _remove_files(store, table, max(reader_hours, writer_hours), is_replaced=False)
     return Compacted(before, _count_files(store), dead_rows)
+
+
+def _remove_files(store: Store, table: str, hours: int, *, is_replaced: bool) -> None:
+    """Remove older files of a table: replaced ones, or also those that no commit made count."""
+    with refused(f"remove old files of {store.uri}"):
+        store.table(table).vacuum(
+            hours, dry_run=False, enforce_retention_duration=False, full=not is_replaced
+        )
 
 
 def _count_files(store: Store) -> int:

@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_statement(ask: Callable[[Any], Any]) -> None:
 def test_readers_of_files_do_not_see_ctrl_c(tmp_path: Path, fleet: Path) -> None:
     from proton_bench.store.ingest import _mapping
 
-    with _mapping(2) as (mapped, _):
+    with _mapping(2) as mapped:
         masks = list(mapped(blocked, range(2)))
 
     assert masks == [True, True]

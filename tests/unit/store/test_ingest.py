@@ -17,9 +17,11 @@ from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.store import ingest
+from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
+from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
@@ -229,6 +231,47 @@ def test_a_profile_that_two_writers_added_at_once_counts_once(
     assert compact(store, writer_hours=0).dead_rows == 5
     assert rows(store, "SELECT count(*) FROM stored_profiles") == [(1,)]
     assert total(store) == 3300.0
+
+
+def test_files_have_the_statistics_that_deltalake_gives(store: Store, tmp_path: Path) -> None:
+    for run in range(2):
+        add(store, tmp_path / f"{run}", ranked(run))
+    written = pa.table(store.table("samples").get_add_actions(flatten=True)).to_pylist()
+    samples = store.snapshot().tables["samples"].to_pyarrow_table().select(SCHEMAS["samples"].names)
+
+    store.append("samples", samples.cast(SCHEMAS["samples"]))
+
+    again = pa.table(store.table("samples").get_add_actions(flatten=True)).to_pylist()
+    (both,) = (each for each in again if each["path"] not in [one["path"] for one in written])
+    kinds = {"min.": min, "max.": max, "null_count.": sum, "num_records": sum}
+    for name, value in both.items():
+        join = next((join for kind, join in kinds.items() if name.startswith(kind)), None)
+        if join is not None:
+            known = [each[name] for each in written if each[name] is not None]
+            assert (join(known) if known else None) == value, name
+
+
+def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        fields = [each for each in SCHEMAS["samples"] if each.name != "below"]
+        patched.setitem(SCHEMAS, "samples", pa.schema(fields))
+        store = Store.create(tmp_path / "earlier")
+
+    add(store, tmp_path / "a", ranked(0))
+
+    names = [field.name for field in store.table("samples").schema().fields]
+    assert sorted(names) == sorted(SCHEMAS["samples"].names)
+    assert total(store) == 3300.0
+
+
+def test_profiles_without_samples_are_added(store: Store, tmp_path: Path) -> None:
+    added = add(store, tmp_path / "a", ProfileBuilder().build())
+
+    assert len(added.new) == 1
+    assert store.table("samples").version() == 0
+    assert check(store) == {}
 
 
 @pytest.mark.parametrize("job", ["", "a\nb", "x" * 81])

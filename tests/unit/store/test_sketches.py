@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proton_bench.errors import ProfileFormatError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store import sketches
@@ -84,6 +85,19 @@ def test_quantiles_of_merged_samples_are_within_the_error(lists: list[list[float
     for point, value in zip(POINTS, found.quantiles(POINTS), strict=True):
         exact = times[int(point * (len(times) - 1))]
         assert value == pytest.approx(exact, rel=1.001 * found.relative_error, abs=0.0)
+
+
+def test_buckets_without_their_counts_are_damage() -> None:
+    parts = samples_of([Distribution.from_samples([1.0, 2.0])])
+    (sketch,) = parts["sketch"].to_pylist()
+    sketch["count"] = sketch["count"][:-1]
+    column = pa.array([sketch], parts["sketch"].type)
+    damaged = parts.set_column(parts.column_names.index("sketch"), "sketch", column)
+
+    with pytest.raises(ProfileFormatError, match="damaged"):
+        merge(damaged)
+    with pytest.raises(ProfileFormatError, match="damaged"):
+        distribution_of({**damaged.to_pylist()[0], "value": 3.0})
 
 
 def test_buckets_of_different_width_merge_to_the_wider_ones() -> None:

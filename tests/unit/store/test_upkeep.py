@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,21 @@ def test_readers_go_on_with_the_files_that_they_opened(fleet: Store) -> None:
     compact(fleet)
 
     assert path_series(snapshot, QUESTION).equals(before)
+
+
+def test_files_of_killed_writers_are_removed_once_no_writer_can_be_that_old(fleet: Store) -> None:
+    file = files(fleet, "samples")[0]
+    rest = [file.with_name(name) for name in ("new.parquet", "old.parquet")]
+    for each in rest:
+        shutil.copy(file, each)
+    os.utime(rest[1], (0, 0))
+
+    compact(fleet, reader_hours=0)
+    assert [each.exists() for each in rest] == [True, False]
+
+    compact(fleet, reader_hours=0, writer_hours=0)
+    assert not rest[0].exists()
+    assert check(fleet) == {}
 
 
 def test_a_whole_store_has_no_problems(fleet: Store) -> None:
