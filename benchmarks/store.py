@@ -32,9 +32,9 @@ from proton_bench.model.metrics.distribution import SKETCH_GAMMA
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
+from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
-from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.rows import new_batch
 from proton_bench.store.schema import BELOW, SCHEMAS, SKETCH, TABLES

@@ -21,7 +21,7 @@ import distributed
 
 from benchmarks.interleaved import median, print_machine, print_row
 from benchmarks.store import FIRST_NS, FLEET_ROWS, add_runs, cut, written
-from proton_bench.store.ingest import Labels, add_files, find_files
+from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import compact

@@ -2,7 +2,7 @@
 
 ::
 
-    from proton_bench.store.ingest import Labels, add_files
+    from proton_bench.store.adding.ingest import Labels, add_files
     from proton_bench.store.store import Store
 
     store = Store.create("/fleet")                  # or s3://bucket/fleet; Store.open later

@@ -11,7 +11,7 @@ from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
-from proton_bench.store.ingest import Added, Labels, add_files, find_files
+from proton_bench.store.adding.ingest import Added, Labels, add_files, find_files
 from proton_bench.store.store import Store
 
 DAY_NS = 24 * 3600 * 10**9

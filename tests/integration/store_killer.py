@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fakes.stored import put, stored_run
 
-from proton_bench.store.ingest import Labels, add_files
+from proton_bench.store.adding.ingest import Labels, add_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact

@@ -103,7 +103,7 @@ def test_ctrl_c_ends_a_statement(ask: Callable[[Any], Any]) -> None:
 
 
 def test_readers_of_files_do_not_see_ctrl_c(tmp_path: Path, fleet: Path) -> None:
-    from proton_bench.store.ingest import _mapping
+    from proton_bench.store.adding.ingest import _mapping
 
     with _mapping(2) as mapped:
         masks = list(mapped(blocked, range(2)))
@@ -226,7 +226,7 @@ def test_a_damaged_store_is_not_made_anew(fleet: Path, damage: Callable[[Path], 
     "job", ["a/b", 'it\'s "q"', "jöb 😀", "..", "a=b", "a%2Fb?#*", "null", "'; DROP"]
 )
 def test_jobs_have_any_names(fleet: Path, tmp_path: Path, job: str) -> None:
-    from proton_bench.store.ingest import Labels, add_files, find_files
+    from proton_bench.store.adding.ingest import Labels, add_files, find_files
     from proton_bench.store.store import Store, quoted
 
     store = Store.open(fleet)
@@ -238,7 +238,7 @@ def test_jobs_have_any_names(fleet: Path, tmp_path: Path, job: str) -> None:
 
 def test_the_name_that_tables_use_for_none_is_refused() -> None:
     from proton_bench.errors import UsageError
-    from proton_bench.store.ingest import Labels
+    from proton_bench.store.adding.ingest import Labels
 
     with pytest.raises(UsageError, match="for tables it means none"):
         Labels("__HIVE_DEFAULT_PARTITION__")

@@ -28,12 +28,12 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.text.result import PathReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
-from proton_bench.store.ingest import Labels, add_files, find_files
+from proton_bench.store.adding.ingest import Labels, add_files, find_files
+from proton_bench.store.adding.spool import Spool
 from proton_bench.store.policy.policy import read_policy
 from proton_bench.store.policy.retention import retain as retain_profiles
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.selection import EVERYTHING, Selection
-from proton_bench.store.spool import Spool
 from proton_bench.store.store import QUERIED, Store, where_clause
 from proton_bench.store.workers import open_workers
 from proton_bench.support.console import open_console

@@ -177,7 +177,7 @@ class ProfileReport:
 def _added(run: RunSession, files: Sequence[Path]) -> list[str]:
     """Add the profile to the store of a run, as a run that is named by the time."""
     from proton_bench.analysis.run_files import best_of
-    from proton_bench.store.ingest import Labels, add_files
+    from proton_bench.store.adding.ingest import Labels, add_files
     from proton_bench.store.store import Store
 
     labels = Labels(run.job, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))

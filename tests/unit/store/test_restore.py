@@ -17,7 +17,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.store.ingest import Labels, add_files
+from proton_bench.store.adding.ingest import Labels, add_files
 from proton_bench.store.restore import read_profiles
 from proton_bench.store.schema import SCHEMAS, VARIANT
 from proton_bench.store.store import Store

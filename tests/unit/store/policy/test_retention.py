@@ -8,7 +8,7 @@ import pytest
 from fakes.fleet import START_NS, add, ranked
 
 from proton_bench.errors import UsageError
-from proton_bench.store.ingest import Labels, add_files, find_files
+from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.policy.policy import Policy
 from proton_bench.store.policy.retention import Retained, retain
 from proton_bench.store.questions import Question, path_series

@@ -16,16 +16,16 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.store import ingest
+from proton_bench.store.adding import ingest
+from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.ingest import Labels, add_files, find_files
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 def rows(store: Store, query: str) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import pytest
 from fakes.stored import put, stored_run
 
 from proton_bench.errors import UsageError
-from proton_bench.store.spool import Spool
+from proton_bench.store.adding.spool import Spool
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proton_bench.errors import UsageError
 from proton_bench.model.origin import is_partial_name
-from proton_bench.store.ingest import find_files
+from proton_bench.store.adding.ingest import find_files
 from proton_bench.support.text import visible
 
 __all__ = ["Spool"]

@@ -25,9 +25,9 @@ from proton_bench.formats.registry import read_profile, streamed_format_of
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
+from proton_bench.store.adding.files import NewFiles
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.files import NewFiles
 from proton_bench.store.policy.policy import Kind, read_policy
 from proton_bench.store.policy.privacy import Privacy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
