@@ -6,20 +6,18 @@ thread of the process does that, beside the program's own.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Protocol
 
 from proton_bench.recording.counters.store import CounterSession, store_phase
+from proton_bench.support.fork_lock import ForkLock
 
 __all__ = ["PhaseJoiner", "PhasedSession"]
 
 _PERIOD_S = 0.1  # the native writer looks for phases as often
-_MAX_FORK_WAIT_S = 1.0
 
 # Held while a phase is joined, so that a forked child inherits no lock of an import or a library.
-_joining = threading.Lock()
-_forking_thread: int | None = None  # that holds it
+_joining = ForkLock()
 
 
 class PhasedSession(CounterSession, Protocol):
@@ -65,31 +63,6 @@ class PhaseJoiner:
                 self._join(phase)
 
     def _join(self, phase: int) -> None:
-        with _joining:
+        with _joining.held():
             problem = store_phase(self._session, phase, has_timeline=self._has_timeline)
         self.problem = self.problem or problem
-
-
-def _before_fork() -> None:
-    global _forking_thread
-    if _joining.acquire(timeout=_MAX_FORK_WAIT_S):
-        _forking_thread = threading.get_ident()
-
-
-def _after_fork_in_parent() -> None:
-    global _forking_thread
-    if _forking_thread == threading.get_ident():
-        _forking_thread = None
-        _joining.release()
-
-
-def _after_fork_in_child() -> None:
-    global _forking_thread, _joining
-    _joining, _forking_thread = threading.Lock(), None
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)

@@ -17,6 +17,7 @@ from proton_bench.errors import UsageError
 from proton_bench.recording.counters.gpm import PERIOD_S, GpmReadings, GpmTotals
 from proton_bench.recording.gpu.gpu_readings import GpuReadings
 from proton_bench.recording.native import native
+from proton_bench.support.fork_lock import ForkLock
 
 __all__ = ["counter_rate_hz", "start_counters", "stop_counters", "take_gpm_facts"]
 
@@ -25,13 +26,13 @@ _OFF = ("off", "0", "false")
 _DEFAULT_RATE_HZ = 10.0
 _MAX_RATE_HZ = 1000.0
 _STATM = "/proc/self/statm"
-_MAX_FORK_WAIT_S = 1.0
 _MAX_FIRST_S = 1.0
 _NEARLY = 0.9  # of a period, because a wait may end a little early
 
 _lock = threading.Lock()
 # Held while the management library is used, so that a forked child inherits none of its locks.
-_asking = threading.Lock()
+# A driver that does not answer does not block a fork of the program.
+_asking = ForkLock()
 _sessions: set[int] = set()  # with a timeline
 _gpm_sessions: set[int] = set()
 _gpm_totals: dict[int, GpmTotals] = {}  # of these, until they are taken
@@ -39,7 +40,6 @@ _sampler: _Sampler | None = None
 # Open until the process ends, because opening the library takes longer than reading.
 _gpus: GpuReadings | None = None
 _gpm: GpmReadings | None = None
-_forking_thread: int | None = None  # that holds `_asking`
 
 
 def counter_rate_hz() -> float:
@@ -180,13 +180,13 @@ class _Sampler:
 
     def _sample_clocks(self) -> None:
         native.add_counters(time.monotonic_ns(), "", 0, [("resident memory (bytes)", _resident())])
-        with _asking:
+        with _asking.held():
             readings = list(_opened_gpus().read())
         for ordinal, at_ns, values in readings:
             native.add_counters(at_ns, "CUDA", ordinal, values)
 
     def _sample_gpm(self) -> None:
-        with _asking:
+        with _asking.held():
             windows = list(_opened_gpm().read())
         for window in windows:
             # A timeline shows a value from its time on.
@@ -201,34 +201,16 @@ def _resident() -> float:
         return float(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
 
 
-def _before_fork() -> None:
-    global _forking_thread
-    # A driver that does not answer must not block a fork of the program.
-    if _asking.acquire(timeout=_MAX_FORK_WAIT_S):
-        _forking_thread = threading.get_ident()
-
-
-def _after_fork_in_parent() -> None:
-    global _forking_thread
-    if _forking_thread == threading.get_ident():
-        _forking_thread = None
-        _asking.release()
-
-
 def _after_fork_in_child() -> None:
     """The thread belongs to the parent; sessions of the child get their own."""
-    global _asking, _forking_thread, _gpm, _gpus, _lock, _sampler
-    _asking, _lock = threading.Lock(), threading.Lock()
-    _forking_thread = _sampler = _gpus = _gpm = None
+    global _gpm, _gpus, _lock, _sampler
+    _lock = threading.Lock()
+    _sampler = _gpus = _gpm = None
     _sessions.clear()
     _gpm_sessions.clear()
     _gpm_totals.clear()
 
 
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)
+os.register_at_fork(after_in_child=_after_fork_in_child)
 # A thread that takes Python's lock while the interpreter exits would abort the process.
 atexit.register(_end)

@@ -46,7 +46,7 @@ public:
   bool end(int32_t device, std::shared_ptr<const CounterBurst> burst, uint32_t phase);
   /// A kernel ran. Records may come late, long after the burst's end.
   void add(uint32_t phase, NodeIndex node, int32_t device, int64_t start_ns, int64_t end_ns);
-  /// The kernels of a phase that were not taken are no phase's.
+  /// The kernels of a phase that were not taken belong to none.
   void forget_phase(uint32_t phase);
   /// All kernels of phases before this one were taken: forgets bursts that only they overlapped.
   void forget_before(uint32_t phase);

@@ -12,6 +12,7 @@ PATIENCE_S = 60
 FORKED = """
 import os, threading
 from proton_bench.recording.counters import phase_joiner
+from proton_bench.support import fork_lock
 
 taking, go_on = threading.Event(), threading.Event()
 
@@ -20,7 +21,7 @@ class Session:
     def next_to_join(self): return self.phases.pop(0) if self.phases else None
     def take_bursts(self, phase): taking.set(); go_on.wait(); return []
 
-phase_joiner._MAX_FORK_WAIT_S = 0.01
+fork_lock._MAX_WAIT_S = 0.01
 joiner = phase_joiner.PhaseJoiner(Session(), has_timeline=False)
 taking.wait()
 child = os.fork()

@@ -225,7 +225,7 @@ private:
       if (!skip_comment() && !skip_string())
         ++at_;
   }
-  // Many end with their line. Further lines of others begin with what is no instruction.
+  // Many end with their line. Further lines of others do not begin as an instruction does.
   void skip_directive() { skip_until("\n;{"); }
   std::string_view take_name() {
     size_t begin = at_;
