@@ -58,7 +58,7 @@ def golden_profile() -> Profile:
         dropped={"buffer full": 3},
     )
     whole = DeviceUse(
-        *(None, 0, 7500, 2500, 500, 10, 3, 1, 31_000, 0, 20_000),
+        *(None, 0, 7500, 2500, 400, 500, 10, 3, 1, 31_000, 0, 20_000),
         latency_first_bucket=80,
         latency_buckets=(1, 0, 0, 2),
     )

@@ -26,12 +26,29 @@ struct LaunchLatency {
   }
 };
 
+/// Gaps in which a device had nothing to do.
+struct IdleTime {
+  static constexpr int64_t kLongNs = 5'000'000; ///< no late launch: the host did something else
+
+  int64_t all_ns = 0;
+  int64_t long_ns = 0; ///< part of it in gaps of kLongNs and more
+
+  void add_gap(int64_t gap_ns) {
+    all_ns += gap_ns;
+    long_ns += gap_ns >= kLongNs ? gap_ns : 0;
+  }
+  void add(const IdleTime &other) {
+    all_ns += other.all_ns;
+    long_ns += other.long_ns;
+  }
+};
+
 /// One device's time, as seen by the whole profile or one top-level scope.
 struct DeviceUse {
   uint32_t node = 0;      ///< the top-level scope; the root: the whole profile
   int32_t device = -1;    ///< index into the DeviceTable
   int64_t busy_ns = 0;    ///< something ran
-  int64_t idle_ns = 0;    ///< nothing ran, and the next thing to run was this scope's
+  IdleTime idle;          ///< nothing ran, and the next thing to run was this scope's
   int64_t waiting_ns = 0; ///< part of busy_ns: nothing ran but kernels that wait for others
   int64_t uncertain_ns =
       0; ///< upper bound of more busy time: these records came too late to be placed

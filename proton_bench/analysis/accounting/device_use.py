@@ -36,8 +36,8 @@ _TIMES = {
     "gpu_waiting (ns)": "waiting_ns",
     DEVICE_WALL: "wall_ns",
 }
-# A device that is idle this long, and whose kernels start this soon after their launch, waits for
-# the host: there is no queue, in which each kernel would wait for earlier ones.
+# A device that is idle this long in short gaps, and whose kernels start this soon after their
+# launch, waits for the host: there is no queue, in which each kernel would wait for earlier ones.
 _IDLE_SHARE = 0.1
 _SOON_NS = 50_000
 _WAITING_SHARE = 0.2
@@ -141,7 +141,7 @@ def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
     elif use.waiting_ns >= _WAITING_SHARE * use.wall_ns:
         reason = "waits for other devices"
     elif (
-        use.idle_ns >= _IDLE_SHARE * use.wall_ns
+        use.short_idle_ns >= _IDLE_SHARE * use.wall_ns
         and latency_ns is not None
         and latency_ns <= _SOON_NS
     ):

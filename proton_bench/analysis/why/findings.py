@@ -23,6 +23,7 @@ from proton_bench.analysis.why.host_limit import (
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
+from proton_bench.model.metrics.device_use import LONG_IDLE_NS
 from proton_bench.support.units import Unit, count_text, duration_text
 
 __all__ = ["FINDINGS", "Claim", "FindingRule", "find"]
@@ -232,7 +233,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
     """Find streams of kernels that the host launches more slowly than the device runs them."""
     for device in run.devices:
         use = device.use
-        if use.idle_ns < _IDLE * use.wall_ns or use.launches <= 0:
+        if use.short_idle_ns < _IDLE * use.wall_ns or use.launches <= 0:
             continue
         rows = [
             row
@@ -244,7 +245,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
         share = min(small / use.launches, 1.0)
         if share < _SMALL_SHARE:
             continue
-        pace_ns = use.wall_ns / use.launches
+        pace_ns = (use.busy_ns + use.short_idle_ns) / use.launches
         launches = count_text(use.launches, "launch", "launches")
         evidence = [
             Evidence("device.launches", f"{launches} on {device.device}", use.launches, "launches"),
@@ -268,20 +269,28 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
         yield Claim(
             f"{what}: {launches}, {evidence[2].text}, {evidence[1].text}",
             tuple(evidence),
-            pools={_BETWEEN: min(float(use.idle_ns), run.between_ns)},
+            pools={_BETWEEN: run.short_gaps_ns(use)},
         )
 
 
 def _gaps(run: WholeRun) -> Iterator[Claim]:
-    if not _has_idle_device(run) or any(_launches(run)) or not run.between_ns > 0:
+    """Find the gaps that late launches do not explain: long ones beside those of launches."""
+    if not _has_idle_device(run):
         return
-    share = run.between_ns / run.span_ns
-    text = "GPU idle between kernels"
+    gaps_ns, text = run.between_ns, "GPU idle between kernels"
+    if any(_launches(run)):
+        gaps_ns = min(run.between_ns, max(device.use.long_idle_ns for device in run.devices))
+        text = f"{text} for {duration_text(LONG_IDLE_NS)} and more at once"
+        if gaps_ns < _IDLE * run.between_ns:
+            return
+    if not gaps_ns > 0:
+        return
+    share = gaps_ns / run.span_ns
     lines = _lines(run) if run.between_ns > run.outside_ns else ()
     evidence = (Evidence("device.idle", text, share, "fraction of the run"), *lines)
     if lines:
         text += f": {', '.join(each.text for each in lines)}"
-    yield Claim(text, evidence, pools={_BETWEEN: run.between_ns})
+    yield Claim(text, evidence, pools={_BETWEEN: gaps_ns})
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
@@ -516,7 +525,8 @@ class _Chain:
         launches = sum(device.use.launches for device in run.devices)
         if not launches > 0 or not _has_idle_device(run):
             return 0.0
-        return run.between_ns * min(self.spared / launches, 1.0)
+        gaps_ns = max(run.short_gaps_ns(device.use) for device in run.devices)
+        return gaps_ns * min(self.spared / launches, 1.0)
 
     def evidence(self, run: WholeRun, text: str) -> tuple[Evidence, ...]:
         """Return the chain as evidence, with its bytes where counters tell."""
@@ -622,8 +632,9 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "launches",
-        f"the device is idle {_IDLE:.0%} of its time or more, and {_SMALL_SHARE:.0%} of the "
-        f"launches take less than {_SMALL_NS / 1e3:.0f} us",
+        f"the device is idle {_IDLE:.0%} of its time or more in gaps below "
+        f"{duration_text(LONG_IDLE_NS)}, and {_SMALL_SHARE:.0%} of the launches take less than "
+        f"{_SMALL_NS / 1e3:.0f} us",
         _launches,
         "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches",
         "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",

@@ -20,6 +20,7 @@ from proton_bench.analysis.why.host_limit import idle_cost_ns
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
 
 __all__ = ["BACKWARD", "WholeRun"]
@@ -78,9 +79,11 @@ class WholeRun:
         It is 0 if launches waited to be counted. Of several devices it is the shortest, because at
         most so long all of them were idle.
         """
-        if self.is_counted:
-            return 0.0
-        return max(self._gaps_ns - idle_cost_ns(self.recorded) / max(len(self.devices), 1), 0.0)
+        return 0.0 if self.is_counted else max(self._gaps_ns - self._cost_ns, 0.0)
+
+    def short_gaps_ns(self, use: DeviceUse) -> float:
+        """Return the part of `between_ns` that late launches on a device may have caused."""
+        return min(max(use.short_idle_ns - self._cost_ns, 0.0), self.between_ns)
 
     @property
     def is_counted(self) -> bool:
@@ -91,6 +94,11 @@ class WholeRun:
     def outside_ns(self) -> float:
         """The part of it before the first work and after the last."""
         return self.idle_ns - self._gaps_ns if len(self.devices) == 1 else 0.0
+
+    @property
+    def _cost_ns(self) -> float:
+        """What recording took of the time between kernels of each device."""
+        return idle_cost_ns(self.recorded) / max(len(self.devices), 1)
 
     @property
     def _gaps_ns(self) -> float:

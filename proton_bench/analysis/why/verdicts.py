@@ -72,7 +72,7 @@ class Verdicts:
             if match is None:
                 continue
             device = facts.use_of_device
-            idle_ns = device.use.idle_ns if device is not None else 0
+            idle_ns = device.use.short_idle_ns if device is not None else 0
             gain_ns = match.gain * facts.time_ns + match.idle * idle_ns
             return Verdict(
                 kind=rule.kind,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.model.device import Device
-from proton_bench.model.metrics.device_use import DeviceUse, latency_bucket
+from proton_bench.model.metrics.device_use import LONG_IDLE_NS, DeviceUse, latency_bucket
 from proton_bench.model.profile import Profile
 
 __all__ = ["UNCALLED", "DeviceWork", "device_uses", "is_waiting_kernel", "with_uses"]
@@ -100,17 +100,25 @@ def _uses_of(work: DeviceWork, device: int, scopes: Sequence[str]) -> Iterator[D
     called = work.called[work.called != UNCALLED]
     if len(called):  # the window begins with the first launch
         idle_ns[0] = max(0, int(work.start[0]) - int(called.min()))
-    yield replace(_use(work, device), idle_ns=int(idle_ns.sum()))
+    long_ns = np.where(idle_ns >= LONG_IDLE_NS, idle_ns, 0)
+    yield replace(_use(work, device), idle_ns=int(idle_ns.sum()), long_idle_ns=int(long_ns.sum()))
     by_scope = np.argsort(work.scope, kind="stable")
     numbers, first, counts = np.unique(work.scope, return_index=True, return_counts=True)
     ends = np.cumsum(counts)
-    own_idle_ns = np.zeros(len(numbers), dtype=np.int64)
-    np.add.at(own_idle_ns, np.searchsorted(numbers, work.scope[heads]), idle_ns)
+    own_idle_ns, own_long_ns = np.zeros((2, len(numbers)), dtype=np.int64)
+    owners = np.searchsorted(numbers, work.scope[heads])
+    np.add.at(own_idle_ns, owners, idle_ns)
+    np.add.at(own_long_ns, owners, long_ns)
     places = [place for place in np.argsort(first).tolist() if numbers[place] >= 0]
     for place in places[:_MOST_SCOPES]:
         use = _use(work.take(by_scope[ends[place] - counts[place] : ends[place]]), device)
         name = scopes[int(numbers[place])]
-        yield replace(use, scope=name, idle_ns=int(own_idle_ns[place]))
+        yield replace(
+            use,
+            scope=name,
+            idle_ns=int(own_idle_ns[place]),
+            long_idle_ns=int(own_long_ns[place]),
+        )
 
 
 def _blocks(work: DeviceWork) -> tuple[npt.NDArray[Any], Numbers]:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["DeviceUse", "combine_uses", "latency_bucket"]
+__all__ = ["LONG_IDLE_NS", "DeviceUse", "combine_uses", "latency_bucket"]
+
+LONG_IDLE_NS = 5_000_000
 
 _PER_OCTAVE = 8
 _MAX_BUCKETS = 512  # 64 octaves: no int64 lies beyond
 _MOST = 2**63 - 1
 _SUMMED = (
-    *("busy_ns", "idle_ns", "waiting_ns", "uncertain_ns"),
+    *("busy_ns", "idle_ns", "long_idle_ns", "waiting_ns", "uncertain_ns"),
     *("launches", "latency_clamped", "latency_sum_ns"),
 )
 
@@ -28,6 +30,8 @@ class DeviceUse:
         busy_ns: Time in which something ran: the union of all work.
         idle_ns: Time in which nothing ran before work of this scope.
             Begins with the first launch; pauses of the session are left out.
+        long_idle_ns: Part of it in gaps of `LONG_IDLE_NS` and more: no launch came late, the host
+            did something else. 0 in files of earlier versions.
         waiting_ns: Part of ``busy_ns`` in which only kernels that wait for other devices (NCCL)
             ran.
         uncertain_ns: At most this much more was busy, and less idle, because records came too late.
@@ -45,6 +49,7 @@ class DeviceUse:
     device: int
     busy_ns: int = 0
     idle_ns: int = 0
+    long_idle_ns: int = 0
     waiting_ns: int = 0
     uncertain_ns: int = 0
     launches: int = 0
@@ -59,6 +64,11 @@ class DeviceUse:
     def wall_ns(self) -> int:
         """Busy and idle time together."""
         return self.busy_ns + self.idle_ns
+
+    @property
+    def short_idle_ns(self) -> int:
+        """Idle time in gaps below `LONG_IDLE_NS`, which may be those of late launches."""
+        return max(self.idle_ns - self.long_idle_ns, 0)
 
     def latency_ns(self, quantile: float) -> float | None:
         """Return a quantile (0 to 1) of the launch latency in ns; None without launches.

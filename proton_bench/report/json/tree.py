@@ -97,6 +97,7 @@ def _device_use(profile: Profile) -> list[dict[str, Any]]:
             "busy_ns": verdict.use.busy_ns,
             "waiting_ns": verdict.use.waiting_ns,
             "idle_ns": verdict.use.idle_ns,
+            "long_idle_ns": verdict.use.long_idle_ns,
             "uncertain_ns": verdict.use.uncertain_ns,
             "launches": verdict.use.launches,
             "launch_latency_median_ns": verdict.latency_ns,

@@ -41,27 +41,28 @@ void DeviceTimes::Account::note_waiting(int64_t start_ns, int64_t end_ns, bool i
 
 void DeviceTimes::close_gaps(Device &device) const {
   uint32_t owner = kNoScope;
-  int64_t run_ns = 0; // of gaps in a row with one owner
+  IdleTime run; // of gaps in a row with one owner
   auto give = [&] {
-    device.idle_ns += run_ns;
+    device.idle.add(run);
     if (owner != kNoScope)
-      device.scopes[owner]->idle_ns += run_ns;
-    run_ns = 0;
+      device.scopes[owner]->idle.add(run);
+    run = {};
   };
   device.account.busy.close_older([&](const Gap &gap) {
     if (gap.owner != owner)
       give();
     owner = gap.owner;
-    run_ns += idle_in(gap);
+    run.add_gap(idle_in(gap));
   });
   give();
 }
 
-DeviceUse DeviceTimes::Account::summary(NodeIndex node, int32_t device) {
+DeviceUse DeviceTimes::Account::summary(NodeIndex node, int32_t device, const IdleTime &closed) {
   DeviceUse use;
   use.node = node;
   use.device = device;
   use.busy_ns = busy.covered_ns();
+  use.idle = closed;
   use.waiting_ns = working ? std::max<int64_t>(0, use.busy_ns - working->covered_ns()) : 0;
   use.uncertain_ns = busy.late_ns();
   use.latency = latency;
@@ -140,20 +141,18 @@ void DeviceTimes::publish_device(Device &device, std::vector<DeviceUse> &uses) c
   IntervalUnion &busy = device.account.busy;
   if (busy.empty())
     return;
-  DeviceUse whole = device.account.summary(kRootNode, device.device);
-  whole.idle_ns = device.idle_ns;
+  DeviceUse whole = device.account.summary(kRootNode, device.device, device.idle);
   std::vector<DeviceUse> scopes;
   scopes.reserve(device.scopes.size());
   for (const auto &scope : device.scopes) {
-    scopes.push_back(scope->account.summary(scope->node, device.device));
-    scopes.back().idle_ns = scope->idle_ns;
+    scopes.push_back(scope->account.summary(scope->node, device.device, scope->idle));
     whole.latency.merge(scope->account.latency);
   }
   auto give = [&](const Gap &gap) {
     int64_t idle_ns = idle_in(gap);
-    whole.idle_ns += idle_ns;
+    whole.idle.add_gap(idle_ns);
     if (gap.owner != kNoScope)
-      scopes[gap.owner].idle_ns += idle_ns;
+      scopes[gap.owner].idle.add_gap(idle_ns);
   };
   if (device.first_call_ns < busy.first_start_ns())
     give({device.first_call_ns, busy.first_start_ns(), busy.first_owner()});

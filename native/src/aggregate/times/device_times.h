@@ -70,7 +70,7 @@ private:
         note_waiting(start_ns, end_ns, is_waiting);
       return busy.add(start_ns, end_ns, owner);
     }
-    DeviceUse summary(NodeIndex node, int32_t device);
+    DeviceUse summary(NodeIndex node, int32_t device, const IdleTime &closed);
 
     IntervalUnion busy;
     std::unique_ptr<IntervalUnion> working; ///< without waiting kernels; null: there was none
@@ -82,7 +82,7 @@ private:
     NodeIndex node;
     uint32_t number;
     Account account;
-    int64_t idle_ns = 0; ///< gaps that were closed
+    IdleTime idle; ///< gaps that were closed
   };
   struct Device {
     explicit Device(int32_t index) : device(index), account(kFewestOpen) {}
@@ -90,7 +90,7 @@ private:
     Account account; ///< its latencies are those under no scope
     std::vector<std::unique_ptr<Scope>> scopes;
     std::unordered_map<NodeIndex, Scope *> scope_of;
-    int64_t idle_ns = 0; ///< gaps that were closed
+    IdleTime idle; ///< gaps that were closed
     int64_t first_call_ns = std::numeric_limits<int64_t>::max();
   };
 

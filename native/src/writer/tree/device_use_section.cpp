@@ -24,7 +24,8 @@ void pack_use(MsgpackBytes &out, const DeviceUse &use, size_t device, const Tree
   const std::pair<const char *, int64_t> numbers[] = {
       {"device", static_cast<int64_t>(device)},
       {"busy_ns", use.busy_ns},
-      {"idle_ns", use.idle_ns},
+      {"idle_ns", use.idle.all_ns},
+      {"long_idle_ns", use.idle.long_ns},
       {"waiting_ns", use.waiting_ns},
       {"uncertain_ns", use.uncertain_ns},
       {"launches", static_cast<int64_t>(use.latency.count)},

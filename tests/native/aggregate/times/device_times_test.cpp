@@ -56,7 +56,7 @@ TEST(work_that_overlaps_is_busy_once) {
   CHECK_EQ(run.use("").busy_ns, 200);
   CHECK_EQ(run.use("a").busy_ns, 100);
   CHECK_EQ(run.use("b").busy_ns, 150);
-  CHECK_EQ(run.use("").idle_ns, 0);
+  CHECK_EQ(run.use("").idle.all_ns, 0);
 }
 
 TEST(a_gap_belongs_to_the_scope_whose_work_ends_it) {
@@ -65,9 +65,38 @@ TEST(a_gap_belongs_to_the_scope_whose_work_ends_it) {
   run.kernel("backward", "k", 230, 300);
   run.kernel("forward", "k", 350, 400);
   run.kernel(nullptr, "k", 407, 410);
-  CHECK_EQ(run.use("backward").idle_ns, 30);
-  CHECK_EQ(run.use("forward").idle_ns, 50);
-  CHECK_EQ(run.use("").idle_ns, 87);
+  CHECK_EQ(run.use("backward").idle.all_ns, 30);
+  CHECK_EQ(run.use("forward").idle.all_ns, 50);
+  CHECK_EQ(run.use("").idle.all_ns, 87);
+}
+
+TEST(long_gaps_are_told_from_short_ones) {
+  constexpr int64_t kLongNs = IdleTime::kLongNs;
+  // More work than stays open, so that some of its gaps are closed and others are not.
+  constexpr int64_t kCount = 3 * 32768, kOften = 100;
+  Recorded run;
+  int64_t now_ns = 100, long_gaps = 0;
+  run.kernel("step", "k", now_ns, now_ns + 10, now_ns - kLongNs);
+  for (int64_t i = 1; i < kCount; ++i) {
+    const bool is_long = i % kOften == 0;
+    now_ns += 10 + (is_long ? kLongNs : kLongNs - 1);
+    long_gaps += is_long ? 1 : 0;
+    run.kernel("step", "k", now_ns, now_ns + 10);
+  }
+  for (const char *scope : {"", "step"}) {
+    CHECK_EQ(run.use(scope).idle.all_ns, kCount * (kLongNs - 1) + long_gaps + 1);
+    CHECK_EQ(run.use(scope).idle.long_ns, (long_gaps + 1) * kLongNs);
+  }
+}
+
+TEST(a_pause_of_the_session_makes_no_gap_long) {
+  Recorded run;
+  run.kernel("a", "k", 100, 200);
+  run.pauses.pause(210);
+  run.pauses.resume(200 + IdleTime::kLongNs);
+  run.kernel("a", "k", 220 + IdleTime::kLongNs, 230 + IdleTime::kLongNs);
+  CHECK_EQ(run.use("").idle.all_ns, 30);
+  CHECK_EQ(run.use("").idle.long_ns, 0);
 }
 
 TEST(buffers_of_threads_that_come_one_after_the_other_are_placed) {
@@ -89,14 +118,14 @@ TEST(buffers_of_threads_that_come_one_after_the_other_are_placed) {
     CHECK_EQ(run.use(scope).busy_ns, kRuns * kLaunches * 4);
     CHECK_EQ(run.use(scope).uncertain_ns, 0);
   }
-  CHECK_EQ(run.use("").idle_ns, (kRuns * kLaunches - 1) * 6);
+  CHECK_EQ(run.use("").idle.all_ns, (kRuns * kLaunches - 1) * 6);
 }
 
 TEST(the_first_launch_begins_the_window) {
   Recorded run;
   run.kernel("a", "k", 100, 200, 60);
-  CHECK_EQ(run.use("").idle_ns, 40);
-  CHECK_EQ(run.use("a").idle_ns, 40);
+  CHECK_EQ(run.use("").idle.all_ns, 40);
+  CHECK_EQ(run.use("a").idle.all_ns, 40);
 }
 
 TEST(pauses_of_the_session_are_no_idle_time) {
@@ -105,7 +134,7 @@ TEST(pauses_of_the_session_are_no_idle_time) {
   run.pauses.pause(210);
   run.pauses.resume(280);
   run.kernel("a", "k", 300, 400);
-  CHECK_EQ(run.use("").idle_ns, 30);
+  CHECK_EQ(run.use("").idle.all_ns, 30);
 }
 
 TEST(devices_have_times_of_their_own) {
@@ -160,7 +189,7 @@ TEST(copies_are_busy_and_have_no_latency) {
   NodeIndex node = run.tree.child(kRootNode, Name("<memcpy H2D>"), FrameKind::kCopy, 0);
   run.times.add(run.times.leaf(run.tree, node, "CUDA", nullptr), 100, 200, 50);
   CHECK_EQ(run.use("").busy_ns, 100);
-  CHECK_EQ(run.use("").idle_ns, 50);
+  CHECK_EQ(run.use("").idle.all_ns, 50);
   CHECK_EQ(run.use("").latency.count, 0);
 }
 
@@ -197,5 +226,5 @@ TEST(very_many_scopes_take_bounded_memory) {
     run.kernel(("step " + std::to_string(i)).c_str(), "k", 100 * i, 100 * i + 10, 0);
   CHECK(run.uses().size() < 5000);
   CHECK_EQ(run.use("").busy_ns, 10 * kScopes);
-  CHECK_EQ(run.use("").idle_ns, 90 * (kScopes - 1));
+  CHECK_EQ(run.use("").idle.all_ns, 90 * (kScopes - 1));
 }

@@ -224,7 +224,7 @@ TEST(device_use_names_scopes_and_the_devices_of_the_file) {
   DeviceUse whole;
   whole.device = 0;
   whole.busy_ns = 10;
-  whole.idle_ns = 30;
+  whole.idle = {30, 20};
   whole.latency.add(20);
   whole.latency.add(22);
   DeviceUse of_scope = whole, of_another_device = whole;
@@ -238,6 +238,7 @@ TEST(device_use_names_scopes_and_the_devices_of_the_file) {
   CHECK_EQ(uses[0]["device"].integer, 0);
   CHECK_EQ(uses[0]["busy_ns"].integer, 10);
   CHECK_EQ(uses[0]["idle_ns"].integer, 30);
+  CHECK_EQ(uses[0]["long_idle_ns"].integer, 20);
   CHECK_EQ(uses[0]["launches"].integer, 2);
   CHECK_EQ(uses[0]["latency_sum_ns"].integer, 42);
   CHECK_EQ(uses[0]["latency_first_bucket"].integer, LaunchLatency::bucket(20));

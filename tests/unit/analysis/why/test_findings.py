@@ -29,13 +29,16 @@ FOREACH = (
 )
 
 
-def used(busy_ms: float, idle_ms: float, launches: int = 10, **more: Any) -> DeviceUse:
+def used(
+    busy_ms: float, idle_ms: float, launches: int = 10, *, long_ms: float = 0, **more: Any
+) -> DeviceUse:
     """Return a device whose kernels started 8 us after their launch."""
     return DeviceUse(
         None,
         0,
         busy_ns=int(busy_ms * MS),
         idle_ns=int(idle_ms * MS),
+        long_idle_ns=int(long_ms * MS),
         launches=launches,
         latency_sum_ns=launches * 8000,
         latency_min_ns=8000,
@@ -80,6 +83,29 @@ def test_small_kernels_are_those_below_ten_microseconds(count: int, expected: st
 
     assert found.keys() == {expected}
     assert found[expected].gain_ns == 990 * MS
+
+
+def test_late_launches_explain_no_long_gaps() -> None:
+    kernel = Kernel(path="k", time_ns=10.0 * MS, count=2000)
+
+    def gains(long_ms: float) -> dict[str, float]:
+        use = used(10, 990, 2000, long_ms=long_ms)
+        found = find(WholeRun.of(counted_profile(kernel, use=use, run_ns=SECOND)))
+        return {each.id: each.gain_ns for each in found}
+
+    assert gains(0) == {"launches": 990 * MS}
+    assert gains(90) == {"launches": 900 * MS}
+    assert gains(190) == {"launches": 800 * MS, "idle": 190 * MS}
+    assert gains(980) == {"idle": 990 * MS}
+
+
+def test_launches_come_at_the_pace_between_long_gaps() -> None:
+    kernel = Kernel(path="k", time_ns=100.0 * MS, count=20_000)
+    use = used(100, 900, 20_000, long_ms=500)
+
+    text = found_in(counted_profile(kernel, use=use, run_ns=SECOND))["launches"].text
+
+    assert "one every 25 us" in text
 
 
 def test_small_kernels_are_told_by_their_share_not_by_the_mean() -> None:

@@ -18,7 +18,7 @@ from proton_bench.formats.timeline.device_time import (
 )
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
-from proton_bench.model.metrics.device_use import DeviceUse, latency_bucket
+from proton_bench.model.metrics.device_use import LONG_IDLE_NS, DeviceUse, latency_bucket
 
 SCOPES = ("forward", "backward")
 
@@ -64,6 +64,20 @@ def test_what_overlaps_counts_once_and_gaps_belong_to_the_later_scope() -> None:
     assert (found[None].busy_ns, found[None].idle_ns) == (25, 20)
     assert (found["forward"].busy_ns, found["forward"].idle_ns) == (15, 5)
     assert (found["backward"].busy_ns, found["backward"].idle_ns) == (15, 15)
+
+
+def test_long_gaps_are_told_from_short_ones() -> None:
+    pieces = (Piece(LONG_IDLE_NS, 1, 0, called=0), Piece(2 * LONG_IDLE_NS, 1, 1))
+
+    found = uses(*pieces, Piece(3 * LONG_IDLE_NS + 1, 1, 1))
+
+    assert found[None].long_idle_ns == 2 * LONG_IDLE_NS
+    assert found[None].short_idle_ns == LONG_IDLE_NS - 1
+    assert found["forward"].long_idle_ns == LONG_IDLE_NS
+    assert (found["backward"].long_idle_ns, found["backward"].short_idle_ns) == (
+        LONG_IDLE_NS,
+        LONG_IDLE_NS - 1,
+    )
 
 
 def test_the_window_begins_with_the_first_launch() -> None:

@@ -26,7 +26,7 @@ def of(latencies: list[int]) -> DeviceUse:
     first = min(places)
     counts = [places.count(place) for place in range(first, max(places) + 1)]
     return DeviceUse(
-        *(None, 0, 10, 20, 0, 0, len(latencies), 0, sum(latencies)),
+        *(None, 0, 10, 20, 5, 0, 0, len(latencies), 0, sum(latencies)),
         *(min(latencies), max(latencies), first, tuple(counts)),
     )
 
@@ -54,7 +54,7 @@ def test_wall_is_busy_and_idle() -> None:
 def test_combined_uses_are_those_of_all_launches(left: list[int], right: list[int]) -> None:
     (found,) = combine_uses([of(left), of(right)])
 
-    assert found == replace(of(left + right), busy_ns=20, idle_ns=40)
+    assert found == replace(of(left + right), busy_ns=20, idle_ns=40, long_idle_ns=10)
 
 
 def test_uses_of_different_scopes_and_devices_stay_apart() -> None:

@@ -59,7 +59,7 @@ def test_name_of_the_file_is_escaped() -> None:
 
 def test_header_says_how_busy_each_device_was() -> None:
     use = DeviceUse(
-        *(None, 0, 62_000_000, 38_000_000, 4_000_000, 500_000, 4, 0, 36_000, 6000, 12_000),
+        *(None, 0, 62_000_000, 38_000_000, 0, 4_000_000, 500_000, 4, 0, 36_000, 6000, 12_000),
         latency_first_bucket=88,
         latency_buckets=(3, 1),
     )
