@@ -265,6 +265,7 @@ def _unmatched_rows(
     for place in tree.places:
         order[place[::-1]] = np.arange(start + len(place), start, -1)
         start += len(place)
+    shared = _shared_codes(interning.runs)
     sides = []
     for state, side in ((RowState.REMOVED, tree.base), (RowState.NEW, tree.new)):
         rows = np.flatnonzero((tree.states == state) & leaf & measured)
@@ -278,12 +279,25 @@ def _unmatched_rows(
                 parent_names=identities[above[rows]],
                 grandparent_names=identities[above[above[rows]]],
                 devices=tree.devices[rows],
-                codes=np.maximum(side.codes[rows], 0),
+                codes=np.where(np.isin(side.codes[rows], shared), 0, side.codes[rows]),
                 sizes=sizes[rows],
                 counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - state, counts[rows]),
             )
         )
     return sides[0], sides[1]
+
+
+def _shared_codes(runs: Sequence[RunRows]) -> npt.NDArray[Any]:
+    """Return the codes that do not identify a kernel: several, and those of several kernels.
+
+    Vendors' tools tell the code of a module, and one of a library has many kernels.
+    """
+    found = [np.array([SEVERAL])]
+    for run in runs:
+        kernels = np.unique(np.stack([run.codes, run.identities], axis=1), axis=0)
+        codes, counts = np.unique(kernels[:, 0], return_counts=True)
+        found.append(codes[counts > 1])
+    return np.concatenate(found)
 
 
 def _measured(profile: Profile) -> Mask:

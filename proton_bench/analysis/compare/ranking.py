@@ -20,6 +20,9 @@ Mask = npt.NDArray[np.bool_]
 
 # Share of the larger total below which rows are left out by default.
 DEFAULT_SHARE = 0.001
+# Share of a new or removed row below which its parts are left out by default: they say the same.
+_LEAST_PART = 0.2
+_ONE_SIDED = frozenset({int(RowState.NEW), int(RowState.REMOVED)})
 _EVERY_NAME = NameFilter()
 
 
@@ -94,8 +97,8 @@ def rank(
     Args:
         comparison: All rows.
         threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
-            everything. None leaves out unchanged rows, and rows that changed by less than
-            `DEFAULT_SHARE`.
+            everything. None leaves out unchanged rows, rows that changed by less than
+            `DEFAULT_SHARE`, and small parts of rows that are new or removed as a whole.
         depth: Levels to show; 1 is the total alone.
         names: Which rows to keep by their names on either side. The total stays.
 
@@ -147,12 +150,24 @@ def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) ->
     if threshold is not None and threshold.value == 0.0:
         return np.ones(total, dtype=np.bool_)
     sizes = _sizes(comparison)
-    limit = _limit(comparison, threshold)
+    limits = np.full(total, _limit(comparison, threshold))
+    if threshold is None:
+        limits = np.maximum(limits, _LEAST_PART * sizes[_tops(comparison)])
     # Rows that the filter dropped must not keep the rows above them.
-    large = passing & (sizes > 0) & (sizes >= limit)
+    large = passing & (sizes > 0) & (sizes >= limits)
     kept = rows_above(large, preorder.subtree_ends(comparison.tree.parents))
     kept[0] = True
     return kept
+
+
+def _tops(comparison: Comparison) -> npt.NDArray[np.int64]:
+    """Return for each row the highest new or removed row that it is a part of, or the row."""
+    states: list[int] = comparison.tree.states.tolist()
+    tops = list(range(len(states)))
+    for row, above in enumerate(comparison.tree.parents.tolist()):
+        if states[row] in _ONE_SIDED and above >= 0 and states[above] == states[row]:
+            tops[row] = tops[above]
+    return np.array(tops)
 
 
 def _sizes(comparison: Comparison) -> npt.NDArray[Any]:

@@ -90,6 +90,14 @@ def test_a_renamed_kernel_below_another_scope_moved() -> None:
     assert tree.former_name(3) == "old"
 
 
+def test_the_code_of_a_module_with_several_kernels_renames_none() -> None:
+    base = [("s/gemm", 50, 1, "library"), ("s/fill", 90, 1, "library")]
+
+    tree = paired(base, [("t/softmax", 7, 1, "library")])
+
+    assert states(tree)["t/softmax"] == "NEW"
+
+
 def test_inductors_numbers_do_not_matter_unless_raw_names_do() -> None:
     base = [("triton_poi_fused_add_0", 5, 1, "")]
     new = [("triton_poi_fused_add_3", 50, 1, "")]

@@ -70,6 +70,24 @@ def test_moved_rows_count_with_their_size() -> None:
     assert names == ["ROOT", "t", "a"]
 
 
+def test_by_default_small_parts_of_a_new_row_are_left_out_and_large_ones_stay() -> None:
+    parts = tuple((f"n/block{n}/k{n}", 1000, 1, "") for n in range(9))
+    base = (("x", 5000, 1, "x"),)
+
+    names, ranking = shown(compared(base, (*base, *parts, ("n/large/op/k", 9000, 1, ""))))
+
+    assert names == ["ROOT", "n", "large", "op", "k"]
+    assert (ranking.small, ranking.small_change) == (9 + 9 + 1, 9000.0)
+    assert len(shown(compared(base, (*base, *parts)), "0.1%")[0]) == 2 + 9 + 9
+
+
+def test_a_row_that_moved_below_a_new_one_counts_with_its_size() -> None:
+    base = (("s/a", 600, 1, "a"), ("x", 9000, 1, "x"))
+    new = (("n/b/a", 600, 1, "a"), ("n/c", 8000, 1, "c"), ("x", 9000, 1, "x"))
+
+    assert shown(compared(base, new))[0] == ["ROOT", "n", "c", "b", "a"]
+
+
 def test_deeper_rows_are_counted() -> None:
     names, ranking = shown(compared(), "0", depth=2)
 
