@@ -17,6 +17,7 @@ from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
 # But for scopes inside kernels, whose cycles are exclusive: tests/plugins/test_upstream_records.py.
@@ -84,6 +85,44 @@ def test_filters_hide_rows_and_leave_the_total(diff: Diff) -> None:
 )
 def test_filters_that_say_nothing_are_refused(refused: Diff, words: list[str], reason: str) -> None:
     assert reason in refused("base.proton", "new.proton", *words)
+
+
+@pytest.fixture
+def models(files: Path) -> Path:
+    """Two files of a model whose layers changed alike."""
+    for name, time_ns in (("fast", 100), ("slow", 150)):
+        builder = ProfileBuilder()
+        for number in range(3):
+            layer = builder.add(0, f"h.{number} (Block)", FrameKind.LAYER)
+            metrics = {"time (ns)": time_ns, "count": 1}
+            builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
+        write_profile(builder.build(), files / f"{name}.proton")
+    return files
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["h.* (Block) x3", "k"]),
+        (["--layers", "all"], ["h.0 (Block)", "k", "h.1 (Block)", "k", "h.2 (Block)", "k"]),
+        (["-i", "h.1"], ["h.1 (Block)", "k"]),
+        (["--by", "kernel"], ["k"]),
+    ],
+)
+def test_layers_that_changed_alike_are_one_row_unless_one_is_asked_for(
+    models: Path, diff: Diff, words: list[str], expected: list[str]
+) -> None:
+    lines = diff("fast.proton", "slow.proton", *words).partition("Legend")[0].splitlines()
+
+    at = next(place for place, line in enumerate(lines) if line.endswith(" ROOT"))
+    shown = [line.split("  ")[-1].strip() for line in lines[at + 1 :] if line]
+    assert shown == expected
+
+
+def test_json_has_each_layer(models: Path, diff: Diff) -> None:
+    rows = json.loads(diff("fast.proton", "slow.proton", "--json"))["rows"]
+
+    assert len(rows) == 1 + 3 + 3
 
 
 def test_a_process_of_its_own_says_what_changed(files: Path) -> None:

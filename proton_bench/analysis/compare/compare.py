@@ -19,6 +19,7 @@ from proton_bench.analysis.kernels.stalls import ALL, has_samples
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
+from proton_bench.analysis.naming.layers import fold_layers
 from proton_bench.analysis.naming.library_frames import fold_library_frames
 from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
@@ -52,6 +53,7 @@ class CompareOptions:
         ignore_devices: Compare runs of any devices.
         follow: A row that moved to another scope is one row with both values.
         fold_frames: Compare runs of library frames as one row.
+        fold_layers: Compare equal layers of a model as one row.
     """
 
     metric: str | None = None
@@ -61,6 +63,7 @@ class CompareOptions:
     ignore_devices: bool = False
     follow: bool = True
     fold_frames: bool = False
+    fold_layers: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +186,9 @@ def _prepared(profile: Profile, options: CompareOptions) -> Profile:
     shown = drop_metadata(profile)
     if not options.trials:
         shown = drop_trials(shown)
-    return fold_library_frames(shown, counted=False) if options.fold_frames else shown
+    if options.fold_frames:
+        shown = fold_library_frames(shown, counted=False)
+    return fold_layers(shown) if options.fold_layers else shown
 
 
 def _weight(measure: Measure, runs: Sequence[Run]) -> str:

@@ -1,14 +1,61 @@
-"""A comparison to show: with readable texts instead of names."""
+"""A comparison to show: with readable texts instead of names, and without repetitions."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 
-from proton_bench.analysis.compare.compare import Comparison
+import numpy as np
+
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.pairing import RowState
+from proton_bench.analysis.naming.layers import equal_layers
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["with_texts"]
+__all__ = ["with_equal_layers_folded", "with_texts"]
+
+# Layers did not change alike if so few of them have so much of what they changed.
+_FEW, _MOST = 1 / 3, 0.8
+# Changes of layers together that are too small to matter, as a share of the larger total.
+_LEAST = 0.001
+
+
+def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) -> Comparison:
+    """Return the comparison with equal layers in one row, or as it is if they did not change alike.
+
+    Then it matters which of them changed.
+
+    Args:
+        comparison: What to fold; by path.
+        options: How it was compared.
+    """
+    groups = list(_groups(comparison))
+    if not groups or not all(_changed_alike(comparison, rows) for rows in groups):
+        return comparison
+    return compare(comparison.base, comparison.new, replace(options, fold_layers=True))
+
+
+def _groups(comparison: Comparison) -> Iterator[list[int]]:
+    """Yield the rows of layers that are equal but for their number."""
+    tree = comparison.tree
+    siblings: dict[int, list[int]] = {}
+    for row in np.flatnonzero(tree.kinds == FrameKind.LAYER).tolist():
+        siblings.setdefault(int(tree.parents[row]), []).append(row)
+    for rows in siblings.values():
+        for places in equal_layers([tree.name(row) for row in rows]):
+            yield [rows[place] for place in places]
+
+
+def _changed_alike(comparison: Comparison, rows: list[int]) -> bool:
+    if (comparison.tree.states[rows] != RowState.MATCHED).any():
+        return False
+    values = comparison.inclusive
+    changes = np.sort(np.abs(values.change[rows]))[::-1]
+    total = max(abs(float(values.base[0])), abs(float(values.new[0])))
+    most = changes[: math.ceil(_FEW * len(rows))].sum()
+    return bool(changes.sum() < _LEAST * total or most < _MOST * changes.sum())
 
 
 def with_texts(comparison: Comparison, readable: Readable) -> Comparison:

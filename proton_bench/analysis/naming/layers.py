@@ -7,6 +7,7 @@ of the name: the index in a list of modules. ``conv1`` and ``conv2`` are differe
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 
-__all__ = ["fold_layers"]
+__all__ = ["equal_layers", "fold_layers"]
 
 _LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
 _ANY = "*"
@@ -63,6 +64,17 @@ def fold_layers(profile: Profile) -> Profile:
         return profile
     stack = replace(Stack.of(profile), frames=naming.frames, strings=naming.strings.texts())
     return regroup(stack, group_equal_rows(stack), profile)
+
+
+def equal_layers(names: Sequence[str]) -> list[list[int]]:
+    """Return the positions of the siblings' names that `fold_layers` makes one row of."""
+    known: dict[_Layer, list[int]] = {}
+    for place, name in enumerate(names):
+        match = _LAYER.fullmatch(name)
+        if match is not None:
+            known.setdefault(_Layer(match["path"], match["class"]), []).append(place)
+    groups = (layers for _, _, layers in _patterns(list(known)) if len(layers) > 1)
+    return [[place for layer in layers for place in known[layer]] for layers in groups]
 
 
 def _rename(profile: Profile, naming: _Naming) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,18 @@ class NameFilter:
     def __str__(self) -> str:
         given = (("-i", self.include), ("-e", self.exclude))
         return " ".join(f"{flag} {value}" for flag, value in given if value)
+
+    def is_lost(self, before: Iterable[str], after: Iterable[str]) -> bool:
+        """Return whether the expression matches one of the names before, and none of those after.
+
+        Raises:
+            UsageError: It is malformed, or takes too long on these names.
+        """
+        expression, what = self.include or self.exclude, "include" if self.include else "exclude"
+        if not expression:
+            return False
+        found = [bool(matches(list(names), expression, what).any()) for names in (before, after)]
+        return found == [True, False]
 
     def keep(
         self,

@@ -107,7 +107,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     if not selection.raw_names:
         shown = with_stable_names(shown)
     if selection.readable is not None and not selection.flat:
-        shown = folded(shown, selection.readable)
+        shown = _folded(shown, selection.readable, selection.names)
     shown = flattened(shown) if selection.flat else shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
@@ -131,6 +131,17 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     by = tree.metrics[len(metrics) :] if by_metric else tree.metrics
     tree = sorted_tree(tree, () if selection.sort == BY_NAME else by)
     return replace(tree, metrics=tree.metrics[: len(metrics)])
+
+
+def _folded(profile: Profile, readable: Readable, names: NameFilter) -> Profile:
+    """Return the profile with what repeats folded, but for layers if the filter names one."""
+    found = folded(profile, readable)
+    before, after = (
+        [each.strings[place] for place in np.unique(each.frames)] for each in (profile, found)
+    )
+    if names.is_lost(before, after):
+        return folded(profile, replace(readable, fold_layers=False))
+    return found
 
 
 def _with_values(tree: MetricTree) -> MetricTree:

@@ -104,14 +104,15 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     Raises:
         UsageError: No row with time has that path.
     """
-    run = WholeRun.of(profile)
-    readable = Readable()
-    texts = texts_of(
-        run.profile.strings,
-        [(run.profile.frames, run.profile.kinds)],
-        readable,
-        provenance=run.profile.provenance,
-    )
+    run, texts = _readable(profile, Readable())
+    found = [] if path is None else _chosen(run, texts, path)
+    if path is not None and not found:  # it may name one of equal layers
+        run, texts = _readable(profile, Readable(fold_layers=False))
+        found = _chosen(run, texts, path)
+        if not found:
+            raise UsageError(
+                f"no row with time has {path!a} in its name or path: proton view shows the rows"
+            )
     own_ns = run.verdicts.facts.own_ns
     others: tuple[tuple[str, ...], ...] = ()
     smaller = 0
@@ -119,7 +120,6 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         every = sorted(run.verdicts.facts.rows(), key=lambda row: -float(own_ns[row]))
         rows, smaller = every[:MOST_ROWS], max(len(every) - MOST_ROWS, 0)
     else:
-        found = _chosen(run, texts, path)
         rows, others = found[:1], tuple(_path(run, texts, row) for row in found[1:MOST_ROWS])
     return Answer(
         sentence=_sentence(run),
@@ -143,6 +143,14 @@ def why(profile: Profile, path: str | None = None) -> Answer:
 
 def _below(run: WholeRun, row: int) -> range:
     return range(row, int(run.profile.subtree_end[row]))
+
+
+def _readable(profile: Profile, readable: Readable) -> tuple[WholeRun, tuple[str, ...]]:
+    """Return the run of a profile, and what to show for each of its names."""
+    run = WholeRun.of(profile, readable)
+    shown = run.profile
+    rows = [(shown.frames, shown.kinds)]
+    return run, texts_of(shown.strings, rows, readable, provenance=shown.provenance)
 
 
 def _row(
@@ -228,10 +236,6 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
             continue
         matched[row] += has_part and not is_last
         row += 1
-    if not found:
-        raise UsageError(
-            f"no row with time has {wanted!a} in its name or path: proton view shows the rows"
-        )
     return sorted(found, key=lambda each: -float(run.verdicts.time_ns[each]))
 
 

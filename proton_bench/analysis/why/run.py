@@ -26,6 +26,7 @@ from proton_bench.model.profile import Profile
 __all__ = ["BACKWARD", "WholeRun"]
 
 BACKWARD = "<backward>"
+_DEFAULT = Readable()
 _OWNERS = frozenset(
     {FrameKind.LAYER, FrameKind.SCOPE, FrameKind.PYTHON, FrameKind.TEST, FrameKind.ROOT}
 )
@@ -52,10 +53,10 @@ class WholeRun:
     owners: Sequence[tuple[int, bool]]
 
     @classmethod
-    def of(cls, profile: Profile) -> WholeRun:
-        """Return the run of a profile."""
+    def of(cls, profile: Profile, readable: Readable = _DEFAULT) -> WholeRun:
+        """Return the run of a profile, with the rows that a view of it has."""
         shown = drop_trials(drop_metadata(with_launch_facts(profile)))
-        shown = folded(with_stable_names(shown), Readable()).fold_variants()
+        shown = folded(with_stable_names(shown), readable).fold_variants()
         verdicts = Verdicts(shown)
         times, devices = run_time_of(profile), device_verdicts(profile)
         return cls(profile, shown, verdicts, times, devices, _owners(shown))

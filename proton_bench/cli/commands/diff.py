@@ -64,6 +64,13 @@ def command(
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.SHORT,
     library_frames: LibraryFramesOption = Rows.FOLDED,
+    layers: Annotated[
+        Rows,
+        typer.Option(
+            "--layers",
+            help="Show equal layers of a model that changed alike as one row, or all layers.",
+        ),
+    ] = Rows.FOLDED,
     trials: Annotated[
         bool,
         typer.Option(
@@ -110,6 +117,7 @@ def command(
                 ignore_devices,
                 fold_frames=library_frames is Rows.FOLDED,
             ),
+            fold_layers=layers is Rows.FOLDED,
             names=NameFilter(include, exclude),
             threshold=threshold,
             depth=depth,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
-from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
@@ -42,6 +43,7 @@ class DiffRequest:
         base: Runs to compare with: files, and selections of stores.
         new: Runs to compare.
         options: How to compare.
+        fold_layers: Show equal layers that changed alike as one row; not in JSON.
         names: Which rows to show, by name.
         threshold: Rows that changed by less are left out; None for the default.
         depth: Levels to show.
@@ -51,6 +53,7 @@ class DiffRequest:
     base: Sequence[str]
     new: Sequence[str]
     options: CompareOptions
+    fold_layers: bool
     names: NameFilter
     threshold: str | None
     depth: int
@@ -76,6 +79,11 @@ def diff(request: DiffRequest) -> None:
     )
     comparison = compare(first, second, request.options)
     if not request.output.as_json:
+        if request.fold_layers and request.options.by is By.PATH:
+            folded = with_equal_layers_folded(comparison, request.options)
+            before, after = (map(each.tree.name, range(len(each))) for each in (comparison, folded))
+            if not request.names.is_lost(before, after):
+                comparison = folded
         is_short = request.output.frames is FrameFormat.SHORT
         readable = Readable(kernels=not request.options.raw_names, frames=is_short)
         comparison = with_texts(comparison, readable)

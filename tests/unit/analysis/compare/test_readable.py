@@ -7,7 +7,7 @@ import pytest
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Threshold, rank
-from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter
@@ -102,3 +102,46 @@ def test_library_frames_of_another_release_are_the_same_rows(
 
     assert states <= (found := set(map(RowState, tree.states.tolist())))
     assert (RowState.NEW in found) is not folds
+
+
+def model(times: list[int], class_: str = "Block") -> Run:
+    builder = ProfileBuilder()
+    above = builder.add(0, "Model", FrameKind.LAYER)
+    for number, time_ns in enumerate(times):
+        layer = builder.add(above, f"h.{number} ({class_})", FrameKind.LAYER)
+        metrics = {"time (ns)": time_ns, "count": 1}
+        builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
+    return Run(builder.build(), "run")
+
+
+@pytest.mark.parametrize(
+    ("times", "is_folded"),
+    [
+        ([150] * 12, True),
+        ([100] * 12, True),
+        ([140, 160] * 6, True),
+        ([150, *[100] * 11], False),
+        ([*[150] * 4, *[101] * 8], False),
+        ([100] * 13, False),
+    ],
+    ids=["all", "none", "all, not equally", "one", "a third", "a new one"],
+)
+def test_equal_layers_are_one_row_if_they_changed_alike(
+    times: list[int], *, is_folded: bool
+) -> None:
+    comparison = compare([model([100] * 12)], [model(times)], CompareOptions())
+
+    tree = with_equal_layers_folded(comparison, CompareOptions()).tree
+
+    found = {tree.name(row) for row in range(len(tree))}
+    assert ("h.* (Block) x12" in found) is is_folded
+    assert ("h.0 (Block)" in found) is not is_folded
+
+
+def test_two_layers_changed_alike_if_both_changed() -> None:
+    def rows(*times: int) -> int:
+        comparison = compare([model([100, 100])], [model([*times])], CompareOptions())
+        return len(with_equal_layers_folded(comparison, CompareOptions()))
+
+    assert rows(150, 150) == len(("ROOT", "Model", "h.*", "k"))
+    assert rows(150, 101) == len(("ROOT", "Model", "h.0", "k", "h.1", "k"))

@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.naming.layers import fold_layers
+from proton_bench.analysis.naming.layers import equal_layers, fold_layers
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -155,3 +155,9 @@ def test_deep_and_wide_models_cost_little() -> None:
 
     assert time.process_time() - started < 3
     assert folded.name(len(folded) - 1) == "h.* (B) x20000"
+
+
+def test_equal_layers_are_found_among_names_of_siblings() -> None:
+    names = ["h.0 (Block)", "ln (Norm)", "h.1 (Block)", "h.2 (Other)", "step", "conv1 (C)"]
+
+    assert equal_layers(names) == [[0, 2]]

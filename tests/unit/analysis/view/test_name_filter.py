@@ -57,6 +57,22 @@ def test_a_filter_says_what_it_is() -> None:
     assert not NameFilter()
 
 
+@pytest.mark.parametrize(
+    ("given", "is_lost"),
+    [
+        (NameFilter("h.1"), True),
+        (NameFilter(exclude="h.1"), True),
+        (NameFilter("h"), False),
+        (NameFilter("other"), False),
+        (NameFilter(), False),
+    ],
+)
+def test_an_expression_is_lost_if_new_names_no_longer_match(
+    given: NameFilter, *, is_lost: bool
+) -> None:
+    assert given.is_lost(["h.0", "h.1"], ["h.*"]) is is_lost
+
+
 def test_rows_above_and_below_hold_the_rows_themselves() -> None:
     row = np.array([False, False, True, False, False])
 

@@ -217,3 +217,25 @@ def test_very_deep_tree_is_selected_without_recursion() -> None:
 
     assert len(tree) == 10_001
     assert tree.metrics[0].to_list()[0] == 10_000
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ({}, ["ROOT", "h.* (Block) x3", "k"]),
+        ({"include": "h"}, ["ROOT", "h.* (Block) x3", "k"]),
+        ({"include": "h.1"}, ["ROOT", "h.1 (Block)", "k"]),
+        ({"exclude": "h.1"}, ["ROOT", "h.0 (Block)", "k", "h.2 (Block)", "k"]),
+    ],
+)
+def test_a_filter_by_the_number_of_a_layer_shows_each(
+    selection: dict[str, str], expected: list[str]
+) -> None:
+    builder = ProfileBuilder()
+    for number in range(3):
+        layer = builder.add(0, f"h.{number} (Block)", FrameKind.LAYER)
+        builder.add(layer, "k", FrameKind.KERNEL, metrics={"time (ns)": 1})
+
+    tree = build_tree(builder.build(), ["time"], Selection(**selection, readable=Readable()))
+
+    assert names(tree) == expected

@@ -46,6 +46,17 @@ def test_row_is_chosen_by_a_part_of_its_path(path: str, expected: tuple[str, ...
     assert row.path == expected
 
 
+def test_one_of_equal_layers_is_chosen_by_its_number() -> None:
+    kernels = [Kernel(path=f"net/h.{number} (Block)/k", time_ns=5e6) for number in range(3)]
+    model = counted_profile(*kernels)
+
+    (layer,) = why(model, "h.1").rows
+    (every,) = why(model, "Block").rows
+
+    assert (layer.path, layer.time_ns) == (("net", "h.1 (Block)"), 5e6)
+    assert (every.path, every.time_ns) == (("net", "h.* (Block) x3"), 15e6)
+
+
 @pytest.mark.parametrize("path", ["nothing", "", "/", "attn/mul", "gemm/attn"])
 def test_path_that_no_row_has_is_wrong_usage(path: str) -> None:
     with pytest.raises(UsageError):
