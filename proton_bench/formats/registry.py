@@ -169,7 +169,8 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
 
 def _take_shown(profile: Profile) -> None:
     """Charge the budget for texts and vectors of all rows if each row is written with its own."""
-    beyond = np.array([max(0, len(text) - USUAL_TEXT) for text in profile.strings], dtype=np.int64)
+    lengths = np.fromiter(map(len, profile.strings), np.int64, len(profile.strings))
+    beyond = np.maximum(lengths - USUAL_TEXT, 0)
     take(Limit.TEXT, int(beyond[profile.frames].sum()))
     for column in profile.columns.values():
         if column.kind is ValueKind.STR:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -33,6 +33,9 @@ _MOST_INTEGER = 2.0**62
 _COUNT = "count"
 _NS_PER_S = 1_000_000_000
 _INT64 = range(-(2**63), 2**63)
+_KEY = ("date", "job", "profile_id", "batch")
+# Columns of samples that are not of the key.
+_OF_ROW = [each for each in SCHEMAS["samples"] if each.name not in _KEY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +148,23 @@ def sample_rows(profile: Profile, hashes: Hashes, key: ProfileKey) -> pa.Table:
         key: Its key.
     """
     nodes = _Nodes.of(profile, hashes)
-    parts = []
+    parts: list[dict[str, pa.Array]] = []
     is_counted = np.zeros(len(profile), dtype=np.bool_)
     for name, column in profile.columns.items():
         if name != _COUNT and not column.kind.is_vector:
             has_value = column.known if column.kind.is_number else column.valid
-            parts.append(nodes.samples(column, has_value))
+            parts += nodes.samples(column, has_value)
             if column.spec.aggregation is Aggregation.INCLUSIVE:
                 is_counted |= has_value
     if nodes.calls is not None:
-        parts.append(nodes.samples(nodes.calls, nodes.calls.known & ~is_counted))
+        parts += nodes.samples(nodes.calls, nodes.calls.known & ~is_counted)
     if not parts:
         return SCHEMAS["samples"].empty_table()
-    table = pa.concat_tables(parts)
-    constant = {name: pa.scalar(value) for name, value in key.columns().items()}
+    rows, constant = sum(len(part["node"]) for part in parts), key.columns()
     columns = [
-        pa.repeat(constant[name], len(table)) if name in constant else table[name]
+        pa.repeat(pa.scalar(constant[name]), rows)
+        if name in constant
+        else pa.chunked_array([part[name] for part in parts])
         for name in SCHEMAS["samples"].names
     ]
     return pa.table(columns, schema=SCHEMAS["samples"])
@@ -187,8 +191,8 @@ class _Nodes:
             calls if is_usable else None,
         )
 
-    def samples(self, column: MetricColumn, has_value: Flags) -> pa.Table:
-        """Return the rows of one metric, without the key.
+    def samples(self, column: MetricColumn, has_value: Flags) -> Iterator[dict[str, pa.Array]]:
+        """Yield the columns of one metric, without the key, if it has any rows.
 
         Args:
             column: The metric.
@@ -198,8 +202,9 @@ class _Nodes:
         is_text = column.kind is ValueKind.STR
         adds_up = not is_text and spec.aggregation is Aggregation.INCLUSIVE
         rows = np.flatnonzero(has_value | are_above(profile, has_value) if adds_up else has_value)
+        if not len(rows):
+            return
         values, is_known = column.values[rows], has_value[rows]
-        texts = pa.array(chosen(column.strings, values), pa.string()) if is_text else None
         calls, sketches = self._calls(spec, rows, is_known)
         columns = {
             "node": pa.array(rows.astype("<i4")),
@@ -207,26 +212,21 @@ class _Nodes:
             "device": _index(profile.device_rows[rows]),
             "variant": _index(profile.variant_rows[rows]),
             "code_hash": pa.array(self.code_hashes[rows], pa.string()),
-            "sample_type": spec.base,
-            "sample_unit": spec.unit,
-            "aggregation": spec.aggregation.value,
-            "value": None if is_text else pa.array(values.astype("f8"), mask=~is_known),
-            "text": texts,
-            **dict.fromkeys(("count", "min", "max")),
+            "sample_type": pa.repeat(pa.scalar(spec.base), len(rows)),
+            "sample_unit": pa.repeat(pa.scalar(spec.unit), len(rows)),
+            "aggregation": pa.repeat(pa.scalar(spec.aggregation.value), len(rows)),
             **{name: pa.array(each, mask=~known) for name, (each, known) in calls.items()},
-            "sketch": sketches,
-            "below": below(profile, rows, values=(values, is_known), calls=calls)
-            if adds_up
-            else None,
         }
-        return pa.table(
-            {
-                name: value
-                if isinstance(value, pa.Array)
-                else pa.repeat(pa.scalar(value, SCHEMAS["samples"].field(name).type), len(rows))
-                for name, value in columns.items()
-            }
-        )
+        if is_text:
+            columns["text"] = pa.array(chosen(column.strings, values), pa.string())
+        else:
+            columns["value"] = pa.array(values.astype("f8"), mask=~is_known)
+        if sketches is not None:
+            columns["sketch"] = sketches
+        if adds_up:
+            columns["below"] = below(profile, rows, values=(values, is_known), calls=calls)
+        lacking = (each for each in _OF_ROW if each.name not in columns)
+        yield columns | {each.name: pa.nulls(len(rows), each.type) for each in lacking}
 
     def _calls(
         self, spec: MetricSpec, rows: Array, is_known: Flags

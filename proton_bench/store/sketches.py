@@ -19,6 +19,7 @@ from proton_bench.store.schema import SKETCH
 
 __all__ = ["distribution_of", "distributions_of", "merged", "sketches_of"]
 
+Numbers = npt.NDArray[Any]
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 _ROW = "row"
 # Buckets that are merged at a time, and the most places for those of all groups.
@@ -45,10 +46,11 @@ def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.Str
     own_lengths = np.diff(table.bucket_offsets)
     lengths = np.where(is_raw, raw_lengths, np.where(is_whole, own_lengths, 0))
     # Both are in the order of the entries.
-    from_raw, is_chosen = np.repeat(is_raw, lengths), np.repeat(is_whole, own_lengths)
+    from_raw = np.repeat(is_raw, lengths)
+    from_own = ~from_raw
     index, count = np.empty(len(from_raw), dtype="<i4"), np.empty(len(from_raw), dtype="<i8")
-    index[from_raw], index[~from_raw] = raw_index, table.bucket_index[is_chosen]
-    count[from_raw], count[~from_raw] = raw_count, table.bucket_count[is_chosen]
+    index[from_raw], index[from_own] = raw_index, _of(is_whole, own_lengths, table.bucket_index)
+    count[from_raw], count[from_own] = raw_count, _of(is_whole, own_lengths, table.bucket_count)
     places = np.searchsorted(rows, table.rows)
     collapses, zeros, has_sketch, of_row = (
         np.zeros(len(rows), dtype=dtype) for dtype in ("<i2", "<i8", np.bool_, "<i4")
@@ -70,7 +72,8 @@ def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.Str
 
 def _is_whole(table: DistributionTable) -> npt.NDArray[np.bool_]:
     """Return whether the buckets of each distribution cover all of its samples."""
-    running = np.concatenate([[0], np.cumsum(table.bucket_count)])
+    running = np.zeros(len(table.bucket_count) + 1, dtype="<i8")
+    np.cumsum(table.bucket_count, out=running[1:])
     counted = np.diff(running[table.bucket_offsets])
     has_buckets = np.diff(table.bucket_offsets) > 0
     kept = np.diff(table.sample_offsets)
@@ -80,24 +83,38 @@ def _is_whole(table: DistributionTable) -> npt.NDArray[np.bool_]:
     return found
 
 
+def _of(flags: npt.NDArray[np.bool_], lengths: Numbers, values: Numbers) -> Numbers:
+    """Return the values of flagged entries, which have so many each."""
+    is_every = int(lengths[flags].sum()) == len(values)
+    return values if is_every else values[np.repeat(flags, lengths)]
+
+
 def _raw_buckets(
     table: DistributionTable, is_raw: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the number of buckets of each entry with raw samples, and their indexes and counts."""
-    entries = np.repeat(np.arange(len(table)), np.diff(table.sample_offsets))
-    chosen = is_raw[entries]
-    entries, values = entries[chosen], table.samples[chosen].astype("f8")
+    kept = np.diff(table.sample_offsets)
+    entries = np.repeat(np.flatnonzero(is_raw), kept[is_raw])
+    # In place where it can be: new memory takes as long as the arithmetic.
+    values = _of(is_raw, kept, table.samples).astype("f8")
     # As float32, samples may be rounded past the extremes.
-    values = np.clip(values, table.minimum[entries], table.maximum[entries])
+    np.clip(values, table.minimum[entries], table.maximum[entries], out=values)
     if table.zero_count.any():
-        entries, values = entries[values > 0], values[values > 0]
-    keys = (entries << _INDEX_BITS) + (bucket_numbers(np.log(values)) + _INDEX_BIAS)
+        is_positive = values > 0
+        entries, values = entries[is_positive], values[is_positive]
+    keys = bucket_numbers(np.log(values, out=values))
+    keys += _INDEX_BIAS
+    keys += entries << _INDEX_BITS
     # They are sorted by entry already, which a stable sort makes use of; `np.unique` does not.
     keys.sort(kind="stable")
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    keys, counts = keys[starts], np.diff(starts, append=len(keys))
+    is_first = np.ones(len(keys) + 1, dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:-1])
+    starts = np.flatnonzero(is_first)
+    keys, counts = keys[starts[:-1]], np.diff(starts)
     lengths = np.bincount(keys >> _INDEX_BITS, minlength=len(table))
-    return lengths, (keys & ((1 << _INDEX_BITS) - 1)) - _INDEX_BIAS, counts
+    keys &= (1 << _INDEX_BITS) - 1
+    keys -= _INDEX_BIAS
+    return lengths, keys, counts
 
 
 def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -50,7 +50,7 @@ def path_hashes(tree: StackTree) -> Hashes:
 def _hashes(
     strings: Sequence[str], frames: Rows, kinds: npt.NDArray[np.uint8], *, parents: Rows
 ) -> Hashes:
-    names = np.array([_name_hash(text) for text in strings], dtype=np.uint64)
+    names = np.fromiter(map(_name_hash, strings), np.uint64, len(strings))
     own = names[frames] + kinds.astype(np.uint64) * _OF_KIND
     levels = depths(parents)
     order = np.argsort(levels, kind="stable")
@@ -82,12 +82,13 @@ def new_stacks(profile: Profile, hashes: Hashes, known: set[int]) -> pa.Table:
         hashes: Hash of each of its rows.
         known: Hashes of stacks that are stored.
     """
+    every = hashes.tolist()
+    if known.issuperset(every):
+        return SCHEMAS["stacks"].empty_table()
     found: dict[int, int] = {}
-    for row, each in enumerate(hashes.tolist()):
+    for row, each in enumerate(every):
         if each not in known:
             found.setdefault(each, row)
-    if not found:
-        return SCHEMAS["stacks"].empty_table()
     known.update(found)
     rows = np.array(list(found.values()))
     names = [profile.name(row) if row else ROOT_NAME for row in rows.tolist()]

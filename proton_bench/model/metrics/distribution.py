@@ -372,7 +372,8 @@ def bucket_numbers(
     logs: npt.NDArray[np.float64], gamma: float = SKETCH_GAMMA
 ) -> npt.NDArray[np.int64]:
     """Return the number of each value's bucket before any merging, from the values' logarithms."""
-    return np.ceil(logs / math.log(gamma)).astype(np.int64)
+    numbers = logs / math.log(gamma)
+    return np.ceil(numbers, out=numbers).astype(np.int64)
 
 
 def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:

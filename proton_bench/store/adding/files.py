@@ -21,6 +21,9 @@ __all__ = ["NewFiles"]
 
 # Rows that wait in memory until they become files, one for each day and job.
 _MOST_WAITING = 2 * ROW_GROUP_ROWS
+_IN_LIST = ".list."
+# Columns whose numbers rise in small steps.
+_RISING = (f"sketch.index{_IN_LIST}element",)
 
 
 class NewFiles:
@@ -36,7 +39,9 @@ class NewFiles:
         fields = [each for each in SCHEMAS[table] if each.name not in PARTITIONS[table]]
         self._columns = [each.name for each in fields]
         leaves = [path for each in fields for path in _leaves(each.name, each.type)]
-        self._repeating = [path for path in leaves if path not in MEASURED]
+        # Bounds of the buckets of sketches would skip nothing.
+        self._bounded = [path for path in leaves if _IN_LIST not in path]
+        self._repeating = [path for path in leaves if path not in (*MEASURED, *_RISING)]
         self._waiting: defaultdict[Partition, list[pa.Table]] = defaultdict(list)
         self._rows = 0
         self._written: list[transaction.AddAction] = []
@@ -85,6 +90,8 @@ class NewFiles:
                 row_group_size=ROW_GROUP_ROWS,
                 compression="zstd",
                 use_dictionary=self._repeating,
+                column_encoding=dict.fromkeys(_RISING, "DELTA_BINARY_PACKED"),
+                write_statistics=self._bounded,
                 metadata_collector=facts,
             )
             size = file.tell()
@@ -104,7 +111,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
         for field in kind:
             yield from _leaves(f"{path}.{field.name}", field.type)
     else:
-        yield f"{path}.list.element" if pa.types.is_list(kind) else path
+        yield f"{path}{_IN_LIST}element" if pa.types.is_list(kind) else path
 
 
 def _statistics(file: Any) -> str:
@@ -114,7 +121,7 @@ def _statistics(file: Any) -> str:
         groups = [file.row_group(each).column(place) for each in range(file.num_row_groups)]
         path = groups[0].path_in_schema
         known = [group.statistics for group in groups if group.statistics is not None]
-        if ".list." in path or len(known) < len(groups):
+        if len(known) < len(groups):
             continue
         _put(found["nullCount"], path, sum(each.null_count for each in known))
         ranges = [each for each in known if each.num_values]

@@ -291,7 +291,7 @@ def _joined(name: str, parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def _table(name: str, row: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist([row], schema=SCHEMAS[name])
+    return pa.Table.from_struct_array(pa.array([row], pa.struct(list(SCHEMAS[name]))))
 
 
 def _read_chunk(
