@@ -39,6 +39,7 @@ __all__ = [
     "pyarrow",
     "pyarrow_compute",
     "pyarrow_parquet",
+    "started",
 ]
 
 _T = TypeVar("_T")
@@ -97,8 +98,12 @@ def awaited(work: Callable[[], _T]) -> _T:
     Raises:
         KeyboardInterrupt: Ctrl-C ended the waiting; the work goes on as long as this process.
     """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
+    is_seen = threading.current_thread() is not threading.main_thread()
+    return work() if is_seen else started(work).result()
+
+
+def started(work: Callable[[], _T]) -> Future[_T]:
+    """Begin some work in a thread of its own, which ends with this process at the latest."""
     result: Future[_T] = Future()
 
     def run() -> None:
@@ -108,4 +113,4 @@ def awaited(work: Callable[[], _T]) -> _T:
             result.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return result.result()
+    return result

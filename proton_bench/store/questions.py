@@ -23,7 +23,7 @@ from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import distributions_of, merged
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot, compute_once, quoted, where_clause
+from proton_bench.store.store import Snapshot, quoted, where_clause
 from proton_bench.store.workers import open_workers
 
 __all__ = [
@@ -105,13 +105,15 @@ class Chosen:
             group, and facts of it. The calls of a sum are those of its profiles together, so parts
             of these lines have the profiles of a sum beside it.
         groups: A line for each group: its number, by time, and facts of it.
-        paths: The stacks that match, with their path. Those that are uppermost have what lies below
-            them too.
+        paths: The stacks that match, with the number of their path. Those that are uppermost have
+            what lies below them too.
+        names: The paths by their numbers.
     """
 
     profiles: pa.Table
     groups: pa.Table
     paths: pa.Table
+    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,20 +131,20 @@ class Parts:
 
 def choose(snapshot: Snapshot, question: Question) -> Chosen:
     """Return what a question is about; errors are those of `path_series`."""
-    with clear_errors(), snapshot.connect() as connection:
-        paths = _paths(connection, question)
-        compute_once(connection, "again")
-        connection.execute(_matching(question), {"metric": question.metric})
-        for statement in _NUMBERED:
+    matching = _matching(question)
+    with clear_errors(), snapshot.connect("".join(["stacks", matching, *_GROUPED])) as connection:
+        paths, names = _paths(connection, question)
+        connection.execute(matching, {"metric": question.metric})
+        for statement in _GROUPED:
             connection.execute(statement)
         profiles, groups = (connection.sql(query).to_arrow_table() for query in (_CHOSEN, _GROUPS))
-        return Chosen(profiles, groups, paths)
+        return Chosen(profiles, groups, paths, names)
 
 
 def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
     """Return what the samples of these profiles say; errors are those of `path_series`."""
     condition = _condition(question, chosen.profiles)
-    with clear_errors(), snapshot.connect(with_views=False) as connection:
+    with clear_errors(), snapshot.connect("stored_samples stored_sums") as connection:
         connection.register("paths", chosen.paths)
         reads = []
         for kind, profiles in _kinds(chosen.profiles).items():
@@ -175,6 +177,9 @@ def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
 
     Their files are then read by one worker.
     """
+    if most == 1:
+        yield chosen
+        return
     profiles = chosen.profiles.sort_by([("job", "ascending"), ("date", "ascending")])
     keys = [profiles[name].combine_chunks().dictionary_encode() for name in ("job", "date")]
     changes = [np.diff(key.indices.to_numpy(), prepend=-1) != 0 for key in keys]
@@ -221,6 +226,9 @@ def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
     for place, name in enumerate(QUANTILES):
         values = pa.array([each[place] for each in quantiles], pa.float64())
         found = found.append_column(name, values)
+    if PATH in question.by:
+        names = pa.array(chosen.names, pa.string()).take(found[PATH])
+        found = found.set_column(found.column_names.index(PATH), PATH, names)
     return found.drop_columns(["sketch"])
 
 
@@ -232,7 +240,7 @@ def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
         UsageError: It matches none.
         ProfileFormatError: The store is damaged.
     """
-    with snapshot.connect() as connection:
+    with snapshot.connect("stacks") as connection:
         tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
     paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
     return {_joined(path): path for path in paths}
@@ -256,8 +264,8 @@ def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
     return found
 
 
-def _paths(connection: Any, question: Question) -> pa.Table:
-    """Return the stacks that match, with the path that their values belong to.
+def _paths(connection: Any, question: Question) -> tuple[pa.Table, list[str]]:
+    """Return the stacks that match, with the number of the path that their values belong to.
 
     Without a line for each path they are one, and of matching rows above each other only the
     uppermost has the values below.
@@ -270,13 +278,14 @@ def _paths(connection: Any, question: Question) -> pa.Table:
     else:
         paths = [question.path] * len(matched)
         is_uppermost = matched >= np.maximum.accumulate(np.concatenate([[0], ends[matched][:-1]]))
-    return pa.table(
-        {
-            "stack_hash": tree.hashes[matched],
-            "path": pa.array(paths, pa.string()),
-            "is_uppermost": is_uppermost,
-        }
-    )
+    names = sorted(set(paths))
+    numbers = {name: number for number, name in enumerate(names)}
+    columns = {
+        "stack_hash": tree.hashes[matched],
+        PATH: np.array([numbers[path] for path in paths], dtype="<i4"),
+        "is_uppermost": is_uppermost,
+    }
+    return pa.table(columns), names
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -294,7 +303,7 @@ def _matching(question: Question) -> str:
         FROM profiles {where_clause(question.where)}"""
 
 
-_NUMBERED = (
+_GROUPED = (
     # Where groups begin at one time, their facts as JSON say which is the first: it has no NULL.
     """
     CREATE TEMP TABLE groups AS
@@ -305,35 +314,29 @@ _NUMBERED = (
             sum(coalesce(members, 1))::BIGINT AS profiles, sum(whole ORDER BY whole) AS whole
         FROM matching GROUP BY facts)""",
     """
-    CREATE TEMP TABLE numbered AS
-    SELECT matching.* EXCLUDE (facts, whole, time_unix_nano), group_number,
-        (row_number() OVER ())::INT AS number
-    FROM matching JOIN groups USING (facts)""",
-    """
-    CREATE TEMP TABLE every_sum AS
-    SELECT date, job, profile_id, batch, members,
-        (-row_number() OVER (ORDER BY profile_id))::INT AS number
-    FROM all_profiles WHERE members IS NOT NULL""",
+    CREATE TEMP TABLE numbered_sums AS
+    SELECT *, (-row_number() OVER (ORDER BY profile_id))::INT AS number FROM every_sum""",
     # A profile may be in two sums for some time, if two commands sum a run at once.
     """
     CREATE TEMP TABLE in_sums AS
-    SELECT numbered.number, numbered.group_number, max(summed.number) AS sum
-    FROM numbered
-    JOIN (SELECT date, job, unnest(members) AS profile_id, number FROM every_sum) AS summed
+    SELECT matching.rowid AS number, group_number, max(summed.number) AS sum
+    FROM matching JOIN groups USING (facts)
+    JOIN (SELECT date, job, unnest(members) AS profile_id, number FROM numbered_sums) AS summed
     USING (date, job, profile_id) WHERE members IS NULL GROUP BY ALL""",
     # A sum stands for its profiles if all of them are chosen, for one group.
     """
     CREATE TEMP TABLE sums AS
     SELECT date, job, profile_id, batch, group_number, number, found AS members
-    FROM every_sum JOIN (
+    FROM numbered_sums JOIN (
         SELECT sum AS number, count(*) AS found, min(group_number) AS group_number
         FROM in_sums GROUP BY sum HAVING min(group_number) = max(group_number))
     USING (number) WHERE len(members) = found""",
 )
 # ``sum`` is the number of the sum of a profile, and that of a sum itself.
 _CHOSEN = """
-SELECT numbered.*, sums.number AS sum
-FROM numbered LEFT JOIN in_sums ON in_sums.number = numbered.number
+SELECT matching.* EXCLUDE (facts, whole, time_unix_nano), groups.group_number,
+    (matching.rowid + 1)::INT AS number, sums.number AS sum
+FROM matching JOIN groups USING (facts) LEFT JOIN in_sums ON in_sums.number = matching.rowid
 LEFT JOIN sums ON sums.number = in_sums.sum
 UNION ALL BY NAME SELECT *, number AS sum FROM sums"""
 _GROUPS = "FROM groups"
@@ -349,9 +352,9 @@ _NO_CALLS = """
 _READ = """
 SELECT path, group_number, number, sum, members, is_integer, value, {calls},
     CASE WHEN {quantiles} THEN sketch END AS sketch
-FROM {table} JOIN {kind} USING (date, job, profile_id, batch)
+FROM (FROM {table} WHERE {condition}) JOIN {kind} USING (profile_id, batch)
 JOIN paths USING (stack_hash)
-WHERE {condition} AND (is_uppermost OR aggregation != 'inc')
+WHERE (is_uppermost OR aggregation != 'inc')
 AND (value IS NOT NULL OR below IS NOT NULL)"""
 # Neither sum depends on the order of files and threads: integers add up exactly, and other numbers
 # are sorted.

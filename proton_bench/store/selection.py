@@ -58,7 +58,7 @@ class Selection:
         """
         from proton_bench.store.store import Store
 
-        return Store.open(self.place).snapshot()
+        return Store.at(self.place).snapshot()
 
     def profiles(self, *, quantiles: bool = True) -> Iterator[tuple[dict[str, Any], Profile]]:
         """Yield each selected profile with its row, by time, run and rank.

@@ -27,6 +27,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -37,7 +38,7 @@ from urllib.parse import urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory
+from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory, started
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
@@ -48,7 +49,6 @@ __all__ = [
     "Snapshot",
     "Store",
     "change",
-    "compute_once",
     "delete",
     "is_url",
     "quoted",
@@ -61,6 +61,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 # A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
 _NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
+_WORD = re.compile(r"\w+")
 # In errors of deltalake.
 _COLOURS, _FRAMES = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\n\s*0: .*", re.DOTALL)
 _MOST_REASON = 300
@@ -81,28 +82,36 @@ MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 SAMPLE_ORDER = ("stack_hash",)
 # The table that is written last.
 _LAST = TABLES[-1]
+# Rows of profiles but those that were written again.
+_FIRST = """
+SELECT p.* FROM {table} p ANTI JOIN again a ON p.date = a.date AND p.job = a.job
+AND p.profile_id = a.profile_id AND p.batch > a.batch"""
 # Of several writings of one profile the first counts. `profiles` has recorded ones and, where these
 # are gone, their sums: the profiles of one sum are removed together.
 _VIEWS = {
+    "stored_keys": "SELECT date, job, profile_id, batch, members FROM stored_profiles",
     "again": """
-        SELECT date, job, profile_id, min(batch) AS batch FROM stored_profiles GROUP BY ALL
-        HAVING count(*) > 1""",
-    "all_profiles": """
-        SELECT p.* FROM stored_profiles p ANTI JOIN again a ON p.date = a.date AND p.job = a.job
-        AND p.profile_id = a.profile_id AND p.batch > a.batch""",
+        WITH twice AS (
+            SELECT profile_id FROM stored_keys GROUP BY profile_id HAVING count(*) > 1)
+        SELECT date, job, profile_id, min(batch) AS batch
+        FROM stored_keys SEMI JOIN twice USING (profile_id) GROUP BY ALL HAVING count(*) > 1""",
+    "all_profiles": _FIRST.format(table="stored_profiles"),
+    "every_sum": f"SELECT * FROM ({_FIRST.format(table='stored_keys')}) WHERE members IS NOT NULL",
     "summed": """
-        SELECT date, job, profile_id AS sum_id, unnest(members) AS profile_id FROM all_profiles
-        WHERE members IS NOT NULL""",
+        SELECT date, job, profile_id AS sum_id, unnest(members) AS profile_id FROM every_sum""",
+    "alone": """
+        SELECT s.date, s.job, s.profile_id, s.batch FROM every_sum s ANTI JOIN stored_keys p
+        ON s.date = p.date AND s.job = p.job AND s.members[1] = p.profile_id""",
     "profiles": """
         FROM all_profiles WHERE members IS NULL UNION ALL
-        SELECT s.* FROM all_profiles s ANTI JOIN stored_profiles p
-        ON s.date = p.date AND s.job = p.job AND s.members[1] = p.profile_id
-        WHERE members IS NOT NULL""",
+        FROM all_profiles SEMI JOIN alone USING (date, job, profile_id, batch)""",
     "all_samples": "FROM stored_samples UNION ALL BY NAME FROM stored_sums",
     "samples": "FROM all_samples SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "timelines": "FROM stored_timelines SEMI JOIN profiles USING (date, job, profile_id, batch)",
     "stacks": "SELECT DISTINCT ON (stack_hash) * FROM stored_stacks",
 }
+# Those that others read several times are computed when a connection is opened.
+_COMPUTED = ("stored_keys", "again")
 # Those that users ask; samples of sums are among the others.
 QUERIED = tuple(table for table in TABLES if table in _VIEWS)
 
@@ -268,8 +277,15 @@ class Store:
         """
         known = versions or {}
         # Profiles are written last, so that what the other tables have then belongs to them.
-        tables = {table: self.table(table, known.get(table)) for table in reversed(TABLES)}
-        return Snapshot(self, tables)
+        last = self.table(_LAST, known.get(_LAST))
+        others = {
+            table: started(partial(self.table, table, known.get(table)))
+            for table in TABLES
+            if table != _LAST
+        }
+        wait(others.values())  # a process must not end amid native code
+        tables = {table: opened.result() for table, opened in others.items()}
+        return Snapshot(self, {**tables, _LAST: last})
 
     def settings(self) -> dict[str, str] | None:
         """Return the settings of the object store, None for a folder."""
@@ -296,26 +312,30 @@ class Snapshot:
         return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
-    def connect(self, *, with_views: bool = True) -> Iterator[Any]:
+    def connect(self, asked: str | None = None) -> Iterator[Any]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
 
         Args:
-            with_views: Whether to make others than those of all stored rows, which takes longer.
+            asked: The statements that are to come: views that they do not name are not made, which
+                takes as long as a small question.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
-        files = {table: self._files(table) for table in TABLES}
+        names = _names_in(" ".join(_VIEWS) if asked is None else asked)
+        files = {table: self._files(table) for table in TABLES if f"stored_{table}" in names}
         every = list(chain(*files.values()))
         with open_memory(_CLOSED) as connection, self._readable(every):
             # Not the folder: it has rows that no longer count.
             connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
             connection.execute("SET parquet_metadata_cache = true")
-            for table in TABLES:
-                self._register(connection, table, files[table])
-            for view, query in _VIEWS.items() if with_views else ():
-                connection.execute(f"CREATE TEMP VIEW {view} AS {query}")
+            for table, listed in files.items():
+                self._register(connection, table, listed)
+            for view, query in _VIEWS.items():
+                if view in names:
+                    kind = "TABLE" if view in _COMPUTED else "VIEW"
+                    connection.execute(f"CREATE TEMP {kind} {view} AS {query}")
             yield connection
 
     @contextmanager
@@ -346,7 +366,7 @@ class Snapshot:
             UsageError: The condition is wrong.
             ProfileFormatError: The store is damaged.
         """
-        with clear_errors(), self.connect() as connection:
+        with clear_errors(), self.connect(f"profiles {condition}") as connection:
             found: pa.Table = connection.sql(
                 f"SELECT * FROM profiles {where_clause(condition)} "
                 "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
@@ -381,6 +401,15 @@ class Snapshot:
             )
 
 
+def _names_in(sql: str) -> set[str]:
+    """Return the words in statements, and in the views that they name."""
+    names = set(_WORD.findall(sql.lower()))
+    for view, query in reversed(_VIEWS.items()):  # those that a view names are before it
+        if view in names:
+            names.update(_WORD.findall(query))
+    return names
+
+
 @lru_cache(maxsize=1)
 def _opened(
     uri: str, options: tuple[tuple[str, str], ...], versions: tuple[tuple[str, int], ...], _id: str
@@ -406,12 +435,6 @@ def writer_properties(table: str) -> deltalake.WriterProperties:
         max_row_group_size=ROW_GROUP_ROWS // (_SUMMED if table == "sums" else 1),
         column_properties=dict.fromkeys(MEASURED, plain),
     )
-
-
-def compute_once(connection: Any, view: str) -> None:
-    """Compute a view of a connection now, not for each use of it."""
-    connection.execute(f"CREATE TEMP TABLE computed_{view} AS FROM {view}")
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM computed_{view}")
 
 
 def quoted(text: str) -> str:

@@ -46,6 +46,9 @@ _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
 _MOST_NAME_BYTES = 80
 # Tables that this process writes.
 _OTHERS = ("stacks", "timelines", "profiles")
+_KNOWN = """
+SELECT profile_id FROM all_profiles WHERE job = $job
+UNION SELECT profile_id FROM summed WHERE job = $job"""
 _NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -164,12 +167,8 @@ def _digest_of(stream: IO[bytes]) -> str:
 
 def _known_ids(store: Store, job: str) -> set[str]:
     """Return the ids of the job's profiles, also of those that only their sum is left of."""
-    with store.snapshot().connect() as connection:
-        found = connection.execute(
-            "SELECT profile_id FROM all_profiles WHERE job = $job "
-            "UNION SELECT profile_id FROM summed WHERE job = $job",
-            {"job": job},
-        )
+    with store.snapshot().connect(_KNOWN) as connection:
+        found = connection.execute(_KNOWN, {"job": job})
         return {id for (id,) in found.fetchall()}
 
 
@@ -350,7 +349,7 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) 
 
 def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:
     """Return the distinct stacks that are not stored yet."""
-    with store.snapshot().connect(with_views=False) as connection:
+    with store.snapshot().connect("stored_stacks") as connection:
         found = connection.execute("SELECT stack_hash FROM stored_stacks").fetchnumpy()
     distinct, first = np.unique(stacks["stack_hash"].to_numpy(), return_index=True)
     return stacks.take(first[~np.isin(distinct, found["stack_hash"])])
