@@ -28,12 +28,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
@@ -57,6 +57,7 @@ __all__ = [
     "where_clause",
 ]
 
+_T = TypeVar("_T")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 # A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
 _NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -235,15 +236,19 @@ class Store:
         """
         if not len(rows):
             return
+        properties = writer_properties(table)
         with refused(f"add to the table {table} of {self.uri}"):
-            deltalake.write_deltalake(
-                self.place(table),
-                rows,
-                mode="append",
-                schema_mode="merge",  # a table of an earlier version gets the columns that it lacks
-                writer_properties=writer_properties(table),
-                commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
-                storage_options=self.settings(),
+            _again(
+                lambda: deltalake.write_deltalake(
+                    self.place(table),
+                    rows,
+                    mode="append",
+                    # A table of an earlier version gets the columns that it lacks.
+                    schema_mode="merge",
+                    writer_properties=properties,
+                    commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
+                    storage_options=self.settings(),
+                )
             )
 
     def commit(self, name: str, files: Sequence[transaction.AddAction]) -> None:
@@ -254,10 +259,11 @@ class Store:
         """
         if not files:
             return
-        table = self.table(name)
-        known = {field.name for field in table.schema().fields}
         fields = deltalake.Schema.from_arrow(SCHEMAS[name]).fields
-        with refused(f"add to the table {name} of {self.uri}"):
+
+        def write() -> None:
+            table = self.table(name)
+            known = {field.name for field in table.schema().fields}
             if lacking := [field for field in fields if field.name not in known]:
                 table.alter.add_columns(lacking)
             table.create_write_transaction(
@@ -267,6 +273,9 @@ class Store:
                 PARTITIONS[name],
                 commit_properties=deltalake.CommitProperties(max_commit_retries=_MOST_RETRIES),
             )
+
+        with refused(f"add to the table {name} of {self.uri}"):
+            _again(write)
 
     def snapshot(self, versions: Mapping[str, int] | None = None) -> Snapshot:
         """Return these versions of the tables, by default the current ones.
@@ -521,9 +530,12 @@ def change(store: Store, name: str, apply: Callable[[deltalake.DeltaTable], Any]
         OutputError: The store cannot be written.
     """
     with refused(f"change the table {name} of {store.uri}"):
-        for _ in range(_MOST_TRIES):
-            try:
-                return awaited(partial(apply, store.table(name)))
-            except deltalake.exceptions.CommitFailedError:
-                continue
-        return awaited(partial(apply, store.table(name)))
+        return _again(lambda: awaited(partial(apply, store.table(name))))
+
+
+def _again(work: Callable[[], _T]) -> _T:
+    """Return the result of a commit, which is made again if others changed the same meanwhile."""
+    for _ in range(_MOST_TRIES):
+        with suppress(deltalake.exceptions.CommitFailedError):
+            return work()
+    return work()

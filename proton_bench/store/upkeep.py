@@ -30,6 +30,7 @@ from proton_bench.store.store import (
     writer_properties,
 )
 from proton_bench.store.sums import sum_runs, unsummed
+from proton_bench.store.turn import turn
 
 __all__ = ["Compacted", "check", "compact"]
 
@@ -48,11 +49,13 @@ class Compacted:
     """What a compaction did.
 
     Attributes:
-        files_before: Files of all tables that readers opened before.
-        files: Files that they open now.
+        summed: Profiles that are in new sums.
+        files_before: Files of all tables, those of new sums too, before they were merged.
+        files: Files that readers open now.
         dead_rows: Removed rows that did not count: of killed writers, or written twice.
     """
 
+    summed: int
     files_before: int
     files: int
     dead_rows: int
@@ -78,19 +81,20 @@ def compact(
         mapped: Maps the merging of files on partitions, here or in other processes.
 
     Raises:
-        OutputError: The store cannot be written.
+        OutputError: Another process compacts or retains the store, or it cannot be written.
         ProfileFormatError: The store is damaged.
     """
-    before = _count_files(store)
-    dead_rows = _remove_dead(store, writer_hours)
-    for over in unsummed(store.snapshot(), datetime.now(UTC).date(), least=_SUMMED_TOGETHER):
-        sum_runs(store, over, least=_SUMMED_TOGETHER)
-    scattered = [each for table in TABLES for each in _scattered(store, table)]
-    deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
-    for table in TABLES:
-        _remove_files(store, table, reader_hours, is_replaced=True)
-        _remove_files(store, table, max(reader_hours, writer_hours), is_replaced=False)
-    return Compacted(before, _count_files(store), dead_rows)
+    with turn(store):
+        dead_rows = _remove_dead(store, writer_hours)
+        over = unsummed(store.snapshot(), datetime.now(UTC).date(), least=_SUMMED_TOGETHER)
+        summed = sum(sum_runs(store, each, least=_SUMMED_TOGETHER) for each in over)
+        before = _count_files(store)
+        scattered = [each for table in TABLES for each in _scattered(store, table)]
+        deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
+        for table in TABLES:
+            _remove_files(store, table, reader_hours, is_replaced=True)
+            _remove_files(store, table, max(reader_hours, writer_hours), is_replaced=False)
+        return Compacted(summed, before, _count_files(store), dead_rows)
 
 
 def _remove_files(store: Store, table: str, hours: int, *, is_replaced: bool) -> None:

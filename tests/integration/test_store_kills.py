@@ -19,3 +19,10 @@ def test_killed_writers_leave_whole_commits(
 
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{2 * writers * commits} profiles once" in done.stdout
+
+
+def test_upkeep_at_once_counts_each_profile_once(tmp_path: Path) -> None:
+    done = run_killer("store_race", tmp_path, 2, timeout_s=1200)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "27 profiles once" in done.stdout

@@ -253,8 +253,10 @@ def compact(place: str) -> None:
     store = Store.open(place)
     with _without_panics(), open_workers() as workers:
         done = upkeep.compact(store, mapped=workers.map)
+    is_same = done.files == done.files_before
     typer.echo(
-        f"{done.files_before} files are now {done.files}; removed "
+        f"summed {count_text(done.summed, 'profile')}; {count_text(done.files_before, 'file')} "
+        f"{'stay' if is_same else f'became {done.files}'}; removed "
         f"{count_text(done.dead_rows, 'row')} that did not count"
     )
 

@@ -7,7 +7,7 @@
     for ever          the sum of the run
 
 Compaction makes most sums before that. Nothing is lost or counts twice if this is interrupted: the
-next time goes on. Only one process may do it at a time, and none may compact meanwhile.
+next time goes on. Only one process does it at a time, and none compacts meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 from proton_bench.store.policy.policy import Policy
 from proton_bench.store.store import Partition, Snapshot, Store, change, delete
 from proton_bench.store.sums import sum_runs
+from proton_bench.store.turn import turn
 
 __all__ = ["Retained", "retain"]
 
@@ -48,16 +49,17 @@ def retain(store: Store, policy: Policy, today: date) -> Retained:
         today: The day that ages are counted from, UTC.
 
     Raises:
-        OutputError: The store cannot be written.
+        OutputError: Another process compacts or retains the store, or it cannot be written.
         ProfileFormatError: The store is damaged.
     """
     done = Retained()
-    for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
-        done.summed += sum_runs(store, partition, least=1)
-        snapshot = store.snapshot()
-        done.stripped += _strip(store, partition, _asked(snapshot, partition, _SKETCHED))
-        if partition.day < today - timedelta(policy.rank_days):
-            done.removed += _remove(store, partition, _asked(snapshot, partition, _MEMBERS))
+    with turn(store):
+        for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
+            done.summed += sum_runs(store, partition, least=1)
+            snapshot = store.snapshot()
+            done.stripped += _strip(store, partition, _asked(snapshot, partition, _SKETCHED))
+            if partition.day < today - timedelta(policy.rank_days):
+                done.removed += _remove(store, partition, _asked(snapshot, partition, _MEMBERS))
     return done
 
 

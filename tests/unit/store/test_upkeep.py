@@ -10,7 +10,7 @@ from fakes.fleet import add, ranked
 from proton_bench.errors import ProfileFormatError
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.store import Store
-from proton_bench.store.upkeep import check, compact, delete
+from proton_bench.store.upkeep import Compacted, check, compact, delete
 
 QUESTION = Question("fwd/*", by=("path", "run"))
 
@@ -31,10 +31,10 @@ def test_compaction_merges_files_and_changes_no_answer(fleet: Store) -> None:
 
     done = compact(fleet, reader_hours=0)
 
-    assert (done.files_before, done.files, done.dead_rows) == (7, 4, 0)
+    assert done == Compacted(summed=6, files_before=9, files=4, dead_rows=0)
     assert [len(files(fleet, table)) for table in ("samples", "profiles", "stacks")] == [1, 1, 1]
     assert path_series(fleet.snapshot(), QUESTION).equals(before)
-    assert compact(fleet, reader_hours=0).files == 4
+    assert compact(fleet, reader_hours=0) == Compacted(0, 4, 4, 0)
 
 
 def test_readers_go_on_with_the_files_that_they_opened(fleet: Store) -> None:
