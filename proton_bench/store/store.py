@@ -66,6 +66,9 @@ _WORD = re.compile(r"\w+")
 # In errors of deltalake.
 _COLOURS, _FRAMES = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\n\s*0: .*", re.DOTALL)
 _MOST_REASON = 300
+# In errors of tables whose log lacks a file, and of servers.
+_OF_LOG, _OF_HINT = re.compile(r"[Cc]heckpoint|Parquet|delta log"), "_last_checkpoint hint"
+_REJECTED = re.compile(r"lacked the necessary privileges|lacked valid authentication")
 # Rows that do not count yet are kept so long: a writer takes less.
 WRITER_HOURS = 24
 _MOST_TRIES = 20
@@ -202,7 +205,7 @@ class Store:
         """Return a version of a table, by default the newest.
 
         Raises:
-            UsageError: There is no store.
+            UsageError: There is no store, or the server rejects the credentials.
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
         try:
@@ -217,8 +220,17 @@ class Store:
                 f"the store {self.uri!a} is damaged: its table {name} is missing; copy it back"
             ) from None
         except (deltalake.exceptions.DeltaError, OSError, ValueError) as error:
+            reason = reason_of(error)
+            if self.is_remote and _REJECTED.search(str(error)):
+                raise UsageError(
+                    f"the server of {self.uri!a} rejects the credentials ({reason}): set those of "
+                    "the vendor's tools, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                ) from error
+            advice = "; copy its _delta_log back" if _OF_LOG.search(reason) else ""
+            if _OF_HINT in reason:
+                advice += ", or remove _last_checkpoint in it if all other files are there"
             raise ProfileFormatError(
-                f"the table {name} of the store {self.uri!a} cannot be opened: {reason_of(error)}"
+                f"the table {name} of the store {self.uri!a} cannot be opened: {reason}{advice}"
             ) from error
         match = _DESCRIPTION.fullmatch(found.metadata().description or "")
         if match is None or int(match[1]) != VERSION[0]:

@@ -5,6 +5,7 @@ It answers one request at a time, so that a conditional write is atomic, as on S
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,10 +35,17 @@ server.serve_forever()
 
 
 @contextmanager
-def served() -> Iterator[dict[str, str]]:
-    """Yield the environment in which ``s3://fleet`` is the bucket of a new server."""
+def served(*, is_open: bool = True) -> Iterator[dict[str, str]]:
+    """Yield the environment in which ``s3://fleet`` is the bucket of a new server.
+
+    Args:
+        is_open: Whether it takes any credentials, instead of rejecting all.
+    """
     words = [sys.executable, "-c", _SERVER]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+    settings = {} if is_open else {"INITIAL_NO_AUTH_ACTION_COUNT": "0"}
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}
+    ) as server:
         try:
             assert server.stdout is not None
             yield {

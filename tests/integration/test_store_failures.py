@@ -215,6 +215,58 @@ def test_damage_is_one_line(
         assert message in err
 
 
+def with_checkpoints(fleet: Path) -> Path:
+    """Give each table a checkpoint, and the table profiles none of the commits before; its log."""
+    from proton_bench.store.schema import TABLES
+    from proton_bench.store.store import Store
+
+    for table in TABLES:
+        Store.open(fleet).table(table).create_checkpoint()
+    log = fleet / "profiles/_delta_log"
+    for commit in log.glob("*.json"):
+        commit.unlink()
+    return log
+
+
+def without_checkpoint(log: Path) -> None:
+    next(log.glob("*.checkpoint.parquet")).unlink()
+
+
+def cut_checkpoint(log: Path) -> None:
+    os.truncate(next(log.glob("*.checkpoint.parquet")), 100)
+
+
+def hint_beyond(log: Path) -> None:
+    (log / "_last_checkpoint").write_text('{"version":77,"size":3}')
+
+
+@pytest.mark.parametrize("damage", [without_checkpoint, cut_checkpoint, hint_beyond])
+def test_a_lost_checkpoint_is_one_line_that_says_what_to_do(
+    fleet: Path, capfd: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    damage(with_checkpoints(fleet))
+
+    for words in (["ls", fleet], ["path", fleet, "fwd"], ["compact", fleet], ["check", fleet]):
+        code = main(["store", *map(str, words)])
+        out, err = capfd.readouterr()
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "table profiles" in err
+        assert "copy its _delta_log back" in err
+
+
+@pytest.mark.parametrize("hint", [None, '{"nope'])
+def test_a_checkpoint_is_found_without_the_file_that_names_it(
+    fleet: Path, capfd: pytest.CaptureFixture[str], hint: str | None
+) -> None:
+    name = with_checkpoints(fleet) / "_last_checkpoint"
+    name.unlink()
+    if hint is not None:
+        name.write_text(hint)
+
+    assert main(["store", "query", str(fleet), "SELECT count(*) AS n FROM profiles", "--csv"]) == 0
+    assert capfd.readouterr().out == "n\n2\n"
+
+
 @pytest.mark.parametrize("damage", [without_stacks, newer_version])
 def test_a_damaged_store_is_not_made_anew(fleet: Path, damage: Callable[[Path], None]) -> None:
     damage(fleet)

@@ -80,3 +80,22 @@ def test_a_bucket_that_is_missing_is_an_error_of_output(url: str) -> None:
 
     with pytest.raises(OutputError, match="cannot create"):
         Store.create(f"{url}s/store")
+
+
+def test_rejected_credentials_are_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = f"s3://{BUCKET}/store"
+    with served(is_open=False) as environment, patch.dict(os.environ, environment):
+        for words, code in (
+            (["init", place], 74),
+            (["ls", place], 2),
+            (["path", place, "fwd"], 2),
+            (["add", place, str(tmp_path)], 2),
+            (["compact", place], 2),
+        ):
+            assert main(["store", *words]) == code
+            out, err = capfd.readouterr()
+            assert (out, err.count("\n")) == ("", 1)
+            assert "403 Forbidden" in err
+            assert ("AWS_ACCESS_KEY_ID" in err) == (code == 2)
