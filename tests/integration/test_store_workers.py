@@ -164,7 +164,7 @@ def test_files_are_merged_by_workers(
 
     assert main(["store", "compact", store.uri]) == 0
 
-    assert "files are now" in capsys.readouterr().out
+    assert "files became" in capsys.readouterr().out
     assert len(store.table("samples").file_uris()) == DAYS * len(JOBS)
     assert path_series(store.snapshot(), question).equals(before)
     assert check(store) == {}
