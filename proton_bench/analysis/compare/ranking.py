@@ -14,12 +14,12 @@ from proton_bench.analysis.view.name_filter import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
 
-__all__ = ["DEFAULT_SHARE", "Ranking", "Threshold", "rank"]
+__all__ = ["Ranking", "Threshold", "least_change", "rank"]
 
 Mask = npt.NDArray[np.bool_]
 
 # Share of the larger total below which rows are left out by default.
-DEFAULT_SHARE = 0.001
+_LEAST_SHARE = 0.001
 # Share of a new or removed row below which its parts are left out by default: they say the same.
 _LEAST_PART = 0.2
 _ONE_SIDED = frozenset({int(RowState.NEW), int(RowState.REMOVED)})
@@ -98,7 +98,7 @@ def rank(
         comparison: All rows.
         threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
             everything. None leaves out unchanged rows, rows that changed by less than
-            `DEFAULT_SHARE`, and small parts of rows that are new or removed as a whole.
+            `least_change`, and small parts of rows that are new or removed as a whole.
         depth: Levels to show; 1 is the total alone.
         names: Which rows to keep by their names on either side. The total stays.
 
@@ -125,6 +125,12 @@ def rank(
         named_change=_own_change(comparison, ~passing),
         names=names,
     )
+
+
+def least_change(comparison: Comparison, share: float = _LEAST_SHARE) -> float:
+    """Return a share of the larger total, by default that from which on a change is shown."""
+    values = comparison.inclusive
+    return share * max(abs(float(values.base[0])), abs(float(values.new[0])))
 
 
 def _passing(comparison: Comparison, names: NameFilter) -> Mask:
@@ -180,13 +186,11 @@ def _sizes(comparison: Comparison) -> npt.NDArray[Any]:
 
 
 def _limit(comparison: Comparison, threshold: Threshold | None) -> float:
-    if threshold is not None and not threshold.is_share:
-        return threshold.value * comparison.measure.scale
-    if threshold is None and not comparison.measure.is_additive:
-        return 0.0  # there is no total for a share
-    share = DEFAULT_SHARE if threshold is None else threshold.value
-    values = comparison.inclusive
-    return share * max(abs(float(values.base[0])), abs(float(values.new[0])))
+    if threshold is None:  # metrics that do not add up have no total for a share
+        return least_change(comparison) if comparison.measure.is_additive else 0.0
+    if threshold.is_share:
+        return least_change(comparison, threshold.value)
+    return threshold.value * comparison.measure.scale
 
 
 def _ordered(comparison: Comparison, shown: Mask) -> list[int]:

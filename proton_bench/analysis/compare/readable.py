@@ -10,6 +10,7 @@ import numpy as np
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.pairing import RowState
+from proton_bench.analysis.compare.ranking import least_change
 from proton_bench.analysis.naming.layers import equal_layers
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.model.frame import FrameKind
@@ -18,8 +19,6 @@ __all__ = ["with_equal_layers_folded", "with_texts"]
 
 # Layers did not change alike if so few of them have so much of what they changed.
 _FEW, _MOST = 1 / 3, 0.8
-# Changes of layers together that are too small to matter, as a share of the larger total.
-_LEAST = 0.001
 
 
 def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) -> Comparison:
@@ -51,11 +50,9 @@ def _groups(comparison: Comparison) -> Iterator[list[int]]:
 def _changed_alike(comparison: Comparison, rows: list[int]) -> bool:
     if (comparison.tree.states[rows] != RowState.MATCHED).any():
         return False
-    values = comparison.inclusive
-    changes = np.sort(np.abs(values.change[rows]))[::-1]
-    total = max(abs(float(values.base[0])), abs(float(values.new[0])))
+    changes = np.sort(np.abs(comparison.inclusive.change[rows]))[::-1]
     most = changes[: math.ceil(_FEW * len(rows))].sum()
-    return bool(changes.sum() < _LEAST * total or most < _MOST * changes.sum())
+    return bool(changes.sum() < least_change(comparison) or most < _MOST * changes.sum())
 
 
 def with_texts(comparison: Comparison, readable: Readable) -> Comparison:

@@ -136,6 +136,8 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
 def _folded(profile: Profile, readable: Readable, names: NameFilter) -> Profile:
     """Return the profile with what repeats folded, but for layers if the filter names one."""
     found = folded(profile, readable)
+    if not names:
+        return found
     before, after = (
         [each.strings[place] for place in np.unique(each.frames)] for each in (profile, found)
     )

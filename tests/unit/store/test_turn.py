@@ -52,9 +52,14 @@ def test_the_turn_of_a_killed_command_ends_at_the_time_that_is_said(
 
 
 def test_a_turn_lasts_as_long_as_the_process(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def until() -> int:
+        return store.table("profiles").transaction_version(turns._NAME) or 0
+
     monkeypatch.setattr(turns, "_EVERY_S", 0.01)
-    first = store.table("profiles").version()
+    begin, first = time.time(), store.table("profiles").version()
 
     with turn(store):
-        while store.table("profiles").version() < first + 3:
+        while store.table("profiles").version() < first + 3:  # it goes on by itself
             pass
+        assert until() >= int(begin) + turns._LASTS_S
+    assert until() <= time.time()
