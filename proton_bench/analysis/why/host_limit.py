@@ -29,6 +29,7 @@ SYNC_OPS = frozenset(
 _MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
 _MOST_QUEUED = 800.0  # launches on average; CUDA queues at most 1024
 _STANDARD_ERRORS = 2.0
+_COST_ERROR = 1.5  # the estimate of our own cost may be too small by this factor
 
 
 def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float) -> float:
@@ -47,7 +48,7 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
     if use.latency_max_ns * (use.launches / use.wall_ns) > _MOST_QUEUED:
         return math.inf
     waiting_ns = most_sampled_ns(profile, in_sync_ns + _in_operators_ns(profile))
-    return waiting_ns + idle_cost_ns(profile)
+    return waiting_ns + _COST_ERROR * idle_cost_ns(profile)
 
 
 def most_sampled_ns(profile: Profile, sampled_ns: float) -> float:
