@@ -442,6 +442,14 @@ def test_faster_kernels_save_no_more_than_the_host_waits() -> None:
     assert [each.id for each in found.evidence][-1] == "host.limit"
 
 
+def test_without_a_recording_the_host_waits_longer() -> None:
+    bare, recorded = (found_in(waited(estimated_cost_ns=cost)) for cost in (0, 40 * MS))
+
+    # The estimate of our own cost may be too small by half.
+    gains = [found["fp32-products"].gain_ns for found in (bare, recorded)]
+    assert gains[1] - gains[0] == pytest.approx(60 * MS)
+
+
 @pytest.mark.parametrize("facts", [{"host_rate_hz": None}, {"context": "layers"}])
 def test_how_long_the_host_waits_has_to_be_recorded(facts: dict[str, Any]) -> None:
     assert found_in(waited(**facts))["fp32-products"].gain_ns > 500 * MS
