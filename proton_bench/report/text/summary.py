@@ -53,9 +53,9 @@ def _idle_line(profile: Profile) -> str:
     texts = frame_texts(spent, Places.of(profile.provenance))
     most = list(spent)[:_MOST_LINES]
     parts = [
-        f"{spent[name] / times.wall_ns:.0%} in {visible(texts[name], _MAX_NAME)}"
+        f"{spent[name] / times.wall_ns * 100:.0f} % in {visible(texts[name], _MAX_NAME)}"
         for name in most
         if spent[name] >= _LEAST_SHARE * times.wall_ns
     ]
-    idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns:.0%} of the run"
+    idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns * 100:.0f} % of the run"
     return f"{idle}: {', '.join(parts)}" if parts else ""
