@@ -20,6 +20,9 @@ Mask = npt.NDArray[np.bool_]
 
 # Share of the larger total below which rows are left out by default.
 _LEAST_SHARE = 0.001
+# Share of the largest change of a row below which others are left out by default: they explain
+# little of it.
+_LEAST_OF_LARGEST = 0.02
 # Share of a new or removed row below which its parts are left out by default: they say the same.
 _LEAST_PART = 0.2
 _ONE_SIDED = frozenset({int(RowState.NEW), int(RowState.REMOVED)})
@@ -98,7 +101,8 @@ def rank(
         comparison: All rows.
         threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
             everything. None leaves out unchanged rows, rows that changed by less than
-            `least_change`, and small parts of rows that are new or removed as a whole.
+            `least_change` or that explain little of the largest change, and small parts of rows
+            that are new or removed as a whole.
         depth: Levels to show; 1 is the total alone.
         names: Which rows to keep by their names on either side. The total stays.
 
@@ -159,6 +163,9 @@ def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) ->
     limits = np.full(total, _limit(comparison, threshold))
     if threshold is None:
         limits = np.maximum(limits, _LEAST_PART * sizes[_tops(comparison)])
+        if comparison.measure.is_additive:
+            largest = float(np.abs(comparison.inclusive.change[passing]).max())
+            limits = np.maximum(limits, _LEAST_OF_LARGEST * largest)
     # Rows that the filter dropped must not keep the rows above them.
     large = passing & (sizes > 0) & (sizes >= limits)
     kept = rows_above(large, preorder.subtree_ends(comparison.tree.parents))

@@ -19,6 +19,8 @@ __all__ = ["with_equal_layers_folded", "with_texts"]
 
 # Layers did not change alike if so few of them have so much of what they changed.
 _FEW, _MOST = 1 / 3, 0.8
+# Rows of other states are about two places.
+_COUNTED = {int(RowState.MATCHED), int(RowState.NEW), int(RowState.REMOVED)}
 
 
 def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) -> Comparison:
@@ -48,7 +50,8 @@ def _groups(comparison: Comparison) -> Iterator[list[int]]:
 
 
 def _changed_alike(comparison: Comparison, rows: list[int]) -> bool:
-    if (comparison.tree.states[rows] != RowState.MATCHED).any():
+    states = set(comparison.tree.states[rows].tolist())
+    if len(states) > 1 or not states <= _COUNTED:
         return False
     changes = np.sort(np.abs(comparison.inclusive.change[rows]))[::-1]
     most = changes[: math.ceil(_FEW * len(rows))].sum()

@@ -42,6 +42,16 @@ def test_by_default_what_hardly_changed_is_left_out_and_summed() -> None:
     assert (ranking.small, ranking.small_change) == (1, 2.0)
 
 
+def test_by_default_what_explains_little_of_a_large_change_is_left_out() -> None:
+    base = (("a", 10_000, 1, "a"), ("b", 5000, 1, "b"), ("c", 5000, 1, "c"))
+    new = (("a", 20_000, 1, "a"), ("b", 5150, 1, "b"), ("c", 5250, 1, "c"))
+
+    names, ranking = shown(compared(base, new))
+
+    assert names == ["ROOT", "a", "c"]
+    assert (ranking.small, ranking.small_change) == (1, 150.0)
+
+
 @pytest.mark.parametrize(
     ("metric", "threshold", "names"),
     [

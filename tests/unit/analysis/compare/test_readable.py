@@ -106,12 +106,16 @@ def test_library_frames_of_another_release_are_the_same_rows(
 
 def model(times: list[int], class_: str = "Block") -> Run:
     builder = ProfileBuilder()
-    above = builder.add(0, "Model", FrameKind.LAYER)
+    add_model(builder, 0, times, class_)
+    return Run(builder.build(), "run")
+
+
+def add_model(builder: ProfileBuilder, below: int, times: list[int], class_: str = "Block") -> None:
+    above = builder.add(below, "Model", FrameKind.LAYER)
     for number, time_ns in enumerate(times):
         layer = builder.add(above, f"h.{number} ({class_})", FrameKind.LAYER)
         metrics = {"time (ns)": time_ns, "count": 1}
         builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
-    return Run(builder.build(), "run")
 
 
 @pytest.mark.parametrize(
@@ -136,6 +140,20 @@ def test_equal_layers_are_one_row_if_they_changed_alike(
     found = {tree.name(row) for row in range(len(tree))}
     assert ("h.* (Block) x12" in found) is is_folded
     assert ("h.0 (Block)" in found) is not is_folded
+
+
+def test_layers_that_are_all_new_are_one_row_and_let_others_be_one() -> None:
+    base = model([100] * 12)
+    builder = ProfileBuilder()
+    add_model(builder, 0, [150] * 12)
+    add_model(builder, builder.add(0, "step", FrameKind.SCOPE), [100] * 12)
+    comparison = compare([base], [Run(builder.build(), "run")], CompareOptions())
+
+    tree = with_equal_layers_folded(comparison, CompareOptions()).tree
+
+    names = [tree.name(row) for row in range(len(tree))]
+    assert names.count("h.* (Block) x12") == 2
+    assert not [name for name in names if name.startswith("h.1")]
 
 
 def test_two_layers_changed_alike_if_both_changed() -> None:

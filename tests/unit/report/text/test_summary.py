@@ -38,7 +38,9 @@ def gpu_run() -> Profile:
 def test_idle_time_is_that_of_lines_of_own_code() -> None:
     lines = summary_lines(gpu_run())
 
-    assert "GPU idle 60 % of the run: 40 % in train.py:31 load, 20 % in train.py:40 <module>" in lines
+    assert (
+        "GPU idle 60 % of the run: 40 % in train.py:31 load, 20 % in train.py:40 <module>" in lines
+    )
 
 
 def test_the_hottest_path_of_a_library_is_the_own_line_that_called_it() -> None:
