@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from proton_bench.analysis.accounting.calls import CALLS
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
-from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection, build_tree
@@ -51,7 +51,8 @@ class PageOptions:
         trials: Also show launches with which autotuners tried configurations.
         raw_names: Exact names of kernels, with Inductor's running numbers.
         ignore_devices: Compare runs of different kinds of devices.
-        fold_layers: Show equal layers of a model as one row.
+        fold_layers: Show equal layers of a model as one row; in a comparison if they changed
+            alike.
     """
 
     metrics: tuple[str, ...] = ()
@@ -156,7 +157,10 @@ def comparison_page(
         ignore_devices=options.ignore_devices,
         fold_frames=True,
     )
-    comparison = with_texts(compare(base, new, by_path), options.readable)
+    comparison = compare(base, new, by_path)
+    if options.fold_layers and verdicts is None:  # these name single layers
+        comparison = with_equal_layers_folded(comparison, by_path)
+    comparison = with_texts(comparison, options.readable)
     flame = flame_of_comparison(comparison, options.frames)
     by_kernel = compare(base, new, replace(by_path, by=By.KERNEL))
     kernels = changed_kernels(with_texts(by_kernel, options.readable), options.frames)

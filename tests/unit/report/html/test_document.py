@@ -219,6 +219,22 @@ def test_comparison_names_both_sides() -> None:
     assert "Differential flame graph" in html
 
 
+def test_layers_that_changed_alike_are_one_row_of_a_comparison() -> None:
+    def model(time_ns: int) -> Run:
+        builder = ProfileBuilder()
+        for number in range(4):
+            layer = builder.add(0, f"h.{number} (Block)", FrameKind.LAYER)
+            metrics = {"time (ns)": time_ns, "count": 1}
+            builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
+        return Run(builder.build(), "run.proton")
+
+    def texts(options: PageOptions) -> list[str]:
+        return data_of(comparison_page([model(10)], [model(20)], options))["flame"]["strings"]
+
+    assert "h.* (Block) x4" in texts(PageOptions())
+    assert "h.1 (Block)" in texts(PageOptions(fold_layers=False))
+
+
 def test_comparison_takes_one_metric() -> None:
     run = run_of(("a", 10, 1, ""))
 
