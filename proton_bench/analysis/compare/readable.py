@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import least_change
 from proton_bench.analysis.naming.layers import equal_layers
 from proton_bench.analysis.naming.readable import Readable, texts_of
@@ -19,8 +18,6 @@ __all__ = ["with_equal_layers_folded", "with_texts"]
 
 # Layers did not change alike if so few of them have so much of what they changed.
 _FEW, _MOST = 1 / 3, 0.8
-# Rows of other states are about two places.
-_COUNTED = {int(RowState.MATCHED), int(RowState.NEW), int(RowState.REMOVED)}
 
 
 def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) -> Comparison:
@@ -50,12 +47,18 @@ def _groups(comparison: Comparison) -> Iterator[list[int]]:
 
 
 def _changed_alike(comparison: Comparison, rows: list[int]) -> bool:
-    states = set(comparison.tree.states[rows].tolist())
-    if len(states) > 1 or not states <= _COUNTED:
+    states, changes = comparison.tree.states[rows], comparison.inclusive.change[rows]
+    if (states != states[0]).any():
         return False
-    changes = np.sort(np.abs(comparison.inclusive.change[rows]))[::-1]
-    most = changes[: math.ceil(_FEW * len(rows))].sum()
-    return bool(changes.sum() < least_change(comparison) or most < _MOST * changes.sum())
+    sizes = np.sort(np.abs(changes))[::-1]
+    least = least_change(comparison)
+    if sizes.sum() < least:
+        return True
+    if comparison.measure.is_additive:
+        shown = changes[np.abs(changes) >= least]
+        if (shown > 0).any() and (shown < 0).any():  # they would cancel
+            return False
+    return bool(sizes[: math.ceil(_FEW * len(rows))].sum() < _MOST * sizes.sum())
 
 
 def with_texts(comparison: Comparison, readable: Readable) -> Comparison:

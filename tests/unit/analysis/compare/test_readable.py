@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -104,7 +105,7 @@ def test_library_frames_of_another_release_are_the_same_rows(
     assert (RowState.NEW in found) is not folds
 
 
-def model(times: list[int], class_: str = "Block") -> Run:
+def model(times: Sequence[float], class_: str = "Block") -> Run:
     builder = ProfileBuilder()
     add_model(builder, 0, times, class_)
     return Run(builder.build(), "run")
@@ -124,14 +125,19 @@ def add_model(builder: ProfileBuilder, below: int, times: list[int], class_: str
         ([150] * 12, True),
         ([100] * 12, True),
         ([140, 160] * 6, True),
+        ([150, 50] * 6, False),
+        ([100.1, 99.9] * 6, True),
         ([150, *[100] * 11], False),
         ([*[150] * 4, *[101] * 8], False),
         ([100] * 13, False),
     ],
-    ids=["all", "none", "all, not equally", "one", "a third", "a new one"],
+    ids=[
+        *("all", "none", "all, not equally", "up and down", "too little to show", "one"),
+        *("a third", "a new one"),
+    ],
 )
 def test_equal_layers_are_one_row_if_they_changed_alike(
-    times: list[int], *, is_folded: bool
+    times: list[float], *, is_folded: bool
 ) -> None:
     comparison = compare([model([100] * 12)], [model(times)], CompareOptions())
 
@@ -154,6 +160,19 @@ def test_layers_that_are_all_new_are_one_row_and_let_others_be_one() -> None:
     names = [tree.name(row) for row in range(len(tree))]
     assert names.count("h.* (Block) x12") == 2
     assert not [name for name in names if name.startswith("h.1")]
+
+
+def test_layers_of_a_model_that_is_new_or_removed_as_a_whole_are_one_row() -> None:
+    models = [model([100] * 3), model([100] * 3, "Other")]
+
+    for base, new in (models, models[::-1]):
+        comparison = compare([base], [new], CompareOptions(follow=False))
+        tree = with_equal_layers_folded(comparison, CompareOptions(follow=False)).tree
+        found = {tree.name(row): RowState(tree.states[row]).name for row in range(len(tree))}
+
+        names = [f"h.* ({class_}) x3" for class_ in ("Block", "Other")]
+        states = [found[name] for name in names]
+        assert sorted(states) == ["NEW", "REMOVED"]
 
 
 def test_two_layers_changed_alike_if_both_changed() -> None:
