@@ -101,8 +101,8 @@ def rank(
         comparison: All rows.
         threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
             everything. None leaves out unchanged rows, rows that changed by less than
-            `least_change` or that explain little of the largest change, and small parts of rows
-            that are new or removed as a whole.
+            `least_change`, and, unless rows are chosen by name, rows that explain little of the
+            largest change and small parts of rows that are new or removed as a whole.
         depth: Levels to show; 1 is the total alone.
         names: Which rows to keep by their names on either side. The total stays.
 
@@ -113,7 +113,7 @@ def rank(
         raise UsageError(f"a depth of {depth} shows nothing: give 1 or more")
     parents = comparison.tree.parents
     passing = _passing(comparison, names)
-    kept = passing & _kept(comparison, threshold, passing)
+    kept = passing & _kept(comparison, threshold, passing, has_parts=bool(names.include))
     small = passing & ~kept
     depths = preorder.depths(parents)
     shown = kept & (depths < depth)
@@ -155,13 +155,15 @@ def _passing(comparison: Comparison, names: NameFilter) -> Mask:
     return passing
 
 
-def _kept(comparison: Comparison, threshold: Threshold | None, passing: Mask) -> Mask:
+def _kept(
+    comparison: Comparison, threshold: Threshold | None, passing: Mask, *, has_parts: bool
+) -> Mask:
     total = len(comparison)
     if threshold is not None and threshold.value == 0.0:
         return np.ones(total, dtype=np.bool_)
     sizes = _sizes(comparison)
     limits = np.full(total, _limit(comparison, threshold))
-    if threshold is None:
+    if threshold is None and not has_parts:
         limits = np.maximum(limits, _LEAST_PART * sizes[_tops(comparison)])
         if comparison.measure.is_additive:
             largest = float(np.abs(comparison.inclusive.change[passing]).max())

@@ -91,6 +91,15 @@ def test_by_default_small_parts_of_a_new_row_are_left_out_and_large_ones_stay() 
     assert len(shown(compared(base, (*base, *parts)), "0.1%")[0]) == 2 + 9 + 9
 
 
+def test_a_small_part_of_a_new_row_is_shown_if_its_name_is_asked_for() -> None:
+    parts = tuple((f"n/k{n}", 1000, 1, "") for n in range(9))
+
+    comparison = compared((("x", 5000, 1, "x"),), (("x", 5000, 1, "x"), *parts))
+    ranking = rank(comparison, None, 100, names=NameFilter("k3"))
+
+    assert [comparison.tree.name(row) for row in ranking.rows] == ["ROOT", "n", "k3"]
+
+
 def test_a_row_that_moved_below_a_new_one_counts_with_its_size() -> None:
     base = (("s/a", 600, 1, "a"), ("x", 9000, 1, "x"))
     new = (("n/b/a", 600, 1, "a"), ("n/c", 8000, 1, "c"), ("x", 9000, 1, "x"))
