@@ -48,7 +48,11 @@ class NameFilter:
         return " ".join(f"{flag} {value}" for flag, value in given if value)
 
     def is_lost(self, before: Iterable[str], after: Iterable[str]) -> bool:
-        """Return whether the expression matches one of the names before, and none of those after.
+        """Return whether the expression matches a name that is gone, and none that came for it.
+
+        Args:
+            before: All names.
+            after: All names after some became others.
 
         Raises:
             UsageError: It is malformed, or takes too long on these names.
@@ -56,7 +60,10 @@ class NameFilter:
         expression, what = self.include or self.exclude, "include" if self.include else "exclude"
         if not expression:
             return False
-        found = [bool(matches(list(names), expression, what).any()) for names in (before, after)]
+        old, new = set(before), set(after)
+        found = [
+            bool(matches(list(names), expression, what).any()) for names in (old - new, new - old)
+        ]
         return found == [True, False]
 
     def keep(

@@ -135,15 +135,14 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
 
 def _folded(profile: Profile, readable: Readable, names: NameFilter) -> Profile:
     """Return the profile with what repeats folded, but for layers if the filter names one."""
-    found = folded(profile, readable)
+    before = folded(profile, replace(readable, fold_layers=False))
+    after = folded(before, replace(readable, fold_frames=False))
     if not names:
-        return found
-    before, after = (
-        [each.strings[place] for place in np.unique(each.frames)] for each in (profile, found)
+        return after
+    old, new = (
+        [each.strings[place] for place in np.unique(each.frames)] for each in (before, after)
     )
-    if names.is_lost(before, after):
-        return folded(profile, replace(readable, fold_layers=False))
-    return found
+    return before if names.is_lost(old, new) else after
 
 
 def _with_values(tree: MetricTree) -> MetricTree:

@@ -64,13 +64,15 @@ def test_a_filter_says_what_it_is() -> None:
         (NameFilter(exclude="h.1"), True),
         (NameFilter("h"), False),
         (NameFilter("other"), False),
+        (NameFilter(exclude="h.1|k"), True),
+        (NameFilter("k"), False),
         (NameFilter(), False),
     ],
 )
 def test_an_expression_is_lost_if_new_names_no_longer_match(
     given: NameFilter, *, is_lost: bool
 ) -> None:
-    assert given.is_lost(["h.0", "h.1"], ["h.*"]) is is_lost
+    assert given.is_lost(["h.0", "h.1", "k"], ["h.*", "k"]) is is_lost
 
 
 def test_rows_above_and_below_hold_the_rows_themselves() -> None:

@@ -226,6 +226,7 @@ def test_very_deep_tree_is_selected_without_recursion() -> None:
         ({"include": "h"}, ["ROOT", "h.* (Block) x3", "k"]),
         ({"include": "h.1"}, ["ROOT", "h.1 (Block)", "k"]),
         ({"exclude": "h.1"}, ["ROOT", "h.0 (Block)", "k", "h.2 (Block)", "k"]),
+        ({"exclude": "h.1|k"}, ["ROOT", "h.0 (Block)", "h.2 (Block)"]),
     ],
 )
 def test_a_filter_by_the_number_of_a_layer_shows_each(
