@@ -172,9 +172,9 @@ def footer(comparison: Comparison, ranking: Ranking) -> Iterator[str]:
             f"{_changed(comparison, ranking.named_change)}; the rows above still count them"
         )
     if ranking.small:
-        text = count_text(ranking.small, "row is", "rows are") + " below the threshold"
+        text = count_text(ranking.small, "smaller row is", "smaller rows are") + " left out"
         text += _changed(comparison, ranking.small_change)
-        yield f"{text}; --threshold 0 shows everything"
+        yield f"{text}; the rows above still count them, --threshold 0 shows everything"
     if ranking.deep:
         yield count_text(ranking.deep, "deeper row is", "deeper rows are") + (
             " not shown; -d shows more"

@@ -113,7 +113,7 @@ def test_a_profile_against_itself_shows_the_total_alone() -> None:
     assert lines[0] == "no change of time (ns)"
     assert lines[6].endswith("  ROOT")
     assert lines[7] == ""
-    assert "  6 rows are below the threshold and changed by 0 ns in total; " in lines[-1]
+    assert "  6 smaller rows are left out and changed by 0 ns in total; " in lines[-1]
 
 
 def test_rates_have_neither_totals_nor_parts() -> None:
