@@ -5,6 +5,7 @@ A row is chosen by a part of its name or path; then everything is said about it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,6 +209,7 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
     """Return the rows that have this in their path and no such row above, largest first.
 
     The last part of a path is in the name of the row, and the others in names above it, in order.
+    Rows that have its numbers as a whole come before others: ``h.1`` is not ``h.11``.
     """
     profile = run.profile
     text = wanted.replace("›", _SEPARATOR).strip().lower()
@@ -236,7 +238,23 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
             continue
         matched[row] += has_part and not is_last
         row += 1
-    return sorted(found, key=lambda each: -float(run.verdicts.time_ns[each]))
+    whole = [re.compile(re.escape(part) + r"(?!(?<=\d)\d)") for part in parts]
+
+    def key(row: int) -> tuple[bool, float]:
+        path = _SEPARATOR.join(_path(run, texts, row)).lower()
+        return not _in_order(whole, path), -float(run.verdicts.time_ns[row])
+
+    return sorted(found, key=key)
+
+
+def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+    place = 0
+    for pattern in patterns:
+        match = pattern.search(text, place)
+        if match is None:
+            return False
+        place = match.end()
+    return True
 
 
 # -- the run -------------------------------------------------------------------------------------

@@ -57,6 +57,16 @@ def test_one_of_equal_layers_is_chosen_by_its_number() -> None:
     assert (every.path, every.time_ns) == (("net", "h.* (Block) x3"), 15e6)
 
 
+@pytest.mark.parametrize("path", ["h.1", "h.1/k", "net/h.1"])
+def test_a_layer_comes_before_those_whose_numbers_begin_with_its_number(path: str) -> None:
+    kernels = [Kernel(path=f"net/h.{number} (Block)/k", time_ns=number) for number in (1, 10, 11)]
+
+    found = why(counted_profile(*kernels), path)
+
+    assert found.rows[0].path[:2] == ("net", "h.1 (Block)")
+    assert [other[1] for other in found.others] == ["h.11 (Block)", "h.10 (Block)"]
+
+
 @pytest.mark.parametrize("path", ["nothing", "", "/", "attn/mul", "gemm/attn"])
 def test_path_that_no_row_has_is_wrong_usage(path: str) -> None:
     with pytest.raises(UsageError):
