@@ -18,8 +18,9 @@ __all__ = ["with_equal_layers_folded", "with_texts"]
 
 # Layers did not change alike if so few of them have so much of what they changed.
 _FEW, _MOST = 1 / 3, 0.8
-# Rates and averages of small layers vary as much as those of large ones.
-_LEAST_RATE = 0.01
+# Part of the total that layers change by when nothing is different, and so grow or shrink; rates
+# and averages of small layers vary as much as those of large ones.
+_NOISE = 0.01
 
 
 def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) -> Comparison:
@@ -53,12 +54,11 @@ def _changed_alike(comparison: Comparison, rows: list[int]) -> bool:
     if (states != states[0]).any():
         return False
     sizes = np.sort(np.abs(changes))[::-1]
-    is_sum = comparison.measure.is_additive
-    least = least_change(comparison) if is_sum else least_change(comparison, _LEAST_RATE)
-    if sizes.sum() < least:
+    noise = least_change(comparison, _NOISE)
+    if sizes.sum() < (least_change(comparison) if comparison.measure.is_additive else noise):
         return True
-    shown = changes[np.abs(changes) >= least]
-    if (shown > 0).any() and (shown < 0).any():  # they would cancel
+    large = changes[np.abs(changes) >= noise]
+    if (large > 0).any() and (large < 0).any():  # they would cancel
         return False
     return bool(sizes[: math.ceil(_FEW * len(rows))].sum() < _MOST * sizes.sum())
 
