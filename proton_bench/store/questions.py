@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,9 @@ from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
-from proton_bench.store.sketches import distributions_of, merged
+from proton_bench.store.sketches import merged, quantiles_of
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot, quoted, where_clause
+from proton_bench.store.store import Partition, Snapshot, quoted, where_clause
 from proton_bench.store.workers import open_workers
 
 __all__ = [
@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 PATH = "path"
+# Of one share: what is in memory together. A sample without its sketch takes an eighth.
+_SKETCHES_AT_ONCE, _SAMPLES_AT_ONCE = 250_000, 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ def path_series(snapshot: Snapshot, question: Question) -> pa.Table:
     """
     chosen = choose(snapshot, question)
     with open_workers() as workers:
-        read = partial(parts_of, snapshot, question)
-        parts = workers.joined(read, _shares(chosen, workers.tasks), combined)
+        read = partial(parts_of, snapshot, question, paths=chosen.paths)
+        parts = workers.joined(read, _shares(question, chosen, workers.tasks), combined)
     return answer(question, chosen, parts)
 
 
@@ -116,17 +118,22 @@ class Chosen:
     names: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class Parts(NamedTuple):
     """What samples say of some profiles; `combined` adds what they say of others.
+
+    A tuple, because Dask knows how much memory the items of a tuple take.
 
     Attributes:
         sums: A line for each profile and path: the sum of its values.
-        calls: A line for each group and path: what `merged` gives.
+        calls: A line for each path of the groups that other profiles belong to as well: what
+            `merged` gives.
+        answered: A line for each path of the other groups: the same, with quantiles in place of
+            the sketches, which are a thousand times as large.
     """
 
     sums: pa.Table
     calls: pa.Table
+    answered: pa.Table
 
 
 def choose(snapshot: Snapshot, question: Question) -> Chosen:
@@ -141,14 +148,27 @@ def choose(snapshot: Snapshot, question: Question) -> Chosen:
         return Chosen(profiles, groups, paths, names)
 
 
-def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
-    """Return what the samples of these profiles say; errors are those of `path_series`."""
-    condition = _condition(question, chosen.profiles)
-    with clear_errors(), snapshot.connect("stored_samples stored_sums") as connection:
-        connection.register("paths", chosen.paths)
+def parts_of(
+    snapshot: Snapshot, question: Question, profiles: pa.Table, *, paths: pa.Table
+) -> Parts:
+    """Return what the samples of these profiles say; errors are those of `path_series`.
+
+    Args:
+        snapshot: The store.
+        question: What is asked.
+        profiles: Lines of those of `Chosen`, with ``is_split``: whether there are others of their
+            group.
+        paths: Those of `Chosen`.
+    """
+    days, jobs = (profiles[name].unique().to_pylist() for name in ("date", "job"))
+    partitions = {Partition(day, job) for day in days for job in jobs}
+    condition = _condition(question, partitions)
+    needed = "stored_samples stored_sums"
+    with clear_errors(), snapshot.connect(needed, partitions) as connection:
+        connection.register("paths", paths)
         reads = []
-        for kind, profiles in _kinds(chosen.profiles).items():
-            connection.register(kind, profiles)
+        for kind, of_kind in _kinds(profiles).items():
+            connection.register(kind, of_kind)
             settings = {
                 "table": "stored_sums" if kind == "wholes" else "stored_samples",
                 "calls": _NO_CALLS if kind == "parts" else _CALLS_OF_ROWS,
@@ -157,7 +177,18 @@ def parts_of(snapshot: Snapshot, question: Question, chosen: Chosen) -> Parts:
             reads.append(_READ.format(kind=kind, condition=condition, **settings))
         connection.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
         sums, calls = (connection.sql(query).to_arrow_table() for query in (_SUMS, _CALLS))
-    return Parts(sums, merged(calls, _KEYS))
+    calls = merged(calls, _KEYS)
+    split = pc.unique(profiles.filter(profiles["is_split"])["group_number"])
+    is_split = pc.is_in(calls["group_number"], split)
+    return Parts(sums, calls.filter(is_split), _answered(calls.filter(pc.invert(is_split))))
+
+
+def _answered(calls: pa.Table) -> pa.Table:
+    """Return calls with quantiles in place of their sketches."""
+    quantiles = quantiles_of(calls, list(QUANTILES.values()))
+    for name, values in zip(QUANTILES, quantiles, strict=True):
+        calls = calls.append_column(name, values)
+    return calls.drop_columns(["sketch"])
 
 
 def _kinds(profiles: pa.Table) -> dict[str, pa.Table]:
@@ -172,64 +203,69 @@ def _kinds(profiles: pa.Table) -> dict[str, pa.Table]:
     return {kind: each for kind, each in found.items() if len(each)} or {"alone": profiles}
 
 
-def _shares(chosen: Chosen, most: int) -> Iterator[Chosen]:
-    """Yield profiles in so many shares at most, those of a day and job together.
+def _shares(question: Question, chosen: Chosen, tasks: int) -> Iterator[pa.Table]:
+    """Yield the profiles for `parts_of`, in about so many shares, those of a day and job together.
 
-    Their files are then read by one worker.
+    Their files are then read once. What a share takes is bounded by more of them.
     """
-    if most == 1:
-        yield chosen
-        return
-    profiles = chosen.profiles.sort_by([("job", "ascending"), ("date", "ascending")])
-    keys = [profiles[name].combine_chunks().dictionary_encode() for name in ("job", "date")]
-    changes = [np.diff(key.indices.to_numpy(), prepend=-1) != 0 for key in keys]
-    starts = np.flatnonzero(np.any(changes, axis=0))
-    shares = starts * most // max(len(profiles), 1)
+    profiles = chosen.profiles
+    called = sum(len(each) for kind, each in _kinds(profiles).items() if kind != "parts")
+    samples, sketches = (lines * len(chosen.paths) for lines in (len(profiles), called))
+    if not question.quantiles:
+        sketches = 0
+    tasks = max(tasks, samples // _SAMPLES_AT_ONCE + 1, sketches // _SKETCHES_AT_ONCE + 1)
+    order = pc.sort_indices(profiles, [("job", "ascending"), ("date", "ascending")])
+    keys = [profiles[name].take(order).combine_chunks() for name in ("job", "date")]
+    codes = [key.dictionary_encode().indices.to_numpy() for key in keys]
+    starts = np.flatnonzero(np.any([np.diff(each, prepend=-1) != 0 for each in codes], axis=0))
+    shares = starts * tasks // max(len(profiles), 1)
     cuts = starts[np.diff(shares, prepend=-1) > 0].tolist() or [0]
-    for begin, end in pairwise([*cuts, len(profiles)]):
-        yield replace(chosen, profiles=profiles.slice(begin, end - begin))
+    bounds = list(pairwise([*cuts, len(profiles)]))
+    groups = profiles["group_number"].take(order).to_numpy()
+    found = np.zeros(len(chosen.groups) + 1, "<i4")
+    for begin, end in bounds:
+        found[np.unique(groups[begin:end])] += 1
+    is_split = pa.array(found[groups] > 1)
+    for begin, end in bounds:
+        # A slice would be sent with all that it is a slice of.
+        taken = profiles.take(order[begin:end])
+        yield taken.append_column("is_split", is_split[begin:end])
 
 
-def _condition(question: Question, profiles: pa.Table) -> str:
-    """Return the condition of samples of the metric, which skips files of other days and jobs."""
-    if not len(profiles):
-        return "false"
+def _condition(question: Question, partitions: Collection[Partition]) -> str:
+    """Return the condition of samples of the metric, which skips those of other days and jobs."""
     spec = MetricSpec(question.metric)
-    days = ", ".join(f"DATE '{day}'" for day in profiles["date"].unique().to_pylist())
-    jobs = ", ".join(quoted(job) for job in profiles["job"].unique().to_pylist())
+    days = ", ".join(sorted({f"DATE '{each.day}'" for each in partitions}))
+    jobs = ", ".join(sorted({quoted(each.job) for each in partitions}))
     return (
         f"sample_type = {quoted(spec.base)} AND sample_unit = {quoted(spec.unit)} "
         f"AND date IN ({days}) AND job IN ({jobs})"
+        if partitions
+        else "false"
     )
 
 
 def combined(parts: Sequence[Parts]) -> Parts:
     """Return the parts of several sets of profiles as one; order and steps do not matter."""
-    sums, calls = (
-        pa.concat_tables([getattr(each, name) for each in parts], promote_options="permissive")
-        for name in ("sums", "calls")
+    sums, calls, answered = (
+        pa.concat_tables(tables, promote_options="permissive")
+        for tables in zip(*parts, strict=True)
     )
-    return Parts(sums, merged(calls, _KEYS))
+    return Parts(sums, merged(calls, _KEYS), answered)
 
 
 def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
     """Return what `path_series` returns, from the parts of all chosen profiles."""
+    calls = pa.concat_tables([parts.answered, _answered(parts.calls)])
     with open_memory() as connection:
         connection.register("groups", chosen.groups)
         connection.register("sums", parts.sums)
-        connection.register("calls", parts.calls)
-        found = connection.sql(_answers(question)).to_arrow_table()
-    quantiles = [
-        [None] * len(QUANTILES) if each is None else each.quantiles(list(QUANTILES.values()))
-        for each in distributions_of(found)
-    ]
-    for place, name in enumerate(QUANTILES):
-        values = pa.array([each[place] for each in quantiles], pa.float64())
-        found = found.append_column(name, values)
+        connection.register("calls", calls)
+        found: pa.Table = connection.sql(_answers(question)).to_arrow_table()
     if PATH in question.by:
         names = pa.array(chosen.names, pa.string()).take(found[PATH])
         found = found.set_column(found.column_names.index(PATH), PATH, names)
-    return found.drop_columns(["sketch"])
+    return found
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -391,6 +427,6 @@ def _answers(question: Question) -> str:
         SELECT {columns}time_unix_nano, profiles, present, total, total / nullif(whole, 0) AS share,
             CASE WHEN are_single THEN least END AS least,
             CASE WHEN are_single THEN middle END AS middle,
-            CASE WHEN are_single THEN most END AS most, count, min, max, sketch
+            CASE WHEN are_single THEN most END AS most, count, min, max, {", ".join(QUANTILES)}
         FROM totals JOIN groups USING (group_number) LEFT JOIN calls USING (path, group_number)
         ORDER BY group_number, path"""

@@ -11,19 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.model.metrics.distribution import SKETCH_GAMMA, Distribution, bucket_numbers
+from proton_bench.model.metrics.distribution import (
+    SKETCH_GAMMA,
+    Distribution,
+    Intervals,
+    bucket_bounds,
+    bucket_numbers,
+)
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import SKETCH
 
-__all__ = ["distribution_of", "distributions_of", "merged", "sketches_of"]
+__all__ = ["distribution_of", "merged", "quantiles_of", "sketches_of"]
 
 Numbers = npt.NDArray[Any]
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 _ROW = "row"
 # Buckets that are merged at a time, and the most places for those of all groups.
-_BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 19, 1 << 22
+_BUCKETS_AT_ONCE, _MOST_CELLS = 1 << 17, 1 << 22
 
 
 def sketches_of(table: DistributionTable, rows: npt.NDArray[np.int64]) -> pa.StructArray:
@@ -258,20 +264,35 @@ def distribution_of(sample: dict[str, Any]) -> Distribution | None:
     return _distribution({**sample, **sketch}, index, count)
 
 
-def distributions_of(answers: pa.Table) -> list[Distribution | None]:
-    """Return the distribution of each line that has ``total`` and the columns of `merged`."""
-    sketches = answers["sketch"].combine_chunks()
-    known = ("collapses", "zero_count")
-    facts = answers.select(["total", "min", "max"]).rename_columns(["value", "min", "max"])
-    for name in known:
-        facts = facts.append_column(name, pc.struct_field(sketches, name))
-    index, count = (pc.struct_field(sketches, name) for name in ("index", "count"))
-    return [
-        None
-        if row["collapses"] is None
-        else _distribution(row, index[place].values.to_numpy(), count[place].values.to_numpy())
-        for place, row in enumerate(facts.to_pylist())
-    ]
+def quantiles_of(calls: pa.Table, points: Sequence[float]) -> list[pa.Array]:
+    """Return these quantiles of each line of `merged`, as `Distribution.quantiles` has them."""
+    sketches = calls["sketch"].combine_chunks()
+    collapses, zeros, index, counts = sketches.flatten()
+    collapses, zeros, lengths = (
+        each.fill_null(0).to_numpy() for each in (collapses, zeros, counts.value_lengths())
+    )
+    # Beyond the last bucket are only ranks of lines without buckets.
+    index = np.append(index.flatten().to_numpy(), np.int32(0))
+    running = np.concatenate([[0], np.cumsum(counts.flatten().to_numpy())])
+    ends = np.cumsum(lengths)
+    before = running[ends - lengths]
+    last = running[ends] - before + zeros - 1
+    least, most = (calls[name].to_numpy() for name in ("min", "max"))
+    step = np.ldexp(math.log(SKETCH_GAMMA), collapses)
+    is_known = sketches.is_valid().to_numpy(zero_copy_only=False) & (last >= 0)
+    found = []
+    for point in points:
+        rank = np.floor(point * last).astype("<i8")
+        is_zero = rank < zeros
+        places = np.searchsorted(running, before + np.maximum(rank - zeros, 0), side="right") - 1
+        lows, highs = bucket_bounds(index[places], step)
+        lows, highs = np.where(is_zero, -math.inf, lows), np.where(is_zero, 0.0, highs)
+        lows, highs = (np.clip(each, least, most) for each in (lows, highs))
+        middles = Intervals(lows, highs, rank, is_zero).middles()
+        values = np.select([rank == 0, rank == last], [least, most], middles)
+        is_value = is_known & ((rank == 0) | (rank == last) | ~(is_zero & (least < 0)))
+        found.append(pa.array(values, mask=~is_value))
+    return found
 
 
 def _distribution(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ from datetime import date
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
@@ -333,18 +333,30 @@ class Snapshot:
         return _opened, (self.store.uri, tuple(self.store.options.items()), versions, id)
 
     @contextmanager
-    def connect(self, asked: str | None = None) -> Iterator[Any]:
+    def connect(
+        self, asked: str | None = None, partitions: Collection[Partition] | None = None
+    ) -> Iterator[Any]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
 
         Args:
             asked: The statements that are to come: views that they do not name are not made, which
                 takes as long as a small question.
+            partitions: Files of others are left out. Where a condition leaves some out, DuckDB
+                expects no rows of the rest either, and joins them in the worst way.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
         names = _names_in(" ".join(_VIEWS) if asked is None else asked)
-        files = {table: self._files(table) for table in TABLES if f"stored_{table}" in names}
+        files = {
+            table: [
+                file
+                for file in self._files(table)
+                if partitions is None or not PARTITIONS[table] or _partition_of(file) in partitions
+            ]
+            for table in TABLES
+            if f"stored_{table}" in names
+        }
         every = list(chain(*files.values()))
         with open_memory(_CLOSED) as connection, self._readable(every):
             # Not the folder: it has rows that no longer count.
@@ -420,6 +432,12 @@ class Snapshot:
                 f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
                 f"{kinds})"
             )
+
+
+def _partition_of(file: str) -> Partition:
+    """Return what a file belongs to, from its folders."""
+    day, job = (unquote(folder.partition("=")[2]) for folder in file.split("/")[-3:-1])
+    return Partition(date.fromisoformat(day), job)
 
 
 def _names_in(sql: str) -> set[str]:

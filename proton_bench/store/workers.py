@@ -6,6 +6,7 @@ Workers read the files of the store themselves, so that a folder must be at the 
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -113,9 +114,18 @@ class _Cluster(Workers):
         futures = self._submitted(function, items)
         while len(futures) > 1:
             starts = range(0, len(futures), _JOINED)
-            futures = self._submitted(join, [futures[start : start + _JOINED] for start in starts])
+            groups = [futures[start : start + _JOINED] for start in starts]
+            futures = self._submitted(join, groups, is_urgent=True)
         return futures[0].result()
 
-    def _submitted(self, function: _Function, items: Iterable[Any]) -> list[Any]:
-        futures: list[Any] = self._client.map(function, list(items), pure=False)
+    def _submitted(
+        self, function: _Function, items: Iterable[Any], *, is_urgent: bool = False
+    ) -> list[Any]:
+        """Return the results to come; urgent ones are made first, as they take up less memory."""
+        with warnings.catch_warnings():
+            # Items that a worker held would be lost with it.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            futures: list[Any] = self._client.map(
+                function, list(items), pure=False, priority=int(is_urgent)
+            )
         return futures

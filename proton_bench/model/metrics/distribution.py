@@ -23,6 +23,7 @@ __all__ = [
     "Distribution",
     "Intervals",
     "as_samples",
+    "bucket_bounds",
     "bucket_numbers",
 ]
 
@@ -151,10 +152,9 @@ class Distribution:
         if not self.has_sketch:
             return Intervals.of_values(self._raw())
         step = math.ldexp(math.log(self.gamma), self.collapses)
-        powers = self.bucket_index.astype("f8") * step
-        lows = _exp(powers - step) / (1.0 + self.value_error)
-        highs = _exp(powers) / (1.0 - self.value_error)
-        unknown = np.zeros(len(powers), dtype=np.bool_)
+        lows, highs = bucket_bounds(self.bucket_index, step)
+        lows, highs = lows / (1.0 + self.value_error), highs / (1.0 - self.value_error)
+        unknown = np.zeros(len(lows), dtype=np.bool_)
         counts = self.bucket_count.astype("i8")
         if self.open_below:
             lows[:1], unknown[:1] = -math.inf, True
@@ -382,7 +382,10 @@ def as_samples(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
         return np.asarray(values, dtype=np.float64).astype("<f4")
 
 
-def _exp(powers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    with np.errstate(over="ignore"):
-        found: npt.NDArray[np.float64] = np.exp(powers)  # infinite bounds are cut at the extremes
-    return found
+def bucket_bounds(
+    index: npt.NDArray[np.int32], step: float | npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the lower and upper bounds of buckets, from the logarithm of their ratio."""
+    powers = index.astype("f8") * step
+    with np.errstate(over="ignore"):  # infinite bounds are cut at the extremes
+        return np.exp(powers - step), np.exp(powers)

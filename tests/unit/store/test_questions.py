@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+import pickle
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from fakes.fleet import DAY_NS, START_NS, add, ranked
 from fakes.timed import profile_of_times
@@ -16,7 +19,9 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.store import questions
 from proton_bench.store.questions import (
+    Parts,
     Question,
     answer,
     choose,
@@ -24,7 +29,8 @@ from proton_bench.store.questions import (
     parts_of,
     path_series,
 )
-from proton_bench.store.store import Store
+from proton_bench.store.store import Partition, Store
+from proton_bench.store.workers import Workers
 
 
 def lines(store: Store, *columns: str, **question: Any) -> list[tuple[Any, ...]]:
@@ -170,16 +176,67 @@ def test_parts_add_up_to_equal_bits_in_any_order(store: Store, tmp_path: Path) -
     question = Question("fwd/*", by=("path", "run"))
     whole = path_series(store.snapshot(), question)
     chosen = choose(store.snapshot(), question)
+    profiles = chosen.profiles.append_column("is_split", pa.array([True] * len(chosen.profiles)))
     parts = [
-        parts_of(
-            store.snapshot(), question, replace(chosen, profiles=chosen.profiles.take([place]))
-        )
-        for place in dice.permutation(len(chosen.profiles)).tolist()
+        parts_of(store.snapshot(), question, profiles.take([place]), paths=chosen.paths)
+        for place in dice.permutation(len(profiles)).tolist()
     ]
     steps = [combined(parts[start : start + 3]) for start in range(0, len(parts), 3)]
 
     assert answer(question, chosen, combined(steps)).equals(whole)
     assert path_series(store.snapshot(), question).equals(whole)
+
+
+class Shared(Workers):
+    """Workers that keep what they were sent and gave; there are no more shares than days."""
+
+    tasks = 100
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.given: list[Parts] = []
+
+    def joined(self, function: Any, items: Any, join: Any) -> Any:
+        self.sent = [pickle.dumps(each) for each in items]
+        self.given = [function(pickle.loads(each)) for each in self.sent]
+        return join([join(self.given[:2]), *self.given[2:]])
+
+
+@pytest.mark.parametrize(
+    ("by", "sketches"), [(("run", "rank"), 0), (("rank",), 3 * 40), (("path",), 3)]
+)
+def test_sketches_are_sent_of_groups_in_several_shares_alone(
+    by: tuple[str, ...], sketches: int, store: Store, tmp_path: Path
+) -> None:
+    dice = np.random.default_rng(3)
+    for run in range(3):
+        start_ns = START_NS + run * DAY_NS
+        ranks = [
+            ranked(rank, dice.lognormal(5.0, 1.0, 90), start_time_ns=start_ns) for rank in range(40)
+        ]
+        add(store, tmp_path / f"{run}", *ranks)
+    question = Question("softmax", by=by)
+    whole = path_series(store.snapshot(), question)
+    shared = Shared()
+
+    with mock.patch.object(questions, "open_workers", return_value=nullcontext(shared)):
+        assert path_series(store.snapshot(), question).equals(whole)
+
+    assert sum(len(parts.calls) for parts in shared.given) == sketches
+    profiles = choose(store.snapshot(), question).profiles
+    assert len(shared.sent) == 3
+    assert sum(map(len, shared.sent)) < len(pickle.dumps(profiles)) + 3 * 2000
+
+
+def test_more_samples_than_fit_into_memory_are_read_in_shares(fleet: Store) -> None:
+    question = Question("fwd/*", by=("path", "rank"))
+    whole = path_series(fleet.snapshot(), question)
+    read = mock.Mock(wraps=parts_of)
+
+    with mock.patch.multiple(questions, _SKETCHES_AT_ONCE=1, parts_of=read):
+        assert path_series(fleet.snapshot(), question).equals(whole)
+
+    assert read.call_count == 2
 
 
 @pytest.mark.parametrize(
@@ -214,3 +271,14 @@ def test_only_files_of_chosen_days_and_jobs_are_read(fleet: Store) -> None:
         ((_, plan),) = connection.sql(f"EXPLAIN ANALYZE {query}").fetchall()
 
     assert "Scanning Files: 1/2" in " ".join(plan.split())
+
+
+def test_only_files_of_named_partitions_are_read(store: Store, tmp_path: Path) -> None:
+    jobs = ("train", "a b%/\u00e9=c", "x%20y")
+    for rank, job in enumerate(jobs):
+        add(store, tmp_path / f"{rank}", ranked(rank), job=job)
+    ((day,),) = {(row["date"],) for row in store.snapshot().profiles().to_pylist()}
+
+    for job in jobs:
+        with store.snapshot().connect("stored_samples", {Partition(day, job)}) as connection:
+            assert connection.sql("SELECT DISTINCT job FROM stored_samples").fetchall() == [(job,)]

@@ -15,7 +15,7 @@ from proton_bench.errors import ProfileFormatError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store import sketches
-from proton_bench.store.sketches import distribution_of, merged, sketches_of
+from proton_bench.store.sketches import distribution_of, merged, quantiles_of, sketches_of
 
 TIMES = st.lists(st.integers(0, 10**12).map(float), min_size=1, max_size=100)
 POINTS = [0.0, 0.1, 0.5, 0.9, 1.0]
@@ -85,6 +85,25 @@ def test_quantiles_of_merged_samples_are_within_the_error(lists: list[list[float
     for point, value in zip(POINTS, found.quantiles(POINTS), strict=True):
         exact = times[int(point * (len(times) - 1))]
         assert value == pytest.approx(exact, rel=1.001 * found.relative_error, abs=0.0)
+
+
+@given(
+    st.lists(st.lists(st.integers(-3, 10**9).map(float), max_size=100), min_size=1, max_size=6),
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_quantiles_of_many_lines_are_those_of_each(
+    lists: list[list[float]], has_sketch: list[bool]
+) -> None:
+    samples = samples_of([Distribution.from_samples(times) for times in lists])
+    sketches = pc.if_else(pa.array(has_sketch[: len(lists)]), samples["sketch"], None)
+    lines = samples.set_column(samples.column_names.index("sketch"), "sketch", sketches)
+
+    found = [each.to_pylist() for each in quantiles_of(lines, POINTS)]
+
+    alone = [distribution_of({"value": 0.0, **row}) for row in lines.to_pylist()]
+    none = [None] * len(POINTS)
+    expected = [none if each is None else each.quantiles(POINTS) for each in alone]
+    assert [list(line) for line in zip(*found, strict=True)] == expected
 
 
 def test_buckets_without_their_counts_are_damage() -> None:
