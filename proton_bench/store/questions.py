@@ -128,7 +128,7 @@ class Parts(NamedTuple):
         calls: A line for each path of the groups that other profiles belong to as well: what
             `merged` gives.
         answered: A line for each path of the other groups: the same, with quantiles in place of
-            the sketches, which are a thousand times as large.
+            the sketches, which are a hundred times as large.
     """
 
     sums: pa.Table

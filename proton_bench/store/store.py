@@ -341,21 +341,16 @@ class Snapshot:
         Args:
             asked: The statements that are to come: views that they do not name are not made, which
                 takes as long as a small question.
-            partitions: Files of others are left out. Where a condition leaves some out, DuckDB
-                expects no rows of the rest either, and joins them in the worst way.
+            partitions: Files of others are left out, but not at a URL. Where a condition leaves
+                some out, DuckDB expects no rows of the rest either, and joins them in the worst
+                way.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
         """
         names = _names_in(" ".join(_VIEWS) if asked is None else asked)
         files = {
-            table: [
-                file
-                for file in self._files(table)
-                if partitions is None or not PARTITIONS[table] or _partition_of(file) in partitions
-            ]
-            for table in TABLES
-            if f"stored_{table}" in names
+            table: self._files(table, partitions) for table in TABLES if f"stored_{table}" in names
         }
         every = list(chain(*files.values()))
         with open_memory(_CLOSED) as connection, self._readable(every):
@@ -406,15 +401,18 @@ class Snapshot:
             ).to_arrow_table()
             return found
 
-    def _files(self, table: str) -> list[str]:
-        """Return the files of a table."""
+    def _files(self, table: str, partitions: Collection[Partition] | None) -> list[str]:
+        """Return the files of a table, in a folder those of some partitions."""
         opened = self.tables[table]
         found: list[str] = opened.file_uris()
         if self.store.is_remote:
             return found
         # deltalake escapes the table's folder in these, and leaves what is below as it is.
         escaped, folder = urlsplit(opened.table_uri).path, f"{self.store.place(table)}/"
-        return [folder + each.removeprefix(escaped) for each in found]
+        files = [folder + each.removeprefix(escaped) for each in found]
+        if partitions is None or not PARTITIONS[table]:
+            return files
+        return [file for file in files if _partition_of(file) in partitions]
 
     def _register(self, connection: Any, table: str, files: Sequence[str]) -> None:
         """Make the stored rows of a table known as ``stored_<table>``."""
