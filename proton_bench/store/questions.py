@@ -160,8 +160,7 @@ def parts_of(
             group.
         paths: Those of `Chosen`.
     """
-    days, jobs = (profiles[name].unique().to_pylist() for name in ("date", "job"))
-    partitions = {Partition(day, job) for day in days for job in jobs}
+    partitions = Partition.of_rows(profiles)
     condition = _condition(question, partitions)
     needed = "stored_samples stored_sums"
     with clear_errors(), snapshot.connect(needed, partitions) as connection:

@@ -23,7 +23,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
-from proton_bench.store.store import Snapshot
+from proton_bench.store.store import Partition, Snapshot
 from proton_bench.store.sums import sum_id, sums_of
 from proton_bench.store.workers import open_workers
 
@@ -69,7 +69,9 @@ def read_profiles(
     starts = range(0, len(rows), _PROFILES_AT_ONCE)
     with open_workers() as workers:
         read = partial(_read_some, snapshot, quantiles=quantiles)
-        for found in workers.map(read, [rows.slice(at, _PROFILES_AT_ONCE) for at in starts]):
+        # A slice would be sent with all that it is a slice of.
+        places = (range(at, min(at + _PROFILES_AT_ONCE, len(rows))) for at in starts)
+        for found in workers.map(read, (rows.take(pa.array(each)) for each in places)):
             yield from found
 
 
@@ -78,7 +80,7 @@ def _read_some(
 ) -> list[tuple[dict[str, Any], Profile]]:
     """Return these profiles with their rows; all are in memory at once."""
     stacks = _stacks(snapshot)
-    with snapshot.connect() as connection:
+    with snapshot.connect(partitions=Partition.of_rows(rows)) as connection:
         connection.register("chosen", rows.select(["date", "job", "profile_id", "batch"]))
         found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
     samples: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -526,6 +526,12 @@ class Partition(NamedTuple):
     day: date
     job: str
 
+    @classmethod
+    def of_rows(cls, rows: pa.Table) -> set[Partition]:
+        """Return those of some rows of a table."""
+        keys = rows.select(["date", "job"]).group_by(["date", "job"]).aggregate([])
+        return {cls(key["date"], key["job"]) for key in keys.to_pylist()}
+
     @property
     def condition(self) -> str:
         """The condition of these rows, as deltalake takes it."""

@@ -152,7 +152,7 @@ def _sums(
     snapshot: Snapshot, members: pa.Table, hashes: tuple[int, int], *, quantiles: bool
 ) -> pa.Table:
     """Return the sums of the samples whose stacks have these hashes."""
-    with snapshot.connect() as connection:
+    with snapshot.connect(partitions=Partition.of_rows(members)) as connection:
         connection.register("members", members)
         first, last = hashes
         days = _days(members)
