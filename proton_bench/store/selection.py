@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.errors import UsageError
+from proton_bench.support.units import count_text
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["EVERYTHING", "Selection"]
 
 EVERYTHING = "true"
+_MOST_SAMPLES = 20_000_000  # that are restored at once: some 6 GB of memory and ten minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,24 @@ class Selection:
             quantiles: Whether they have the quantiles of their calls.
 
         Raises:
-            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            UsageError: There is no store, the condition is wrong, or it holds for no profile, or
+                for more than fit into memory.
             ProfileFormatError: The store is damaged.
         """
         from proton_bench.store.restore import read_profiles
 
         snapshot = self.snapshot()
-        yield from read_profiles(snapshot, self._rows(snapshot), quantiles=quantiles)
+        rows = self._rows(snapshot)
+        samples = sum(rows["samples"].to_pylist())
+        if samples > _MOST_SAMPLES:
+            raise UsageError(
+                f"{self.place!a} has {count_text(len(rows), 'selected profile')} with "
+                f"{count_text(samples, 'value')}, and single profiles are read up to "
+                f"{count_text(_MOST_SAMPLES, 'value')}: select fewer, as in STORE?run='x', or ask "
+                "about all of them by `proton store path`, or by `proton store query` without the "
+                "tables of single profiles"
+            )
+        yield from read_profiles(snapshot, rows, quantiles=quantiles)
 
     def runs(self, *, quantiles: bool = True) -> list[Run]:
         """Return the selected runs by time, those of several ranks as their sum.

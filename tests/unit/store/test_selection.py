@@ -100,6 +100,18 @@ def test_conditions_choose_profiles(store: Store, tmp_path: Path) -> None:
     assert rows == [1]
 
 
+def test_more_values_than_fit_into_memory_are_refused_before_they_are_read(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, tmp_path / "run", ranked(0), ranked(1))
+    (samples,) = {row["samples"] for row in store.snapshot().profiles().to_pylist()}
+    monkeypatch.setattr("proton_bench.store.selection._MOST_SAMPLES", samples)
+
+    assert len(list(selected(store, "rank = 1").profiles())) == 1
+    with pytest.raises(UsageError, match="2 selected profiles"):
+        next(selected(store).profiles())
+
+
 @pytest.mark.parametrize("condition", ["rank = 7", "nope", "true; DROP TABLE profiles"])
 def test_wrong_selections_are_errors_of_the_caller(
     store: Store, tmp_path: Path, condition: str
