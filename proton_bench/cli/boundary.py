@@ -6,12 +6,15 @@ import atexit
 import errno
 import gc
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import NoReturn, TextIO, cast
 
-from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.errors import MissingExtraError, OutputError, ProtonError, UsageError
 from proton_bench.support.reporting import report_error
 from proton_bench.support.text import SafeStream, visible
 
@@ -72,7 +75,8 @@ def warn(message: str) -> None:
 
 def _exit_code(command: Callable[[], int]) -> int:
     try:
-        code = command()
+        with _ended_by_ctrl_c():
+            code = command()
         # Here a reader that went away can still be distinguished from a bug.
         if sys.stdout is not None:  # closed by the parent, as with `>&-`
             sys.stdout.flush()
@@ -101,6 +105,37 @@ def _exit_code(command: Callable[[], int]) -> int:
         sys.stderr.write("proton: internal error; please report the lines above\n")
         return _EXIT_INTERNAL
     return code
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Take what is raised after Ctrl-C for KeyboardInterrupt.
+
+    Libraries that are imported at that moment raise other exceptions.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    is_interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        is_message = isinstance(error, ProtonError) and not isinstance(error, MissingExtraError)
+        if is_interrupted and not is_message:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _is_full(error: Exception) -> bool:

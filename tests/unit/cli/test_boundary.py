@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from proton_bench.cli.boundary import exit_code
-from proton_bench.errors import OutputError
+from proton_bench.errors import MissingExtraError, OutputError, UsageError
 
 
 def raising(error: BaseException) -> int:
@@ -40,6 +42,20 @@ def test_an_interrupt_is_130() -> None:
     assert exit_code(lambda: raising(KeyboardInterrupt())) == 130
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(SystemError("returned a result"), 130), (MissingExtraError("x"), 130), (UsageError("x"), 2)],
+)
+def test_what_an_interrupted_import_raises_is_the_interrupt(error: Exception, code: int) -> None:
+    def command() -> int:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise error
+
+    assert exit_code(command) == code
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_reader_that_goes_away_is_not_an_error() -> None:
     program = (
         "import sys\n"
@@ -60,6 +76,7 @@ def test_a_reader_that_goes_away_is_not_an_error() -> None:
 
 _GATE = """
 import sys
+from contextlib import suppress
 from proton_bench.cli.boundary import exit_code
 
 def command():  # as Typer does
