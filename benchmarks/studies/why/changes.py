@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies.why.study import record
+from benchmarks.studies.model_layers import models
 
 __all__ = ["main"]
 
@@ -36,10 +36,9 @@ _TOKENS = 300  # of a generated text
 
 def _training(change: str) -> Callable[[], None]:
     import torch
-    import transformers
 
     torch.backends.cuda.matmul.allow_tf32 = change == "tf32"
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).cuda()
+    model = models()["gpt2"]().cuda()
     ids = torch.randint(0, 50_000, (4, 256), device="cuda")
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -60,15 +59,8 @@ def _generating(change: str) -> Callable[[], None]:
     import torch
     import transformers
 
-    config = transformers.LlamaConfig(
-        hidden_size=1024,
-        intermediate_size=2816,
-        num_hidden_layers=12,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-    )
-    model = transformers.LlamaForCausalLM(config).cuda().eval().requires_grad_(False)
-    cache = transformers.StaticCache(config=config, max_cache_len=_TOKENS)
+    model = models()["llama"]().cuda().eval().requires_grad_(False)
+    cache = transformers.StaticCache(config=model.config, max_cache_len=_TOKENS)
     token = torch.ones((1, 1), dtype=torch.long, device="cuda")
     place = torch.zeros(1, dtype=torch.long, device="cuda")
 
@@ -135,6 +127,8 @@ def _timed(program: str, change: str) -> list[float]:
 
 def _at_most_ms(folder: Path, program: str) -> dict[str, float]:
     """Return what each finding saves at most, per step or token of the recorded run."""
+    from benchmarks.studies.why.study import record  # not in the recorded process: it loads much
+
     words = ["--run", program, "--change", _AS_IT_IS]
     record((folder / program).absolute(), "counters", [__file__, *words])
     command = [sys.executable, "-m", "proton_bench", "why", str(folder / f"{program}.proton")]
