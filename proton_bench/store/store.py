@@ -59,8 +59,9 @@ __all__ = [
 
 _T = TypeVar("_T")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
-# A condition follows "?". The others are changed or refused on the way through deltalake's URLs.
-_NO_FOLDER = re.compile(r"[?%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# A condition follows "?". A folder NAME=VALUE would be a column for DuckDB, in place of ours. The
+# others are changed or refused on the way through deltalake's URLs.
+_NO_FOLDER = re.compile(r"[?=%\[\]\\^|\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DESCRIPTION = re.compile(r"proton_bench store (\d{1,4})\.(\d{1,4})")
 _WORD = re.compile(r"\w+")
 # In errors of deltalake.

@@ -74,6 +74,9 @@ class Labels:
                 )
         if not self.job:
             raise UsageError("a job needs a name")
+        if "~" in self.job:
+            # Such files are not found when they are merged, which would end all compaction.
+            raise UsageError(f"{self.job!a} cannot be the name of a job: leave ~ out of it")
         if self.job == _NO_JOB:
             raise UsageError(f"{_NO_JOB} cannot be the name of a job: for tables it means none")
 

@@ -35,7 +35,9 @@ def test_odd_folders_can_have_a_store(tmp_path: Path, folder: str) -> None:
     assert check(store) == {}
 
 
-@pytest.mark.parametrize("folder", ["a?b", "100%", "a%20b", "[a]", "a\\b", "a|b", "a\nb", "\udcff"])
+@pytest.mark.parametrize(
+    "folder", ["a?b", "run=5", "100%", "a%20b", "[a]", "a\\b", "a|b", "a\nb", "\udcff"]
+)
 def test_folders_that_no_store_can_have_are_refused(tmp_path: Path, folder: str) -> None:
     with pytest.raises(UsageError, match="choose a path"):
         Store.create(tmp_path / folder)

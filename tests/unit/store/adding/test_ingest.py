@@ -274,7 +274,7 @@ def test_profiles_without_samples_are_added(store: Store, tmp_path: Path) -> Non
     assert check(store) == {}
 
 
-@pytest.mark.parametrize("job", ["", "a\nb", "x" * 81])
+@pytest.mark.parametrize("job", ["", "a\nb", "a~b", "x" * 81])
 def test_names_of_jobs_are_checked(job: str) -> None:
     with pytest.raises(UsageError):
         Labels(job)
