@@ -41,6 +41,7 @@ from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory, started
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
 __all__ = [
@@ -530,8 +531,10 @@ class Partition(NamedTuple):
     @classmethod
     def of_rows(cls, rows: pa.Table) -> set[Partition]:
         """Return those of some rows of a table."""
-        keys = rows.select(["date", "job"]).group_by(["date", "job"]).aggregate([])
-        return {cls(key["date"], key["job"]) for key in keys.to_pylist()}
+        # To group them would warn of buffers that a worker was sent, which are not aligned.
+        keys = pc.binary_join_element_wise(rows["date"].cast(pa.string()), rows["job"], "/")
+        parts = (key.partition("/") for key in pc.unique(keys).to_pylist())
+        return {cls(date.fromisoformat(day), job) for day, _, job in parts}
 
     @property
     def condition(self) -> str:

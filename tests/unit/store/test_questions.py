@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from contextlib import nullcontext
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -282,3 +283,17 @@ def test_only_files_of_named_partitions_are_read(store: Store, tmp_path: Path) -
     for job in jobs:
         with store.snapshot().connect("stored_samples", {Partition(day, job)}) as connection:
             assert connection.sql("SELECT DISTINCT job FROM stored_samples").fetchall() == [(job,)]
+
+
+def test_partitions_are_those_of_rows_as_they_are_received(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    days = [date(1969, 12, 31), date(2023, 12, 9), date(2023, 12, 9)]
+    (_, sent) = pa.array(days).buffers()
+    received = pa.py_buffer(b"x" + sent.to_pybytes()).slice(1)  # not aligned, as in a message
+    column = pa.Array.from_buffers(pa.date32(), len(days), [None, received])
+
+    found = Partition.of_rows(pa.table({"date": column, "job": ["a/b", "c", "c"]}))
+
+    assert found == {Partition(days[0], "a/b"), Partition(days[1], "c")}
+    assert capfd.readouterr().err == ""
