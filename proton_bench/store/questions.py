@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -161,7 +161,8 @@ def parts_of(
         paths: Those of `Chosen`.
     """
     partitions = Partition.of_rows(profiles)
-    condition = _condition(question, partitions)
+    spec = MetricSpec(question.metric)
+    condition = f"sample_type = {quoted(spec.base)} AND sample_unit = {quoted(spec.unit)}"
     needed = "stored_samples stored_sums"
     with clear_errors(), snapshot.connect(needed, partitions) as connection:
         connection.register("paths", paths)
@@ -229,19 +230,6 @@ def _shares(question: Question, chosen: Chosen, tasks: int) -> Iterator[pa.Table
         # A slice would be sent with all that it is a slice of.
         taken = profiles.take(order[begin:end])
         yield taken.append_column("is_split", is_split[begin:end])
-
-
-def _condition(question: Question, partitions: Collection[Partition]) -> str:
-    """Return the condition of samples of the metric, which skips those of other days and jobs."""
-    spec = MetricSpec(question.metric)
-    days = ", ".join(sorted({f"DATE '{each.day}'" for each in partitions}))
-    jobs = ", ".join(sorted({quoted(each.job) for each in partitions}))
-    return (
-        f"sample_type = {quoted(spec.base)} AND sample_unit = {quoted(spec.unit)} "
-        f"AND date IN ({days}) AND job IN ({jobs})"
-        if partitions
-        else "false"
-    )
 
 
 def combined(parts: Sequence[Parts]) -> Parts:

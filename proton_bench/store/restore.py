@@ -38,7 +38,6 @@ _SAMPLES = """
 SELECT s.* EXCLUDE (date, job, batch, below)
     REPLACE (CASE WHEN {quantiles} THEN sketch END AS sketch)
 FROM all_samples s SEMI JOIN chosen USING (date, job, profile_id, batch)
-WHERE date IN (SELECT date FROM chosen) AND job IN (SELECT job FROM chosen)
 ORDER BY profile_id, node, sample_type, sample_unit"""
 # Sums that compaction made of the same profiles.
 _STORED = """

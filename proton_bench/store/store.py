@@ -343,9 +343,9 @@ class Snapshot:
         Args:
             asked: The statements that are to come: views that they do not name are not made, which
                 takes as long as a small question.
-            partitions: Files of others are left out, but not at a URL. Where a condition leaves
-                some out, DuckDB expects no rows of the rest either, and joins them in the worst
-                way.
+            partitions: Rows of others are left out. In a folder their files are: where a condition
+                leaves some out, DuckDB expects no rows of the rest either, and joins them in the
+                worst way.
 
         Raises:
             ProfileFormatError: A file of the store is missing or damaged.
@@ -361,7 +361,7 @@ class Snapshot:
             connection.execute("SET enable_external_access = false")
             connection.execute("SET parquet_metadata_cache = true")
             for table, listed in files.items():
-                self._register(connection, table, listed)
+                self._register(connection, table, listed, partitions=partitions)
             for view, query in _VIEWS.items():
                 if view in names:
                     kind = "TABLE" if view in _COMPUTED else "VIEW"
@@ -416,13 +416,25 @@ class Snapshot:
             return files
         return [file for file in files if _partition_of(file) in partitions]
 
-    def _register(self, connection: Any, table: str, files: Sequence[str]) -> None:
+    def _register(
+        self,
+        connection: Any,
+        table: str,
+        files: Sequence[str],
+        *,
+        partitions: Collection[Partition] | None,
+    ) -> None:
         """Make the stored rows of a table known as ``stored_<table>``."""
-        if not files:
+        is_limited = partitions is not None and bool(PARTITIONS[table])
+        if not files or (is_limited and not partitions):
             connection.register(f"stored_{table}", SCHEMAS[table].empty_table())
         elif self.store.is_remote:
             dataset = self.tables[table].to_pyarrow_dataset()
-            connection.register(f"stored_{table}", dataset)
+            connection.register(f"remote_{table}", dataset)
+            limits = _limits(partitions or ()) if is_limited else "true"
+            connection.execute(
+                f"CREATE TEMP VIEW stored_{table} AS FROM remote_{table} WHERE {limits}"
+            )
         else:
             listed = ", ".join(map(quoted, files))
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
@@ -438,6 +450,13 @@ def _partition_of(file: str) -> Partition:
     """Return what a file belongs to, from its folders."""
     day, job = (unquote(folder.partition("=")[2]) for folder in file.split("/")[-3:-1])
     return Partition(date.fromisoformat(day), job)
+
+
+def _limits(partitions: Collection[Partition]) -> str:
+    """Return the condition of the days and jobs of partitions, which skips files of others."""
+    days = ", ".join(sorted({f"DATE '{each.day}'" for each in partitions}))
+    jobs = ", ".join(sorted({quoted(each.job) for each in partitions}))
+    return f"date IN ({days}) AND job IN ({jobs})"
 
 
 def _names_in(sql: str) -> set[str]:

@@ -155,16 +155,10 @@ def _sums(
     with snapshot.connect(partitions=Partition.of_rows(members)) as connection:
         connection.register("members", members)
         first, last = hashes
-        days = _days(members)
-        connection.execute(_FOUND.format(quantiles=quantiles, days=days, first=first, last=last))
+        connection.execute(_FOUND.format(quantiles=quantiles, first=first, last=last))
         calls = connection.sql(_CALLS).to_arrow_table()
         connection.register("calls", merged(calls, _KEYS))
         return connection.sql(_SUMS).to_arrow_table()
-
-
-def _days(profiles: pa.Table) -> str:
-    """Return the days of profiles as literals, so that files of others are not opened."""
-    return ", ".join(f"DATE '{day}'" for day in profiles["date"].unique().to_pylist())
 
 
 def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -216,7 +210,7 @@ SELECT part, node, stack_hash, device, coalesce(code_hash, '') AS code, sample_t
     aggregation, value, text, count, min, max, CASE WHEN {quantiles} THEN sketch END AS sketch,
     below
 FROM all_samples JOIN members USING (date, job, profile_id, batch)
-WHERE date IN ({days}) AND stack_hash BETWEEN ({first})::BIGINT AND {last}"""
+WHERE stack_hash BETWEEN ({first})::BIGINT AND {last}"""
 _OTHERS = f"""
 SELECT {", ".join(_KEYS)}, min(node) AS node, min(device) AS device,
     CASE WHEN aggregation != 'pty' THEN sum(value ORDER BY value)
