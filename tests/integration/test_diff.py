@@ -103,9 +103,9 @@ def models(files: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], ["h.* (Block) x3", "k"]),
-        (["--layers", "all"], ["h.0 (Block)", "k", "h.1 (Block)", "k", "h.2 (Block)", "k"]),
-        (["-i", "h.1"], ["h.1 (Block)", "k"]),
+        ([], ["h.* (Block) x3 › k"]),
+        (["--layers", "all"], ["h.0 (Block) › k", "h.1 (Block) › k", "h.2 (Block) › k"]),
+        (["-i", "h.1"], ["h.1 (Block) › k"]),
         (["--by", "kernel"], ["k"]),
     ],
 )

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.pairing import RowState
+from proton_bench.analysis.compare.pairing import PairedTree, RowState
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
+from proton_bench.model.frame import FrameKind
 
 __all__ = ["Ranking", "Threshold", "least_change", "rank"]
 
@@ -23,6 +24,9 @@ _LEAST_SHARE = 0.001
 # Share of the largest change of a row below which others are left out by default: they explain
 # little of it.
 _LEAST_OF_LARGEST = 0.02
+# Share of a row's values by which those of the only row shown below it may differ if both are one
+# line.
+_LEAST_DIFFERENCE = 0.05
 # Share of a new or removed row below which its parts are left out by default: they say the same.
 _LEAST_PART = 0.2
 _ONE_SIDED = frozenset({int(RowState.NEW), int(RowState.REMOVED)})
@@ -66,8 +70,10 @@ class Ranking:
     """Rows to show: below each row the largest change first.
 
     Attributes:
-        rows: The rows, each after its parent.
-        depths: How many rows stand above each of them.
+        rows: The row of each line, each after its parent.
+        depths: How many lines stand above each of them.
+        above: For each line the rows above its row that stand in the same line, as they have the
+            same values and nothing else is known of them.
         small: Rows left out because nothing at or below them reaches the threshold.
         small_change: Their total change, in the unit of the source.
         deep: Rows left out because they are too deep.
@@ -79,6 +85,7 @@ class Ranking:
 
     rows: tuple[int, ...]
     depths: tuple[int, ...]
+    above: tuple[tuple[int, ...], ...]
     small: int
     small_change: float
     deep: int
@@ -102,7 +109,8 @@ def rank(
         threshold: Least change; new, removed, moved and renamed rows count with their size. 0 keeps
             everything. None leaves out unchanged rows, rows that changed by less than
             `least_change`, and, unless rows are chosen by name, rows that explain little of the
-            largest change and small parts of rows that are new or removed as a whole.
+            largest change and small parts of rows that are new or removed as a whole; it also
+            joins rows with the same values.
         depth: Levels to show; 1 is the total alone.
         names: Which rows to keep by their names on either side. The total stays.
 
@@ -115,12 +123,14 @@ def rank(
     passing = _passing(comparison, names)
     kept = passing & _kept(comparison, threshold, passing, has_parts=bool(names.include))
     small = passing & ~kept
-    depths = preorder.depths(parents)
-    shown = kept & (depths < depth)
+    shown = kept & (preorder.depths(parents) < depth)
     order = _ordered(comparison, shown)
+    joined = frozenset[int]() if threshold is not None else _joined(comparison, order)
+    rows, depths, above = _lines(comparison, order, joined)
     return Ranking(
-        rows=tuple(order),
-        depths=tuple(depths[order].tolist()),
+        rows=rows,
+        depths=depths,
+        above=above,
         small=int(small.sum()),
         small_change=_own_change(comparison, small),
         deep=int((kept & ~shown).sum()),
@@ -222,6 +232,58 @@ def _ordered(comparison: Comparison, shown: Mask) -> list[int]:
         found.append(row)
         waiting += reversed(children.get(row, ()))
     return found
+
+
+def _joined(comparison: Comparison, order: list[int]) -> frozenset[int]:
+    """Return the rows that stand in the line of the only row that is shown below them."""
+    tree = comparison.tree
+    below: dict[int, list[int]] = {}
+    for row in order[1:]:
+        below.setdefault(int(tree.parents[row]), []).append(row)
+    return frozenset(
+        row
+        for row, (child, *others) in below.items()
+        if row > 0 and not others and _is_same(comparison, row, child)
+    )
+
+
+def _is_same(comparison: Comparison, row: int, child: int) -> bool:
+    """Return whether the only row shown below a row says all that the row says."""
+    tree, values = comparison.tree, comparison.inclusive
+    states = [int(tree.states[each]) for each in (row, child)]
+    if not _ONE_SIDED.isdisjoint(states):
+        if states[0] != states[1]:
+            return False
+    elif states[0] != RowState.MATCHED or _is_launched(tree, row):
+        return False
+    valid = (values.base_valid, values.new_valid)
+    sizes = (values.base, values.new, values.change)
+    return all(side[row] == side[child] for side in valid) and all(
+        abs(float(side[row]) - float(side[child])) <= _LEAST_DIFFERENCE * abs(float(side[row]))
+        for side in sizes
+    )
+
+
+def _is_launched(tree: PairedTree, row: int) -> bool:
+    """Return whether a row is a kernel or a line of one, of which reports note more than values."""
+    variants = (int(side.variants[row]) for side in (tree.base, tree.new))
+    return int(tree.kinds[row]) == FrameKind.LINE or any(each != -1 for each in variants)
+
+
+def _lines(
+    comparison: Comparison, order: list[int], joined: frozenset[int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Return the row of each line, its depth, and the rows above in the same line."""
+    parents = comparison.tree.parents
+    depth_of = {-1: -1}
+    above: dict[int, tuple[int, ...]] = {}
+    for row in order:
+        parent = int(parents[row])
+        is_below_joined = parent in joined
+        above[row] = (*above[parent], parent) if is_below_joined else ()
+        depth_of[row] = depth_of[parent] + (not is_below_joined)
+    rows = tuple(row for row in order if row not in joined)
+    return rows, tuple(depth_of[row] for row in rows), tuple(above[row] for row in rows)
 
 
 def _own_change(comparison: Comparison, rows: Mask) -> float:

@@ -12,6 +12,7 @@ from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.naming.layers import fold_layers
 from proton_bench.analysis.naming.library_frames import fold_library_frames
+from proton_bench.analysis.view.names import stable_name
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
@@ -24,7 +25,7 @@ class Readable:
     """What is made readable.
 
     Attributes:
-        kernels: Names of kernels are short.
+        kernels: Names of kernels are short, and without Inductor's running numbers.
         frames: Python frames are ``path:line function`` with a short path.
         fold_frames: Runs of library frames are one row.
         fold_layers: Equal layers of a model are one row.
@@ -72,5 +73,5 @@ def texts_of(
         chosen = np.flatnonzero(is_kernel).tolist()
         found = kernel_texts(strings[place] for place in chosen)
         for place in chosen:
-            texts[place] = found[strings[place]]
+            texts[place] = stable_name(found[strings[place]])
     return tuple(texts)

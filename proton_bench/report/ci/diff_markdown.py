@@ -43,12 +43,12 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
     lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
     labels = names(comparison, ranking, frames)
-    for place, (row, depth, name) in enumerate(
+    for place, (row, depth, label) in enumerate(
         zip(ranking.rows, ranking.depths, labels, strict=True)
     ):
         indent = "&nbsp;&nbsp;" * min(depth, _MAX_INDENT)
         cells = [column.texts[place] for column in shown]
-        cells += [indent + escaped(name), escaped(", ".join(notes(comparison, row)))]
+        cells += [indent + escaped(" › ".join(label)), escaped(", ".join(notes(comparison, row)))]
         lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
     lines += [f"- {escaped(title)}: {escaped(text)}" for title, text in meanings(comparison)]

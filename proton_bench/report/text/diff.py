@@ -25,7 +25,13 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.edge import fitting, fitting_name, prose, without_folder
+from proton_bench.report.words.edge import (
+    chain_mark,
+    fitting,
+    fitting_path,
+    prose,
+    without_folder,
+)
 from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -65,7 +71,7 @@ class DiffReport:
         for column in shown:
             yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
         yield Segment("name\n", HEADING)
-        yield from self._rows(shown, edge)
+        yield from self._rows(shown, edge, chain_mark(options))
         yield from self._legend(shown, hidden=len(every) - len(shown))
 
     def _summary(self, console: Console, edge: int | None) -> Iterator[Segment]:
@@ -84,24 +90,24 @@ class DiffReport:
             yield from prose(console, loss, WARNING, edge=edge)
         yield Segment("\n")
 
-    def _rows(self, shown: Sequence[Column], edge: int | None) -> Iterator[Segment]:
+    def _rows(self, shown: Sequence[Column], edge: int | None, mark: str) -> Iterator[Segment]:
         widths = [column.width for column in shown]  # each looks at all rows
         width = sum(widths) + 2 * len(widths)
         labels = names(self.comparison, self.ranking, self.frames)
         lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
-        for place, (row, depth, name) in enumerate(lines):
+        for place, (row, depth, label) in enumerate(lines):
             for column, wide in zip(shown, widths, strict=True):
                 style = self._style(row) if column.title in ("change", "%") else DIM
                 yield Segment(f"{column.texts[place].rjust(wide)}  ", style)
             indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
             said = "  ".join(notes(self.comparison, row))
-            label = f"{indent}{name}"
+            name = mark.join(label)
             if edge is not None:
                 room = max(edge - width, LEAST_NAME) - len(indent)
-                is_long = cell_len(name) + 2 + cell_len(said) > room
-                label = indent + fitting_name(without_folder(name) if is_long else name, room)
-                said = fitting(said, edge - width - cell_len(label) - 2)
-            yield Segment(label)
+                if cell_len(name) + 2 + cell_len(said) > room:
+                    name = fitting_path([without_folder(each) for each in label], room, mark)
+                said = fitting(said, edge - width - len(indent) - cell_len(name) - 2)
+            yield Segment(f"{indent}{name}")
             if said:
                 yield Segment(f"  {said}", _NOTE)
             yield Segment("\n")

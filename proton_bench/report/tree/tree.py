@@ -16,7 +16,7 @@ from proton_bench.report.text.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree.bars import BAR_WIDTH, bar_texts
 from proton_bench.report.tree.columns import TreeColumn, columns_of, fitting_columns, width_of
 from proton_bench.report.tree.legend import largest_of, legend
-from proton_bench.report.words.edge import edge_of, fitting_name, fitting_path, prose
+from proton_bench.report.words.edge import chain_mark, edge_of, fitting_name, fitting_path, prose
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -48,9 +48,10 @@ class _Guides:
 
     @classmethod
     def of(cls, options: ConsoleOptions) -> _Guides:
+        chain = chain_mark(options)
         if options.ascii_only:
-            return cls("|  ", "   ", "|- ", "`- ", " > ")
-        return cls("│  ", "   ", "├─ ", "└─ ", " › ")
+            return cls("|  ", "   ", "|- ", "`- ", chain)
+        return cls("│  ", "   ", "├─ ", "└─ ", chain)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -94,14 +94,18 @@ def _growth(comparison: Comparison, row: int) -> str:
 
 
 # -- names and notes -----------------------------------------------------------------------------
-def names(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> Iterator[str]:
-    """Yield the label of each row, with the device if there are several."""
+def names(
+    comparison: Comparison, ranking: Ranking, frames: FrameFormat
+) -> Iterator[tuple[str, ...]]:
+    """Yield the names in each line, the last with the device if there are several."""
     tree = comparison.tree
     several = len(tree.device_names) > 2
-    for row in ranking.rows:
-        name = visible(format_name(tree.name(row), frames))
+    for row, above in zip(ranking.rows, ranking.above, strict=True):
+        labels = [visible(format_name(tree.name(each), frames)) for each in (*above, row)]
         device = tree.device_names[int(tree.devices[row])] if several else ""
-        yield f"{name} [{visible(device)}]" if device else name
+        if device:
+            labels[-1] += f" [{visible(device)}]"
+        yield tuple(labels)
 
 
 def notes(comparison: Comparison, row: int) -> tuple[str, ...]:

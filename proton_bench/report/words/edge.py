@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.style import Style
 
-__all__ = ["edge_of", "fitting", "fitting_name", "fitting_path", "prose", "without_folder"]
+__all__ = [
+    "chain_mark",
+    "edge_of",
+    "fitting",
+    "fitting_name",
+    "fitting_path",
+    "prose",
+    "without_folder",
+]
 
 _INDENT = "  "
 _SHORT_FRAME = re.compile(r"(?:[^/ ]+/)+(?=[^/ ]+:\d+ )")
@@ -31,6 +39,11 @@ def edge_of(console: Console, options: ConsoleOptions) -> int | None:
     """Return the width of the terminal, None if the output is not one."""
     # Not is_terminal: FORCE_COLOR adds colours to a pipe, but must not cut text.
     return options.max_width if console.file.isatty() else None
+
+
+def chain_mark(options: ConsoleOptions) -> str:
+    """Return what stands between the names of rows in one line."""
+    return " > " if options.ascii_only else " › "
 
 
 def prose(console: Console, text: str, style: Style | None, *, edge: int | None) -> list[Segment]:

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import pytest
-from fakes.runs import Launched, run_of
+from fakes.runs import GPU, Launched, profiles, run_of
+from hypothesis import given
 
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
+from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.name_filter import NameFilter
 from proton_bench.errors import UsageError
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Variant
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.profile import Profile
+from proton_bench.report.words.diff_rows import notes
 
 BASE = (("s/a", 10_000, 1, "a"), ("s/b", 50_000, 1, "b"), ("t/c", 40_000, 1, "c"))
 NEW = (("s/a", 10_002, 1, "a"), ("s/b", 55_000, 1, "b"), ("t/c", 60_000, 1, "c"))
@@ -38,7 +45,7 @@ def test_largest_changes_come_first_below_each_row() -> None:
 def test_by_default_what_hardly_changed_is_left_out_and_summed() -> None:
     names, ranking = shown(compared())
 
-    assert names == ["ROOT", "t", "c", "s", "b"]
+    assert names == ["ROOT", "c", "s", "b"]
     assert (ranking.small, ranking.small_change) == (1, 2.0)
 
 
@@ -72,6 +79,63 @@ def test_changes_that_cancel_above_keep_their_rows() -> None:
     assert shown(compared(base, new))[0] == ["ROOT", "s", "a", "b"]
 
 
+def joined(comparison: Comparison, threshold: str | None = None) -> list[tuple[int, str]]:
+    _, ranking = shown(comparison, threshold)
+    tree, lines = comparison.tree, zip(ranking.rows, ranking.above, ranking.depths, strict=True)
+    return [
+        (depth, "/".join(map(tree.name, (*above, row)))) for row, above, depth in list(lines)[1:]
+    ]
+
+
+def test_by_default_rows_with_the_values_of_the_only_row_below_stand_in_its_line() -> None:
+    base = (("s/t/u/a", 1000, 1, "a"), ("s/t/b", 700, 1, "b"), ("s/t/b", 9, 1, "b"))
+    new = (("s/t/u/a", 2000, 1, "a"), ("s/t/b", 200, 1, "b"), ("s/t/b", 9, 1, "b"))
+
+    assert joined(compared(base, new)) == [(1, "s/t"), (2, "u/a"), (2, "b")]
+    assert [depth for depth, _ in joined(compared(base, new), "0")] == [1, 2, 3, 4, 3]
+
+
+@pytest.mark.parametrize(("others", "is_joined"), [(50, True), (60, False)])
+def test_rows_stand_in_one_line_only_if_no_value_differs_much(others: int, is_joined: bool) -> None:
+    base = (("s/a", 1000, 1, "a"), ("s/b", others, 1, "b"))
+    new = (("s/a", 2000, 1, "a"), ("s/b", others, 1, "b"))
+
+    lines = joined(compared(base, new))
+
+    assert lines == ([(1, "s/a")] if is_joined else [(1, "s"), (2, "a")])
+
+
+@given(profiles(), profiles())
+def test_rows_with_notes_of_their_own_keep_their_line(base: Profile, new: Profile) -> None:
+    comparison = compare([Run(base, "a")], [Run(new, "b")], CompareOptions())
+    ranking = rank(comparison, None, 100)
+    parents = comparison.tree.parents.tolist()
+    depth_of = {}
+
+    for row, above, depth in zip(ranking.rows, ranking.above, ranking.depths, strict=True):
+        path = (*above, row)
+        assert [parents[each] for each in path[1:]] == list(above)
+        depth_of |= dict.fromkeys(path, depth)
+        assert depth == depth_of.get(parents[path[0]], -1) + 1
+        said = notes(comparison, row)
+        assert all(notes(comparison, each) in {(), said[:1]} for each in above)
+        if any(notes(comparison, each) for each in above):
+            assert said[0] in {"NEW", "REMOVED"}
+            assert notes(comparison, above[0]) == said[:1]
+
+
+def test_a_kernel_keeps_its_line_above_the_only_part_of_it() -> None:
+    def run(time: int) -> Run:
+        builder = ProfileBuilder()
+        kernel = builder.add(0, "k", FrameKind.KERNEL, device=GPU, variant=Variant(code_hash="c"))
+        builder.add(kernel, "load", FrameKind.SCOPE, metrics={"time (ns)": time})
+        return Run(builder.build(), "x")
+
+    comparison = compare([run(1000)], [run(2000)], CompareOptions())
+
+    assert joined(comparison) == [(1, "k"), (2, "load")]
+
+
 def test_moved_rows_count_with_their_size() -> None:
     base = (("s/a", 500, 1, "a"), ("x", 500, 1, "x"))
 
@@ -86,7 +150,7 @@ def test_by_default_small_parts_of_a_new_row_are_left_out_and_large_ones_stay() 
 
     names, ranking = shown(compared(base, (*base, *parts, ("n/large/op/k", 9000, 1, ""))))
 
-    assert names == ["ROOT", "n", "large", "op", "k"]
+    assert names == ["ROOT", "n", "k"]
     assert (ranking.small, ranking.small_change) == (9 + 9 + 1, 9000.0)
     assert len(shown(compared(base, (*base, *parts)), "0.1%")[0]) == 2 + 9 + 9
 

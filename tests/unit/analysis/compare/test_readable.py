@@ -43,7 +43,7 @@ def test_rows_have_texts_and_keep_recorded_names_for_filters() -> None:
     ranking = rank(shown, Threshold(0.0), 100, names=names_filter)
 
     assert list(names(shown, ranking, FrameFormat.SHORT)) == [
-        *("ROOT", "train.py:3 step", "b", "elementwise fill<double> vec4")
+        *(("ROOT",), ("train.py:3 step",), ("b",), ("elementwise fill<double> vec4",))
     ]
     assert shown.tree.texts() == {
         FRAME: "train.py:3 step",
@@ -61,6 +61,18 @@ def test_kernels_of_both_sides_are_told_apart() -> None:
 
     assert texts[FLOAT] == "elementwise fill<float> vec4 {int}"
     assert texts[renamed] == "elementwise fill<float> vec4 {long}"
+
+
+def test_texts_have_no_running_numbers_of_inductor() -> None:
+    one, other = "triton_poi_fused_add_mul_0", "triton_poi_fused_add_mul_3"
+    comparison = compare([run(("a", one))], [run(("a", other))], CompareOptions())
+
+    shown = with_texts(comparison, Readable())
+    raw = with_texts(comparison, Readable(kernels=False))
+
+    assert set(shown.tree.texts()) == {FRAME, one, other}
+    assert shown.tree.texts()[other] == "triton_poi_fused_add_mul"
+    assert set(raw.tree.texts()) == {FRAME}
 
 
 def test_former_places_are_readable_too() -> None:

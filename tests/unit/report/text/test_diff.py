@@ -243,7 +243,8 @@ def test_names_are_never_markup_nor_control_characters() -> None:
 def test_deep_rows_say_how_deep_they_are() -> None:
     path = "/".join(f"s{depth}" for depth in range(90))
 
-    lines = printed(report(compared(((f"{path}/k", 5, 1, ""),), ((f"{path}/k", 9, 1, ""),))))
+    comparison = compared(((f"{path}/k", 5, 1, ""),), ((f"{path}/k", 9, 1, ""),))
+    lines = printed(report(comparison, "1"))
 
     assert any(line.endswith("[91] k") for line in lines)
 
