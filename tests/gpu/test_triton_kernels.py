@@ -95,6 +95,25 @@ def test_the_code_hash_is_tritons(record: Record) -> None:
 
 
 @pytest.mark.parametrize("hook", [None, "triton"])
+def test_instructions_of_kernels_are_counted(record: Record, hook: str | None) -> None:
+    source = torch.ones(1 << 16, device="cuda")
+    fused = torch.compile(lambda x: torch.nn.functional.gelu(x) * x)
+
+    def work() -> None:
+        plain[(512,)](source, torch.empty_like(source), len(source), BLOCK=128)
+        fused(source)
+
+    profile = record(work, hook=hook)
+
+    [row] = leaves(profile, "plain")
+    counts = profile.variant(row).instructions
+    assert (counts["global loads"], counts["global stores"], counts.get("fp32")) == (1, 1, None)
+    [name] = {each for each in profile.strings if each.startswith("triton_")}
+    [row] = leaves(profile, name)
+    assert profile.variant(row).instructions["fp32"] > 10
+
+
+@pytest.mark.parametrize("hook", [None, "triton"])
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_kernels_of_inductor_have_stable_names(record: Record, hook: str | None, mode: str) -> None:
     @torch.compile(mode=mode)  # type: ignore[untyped-decorator]
