@@ -27,7 +27,7 @@ from proton_bench.store.store import Partition, Snapshot
 from proton_bench.store.sums import sum_id, sums_of
 from proton_bench.store.workers import open_workers
 
-__all__ = ["read_profiles", "read_runs"]
+__all__ = ["read_profiles", "read_runs", "run_keys"]
 
 _PROFILES_AT_ONCE = 64
 _COUNT = "count"
@@ -106,6 +106,14 @@ def _stacks(snapshot: Snapshot) -> _Stacks:
     return _Stacks(tree, {hash: row for row, hash in enumerate(tree.hashes.tolist())})
 
 
+def run_keys(rows: pa.Table) -> list[_Run]:
+    """Return what is the same for the rows of ``profiles`` that are of one run."""
+    columns = (rows[name].to_pylist() for name in ("job", "run", "profile_id", "rank"))
+    return [
+        (job, run, id if rank is None else "") for job, run, id, rank in zip(*columns, strict=True)
+    ]
+
+
 def read_runs(
     snapshot: Snapshot, rows: pa.Table, *, quantiles: bool = True
 ) -> Iterator[tuple[dict[str, Any], Profile]]:
@@ -121,10 +129,7 @@ def read_runs(
     Raises:
         ProfileFormatError: The store is damaged.
     """
-    runs = [
-        (row["job"], row["run"], row["profile_id"] if row["rank"] is None else "")
-        for row in rows.select(["job", "run", "profile_id", "rank"]).to_pylist()
-    ]
+    runs = run_keys(rows)
     ids: dict[_Run, list[str]] = defaultdict(list)
     for run, id in zip(runs, rows["profile_id"].to_pylist(), strict=True):
         ids[run].append(id)

@@ -77,15 +77,7 @@ class Selection:
 
         snapshot = self.snapshot()
         rows = self._rows(snapshot)
-        samples = sum(rows["samples"].to_pylist())
-        if samples > _MOST_SAMPLES:
-            raise UsageError(
-                f"{self.place!a} has {count_text(len(rows), 'selected profile')} with "
-                f"{count_text(samples, 'value')}, and single profiles are read up to "
-                f"{count_text(_MOST_SAMPLES, 'value')}: select fewer, as in STORE?run='x', or ask "
-                "about all of them by `proton store path`, or by `proton store query` without the "
-                "tables of single profiles"
-            )
+        self._refuse_too_many(rows, sum(rows["samples"].to_pylist()))
         yield from read_profiles(snapshot, rows, quantiles=quantiles)
 
     def runs(self, *, quantiles: bool = True) -> list[Run]:
@@ -95,16 +87,32 @@ class Selection:
             quantiles: Whether sums have the quantiles of their calls.
 
         Raises:
-            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            UsageError: There is no store, the condition is wrong, or it holds for no profile, or
+                for more runs than fit into memory.
             ProfileFormatError: The store is damaged.
         """
         from proton_bench.analysis.run import Run
-        from proton_bench.store.restore import read_runs
+        from proton_bench.store.restore import read_runs, run_keys
 
         snapshot = self.snapshot()
-        found = list(read_runs(snapshot, self._rows(snapshot), quantiles=quantiles))
+        rows = self._rows(snapshot)
+        of_run: dict[Any, int] = {}
+        for key, samples in zip(run_keys(rows), rows["samples"].to_pylist(), strict=True):
+            of_run[key] = max(of_run.get(key, 0), samples)
+        self._refuse_too_many(rows, sum(of_run.values()))
+        found = list(read_runs(snapshot, rows, quantiles=quantiles))
         found.sort(key=lambda each: (each[0]["time_unix_nano"], each[0]["profile_id"]))
         return [Run(profile, f"{row['job']}/{row['run']}") for row, profile in found]
+
+    def _refuse_too_many(self, rows: Any, samples: int) -> None:
+        if samples > _MOST_SAMPLES:
+            raise UsageError(
+                f"{self.place!a} has {count_text(len(rows), 'selected profile')} with "
+                f"{count_text(samples, 'value')} of single profiles or runs, which are read up to "
+                f"{count_text(_MOST_SAMPLES, 'value')}: select fewer, as in STORE?run='x', or ask "
+                "about all of them by `proton store path`, or by `proton store query` without the "
+                "tables of single profiles"
+            )
 
     def _rows(self, snapshot: Snapshot) -> Any:
         """Return the rows of the selected profiles as an Arrow table."""

@@ -112,6 +112,19 @@ def test_more_values_than_fit_into_memory_are_refused_before_they_are_read(
         next(selected(store).profiles())
 
 
+def test_more_runs_than_fit_into_memory_are_refused_whatever_their_ranks(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(store, tmp_path / "one", ranked(0), ranked(1))
+    add(store, tmp_path / "two", ranked(2), ranked(3))
+    samples = max(row["samples"] for row in store.snapshot().profiles().to_pylist())
+    monkeypatch.setattr("proton_bench.store.selection._MOST_SAMPLES", samples)
+
+    assert len(selected(store, "run = 'one'").runs()) == 1
+    with pytest.raises(UsageError, match="4 selected profiles"):
+        selected(store).runs()
+
+
 @pytest.mark.parametrize("condition", ["rank = 7", "nope", "true; DROP TABLE profiles"])
 def test_wrong_selections_are_errors_of_the_caller(
     store: Store, tmp_path: Path, condition: str
