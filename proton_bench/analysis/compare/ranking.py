@@ -256,12 +256,21 @@ def _is_same(comparison: Comparison, row: int, child: int) -> bool:
             return False
     elif states[0] != RowState.MATCHED or _is_launched(tree, row):
         return False
+    if int(tree.devices[row]) not in (0, int(tree.devices[child])):
+        return False
     valid = (values.base_valid, values.new_valid)
-    sizes = (values.base, values.new, values.change)
-    return all(side[row] == side[child] for side in valid) and all(
-        abs(float(side[row]) - float(side[child])) <= _LEAST_DIFFERENCE * abs(float(side[row]))
-        for side in sizes
-    )
+    if any(side[row] != side[child] for side in valid):
+        return False
+    split = values.split
+    sizes = [(side, 0.0) for side in (values.base, values.new, values.change)]
+    if split is not None:  # a part may be a small one of the change
+        least = abs(float(values.change[row]))
+        sizes += [(part, least) for part in (split.launches, split.latency, split.rest)]
+    return all(_is_close(float(each[row]), float(each[child]), least) for each, least in sizes)
+
+
+def _is_close(value: float, other: float, least: float) -> bool:
+    return abs(value - other) <= _LEAST_DIFFERENCE * max(abs(value), least)
 
 
 def _is_launched(tree: PairedTree, row: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,8 @@ class Readable:
     """What is made readable.
 
     Attributes:
-        kernels: Names of kernels are short, and without Inductor's running numbers.
+        kernels: Names of kernels are short, and without Inductor's running numbers unless these
+            tell kernels of one side apart.
         frames: Python frames are ``path:line function`` with a short path.
         fold_frames: Runs of library frames are one row.
         fold_layers: Equal layers of a model are one row.
@@ -60,8 +62,12 @@ def texts_of(
         provenance: Of the run whose folders short paths begin at.
     """
     is_kernel, is_frame = (np.zeros(len(strings), dtype=np.bool_) for _ in range(2))
+    ambiguous: set[str] = set()
     for frames, kinds in rows:
-        is_kernel[frames[kinds == FrameKind.KERNEL]] = True
+        kernels = np.unique(frames[kinds == FrameKind.KERNEL])
+        is_kernel[kernels] = True
+        stems = Counter(stable_name(strings[place]) for place in kernels.tolist())
+        ambiguous |= {stem for stem, count in stems.items() if count > 1}
         is_frame[frames[(kinds == FrameKind.PYTHON) | (kinds == FrameKind.LINE)]] = True
     texts = list(strings)
     if readable.frames:
@@ -73,5 +79,7 @@ def texts_of(
         chosen = np.flatnonzero(is_kernel).tolist()
         found = kernel_texts(strings[place] for place in chosen)
         for place in chosen:
-            texts[place] = stable_name(found[strings[place]])
+            text = found[strings[place]]
+            stem = stable_name(text)
+            texts[place] = text if stem in ambiguous else stem
     return tuple(texts)

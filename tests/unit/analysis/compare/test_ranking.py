@@ -105,6 +105,13 @@ def test_rows_stand_in_one_line_only_if_no_value_differs_much(others: int, is_jo
     assert lines == ([(1, "s/a")] if is_joined else [(1, "s"), (2, "a")])
 
 
+def test_rows_stand_in_one_line_only_if_launches_explain_both_alike() -> None:
+    base = (("s/a", 1000, 1, "a"), ("s/b", 50, 1, "b"))
+    new = (("s/a", 2000, 1, "a"), ("s/b", 50, 100, "b"))
+
+    assert joined(compared(base, new)) == [(1, "s"), (2, "a")]
+
+
 @given(profiles(), profiles())
 def test_rows_with_notes_of_their_own_keep_their_line(base: Profile, new: Profile) -> None:
     comparison = compare([Run(base, "a")], [Run(new, "b")], CompareOptions())
@@ -128,6 +135,18 @@ def test_a_kernel_keeps_its_line_above_the_only_part_of_it() -> None:
     def run(time: int) -> Run:
         builder = ProfileBuilder()
         kernel = builder.add(0, "k", FrameKind.KERNEL, device=GPU, variant=Variant(code_hash="c"))
+        builder.add(kernel, "load", FrameKind.SCOPE, metrics={"time (ns)": time})
+        return Run(builder.build(), "x")
+
+    comparison = compare([run(1000)], [run(2000)], CompareOptions())
+
+    assert joined(comparison) == [(1, "k"), (2, "load")]
+
+
+def test_a_row_of_a_device_keeps_its_line_above_one_of_none() -> None:
+    def run(time: int) -> Run:
+        builder = ProfileBuilder()
+        kernel = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
         builder.add(kernel, "load", FrameKind.SCOPE, metrics={"time (ns)": time})
         return Run(builder.build(), "x")
 

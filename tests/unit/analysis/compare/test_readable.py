@@ -75,6 +75,18 @@ def test_texts_have_no_running_numbers_of_inductor() -> None:
     assert set(raw.tree.texts()) == {FRAME}
 
 
+@pytest.mark.parametrize("several_are_new", [True, False])
+def test_running_numbers_that_tell_kernels_of_one_side_apart_stay(several_are_new: bool) -> None:
+    one, two = ("a", "triton_poi_fused_add_0"), ("a", "triton_poi_fused_add_1")
+    sides = [run(one), run(one, two)]
+    base, new = sides if several_are_new else reversed(sides)
+
+    shown = with_texts(compare([base], [new], CompareOptions()), Readable())
+    ranking = rank(shown, Threshold(0.0), 100)
+
+    assert list(names(shown, ranking, FrameFormat.SHORT))[3::2] == [(two[1],), (one[1],)]
+
+
 def test_former_places_are_readable_too() -> None:
     base = run(("a", FLOAT), ("b", DOUBLE))
     comparison = compare([base], [run(("c", FLOAT), ("b", DOUBLE))], CompareOptions())
