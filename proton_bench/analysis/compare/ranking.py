@@ -74,7 +74,8 @@ class Ranking:
         depths: How many lines stand above each of them.
         above: For each line the rows above its row that stand in the same line, as they have the
             same values and nothing else is known of them.
-        small: Rows left out because nothing at or below them reaches the threshold.
+        small: Rows with a value that are left out because nothing at or below them reaches the
+            threshold.
         small_change: Their total change, in the unit of the source.
         deep: Rows left out because they are too deep.
         deep_change: Their total change.
@@ -119,7 +120,7 @@ def rank(
     """
     if depth < 1:
         raise UsageError(f"a depth of {depth} shows nothing: give 1 or more")
-    parents = comparison.tree.parents
+    parents, values = comparison.tree.parents, comparison.inclusive
     passing = _passing(comparison, names)
     kept = passing & _kept(comparison, threshold, passing, has_parts=bool(names.include))
     small = passing & ~kept
@@ -131,7 +132,7 @@ def rank(
         rows=rows,
         depths=depths,
         above=above,
-        small=int(small.sum()),
+        small=int((small & (values.base_valid | values.new_valid)).sum()),
         small_change=_own_change(comparison, small),
         deep=int((kept & ~shown).sum()),
         deep_change=_own_change(comparison, kept & ~shown),

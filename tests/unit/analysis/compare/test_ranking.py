@@ -49,6 +49,21 @@ def test_by_default_what_hardly_changed_is_left_out_and_summed() -> None:
     assert (ranking.small, ranking.small_change) == (1, 2.0)
 
 
+def test_rows_without_values_are_not_counted_as_left_out() -> None:
+    def run(time: int) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "a", FrameKind.SCOPE, metrics={"time (ns)": time, "count": 1})
+        builder.add(0, "b", FrameKind.SCOPE, metrics={"time (ns)": 1})
+        builder.add(0, "c", FrameKind.SCOPE, metrics={"count": 1})
+        return Run(builder.build(), "x")
+
+    comparison = compare([run(1000)], [run(2000)], CompareOptions())
+
+    names, ranking = shown(comparison)
+    assert (names, ranking.small) == (["ROOT", "a"], 1)
+    assert len(shown(comparison, "0")[0]) == 4
+
+
 def test_by_default_what_explains_little_of_a_large_change_is_left_out() -> None:
     base = (("a", 10_000, 1, "a"), ("b", 5000, 1, "b"), ("c", 5000, 1, "c"))
     new = (("a", 20_000, 1, "a"), ("b", 5150, 1, "b"), ("c", 5250, 1, "c"))
