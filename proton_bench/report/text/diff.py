@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.errors import MetricError
@@ -101,11 +102,13 @@ class DiffReport:
                 yield Segment(f"{column.texts[place].rjust(wide)}  ", style)
             indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
             said = "  ".join(notes(self.comparison, row))
+            state = 0 if self.comparison.tree.states[row] == RowState.MATCHED else _first_word(said)
             name = mark.join(label)
             if edge is not None:
                 room = max(edge - width, LEAST_NAME) - len(indent)
                 if cell_len(name) + 2 + cell_len(said) > room:
-                    name = fitting_path([without_folder(each) for each in label], room, mark)
+                    left = room - state if 2 * state <= room else room
+                    name = fitting_path([without_folder(each) for each in label], left, mark)
                 said = fitting(said, edge - width - len(indent) - cell_len(name) - 2)
             yield Segment(f"{indent}{name}")
             if said:
@@ -135,6 +138,12 @@ class DiffReport:
         if hidden:
             what = count_text(hidden, "column does", "columns do")
             yield Segment(f"  {what} not fit; a pipe or file gets all\n", DIM)
+
+
+def _first_word(text: str) -> int:
+    """Return the width of the first word with blanks before it and an ellipsis after it."""
+    word, _, more = text.partition(" ")
+    return 2 + cell_len(word) + bool(more)
 
 
 def _more_is_better(name: str) -> bool:

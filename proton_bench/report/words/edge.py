@@ -110,6 +110,8 @@ def fitting_path(names: Sequence[str], room: int, separator: str = " › ") -> s
     if len(names) > 1 and room >= _ROOM_FOR_TWO:
         first = fitting_name(names[0], room // 3)
         start = separator.join((first, *([_LEFT_OUT] if len(names) > 2 else []), ""))
+    elif len(names) > 1 and cell_len(f"{_LEFT_OUT}{separator}{names[-1]}") <= room:
+        start = f"{_LEFT_OUT}{separator}"
     return start + fitting_name(names[-1], room - cell_len(start))
 
 

@@ -174,6 +174,18 @@ def test_a_very_narrow_terminal_keeps_the_change_and_cuts_names() -> None:
     assert "…" in lines[7]
 
 
+def test_a_name_that_is_cut_leaves_room_for_the_state_of_the_row() -> None:
+    names = "k" * 200, "n" * 200, "o" * 200
+    base = tuple((f"s/{name}", 5000, 1, code) for name, code in zip(names, "abc", strict=True))
+    new = (("s/" + "r" * 200, 5000, 1, "a"), ("t/" + names[1], 5000, 1, "b"), base[2])
+
+    lines = on_terminal(report(compared(base, (*new, ("s/" + "m" * 200, 50, 1, "d")))), 90)
+
+    assert all(len(line) <= 90 for line in lines[6:14])
+    ends = [line.split()[-1] for line in lines if "…" in line]
+    assert sorted(ends) == ["MOVED…", "NEW", "RENAMED…"]
+
+
 def test_a_pipe_gets_whole_names() -> None:
     long = "k" * 3000
 

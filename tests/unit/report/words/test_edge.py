@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
+from proton_bench.report.words.edge import (
+    edge_of,
+    fitting,
+    fitting_name,
+    fitting_path,
+    prose,
+)
 
 
 class Terminal(io.StringIO):
@@ -86,3 +92,12 @@ def test_without_room_for_both_ends_the_beginning_stays(room: int) -> None:
 
     assert len(shown) <= max(room, 0)
     assert shown == "" or "a long name".startswith(shown[:-1])
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"), [(20, "one › two › three"), (14, "… › three"), (8, "three"), (4, "thr…")]
+)
+def test_the_last_name_of_a_path_stays_and_others_leave_a_mark_if_there_is_room(
+    room: int, shown: str
+) -> None:
+    assert fitting_path(["one", "two", "three"], room) == shown
