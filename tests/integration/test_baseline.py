@@ -209,6 +209,7 @@ def test_lost_records_are_warned_of(baseline: Baseline, tmp_path: Path) -> None:
         (["rm", "main@x"], 2, "has no baseline 'main'"),
         (["export", "main", "out"], 2, "has no baseline 'main'"),
         (["shw"], 2, "No such command 'shw'"),
+        ([], 2, "Missing command; see `proton baseline --help`"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

@@ -258,7 +258,7 @@ def with_metrics(**metrics: Any) -> Profile:
         (with_metrics(time__us=5), [], "the units differ"),
         (with_metrics(heat__K=5), [], "no metric in common: 'base.proton' has time, count"),
         (with_metrics(heat__K=5), ["-m", "time"], "metric 'time' is not in 'other.proton'"),
-        (NEW, ["-m", "nothing"], "Metric nothing is not found: recorded are count, time"),
+        (NEW, ["-m", "nothing"], "recorded are count, time. `proton view --list FILE` shows"),
         (NEW, ["-m", "time,count"], "not one metric"),
         (NEW, ["-m", "time/h"], "Unsupported unit h"),
         (NEW, ["-t", "much"], "threshold 'much' is neither a number"),

@@ -134,6 +134,7 @@ def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> No
 @pytest.mark.parametrize(
     "words",
     [
+        [],
         ["ls", "nowhere"],
         ["ls", "{fleet}?nope"],
         ["query", "{fleet}", "DROP TABLE profiles"],
@@ -154,6 +155,7 @@ def test_wrong_usage_is_one_line_with_exit_code_2(
     assert (code, out) == (2, "")
     assert err.startswith("proton: error: ")
     assert err.count("\n") == 1
+    assert r"\n" not in err
 
 
 PROGRAM = """

@@ -142,7 +142,7 @@ def unknown_metric(
     )
     return UnknownMetricError(
         f"Metric {visible(name, _MAX_SHOWN)} is not found: {known}. {meant}"
-        "Use the --list flag to list available metrics"
+        "`proton view --list FILE` shows all metrics"
     )
 
 

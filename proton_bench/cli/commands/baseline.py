@@ -14,7 +14,6 @@ __all__ = ["group"]
 _HELP = {"help_option_names": ["-h", "--help"]}
 group = typer.Typer(
     help="Keep runs to compare with: save, promote, list, show, remove, export and check them.",
-    no_args_is_help=True,
     context_settings=dict(_HELP),
 )
 

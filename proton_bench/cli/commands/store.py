@@ -23,7 +23,6 @@ __all__ = ["group"]
 
 group = typer.Typer(
     help="Keep the profiles of many runs, ranks and revisions in one store, and query them.",
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
