@@ -271,6 +271,9 @@ def _sentence(run: WholeRun) -> str:
         if min(outside, between) >= _LEAST_PART:
             text = f"{text}: {_percent(outside)} before or after its work, "
             text = f"{text}{_percent(between)} between kernels"
+            recording = run.recording_ns / run.span_ns
+            if recording >= _LEAST_PART:
+                text = f"{text}, {_percent(recording)} for recording"
         return text
     if not _device(run):
         return f"work of {duration_text(run.work_ns)}; this file does not say on which device"

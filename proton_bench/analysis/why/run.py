@@ -82,6 +82,11 @@ class WholeRun:
         """
         return 0.0 if self.is_counted else max(self._gaps_ns - self._cost_ns, 0.0)
 
+    @property
+    def recording_ns(self) -> float:
+        """The part of it between kernels that recording took."""
+        return min(self._cost_ns, self._gaps_ns)
+
     def short_gaps_ns(self, use: DeviceUse) -> float:
         """Return the part of `between_ns` that late launches on a device may have caused."""
         return min(max(use.short_idle_ns - self._cost_ns, 0.0), self.between_ns)
