@@ -12,6 +12,7 @@ from proton_bench.analysis.compare.compare import CompareOptions, Comparison, co
 from proton_bench.analysis.compare.ranking import least_change
 from proton_bench.analysis.naming.layers import equal_layers
 from proton_bench.analysis.naming.readable import Readable, texts_of
+from proton_bench.analysis.run import Run
 from proton_bench.model.frame import FrameKind
 
 __all__ = ["with_equal_layers_folded", "with_texts"]
@@ -35,7 +36,20 @@ def with_equal_layers_folded(comparison: Comparison, options: CompareOptions) ->
     groups = list(_groups(comparison))
     if not groups or not all(_changed_alike(comparison, rows) for rows in groups):
         return comparison
+    names = {comparison.tree.name(row) for rows in groups for row in rows}
+    if any(_other_rows(run, names) for run in (*comparison.base, *comparison.new)):
+        return comparison
     return compare(comparison.base, comparison.new, replace(options, fold_layers=True))
+
+
+def _other_rows(run: Run, names: set[str]) -> bool:
+    """Return whether rows of a run have names of layers but are none, as in formats without kinds.
+
+    They would not be folded.
+    """
+    profile = run.profile
+    frames = np.unique(profile.frames[profile.kinds != FrameKind.LAYER]).tolist()
+    return any(profile.strings[frame] in names for frame in frames)
 
 
 def _groups(comparison: Comparison) -> Iterator[list[int]]:

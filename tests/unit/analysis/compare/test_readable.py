@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from proton_bench.analysis.compare.compare import CompareOptions, compare
@@ -192,6 +193,16 @@ def test_layers_are_no_single_row_if_their_changes_would_cancel(metric: str) -> 
     assert not is_folded([1500, 500] * 2)
     assert is_folded([1500, 1400] * 2)
     assert is_folded([1000.5, 999.5] * 2)
+
+
+def test_layers_are_no_single_row_if_a_file_does_not_say_that_they_are_layers() -> None:
+    base, new = model([100] * 4), model([150] * 4)
+    kinds = np.where(new.profile.kinds == FrameKind.LAYER, FrameKind.SCOPE, new.profile.kinds)
+    comparison = compare(
+        [base], [replace(new, profile=replace(new.profile, kinds=kinds))], CompareOptions()
+    )
+
+    assert with_equal_layers_folded(comparison, CompareOptions()) is comparison
 
 
 def test_layers_of_a_model_that_is_new_or_removed_as_a_whole_are_one_row() -> None:

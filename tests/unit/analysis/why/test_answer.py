@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakes.counted import H200, SECOND, Kernel, counted_profile
 
@@ -8,6 +10,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.provenance import Provenance
 
 MODEL = counted_profile(
     Kernel(path="net/mlp/aten::mm/gemm", time_ns=4e6, units={"tensor": 0.9}),
@@ -44,6 +47,15 @@ def test_parts_of_idle_time_add_up(cost_ns: int, parts: str) -> None:
     )
 
     assert why(model).sentence == f"GPU idle 99 % of the run: {parts}"
+
+
+def test_a_run_of_unknown_length_took_as_long_as_its_main_thread() -> None:
+    kernel = Kernel(path="k", time_ns=7e6, metrics={"idle (ns)": 93e6, "host_wall (ns)": 100e6})
+    model = counted_profile(kernel)
+
+    found = why(replace(model, provenance=Provenance({})))
+
+    assert (found.span_ns, found.sentence) == (100e6, "GPU idle 93 % of the run")
 
 
 @pytest.mark.parametrize(
