@@ -14,6 +14,7 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
+from proton_bench.analysis.metrics.occupancy import OCCUPANCY
 from proton_bench.errors import MetricError
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
@@ -147,7 +148,7 @@ def _first_word(text: str) -> int:
 
 
 def _more_is_better(name: str) -> bool:
-    if name.strip().lower() == "util":
+    if name.strip().lower() in ("util", OCCUPANCY):
         return True
     try:
         formula = parse_formula(name)

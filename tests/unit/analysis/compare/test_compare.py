@@ -14,7 +14,7 @@ from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.model.device import Device
+from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 
 BASE = (
@@ -169,6 +169,22 @@ def test_rates_are_computed_anew_for_what_a_row_stands_for() -> None:
 
     assert found.own is None
     assert changes(found)["k"] == pytest.approx((20.0, 16.0, -4.0))
+
+
+def test_occupancy_is_compared_over_all_launches_of_a_row() -> None:
+    def launched(registers: int) -> Run:
+        builder = ProfileBuilder()
+        for path, count in (("f", 32), ("g", registers)):
+            variant = Variant(grid=(9999, 1, 1), block=(128, 1, 1), registers=count)
+            scope = builder.add(0, path, FrameKind.SCOPE)
+            metrics = {"time (ns)": 10}
+            builder.add(scope, "k", FrameKind.KERNEL, device=GPU, variant=variant, metrics=metrics)
+        return Run(builder.build(), "x")
+
+    options = CompareOptions("occupancy", By.KERNEL)
+    found = compare([launched(32)], [launched(168)], options)
+
+    assert changes(found)["k"] == pytest.approx((1.0, 38 / 64, -26 / 64))
 
 
 def test_a_rate_that_one_side_lacks_is_not_a_number() -> None:
