@@ -14,6 +14,7 @@ from itertools import takewhile
 from proton_bench.analysis.accounting.device_use import COUNTED
 from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
+from proton_bench.analysis.view.names import stable_name
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
@@ -213,7 +214,8 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
     """
     profile = run.profile
     text = wanted.replace("›", _SEPARATOR).strip().lower()
-    parts = [part for each in text.split(_SEPARATOR) if (part := each.strip())]
+    # Rows are without Inductor's running numbers, which diffs and generated code have.
+    parts = [stable_name(part) for each in text.split(_SEPARATOR) if (part := each.strip())]
     names = [
         (shown.lower(), recorded.lower())
         for shown, recorded in zip(texts, profile.strings, strict=True)

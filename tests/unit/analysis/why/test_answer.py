@@ -96,6 +96,15 @@ def test_a_layer_comes_before_those_whose_numbers_begin_with_its_number(path: st
     assert [other[1] for other in found.others] == ["h.11 (Block)", "h.10 (Block)"]
 
 
+@pytest.mark.parametrize("path", ["triton_poi_fused_add_1", "net/Triton_poi_fused_add_1"])
+def test_a_kernel_of_inductor_is_found_by_its_recorded_name(path: str) -> None:
+    kernels = [Kernel(path=f"net/triton_poi_fused_add_{number}", time_ns=5e6) for number in (0, 1)]
+
+    (row,) = why(counted_profile(*kernels), path).rows
+
+    assert (row.path, row.time_ns) == (("net", "triton_poi_fused_add"), 10e6)
+
+
 @pytest.mark.parametrize("path", ["nothing", "", "/", "attn/mul", "gemm/attn"])
 def test_path_that_no_row_has_is_wrong_usage(path: str) -> None:
     with pytest.raises(UsageError):
