@@ -15,7 +15,9 @@ from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 from proton_bench.specs import max_bps, max_flops
 
-__all__ = ["device_peaks", "least_seconds", "offered_peaks"]
+__all__ = ["WORK", "device_peaks", "least_seconds", "no_work", "offered_peaks"]
+
+WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
 def offered_peaks(device: Device) -> Mapping[str, float]:
@@ -53,12 +55,14 @@ def least_seconds(profile: Profile) -> tuple[npt.NDArray[np.float64], npt.NDArra
     That is the larger of the sum of flops<width> / peak of the width, and of bytes / bandwidth.
 
     Raises:
-        MetricError: The peak rates of no device are known.
+        MetricError: The peak rates of no device are known, or neither operations nor bytes.
     """
     peaks = [device_peaks(device) for device in profile.devices]
     if not any(peaks):
         devices = ", ".join(f"{d.kind} {d.arch}".strip() for d in profile.devices) or "no device"
         raise MetricError(f"metric 'util' needs peak rates, which are not known for: {devices}")
+    if all(find_metric(name, profile.columns) is None for name in WORK):
+        raise no_work("metric 'util'")
     flops = sum(
         (_seconds_of(profile, f"flops{width}", peaks) for width in FLOPS_WIDTHS),
         start=np.zeros(len(profile)),
@@ -66,6 +70,14 @@ def least_seconds(profile: Profile) -> tuple[npt.NDArray[np.float64], npt.NDArra
     moved = _seconds_of(profile, "bytes", peaks)
     known = np.array([*map(bool, peaks), False])[profile.device_rows]
     return np.maximum(flops, moved), known
+
+
+def no_work(what: str) -> MetricError:
+    """Return the error to raise for what needs `WORK` of a profile that has none."""
+    return MetricError(
+        f"{what} needs operations or bytes of kernels, and none of {', '.join(WORK)} was recorded: "
+        "give them as metrics of scopes or by launch_metadata with -k triton"
+    )
 
 
 def _seconds_of(

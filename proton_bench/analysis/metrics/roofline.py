@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
-from proton_bench.analysis.metrics.peak import offered_peaks
+from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.analysis.metrics.peak import WORK, no_work, offered_peaks
 from proton_bench.analysis.metrics.peak_rates import (
     architecture_rates,
     known_architectures,
@@ -44,7 +44,6 @@ _ROOF_TIME = "roof_time"
 _BOUND = "bound"
 _DISTANCE = "roof_distance"
 _INTENSITY = "intensity"
-_WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 _NAMES = (*(f"{_ROOF_TIME}/{unit}" for unit in SECONDS), _BOUND, _DISTANCE, _INTENSITY)
 
 _MEANINGS = {
@@ -96,7 +95,7 @@ def is_roofline(name: str) -> bool:
 def roofline_names(recorded: Iterable[str]) -> tuple[str, ...]:
     """Return the metrics that can be computed from these recorded ones."""
     bases = {MetricSpec(full).base.lower() for full in recorded}
-    return _NAMES if "time" in bases and bases & set(_WORK) else ()
+    return _NAMES if "time" in bases and bases & set(WORK) else ()
 
 
 def roofline_values(profile: Profile, name: str) -> MetricValues:
@@ -133,12 +132,9 @@ def roofline(profile: Profile) -> Roofline:
     Raises:
         MetricError: As for `roofline_values`.
     """
-    work = {name: own for name in _WORK if (own := own_values(profile, name)) is not None}
+    work = {name: own for name in WORK if (own := own_values(profile, name)) is not None}
     if not work:
-        raise MetricError(
-            f"a roofline needs operations or bytes of kernels, and none of {', '.join(_WORK)} was "
-            "recorded: give them as metrics of scopes or by launch_metadata with -k triton"
-        )
+        raise no_work("a roofline")
     places = single_devices(profile)
     peaks = [roofline_peaks(device) for device in profile.devices]
     unknown = _unknown(profile, places, work=work, peaks=peaks)

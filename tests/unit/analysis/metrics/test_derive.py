@@ -83,6 +83,15 @@ def test_utilization_without_known_device_is_an_error() -> None:
         derive(builder.build(), ["util"])
 
 
+def test_utilization_without_recorded_work_is_an_error() -> None:
+    builder = ProfileBuilder()
+    device = Device("CUDA", 0, "90", 132, 1_980_000, 3_201_000, 6144)
+    builder.add(0, "k", metrics={"time (ns)": 1}, device=device)
+
+    with pytest.raises(MetricError, match="none of bytes, flops8, flops16"):
+        derive(builder.build(), ["util"])
+
+
 def test_percent_of_inclusive_metric_is_the_share_of_the_root() -> None:
     assert values(decoded(cuda_literal()), "time/%")["time/% (inc)"] == [100.0, 50.0, 50.0]
 
