@@ -16,7 +16,7 @@ from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_key
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_keys
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
@@ -220,12 +220,13 @@ def _values(
     quarantined = Selectors(quarantine).of_tree(measured.comparison.tree)
     middles = [_middle(observed[:, column]) for column in range(len(checks))]
     shorts = _as_short(measured, checks, middles, count=count)
-    for check, middle, short in zip(checks, middles, shorts, strict=True):
+    keys = lasting_keys(measured, checks)
+    for check, key, middle, short in zip(checks, keys, middles, shorts, strict=True):
         if math.isnan(middle):
             continue
         metric, row = check.threshold.metric, check.row
         yield (
-            lasting_key(measured, check),
+            key,
             Value(
                 value=middle,
                 as_short=short,

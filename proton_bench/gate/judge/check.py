@@ -20,7 +20,7 @@ from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Check", "Governing", "choose_checks", "lasting_key", "limits_of", "own_paths"]
+__all__ = ["Check", "Governing", "choose_checks", "lasting_keys", "limits_of", "own_paths"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -75,7 +75,8 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     candidates = _Candidates(measured, policy)
     named = any(each.selector for each in timed)
     rows = candidates.rows(everything=named)
-    governing, occurrences = Governing(timed, measured.comparison.tree), _occurrences(measured)
+    tree = measured.comparison.tree
+    governing, occurrences = Governing(timed, tree), _occurrences(measured, tree.strings)
     checks = [
         Check(row, each, is_named, candidates.share_of(row, each.metric), occurrences[row])
         for row in rows.tolist()
@@ -241,26 +242,43 @@ def _walls(measured: Measured) -> Numbers:
     return found
 
 
-def _occurrences(measured: Measured) -> list[int]:
-    """Return for each row the number of measured rows with the same path before it."""
+def _occurrences(measured: Measured, names: Sequence[str]) -> list[int]:
+    """Return for each row the number of measured rows with the same path before it.
+
+    Args:
+        measured: The rows.
+        names: What to take for each of their names.
+    """
     tree = measured.comparison.tree
     frames, parents = tree.frames().tolist(), tree.parents.tolist()
     measures = set(np.flatnonzero(measured.present.any(axis=0)).tolist())
-    labels: dict[tuple[int, int], int] = {}
+    labels: dict[tuple[int, str], int] = {}
     seen: Counter[int] = Counter()
     own, found = [0] * len(parents), [0] * len(parents)
     for row in range(1, len(parents)):
-        label = labels.setdefault((own[parents[row]], frames[row]), len(labels) + 1)
+        label = labels.setdefault((own[parents[row]], names[frames[row]]), len(labels) + 1)
         own[row], found[row] = label, seen[label]
         seen[label] += row in measures
     return found
 
 
-def lasting_key(measured: Measured, check: Check) -> tuple[tuple[str, ...], int, str]:
-    """Return path, occurrence and metric, with names that other edits of a file keep."""
-    path = measured.comparison.tree.path(check.row)
-    steady = tuple(steady_name(name) for name in path)
-    return steady, check.occurrence, check.threshold.metric
+def lasting_keys(
+    measured: Measured, checks: Sequence[Check]
+) -> list[tuple[tuple[str, ...], int, str]]:
+    """Return path, occurrence and metric of each check, with names that other edits of a file keep.
+
+    Names that differ in a number that such edits change are one name, so rows are counted anew.
+    """
+    tree = measured.comparison.tree
+    occurrences = _occurrences(measured, [steady_name(name) for name in tree.strings])
+    return [
+        (
+            tuple(steady_name(name) for name in tree.path(check.row)),
+            occurrences[check.row],
+            check.threshold.metric,
+        )
+        for check in checks
+    ]
 
 
 class Governing:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of, own_paths
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_keys, limits_of, own_paths
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.judge.rows import Judged
@@ -137,7 +137,7 @@ class Questions:
         paired = self.arrangement.is_paired
         floor, noise = observations.tick_floor(paired=paired), self.noise()
         if noise is not None:
-            keys = [lasting_key(self.measured, each) for each in checks]
+            keys = lasting_keys(self.measured, checks)
             floor = np.maximum(floor, noise.variances(keys, paired=paired))
         metrics = [each.threshold.metric for each in checks]
         return Background(floor, observations.resolution(), metrics)

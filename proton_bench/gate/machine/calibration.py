@@ -10,7 +10,7 @@ import numpy.typing as npt
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_key, limits_of
+from proton_bench.gate.judge.check import Check, choose_checks, lasting_keys, limits_of
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
 from proton_bench.gate.machine.fingerprint import Tier, examine_runs, machine_of
@@ -53,11 +53,11 @@ def measure_noise(runs: Sequence[Run], policy: Policy) -> Noise:
         machine=machine_of(runs[0].profile),
         paths=tuple(
             PathNoise(
-                *lasting_key(measured, check),
+                *key,
                 Spread(float(pair_variance[at]), float(pair.freedom[at])),
                 Spread(float(run_variance[at]), float(run_freedom[at])),
             )
-            for at, check in enumerate(checks)
+            for at, key in enumerate(lasting_keys(measured, checks))
         ),
         runs=len(runs),
     )

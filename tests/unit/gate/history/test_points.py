@@ -184,3 +184,14 @@ def test_names_are_readable_and_last() -> None:
 
     assert {path[-1] for path, _, _ in found.values if path} == {mangled, "triton_poi_fused_add"}
     assert found.texts[mangled] == "fill<float>"
+
+
+def test_kernels_that_differ_in_a_running_number_alone_have_a_value_each() -> None:
+    names = [f"triton_poi_fused_add_{number}" for number in range(2)]
+    times = {f"step/{name}": [time] * 2 for name, time in zip(names, (1e5, 2e5), strict=True)}
+
+    (found,) = points(Run(profile_of_times(times), "a.proton"))
+
+    path = ("step", "triton_poi_fused_add")
+    values = [found.values[path, occurrence, "median"].value for occurrence in range(2)]
+    assert values == pytest.approx([1e5, 2e5])
