@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
@@ -277,7 +278,17 @@ def _texts(measured: Measured, values: Mapping[Subject, Value]) -> dict[str, str
     """Return what to show for the names of paths, which are without running and line numbers."""
     names = {name for path, _, _ in values for name in path}
     shown = with_texts(measured.comparison, Readable(kernels=True)).tree.texts()
-    return {steady: text for name, text in shown.items() if (steady := steady_name(name)) in names}
+    return {
+        steady: _without_line(name, text)
+        for name, text in shown.items()
+        if (steady := steady_name(name)) in names
+    }
+
+
+def _without_line(name: str, text: str) -> str:
+    """Return the text of a name without its line number: other frames of the path have others."""
+    frame = parse_frame(name)
+    return text if frame is None else text.replace(f":{frame.line} ", " ", 1)
 
 
 def _tools(run: Run) -> dict[str, str]:

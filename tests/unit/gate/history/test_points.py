@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.history.points import Followed, Point, points_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
+from proton_bench.model.frame import FrameKind
 
 NAMES = ("a", "b", "c")
 
@@ -195,3 +197,13 @@ def test_kernels_that_differ_in_a_running_number_alone_have_a_value_each() -> No
     path = ("step", "triton_poi_fused_add")
     values = [found.values[path, occurrence, "median"].value for occurrence in range(2)]
     assert values == pytest.approx([1e5, 2e5])
+
+
+def test_frames_of_one_function_are_shown_without_the_line_of_one_of_them() -> None:
+    profile = profile_of_times({f"train.py:{line}@step/k": [1e5, 1e5] for line in (3, 9)})
+    kinds = np.where(profile.kinds == FrameKind.SCOPE, FrameKind.PYTHON, profile.kinds)
+
+    (found,) = points(Run(replace(profile, kinds=kinds), "a.proton"))
+
+    assert found.texts == {"train.py@step": "train.py step"}
+    assert {occurrence for path, occurrence, _ in found.values if path} == {0, 1}
