@@ -36,7 +36,9 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         ranking: Which rows, in which order.
     """
     explanation = explain(comparison)
-    positions = {row: place for place, row in enumerate(ranking.rows)}
+    lines = zip(ranking.above, ranking.rows, strict=True)
+    rows = [each for above, row in lines for each in (*above, row)]
+    positions = {row: place for place, row in enumerate(rows)}
     scale = comparison.measure.scale
     return {
         "schema": "proton_bench.diff",
@@ -54,7 +56,7 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "at_base_calls": bool(comparison.scaled),
         "benchmarks_scaled": [asdict(each) for each in comparison.scaled],
         "causes": [_cause(comparison, each) for each in explanation.causes] if explanation else [],
-        "rows": [_row(comparison, row, positions) for row in ranking.rows],
+        "rows": [_row(comparison, row, positions) for row in rows],
         "rows_below_threshold": ranking.small,
         "change_below_threshold": _plain(ranking.small_change, scale),
         "deeper_rows": ranking.deep,

@@ -61,6 +61,17 @@ def test_own_changes_add_up_to_the_total() -> None:
     assert all(row["parent"] < place for place, row in enumerate(rows) if row["parent"] is not None)
 
 
+def test_rows_that_share_a_line_of_text_are_rows() -> None:
+    base, new = run_of(("s/t/a", 100, 2, "c")), run_of(("s/t/a", 150, 2, "c"))
+    comparison = compare([base], [new], CompareOptions())
+
+    rows = diff_document(comparison, rank(comparison, None, 100))["rows"]
+
+    assert [(row["name"], row["parent"]) for row in rows] == [
+        *(("ROOT", None), ("s", 0), ("t", 1), ("a", 2))
+    ]
+
+
 def test_values_are_in_the_unit_that_was_asked_for() -> None:
     found = document("time/us")
 
