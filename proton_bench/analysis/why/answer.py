@@ -9,7 +9,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
+
+import numpy as np
 
 from proton_bench.analysis.accounting.device_use import COUNTED
 from proton_bench.analysis.kernels.counter_facts import are_missing
@@ -25,8 +27,8 @@ from proton_bench.support.units import duration_text
 
 __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 
-# Between the names of a path, besides the arrow of a terminal.
-_SEPARATOR = "/"
+# Between the names of a path; the arrow is what a terminal shows.
+_SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
 _ALMOST_ALL = 0.995
@@ -101,7 +103,8 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     Args:
         profile: The profile as it was recorded.
         path: A part of a row's name or path, with ``/`` or ``›`` between names, in any case; the
-            most expensive row that has it is chosen. None is about the whole run.
+            most expensive row that has it is chosen, of rows with that name if there are any. None
+            is about the whole run.
 
     Raises:
         UsageError: No row with time has that path.
@@ -210,12 +213,12 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
     """Return the rows that have this in their path and no such row above, largest first.
 
     The last part of a path is in the name of the row, and the others in names above it, in order.
-    Rows that have its numbers as a whole come before others: ``h.1`` is not ``h.11``.
+    Rows with that path come first, then those whose names are these parts, then those that have its
+    numbers as a whole: ``h.1`` is not ``h.11``.
     """
     profile = run.profile
-    text = wanted.replace("›", _SEPARATOR).strip().lower()
-    # Rows are without Inductor's running numbers, which diffs and generated code have.
-    parts = [stable_name(part) for each in text.split(_SEPARATOR) if (part := each.strip())]
+    text = wanted.replace(_ARROW, _SEPARATOR).strip().lower()
+    parts = _parts(text)
     names = [
         (shown.lower(), recorded.lower())
         for shown, recorded in zip(texts, profile.strings, strict=True)
@@ -240,13 +243,53 @@ def _chosen(run: WholeRun, texts: tuple[str, ...], wanted: str) -> list[int]:
             continue
         matched[row] += has_part and not is_last
         row += 1
+    # These may be below a row that only has a part of their name in its own.
+    found = list(dict.fromkeys(chain(found, _named(run, texts, parts))))
     whole = [re.compile(re.escape(part) + r"(?!(?<=\d)\d)") for part in parts]
 
-    def key(row: int) -> tuple[bool, float]:
-        path = _SEPARATOR.join(_path(run, texts, row)).lower()
-        return not _in_order(whole, path), -float(run.verdicts.time_ns[row])
+    def key(row: int) -> tuple[bool, bool, bool, float]:
+        path = _path(run, texts, row)
+        joined = _SEPARATOR.join(path)
+        return (
+            _parts(joined) != parts,
+            not _is_named(path, parts),
+            not _in_order(whole, joined.lower()),
+            -float(run.verdicts.time_ns[row]),
+        )
 
     return sorted(found, key=key)
+
+
+def _parts(text: str) -> list[str]:
+    parts = text.replace(_ARROW, _SEPARATOR).lower().split(_SEPARATOR)
+    # Rows are without Inductor's running numbers, which diffs and generated code have.
+    return [stable_name(part) for each in parts if (part := each.strip())]
+
+
+def _named(run: WholeRun, texts: tuple[str, ...], parts: list[str]) -> Iterator[int]:
+    """Yield the rows with time whose names are these parts, and no such row above."""
+    is_end = np.array([_is_end(text, parts) for text in texts], dtype=np.bool_)
+    rows: list[int] = np.flatnonzero(
+        is_end[run.profile.frames] & (run.verdicts.time_ns > 0)
+    ).tolist()
+    end = 1  # without the root
+    for row in rows:
+        if row >= end and _is_named(_path(run, texts, row), parts):
+            yield row
+            end = int(run.profile.subtree_end[row])
+
+
+def _is_end(name: str, parts: list[str]) -> bool:
+    tail = _parts(name)
+    return bool(tail) and parts[-len(tail) :] == tail
+
+
+def _is_named(path: tuple[str, ...], parts: list[str]) -> bool:
+    """Return whether the last name of a path ends the parts, and the others name rows above."""
+    if not _is_end(path[-1], parts):
+        return False
+    above = iter(_parts(_SEPARATOR.join(path[:-1])))
+    return all(part in above for part in parts[: len(parts) - len(_parts(path[-1]))])
 
 
 def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> bool:

@@ -105,6 +105,39 @@ def test_a_kernel_of_inductor_is_found_by_its_recorded_name(path: str) -> None:
     assert (row.path, row.time_ns) == (("net", "triton_poi_fused_add"), 10e6)
 
 
+NAMES = counted_profile(
+    Kernel(path="step/net/zeros_like/k", time_ns=9e6),
+    Kernel(path="step/net/zeros_like/zeros/k", time_ns=2e6),
+    Kernel(path="net/zeros/k", time_ns=1e6),
+    Kernel(path="Region 0›0/a.b (c)[0]*/k {4}", time_ns=1e5),
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("zeros", ("step", "net", "zeros_like", "zeros")),
+        ("net/zeros", ("net", "zeros")),
+        ("step › net › zeros", ("step", "net", "zeros_like", "zeros")),
+        ("zeros_l", ("step", "net", "zeros_like")),
+        ("region › k", ("Region 0›0", "a.b (c)[0]*", "k {4}")),
+        ("Region 0›0 › k {4}", ("Region 0›0", "a.b (c)[0]*", "k {4}")),
+        ("a.b (c)[0]*", ("Region 0›0", "a.b (c)[0]*")),
+    ],
+)
+def test_a_whole_name_comes_before_those_that_have_it_in_them(
+    path: str, expected: tuple[str, ...]
+) -> None:
+    assert why(NAMES, path).rows[0].path == expected
+
+
+def test_every_row_is_chosen_by_its_path() -> None:
+    for path in (row.path for row in why(NAMES).rows):
+        for length in range(1, len(path) + 1):
+            (row,) = why(NAMES, " › ".join(path[:length])).rows
+            assert row.path == path[:length]
+
+
 @pytest.mark.parametrize("path", ["nothing", "", "/", "attn/mul", "gemm/attn"])
 def test_path_that_no_row_has_is_wrong_usage(path: str) -> None:
     with pytest.raises(UsageError):
