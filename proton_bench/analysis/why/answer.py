@@ -328,7 +328,7 @@ def _sentence(run: WholeRun) -> str:
 
 
 def _device(run: WholeRun) -> str:
-    kinds = {device.kind for device in run.profile.devices}
+    kinds = run.verdicts.facts.device_kinds
     return "CPU" if kinds == {"CPU"} else "GPU" if kinds else ""
 
 
@@ -346,7 +346,7 @@ def _gpu(profile: Profile) -> str:
 
 def _missing(run: WholeRun) -> tuple[str, ...]:
     """Return what this run did not record, the most useful first."""
-    facts, kinds = run.verdicts.facts, {device.kind for device in run.profile.devices}
+    facts, kinds = run.verdicts.facts, run.verdicts.facts.device_kinds
     found: list[str] = []
     if "CUDA" in kinds and not facts.has_counters:
         # A run that asked for counters gets the reason why they are missing, not the same advice.

@@ -49,6 +49,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
+_CPU = "CPU"
 # Quantities that a set of counters may have, with their words.
 QUANTITIES: Mapping[str, str] = {
     "tensor": "tensor cores",
@@ -206,6 +207,12 @@ class Facts:
         self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
 
     @property
+    def device_kinds(self) -> set[str]:
+        """The kinds of devices that rows with time ran on; of all devices if no row names one."""
+        named = {device.kind for row in self.rows() if (device := self.profile.device(row))}
+        return named or {device.kind for device in self.profile.devices}
+
+    @property
     def has_counters(self) -> bool:
         """Whether the profile has counters."""
         return bool(self._uses)
@@ -245,7 +252,7 @@ class Facts:
         profile = self.profile
         place = int(profile.device_rows[row])
         device = profile.device(row)
-        is_cpu = device is not None and device.kind == "CPU"
+        is_cpu = device is not None and device.kind == _CPU
         uses, withheld = self._of_counters(row)
         time_ns = float(self.own_ns[row])
         covered = float(self._counter_time[row]) / time_ns if self.has_counters else 0.0
@@ -333,12 +340,19 @@ _WORK = ("bytes", "code_bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
 def _own_times(profile: Profile) -> Floats:
-    """Return the time of each row alone in ns, 0 without one."""
+    """Return the time of each row alone in ns, 0 without one.
+
+    Operators of the CPU have none where a GPU worked: they launched its kernels meanwhile.
+    """
     full = find_metric("time", profile.columns)
     if full is None or MetricSpec(full).unit not in SECONDS:
         return np.zeros(len(profile))
     own = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
-    return np.where(own > 0, own, 0.0)
+    own = np.where(own > 0, own, 0.0)
+    on_cpu = np.array([each.kind == _CPU for each in profile.devices] + [True])[profile.device_rows]
+    if bool((own[~on_cpu] > 0).any()):
+        own[on_cpu & (profile.device_rows >= 0)] = 0.0
+    return own
 
 
 def _own(profile: Profile, name: str) -> Floats:

@@ -9,6 +9,7 @@ from proton_bench.analysis.why.answer import MOST_ROWS, why
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.provenance import Provenance
 
@@ -225,3 +226,16 @@ def test_findings_can_be_added_up() -> None:
 )
 def test_kind_of_device_is_told(device: Device | None, expected: str) -> None:
     assert why(counted_profile(Kernel(path="k", device=device))).device == expected
+
+
+def test_time_of_operators_on_the_cpu_is_no_gpu_time() -> None:
+    on_cpu = Kernel(path="net/aten::mm", time_ns=8e6, kind=FrameKind.OP, device=Device("CPU", 0))
+    kernel = Kernel(path="net/aten::mm/gemm", time_ns=2e6, units={"tensor": 0.9})
+
+    found, row = why(counted_profile(on_cpu, kernel)), why(counted_profile(on_cpu, kernel), "mm")
+
+    assert (found.device, found.work_ns) == ("GPU", 2e6)
+    assert [each.path[-1] for each in found.rows] == ["gemm"]
+    assert not any("operators" in each for each in found.missing)
+    assert (row.rows[0].time_ns, row.rows[0].launches) == (2e6, 10)
+    assert row.rows[0].verdict.kind == "compute:tensor"
