@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fakes.counted import Kernel, counted_profile
 from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
+from proton_bench.model.provenance import Provenance
 
 
 @pytest.fixture
@@ -70,6 +72,33 @@ def test_document_of_a_row(file: str, capfd: pytest.CaptureFixture[str]) -> None
 
     (row,) = found["rows"]  # type: ignore[misc]
     assert row["path"] == ["net", "norm"]
+
+
+@pytest.mark.parametrize("words", [[], ["k"], ["--json"]])
+def test_what_a_file_lost_is_said(
+    words: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.proton"
+    profile = replace(counted_profile(Kernel(path="k")), partial=True, dropped={"full": 3})
+    write_profile(profile, path)
+
+    assert main(["why", str(path), *words]) == 0
+
+    said = capfd.readouterr().out
+    assert "PARTIAL" in said
+    assert "DROPPED: 3 records: full" in said
+
+
+def test_length_of_a_run_that_a_file_does_not_say_is_unknown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "run.proton")
+    gemm = counted_profile(Kernel(path="ampere_sgemm_128x64_nn"))
+    write_profile(replace(gemm, provenance=Provenance()), Path(path))
+
+    assert main(["why", path]) == 0
+    assert "of run" not in capfd.readouterr().out.replace("of work", "")
+    assert document(capfd, "why", path, "--json")["span_ns"] is None
 
 
 def test_text_names_the_verdict_and_its_evidence(

@@ -20,7 +20,7 @@ __all__ = [
     "HostPath",
     "RunTime",
     "host_paths",
-    "idle_lines",
+    "own_lines",
     "run_time_of",
 ]
 
@@ -29,6 +29,7 @@ IDLE = "idle (ns)"
 OTHER_THREADS = "other_threads (ns)"
 NOT_RECORDED = "<not recorded>"
 
+_MADE = "<string>:"  # such as the methods of a dataclass
 _MOST_NS = 2**63
 
 
@@ -131,18 +132,30 @@ def host_paths(
     )
 
 
-def idle_lines(profile: Profile) -> dict[str, int]:
-    """Return the time in ns in which no device worked, by lines of own code, the largest first.
+def own_lines(profile: Profile, *, by: Literal["idle", "wall"] = "idle") -> dict[str, int]:
+    """Return the time in ns of the main thread by lines of own code, the largest first.
 
-    Time in a library counts for the innermost line of own code that called it. Names are those of
-    frames, ``file:line@function``.
+    Time in a library, and in code that it made, counts for the innermost line of own code that
+    called it, or else for its outermost line. Names are those of frames, ``file:line@function``.
+
+    Args:
+        profile: The profile as it was recorded.
+        by: Time in which no device worked, or all time outside of recorded work.
     """
     places = Places.of(profile.provenance)
     spent: dict[str, int] = {}
-    for found in host_paths(profile, by="idle"):
-        own = [each for each in found.path if parse_frame(each) and not places.library_of(each)]
-        if own and found.idle_ns:
-            spent[own[-1]] = spent.get(own[-1], 0) + found.idle_ns
+    for found in host_paths(profile, by=by):
+        frames = [each for each in found.path if parse_frame(each)]
+        in_library = [bool(places.library_of(each)) for each in frames]
+        own = [
+            each
+            for number, each in enumerate(frames)
+            if not in_library[number] and not (each.startswith(_MADE) and any(in_library[:number]))
+        ]
+        time_ns = found.idle_ns if by == "idle" else found.wall_ns
+        if frames and time_ns:
+            line = own[-1] if own else frames[0]
+            spent[line] = spent.get(line, 0) + time_ns
     return dict(sorted(spent.items(), key=lambda each: -each[1]))
 
 

@@ -9,18 +9,20 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 
 import numpy as np
 
 from proton_bench.analysis.accounting.device_use import COUNTED
+from proton_bench.analysis.accounting.host_time import own_lines
 from proton_bench.analysis.kernels.counter_facts import are_missing
+from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
-from proton_bench.analysis.why.verdict import Finding, Verdict
+from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
 from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import duration_text
@@ -32,6 +34,8 @@ _SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
 _ALMOST_ALL = 0.995
+_MOST_LINES = 3
+_TOP_LEVEL = " <module>"
 _MOST_ADDED = 2  # names that tell rows of equal places apart
 
 
@@ -66,6 +70,8 @@ class Answer:
         gpu: Name of the GPU, "" if unknown.
         device: "GPU", or "CPU" if no other device worked; "" if unknown.
         span_ns: How long the run took, or what is known of it.
+        is_length_known: Whether that is the run or the time in which its devices were used, not
+            the sum of all work.
         work_ns: Time of all work on devices.
         idle_ns: Time in which no device worked, 0 if unknown.
         findings: About the whole run, the one that can save most first.
@@ -74,6 +80,8 @@ class Answer:
         others: Further rows that were chosen, by their paths.
         ceilings: What units of this GPU reach, None without counters.
         missing: What was not measured, and how to measure it.
+        host: Where the host was while the GPU was idle, or outside of recorded work where no GPU
+            worked.
         below: The chosen row and the rows below it, as findings number them.
     """
 
@@ -81,6 +89,7 @@ class Answer:
     gpu: str
     device: str
     span_ns: float
+    is_length_known: bool
     work_ns: float
     idle_ns: float
     findings: tuple[Finding, ...]
@@ -89,6 +98,7 @@ class Answer:
     others: tuple[tuple[str, ...], ...] = ()
     ceilings: Ceilings | None = None
     missing: tuple[str, ...] = ()
+    host: tuple[Evidence, ...] = ()
     below: frozenset[int] = frozenset()
 
     @property
@@ -131,6 +141,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         gpu=_gpu(profile),
         device=_device(run),
         span_ns=run.span_ns,
+        is_length_known=run.is_length_known,
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
         findings=find(run),
@@ -142,6 +153,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         others=others,
         ceilings=run.verdicts.facts.ceilings if run.verdicts.facts.has_counters else None,
         missing=_missing(run),
+        host=_host(run),
         below=frozenset(_below(run, rows[0])) if path is not None else frozenset(),
     )
 
@@ -305,26 +317,58 @@ def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
 # -- the run -------------------------------------------------------------------------------------
 def _sentence(run: WholeRun) -> str:
     if not run.work_ns > 0:
-        return "no work of a device or an operator was recorded"
+        return "no time of work on a device was recorded"
     if run.is_counted:
         work = duration_text(run.work_ns)
         return f"GPU work of {work}; it idled because {COUNTED}, so this file says no more of that"
-    if run.idle_ns > 0 and run.span_ns > 0:
-        idle = run.idle_ns / run.span_ns
-        text = f"GPU idle {_percent(idle)} of the run"
-        outside, between = run.outside_ns / run.span_ns, run.between_ns / run.span_ns
-        if min(outside, between) >= _LEAST_PART:
-            text = f"{text}: {_percent(outside)} before or after its work, "
-            text = f"{text}{_percent(between)} between kernels"
-            recording = run.recording_ns / run.span_ns
-            if recording >= _LEAST_PART:
-                text = f"{text}, {_percent(recording)} for recording"
-        return text
+    if run.devices and run.span_ns > 0:
+        number = len(run.devices)
+        # Of merged processes it is the mean of their GPUs.
+        which = "GPU" if number == 1 else "GPUs" if run.per_device == 1.0 else f"all {number} GPUs"
+        text = f"{which} idle {_percent(run.idle_ns / run.span_ns)} of the run"
+        parts = (
+            (run.outside_ns, "before or after its work"),
+            (run.between_ns, "between kernels"),
+            (run.recording_ns, "because it was recorded"),
+        )
+        shown = [
+            f"{_percent(part_ns / run.span_ns)} {words}"
+            for part_ns, words in parts
+            if part_ns >= _LEAST_PART * run.span_ns
+        ]
+        return f"{text}: {', '.join(shown)}" if len(shown) > 1 else text
     if not _device(run):
         return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
     if _device(run) == "CPU":
         return "no GPU work was recorded: times are those of operators on the CPU"
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
+
+
+def _host(run: WholeRun) -> tuple[Evidence, ...]:
+    """Return the lines of own code at which the host was while the GPU was idle.
+
+    Where no GPU worked, they are those outside of recorded work, after their time together.
+    """
+    whole_ns = run.times.host_not_recorded_ns
+    if not run.times.wall_ns or whole_ns is None:
+        return ()
+    spent = own_lines(run.recorded, by="idle" if run.devices else "wall")
+    texts = frame_texts(spent, Places.of(run.recorded.provenance))
+    found = [] if run.devices else [("host.outside", "the run", whole_ns)]
+    found += [
+        ("host.line", texts[name].removesuffix(_TOP_LEVEL), spent_ns)
+        for name, spent_ns in islice(spent.items(), _MOST_LINES)
+    ]
+    return tuple(
+        Evidence(
+            id_,
+            f"{_percent(spent_ns / run.span_ns)} {'of' if id_ == 'host.outside' else 'in'} {text}",
+            float(spent_ns),
+            "ns",
+        )
+        for id_, text, spent_ns in found
+        if spent_ns >= _LEAST_PART * run.span_ns
+    )
 
 
 def _device(run: WholeRun) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from proton_bench.analysis.accounting.host_time import host_paths, idle_lines
+from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.why.host_limit import (
@@ -35,8 +35,6 @@ _SMALL_NS = 10_000.0  # about what a launch from Python takes
 _SMALL_SHARE = 0.5  # of the launches
 _MOST_LINES = 3
 _LIMITED = "more needs a faster host too"
-_TOP_LEVEL = " <module>"
-_LEAST_LINE = 0.01  # of the run
 _ZERO_TENSOR = 0.05
 _THREE_DIGITS = 99.5
 
@@ -279,18 +277,15 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
         return
     gaps_ns, text = run.between_ns, "GPU idle between kernels"
     if any(_launches(run)):
-        gaps_ns = min(run.between_ns, max(device.use.long_idle_ns for device in run.devices))
+        gaps_ns = min(run.between_ns, run.most(device.use.long_idle_ns for device in run.devices))
         text = f"{text} for {duration_text(LONG_IDLE_NS)} and more at once"
         if gaps_ns < _IDLE * run.between_ns:
             return
     if not gaps_ns > 0:
         return
     share = gaps_ns / run.span_ns
-    lines = _lines(run) if run.between_ns > run.outside_ns else ()
-    evidence = (Evidence("device.idle", text, share, "fraction of the run"), *lines)
-    if lines:
-        text += f": {', '.join(each.text for each in lines)}"
-    yield Claim(text, evidence, pools={_BETWEEN: gaps_ns})
+    evidence = Evidence("device.idle", text, share, "fraction of the run")
+    yield Claim(text, (evidence,), pools={_BETWEEN: gaps_ns})
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
@@ -298,29 +293,8 @@ def _no_work(run: WholeRun) -> Iterator[Claim]:
         return
     share = run.outside_ns / run.span_ns
     text = "before or after GPU work"
-    lines = _lines(run) if run.outside_ns >= run.between_ns else ()
-    shown = f": {', '.join(each.text for each in lines)}" if lines else ""
-    yield Claim(
-        text + shown,
-        (Evidence("device.outside", text, share, "fraction of the run"), *lines),
-        pools={_OUTSIDE: run.outside_ns},
-    )
-
-
-def _lines(run: WholeRun) -> tuple[Evidence, ...]:
-    """Return the lines of own code at which the host was while the GPU was idle."""
-    spent = idle_lines(run.recorded)
-    texts = frame_texts(spent, Places.of(run.recorded.provenance))
-    return tuple(
-        Evidence(
-            "host.line",
-            f"{_percent(spent_ns / run.span_ns)} in {texts[name].removesuffix(_TOP_LEVEL)}",
-            float(spent_ns),
-            "ns",
-        )
-        for name, spent_ns in islice(spent.items(), _MOST_LINES)
-        if spent_ns >= _LEAST_LINE * run.span_ns
-    )
+    evidence = Evidence("device.outside", text, share, "fraction of the run")
+    yield Claim(text, (evidence,), pools={_OUTSIDE: run.outside_ns})
 
 
 def _waiting(run: WholeRun) -> Iterator[Claim]:
@@ -331,7 +305,7 @@ def _waiting(run: WholeRun) -> Iterator[Claim]:
     share = waiting_ns / wall_ns
     text = f"only collectives run in {_percent(share)} of the devices' time"
     evidence = Evidence("device.waiting", text, share, "fraction")
-    yield Claim(text, (evidence,), pools={_WAITING: waiting_ns / len(run.devices)})
+    yield Claim(text, (evidence,), pools={_WAITING: waiting_ns * run.per_device})
 
 
 # -- work that could be cheaper ------------------------------------------------------------------
@@ -525,7 +499,7 @@ class _Chain:
         launches = sum(device.use.launches for device in run.devices)
         if not launches > 0 or not _has_idle_device(run):
             return 0.0
-        gaps_ns = max(run.short_gaps_ns(device.use) for device in run.devices)
+        gaps_ns = run.most(run.short_gaps_ns(device.use) for device in run.devices)
         return gaps_ns * min(self.spared / launches, 1.0)
 
     def evidence(self, run: WholeRun, text: str) -> tuple[Evidence, ...]:

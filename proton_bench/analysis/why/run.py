@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,11 +67,16 @@ class WholeRun:
         return self.verdicts.run_ns
 
     @property
+    def is_length_known(self) -> bool:
+        """Whether `span_ns` is that of the run or of its devices, not the sum of all work."""
+        return self.times.wall_ns is not None or bool(self.devices)
+
+    @property
     def idle_ns(self) -> float:
         """Time in which no device worked; 0 if unknown."""
         if self.times.gpu_idle_ns is not None:
             return float(self.times.gpu_idle_ns)
-        return float(min((device.use.idle_ns for device in self.devices), default=0))
+        return min(self._least(device.use.idle_ns for device in self.devices), self.span_ns)
 
     @property
     def between_ns(self) -> float:
@@ -80,7 +85,7 @@ class WholeRun:
         It is 0 if launches waited to be counted. Of several devices it is the shortest, because at
         most so long all of them were idle.
         """
-        return 0.0 if self.is_counted else max(self._gaps_ns - self._cost_ns, 0.0)
+        return 0.0 if self.is_counted else self._gaps_ns - self.recording_ns
 
     @property
     def recording_ns(self) -> float:
@@ -89,7 +94,30 @@ class WholeRun:
 
     def short_gaps_ns(self, use: DeviceUse) -> float:
         """Return the part of `between_ns` that late launches on a device may have caused."""
-        return min(max(use.short_idle_ns - self._cost_ns, 0.0), self.between_ns)
+        cost_ns = idle_cost_ns(self.recorded) / max(len(self.devices), 1)
+        return min(max(use.short_idle_ns - cost_ns, 0.0), self.between_ns)
+
+    def most(self, times_ns: Iterable[float]) -> float:
+        """Return the largest of the times of each device; of merged processes their sum."""
+        found = list(times_ns)
+        return sum(found) * self.per_device if self._processes > 1 else max(found, default=0.0)
+
+    def _least(self, times_ns: Iterable[float]) -> float:
+        found = list(times_ns)
+        return sum(found) * self.per_device if self._processes > 1 else min(found, default=0.0)
+
+    @property
+    def per_device(self) -> float:
+        """What part of the time of each device is time of the run.
+
+        Processes that were merged ran side by side, but their times are added up.
+        """
+        return min(self._processes / max(len(self.devices), 1), 1.0)
+
+    @property
+    def _processes(self) -> int:
+        parts = self.recorded.provenance.get("parts")
+        return len(parts) if isinstance(parts, tuple) and parts else 1
 
     @property
     def is_counted(self) -> bool:
@@ -98,18 +126,17 @@ class WholeRun:
 
     @property
     def outside_ns(self) -> float:
-        """The part of it before the first work and after the last."""
-        return self.idle_ns - self._gaps_ns if len(self.devices) == 1 else 0.0
+        """The part of it before the first work and after the last; 0 if unknown."""
+        return self.idle_ns - self._gaps_ns if self.per_device == 1.0 else 0.0
 
     @property
-    def _cost_ns(self) -> float:
-        """What recording took of the time between kernels of each device."""
-        return idle_cost_ns(self.recorded) / max(len(self.devices), 1)
+    def recording_ns(self) -> float:
+        """The part of it between kernels that recording took."""
+        return min(idle_cost_ns(self.recorded) * self.per_device, self._gaps_ns)
 
     @property
     def _gaps_ns(self) -> float:
-        idle_ns = min((device.use.idle_ns for device in self.devices), default=0)
-        return min(float(idle_ns), self.idle_ns)
+        return min(self._least(device.use.idle_ns for device in self.devices), self.idle_ns)
 
     @property
     def work_ns(self) -> float:

@@ -10,6 +10,7 @@ from proton_bench.cli.output_file import print_bytes
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.text.why import WhyReport, WhyRowReport
 from proton_bench.report.tree.tree import print_report
+from proton_bench.report.words.header import losses
 from proton_bench.support.console import open_console
 
 __all__ = ["answer"]
@@ -27,12 +28,14 @@ def answer(file: Path, path: str | None, *, as_json: bool) -> None:
         UsageError: The file cannot be read, or no row has that path.
         ProfileFormatError: The file is corrupt.
     """
-    found = why(read_profile(file), path)
+    profile = read_profile(file)
+    found, lost = why(profile, path), losses(profile)
     if as_json:
         from proton_bench.report.json.tree import encode_document
         from proton_bench.report.json.why import why_document
 
-        print_bytes(encode_document(why_document(found, source=os.fspath(file))))
+        document = why_document(found, source=os.fspath(file), losses=lost)
+        print_bytes(encode_document(document))
         return
-    report = WhyReport(found, str(file)) if path is None else WhyRowReport(found)
+    report = WhyReport(found, str(file), lost) if path is None else WhyRowReport(found, lost)
     print_report(open_console(), report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,7 @@ __all__ = ["why_document"]
 _VERSION = (1, 0)
 
 
-def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
+def why_document(answer: Answer, *, source: str, losses: Sequence[str] = ()) -> dict[str, Any]:
     """Return what ``proton why --json`` prints.
 
     Times are in ns. ``gain_ns`` is an upper bound, ``own_ns`` the part of it that can be added up.
@@ -22,6 +23,7 @@ def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
     Args:
         answer: About the whole run, or one row.
         source: Name of the file.
+        losses: What is missing from the profile, a sentence each.
     """
     return {
         "schema": "proton_bench.why",
@@ -29,7 +31,7 @@ def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
         "source": _encodable(source),
         "summary": answer.sentence,
         "gpu": answer.gpu or None,
-        "span_ns": answer.span_ns,
+        "span_ns": answer.span_ns if answer.is_length_known else None,
         "work_ns": answer.work_ns,
         "idle_ns": answer.idle_ns,
         "findings": [
@@ -47,6 +49,8 @@ def why_document(answer: Answer, *, source: str) -> dict[str, Any]:
             "measured": sorted(answer.ceilings.measured),
         },
         "missing": answer.missing,
+        "losses": losses,
+        "host": [asdict(each) for each in answer.host],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
-from proton_bench.analysis.accounting.host_time import idle_lines, run_time_of
+from proton_bench.analysis.accounting.host_time import own_lines, run_time_of
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.why.verdict import has_counters
 from proton_bench.model.profile import Profile
@@ -49,7 +49,7 @@ def _idle_line(profile: Profile) -> str:
     times = run_time_of(profile)
     if not times.wall_ns or not times.gpu_idle_ns:
         return ""
-    spent = idle_lines(profile)
+    spent = own_lines(profile)
     texts = frame_texts(spent, Places.of(profile.provenance))
     most = list(spent)[:_MOST_LINES]
     parts = [

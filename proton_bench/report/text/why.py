@@ -11,7 +11,7 @@ from rich.segment import Segment
 
 from proton_bench.analysis.why.answer import Answer, WhyRow
 from proton_bench.analysis.why.verdict import UNKNOWN, Finding, Verdict
-from proton_bench.report.text.theme import DIM, HEADING
+from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text
@@ -35,22 +35,31 @@ class WhyReport:
     Attributes:
         answer: What to show.
         source: Name of the file.
+        losses: What is missing from the profile, a sentence each.
     """
 
     answer: Answer
     source: str
+    losses: Sequence[str] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the sentence, the findings and the rows; only a terminal cuts lines."""
         edge = edge_of(console, options)
         answer = self.answer
-        facts = f"run of {duration_text(answer.span_ns)}"
+        facts = f"run of {duration_text(answer.span_ns)}" if answer.is_length_known else ""
         if answer.gpu:
             facts += f" on {answer.gpu}"
-        yield from prose(console, f"{visible(self.source)}  {visible(facts)}", DIM, edge=edge)
+        first = f"{visible(self.source)}  {visible(facts.strip())}"
+        yield from prose(console, first.rstrip(), DIM, edge=edge)
         yield from prose(console, visible(answer.sentence), HEADING, edge=edge)
+        if answer.host:
+            when = "meanwhile" if answer.idle_ns > 0 else "outside of recorded work"
+            lines = f"host {when}: {', '.join(each.text for each in answer.host)}"
+            yield from prose(console, visible(lines, _MAX_TEXT), None, edge=edge)
+        yield from _losses(console, self.losses, edge)
         if answer.findings:
-            yield Segment("\nsaves at most   of run  finding\n", HEADING)
+            whole = "of run" if answer.is_length_known else "of work"
+            yield Segment(f"\nsaves at most{whole:>9}  finding\n", HEADING)
             yield from self._findings(edge)
         if answer.rows:
             yield from self._rows(edge)
@@ -98,9 +107,11 @@ class WhyRowReport:
 
     Attributes:
         answer: An answer about a row.
+        losses: What is missing from the profile, a sentence each.
     """
 
     answer: Answer
+    losses: Sequence[str] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the path, the time, the verdict, its evidence and what helps."""
@@ -116,6 +127,7 @@ class WhyRowReport:
                 f"{duration_text(finding.gain_ns)}: {finding.helps}"
             )
             yield from prose(console, visible(text, _MAX_TEXT), None, edge=edge)
+        yield from _losses(console, self.losses, edge)
         if self.answer.missing:
             missing = f"not recorded: {', '.join(self.answer.missing)}"
             yield from prose(console, visible(missing), DIM, edge=edge)
@@ -156,7 +168,8 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
         yield f"usually helps: {verdict.helps}"
     if verdict.gain_ns is not None:
         gain, part = duration_text(verdict.gain_ns), _percent(verdict.gain_ns, answer.span_ns)
-        yield f"saves at most: {gain}, {part} of the run, at the same work"
+        whole = "the run" if answer.is_length_known else "all work"
+        yield f"saves at most: {gain}, {part} of {whole}, at the same work"
     if verdict.source:
         yield f"rule: {verdict.source}"
 
@@ -181,6 +194,11 @@ def _percent(part: float, whole: float) -> str:
         return "-"
     share = part / whole * 100
     return f"{share:.1f} %" if share >= _LEAST_PERCENT else "<0.1 %"
+
+
+def _losses(console: Console, losses: Sequence[str], edge: int | None) -> Iterator[Segment]:
+    for loss in losses:
+        yield from prose(console, loss, WARNING, edge=edge)
 
 
 def _cut(text: str, edge: int | None, used: int) -> str:

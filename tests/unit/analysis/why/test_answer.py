@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fakes.counted import H200, SECOND, Kernel, counted_profile
 
-from proton_bench.analysis.why.answer import MOST_ROWS, why
+from proton_bench.analysis.why.answer import MOST_ROWS, Answer, why
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
@@ -203,6 +203,52 @@ def test_empty_profile_has_an_answer() -> None:
     assert found.rows == ()
     assert found.findings == ()
     assert found.sentence
+
+
+@pytest.mark.parametrize(
+    ("use", "facts", "expected"),
+    [
+        (DeviceUse(None, 0, busy_ns=SECOND), {}, "GPU idle 0 % of the run"),
+        (
+            DeviceUse(None, 0, busy_ns=200_000_000, idle_ns=300_000_000),
+            {"estimated_cost_ns": 100_000_000},
+            "GPU idle 80 % of the run: 50 % before or after its work, 20 % between kernels, "
+            "10 % because it was recorded",
+        ),
+    ],
+)
+def test_parts_of_idle_time_add_up(use: DeviceUse, facts: dict[str, int], expected: str) -> None:
+    assert why(counted_profile(Kernel(path="k"), use=use, **facts)).sentence == expected
+
+
+def sampled(*, gpu: bool) -> Answer:
+    """A run with samples of the host: 0.3 s in a line of its own, 0.4 s in no such line."""
+    builder = ProfileBuilder()
+    device = H200 if gpu else Device("CPU", 0)
+    metrics = {"time (ns)": 1e8, "count": 1, "host_wall (ns)": 3e8}
+    builder.add(0, "k", FrameKind.KERNEL if gpu else FrameKind.OP, metrics=metrics, device=device)
+    top = builder.add(0, "<not recorded>", FrameKind.SCOPE)
+    library = "/usr/lib/python3/site-packages/lib/a.py:5@<module>"
+    lines = (["/home/me/train.py:3@<module>", library, "<string>:2@__init__"], [library])
+    for names, spent_ns in zip(lines, (3e8, 4e8), strict=True):
+        above = top
+        for name in names:
+            above = builder.add(above, name, FrameKind.PYTHON)
+        builder.set(above, "host_wall (ns)", spent_ns)
+        if gpu:
+            builder.set(above, "idle (ns)", spent_ns)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + SECOND, "directory": "/home/me"}
+    use = DeviceUse(None, 0, busy_ns=100_000_000, idle_ns=600_000_000)
+    return why(replace(builder.build(provenance=facts), device_use=(use,) if gpu else ()))
+
+
+def test_where_the_host_was_is_told_of_the_whole_run() -> None:
+    on_gpu, on_cpu = sampled(gpu=True), sampled(gpu=False)
+
+    lines = ["40 % in lib/a.py:5", "30 % in train.py:3"]
+    assert [each.text for each in on_gpu.host] == lines
+    assert [each.text for each in on_cpu.host] == ["70 % of the run", *lines]
+    assert not any("train.py" in finding.text for finding in on_gpu.findings)
 
 
 def test_many_rows_are_counted_not_listed() -> None:

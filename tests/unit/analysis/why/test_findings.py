@@ -167,20 +167,6 @@ def sampled(
     return replace(builder.build(provenance=facts), device_use=(use,))
 
 
-def test_lines_of_own_code_are_evidence_of_idle_time() -> None:
-    torch = "/usr/lib/python3/site-packages/torch/__init__.py:5@<module>"
-    profile = sampled(
-        (["/home/me/train.py:3@<module>", torch], 600 * MS),
-        (["/home/me/train.py:9@main"], 90 * MS),
-        use=used(100, 10),
-    )
-
-    found = found_in(profile)
-
-    assert [each.value for each in found["no-work"].evidence[1:]] == [600 * MS, 90 * MS]
-    assert "train.py:3" in found["no-work"].text
-
-
 def test_functions_that_wait_bound_the_gain_by_their_time() -> None:
     wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
     profile = sampled(
@@ -349,6 +335,27 @@ def test_capped_kernels_are_a_finding_with_the_reasons_of_nvml(
     assert found.gain_ns == pytest.approx(2e5)
     assert found.evidence[0].value == pytest.approx(0.8)
     assert [each.value for each in found.evidence[1:]] == reasons
+
+
+def test_times_of_merged_processes_are_added_up_like_their_runs() -> None:
+    second = replace(H200, index=1)
+    builder = ProfileBuilder()
+    for device in (H200, second):
+        metrics = {"time (ns)": 100 * MS, "count": 10}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=device)
+    parts = [{"start_time_ns": 1, "end_time_ns": 1 + SECOND}] * 2
+    use = used(100, 800, waiting_ns=60 * MS)
+    uses = (use, replace(use, device=1))
+    one = {"start_time_ns": 1, "end_time_ns": 1 + SECOND}
+    single = WholeRun.of(replace(builder.build(provenance=one), device_use=uses))
+    merged = WholeRun.of(replace(builder.build(provenance={"parts": parts}), device_use=uses))
+
+    shares = [
+        {each.id: each.gain_ns / run.span_ns for each in find(run)} for run in (single, merged)
+    ]
+
+    assert shares[0] == shares[1] == {"idle": 0.8, "waiting": 0.06}
+    assert single.idle_ns / single.span_ns == merged.idle_ns / merged.span_ns == 0.8
 
 
 def test_small_findings_are_left_out() -> None:
