@@ -222,7 +222,7 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
         if quantity in facts.uses:  # what was measured beats what was declared
             return None
         declared = max((facts.declared.get(each, 0.0) for each in work), default=0.0)
-        if not BOUND <= declared < math.inf:
+        if not BOUND <= declared <= _MOST_OF_PEAK:  # caches serve more, or it was not done
             return None
         text = f"the declared work takes {declared * 100:.0f} % of the time at peak"
         work_done = Evidence("declared.work", text, declared, "fraction of peak")
@@ -299,7 +299,7 @@ def _is_small(facts: RowFacts) -> Match | None:
     if fill < _FILLED:
         if active is not None and active.fraction > _ACTIVE:
             return None
-        return Match(short, (grid, *_beside(facts, "sm_active")), 1.0 - fill)
+        return Match(short, (grid, *_beside(facts, "sm_active")), _unfilled(facts))
     # Blocks for all, but so little work that starting and ending is a large part of it.
     if active is None or not (waves <= 1 and facts.mean_ns < _LITTLE_NS):
         return None
@@ -307,9 +307,20 @@ def _is_small(facts: RowFacts) -> Match | None:
         return None
     text = f"{facts.mean_ns / 1e3:.1f} us in less than one wave of blocks"
     little = Evidence("launch.waves", text, waves, "waves")
-    return Match(
-        f"{waves:.1f} waves", (little, *_beside(facts, "sm_active")), 1.0 - active.fraction
-    )
+    return Match(f"{waves:.1f} waves", (little, *_beside(facts, "sm_active")), _unfilled(facts))
+
+
+def _unfilled(facts: RowFacts) -> float:
+    """Return the most that more blocks save: they fill the device then, or a unit has its limit.
+
+    A multiprocessor holds several blocks, so one for each of them is not yet all that helps.
+    """
+    waves, active = facts.launch.waves, facts.uses.get("sm_active")
+    filled = min(waves, facts.launch.fill) if math.isfinite(waves) else 0.0
+    if active is not None:
+        filled = min(filled, active.fraction)
+    used = [facts.uses[unit].ratio for unit, _ in _UNITS.values() if unit in facts.uses]
+    return max(1.0 - max(filled, *used, 0.0), 0.0)
 
 
 def _has_tail(facts: RowFacts) -> Match | None:

@@ -317,6 +317,32 @@ def test_mean_of_small_and_large_grids_is_not_told_as_blocks() -> None:
     assert "launch.fill" in {each.id for each in found[1].evidence}
 
 
+@pytest.mark.parametrize(
+    ("launch", "uses", "gain"),
+    [
+        # 16 of 132 multiprocessors, each of which holds 16 of its blocks.
+        (Launch(blocks=16.0, units=132.0, fill=0.12, waves=0.0075), {}, 0.9925),
+        (Launch(blocks=16.0, units=132.0, fill=0.12, waves=0.0075), {"dram": Use(0.042)}, 0.958),
+        (Launch(blocks=16.0, units=132.0, fill=0.12), {}, 1.0),
+        (Launch(blocks=588.0, units=132.0, fill=0.6, waves=1.1), {}, 0.4),
+    ],
+)
+def test_more_blocks_save_until_they_fill_the_device(
+    launch: Launch, uses: dict[str, Use], gain: float
+) -> None:
+    found = decided(kernel(launch=launch, uses=uses))
+
+    assert found is not None
+    assert found[0] == "small-grid"
+    assert found[1].gain == pytest.approx(gain)
+
+
+@pytest.mark.parametrize("metric", ["bytes", "flops16", "flops64"])
+def test_declared_work_beyond_the_peak_is_no_limit(metric: str) -> None:
+    assert decided(kernel(declared={metric: 1.0})) is not None
+    assert decided(kernel(declared={metric: 5.0})) is None
+
+
 def test_interval_has_the_scale_of_what_it_is_about() -> None:
     low = {**ALL_LOW, "dram": Use(0.52, 0.043, 0.8)}  # 65 +- 5.4 % of the ceiling
 
