@@ -186,7 +186,9 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
     if not evidence:
         return
     # Without samples of the host it is only known that the device cannot save more than it idles.
-    gain_ns = min(waits_ns, run.between_ns) if waits_ns > 0 and not calls else run.between_ns
+    gain_ns = run.between_ns
+    if waits_ns > 0 and not calls:
+        gain_ns = min(max(most_sampled_ns(run.recorded, waits_ns), waits_ns), run.between_ns)
     text = f"the host waits for the GPU: {', '.join(each.text for each in evidence[:2])}"
     yield Claim(text, tuple(evidence), pools={_BETWEEN: gain_ns})
 
@@ -285,7 +287,8 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
         return
     share = gaps_ns / run.span_ns
     evidence = Evidence("device.idle", text, share, "fraction of the run")
-    yield Claim(text, (evidence,), pools={_BETWEEN: gaps_ns})
+    helps = "" if run.times.is_sampled else "see what the host does: proton run samples it"
+    yield Claim(text, (evidence,), pools={_BETWEEN: gaps_ns}, helps=helps)
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:

@@ -110,7 +110,8 @@ class Verdicts:
         largest = self._by_kind[kind].largest[row]
         example = self._own[largest]
         is_one = float(self.facts.own_ns[largest]) >= _ALMOST_ALL * total
-        if is_one or (shares[kind] >= _ALMOST_ALL and kind == UNKNOWN):
+        is_measured = self.facts.has_counters or self.facts.has_processor_counters
+        if is_one or (shares[kind] >= _ALMOST_ALL and kind == UNKNOWN and not is_measured):
             return example
         parts = sorted(shares.items(), key=lambda each: -each[1])
         mix = ", ".join(f"{part * 100:.0f} % {name}" for name, part in parts if part >= _PART)
@@ -119,12 +120,14 @@ class Verdicts:
             Evidence("row.mix", f"of its time {mix}", shares[kind], "fraction"),
             *(replace(each, text=f"{text}: {each.text}") for each in example.evidence),
         )
+        reason = example.reason
         part = f"{shares[kind] * 100:.0f} % of it" if shares[kind] < _ALMOST_ALL else ""
         gain_ns = min(float(self._by_kind[kind].gains[row]), self.run_ns)
         return replace(
             example,
-            short=_joined(kind, part) if kind != UNKNOWN else example.short,
+            short=_joined(kind, part) if part or kind != UNKNOWN else example.short,
             evidence=evidence,
+            reason=f"{text}: {reason}" if reason and is_measured else reason,
             gain_ns=None if kind == UNKNOWN else gain_ns,
             share=shares[kind],
         )

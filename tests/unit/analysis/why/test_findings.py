@@ -181,6 +181,24 @@ def test_functions_that_wait_bound_the_gain_by_their_time() -> None:
     assert found["idle"].own_ns == 350 * MS
 
 
+def test_functions_that_wait_may_have_been_sampled_too_rarely() -> None:
+    wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
+    line = (["/home/me/train.py:12@step", wait], 10 * MS)
+    other = (["/home/me/train.py:13@step"], 800 * MS)
+    profile = sampled(line, other, use=used(100, 500), host_rate_hz=100)
+
+    assert found_in(profile)["sync"].gain_ns == 30 * MS  # two standard errors of one sample more
+
+
+def test_host_without_samples_is_to_be_sampled() -> None:
+    use = used(100, 500)
+    bare = counted_profile(Kernel(path="k"), use=use)
+    shown = sampled((["/home/me/train.py:12@step"], 150 * MS), use=use)
+
+    assert "proton run" in found_in(bare)["idle"].helps
+    assert "idle/ms" in found_in(shown)["idle"].helps
+
+
 def test_functions_of_that_name_elsewhere_do_not_wait() -> None:
     mine = "/home/me/files.py:9@synchronize"
     profile = sampled((["/home/me/train.py:12@step", mine], 150 * MS), use=used(100, 500))

@@ -98,6 +98,19 @@ def test_row_with_one_kernel_has_its_verdict() -> None:
     assert verdicts.of(0) == verdicts.of(2) == verdicts.own(2)
 
 
+def test_the_reason_of_one_kernel_is_not_that_of_the_row_above() -> None:
+    profile = counted_profile(
+        Kernel(path="net/idle", time_ns=4e6, units={"dram": 0.1, "sm_active": 0.9}),
+        Kernel(path="net/copy", time_ns=3e6, units={"dram": 0.8}),
+        Kernel(path="net/gemm", time_ns=3e6, units={"tensor": 0.9}),
+    )
+
+    found = verdict(profile, 1)
+
+    assert (found.kind, found.short, found.share) == (UNKNOWN, "unknown 40 % of it", 0.4)
+    assert found.reason.startswith("idle: not all measured")
+
+
 def test_row_without_time_has_none() -> None:
     builder = ProfileBuilder()
     builder.add(0, "scope", FrameKind.SCOPE, metrics={"wall (ns)": 5.0})
