@@ -20,6 +20,7 @@ from proton_bench.analysis.why.host_limit import (
     most_sampled_ns,
     outermost,
 )
+from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
 from proton_bench.model.device import Device
@@ -241,8 +242,7 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
             if int(run.profile.device_rows[row]) == use.device
         ]
         facts = [run.verdicts.facts.of(row) for row in rows]
-        small = sum(each.launches for each in facts if each.mean_ns < _SMALL_NS)
-        share = min(small / use.launches, 1.0)
+        share = min(_small_launches(facts, use.launches) / use.launches, 1.0)
         if share < _SMALL_SHARE:
             continue
         pace_ns = (use.busy_ns + use.short_idle_ns) / use.launches
@@ -271,6 +271,19 @@ def _launches(run: WholeRun) -> Iterator[Claim]:
             tuple(evidence),
             pools={_BETWEEN: run.short_gaps_ns(use)},
         )
+
+
+def _small_launches(facts: Sequence[RowFacts], launches: int) -> float:
+    """Return how many of the launches of a device give it little work.
+
+    Those that are not of single kernels are of CUDA graphs.
+    """
+    single = [each for each in facts if not each.is_captured]
+    graphs = max(launches - sum(each.launches for each in single), 0.0)
+    graphs_ns = sum(each.time_ns for each in facts if each.is_captured)
+    are_small = 0.0 < graphs_ns < _SMALL_NS * graphs
+    small = sum(each.launches for each in single if each.mean_ns < _SMALL_NS)
+    return small + (graphs if are_small else 0.0)
 
 
 def _gaps(run: WholeRun) -> Iterator[Claim]:
@@ -456,7 +469,7 @@ class _Chain:
         gains: Time in ns that each row can save at most: one launch of a kernel remains for each
             call.
         kernels: Launches of one call.
-        spared: Launches that are spared in all calls.
+        spared: Launches by the host that are spared in all calls.
         time_ns: Time of all of them.
     """
 
@@ -492,7 +505,8 @@ class _Chain:
             return None
         part = max(1.0 - rest_ns / time_ns, 0.0)
         gains = {row: each.time_ns * part for row, each in zip(rows, facts, strict=True)}
-        return cls(gains, kernels, launches - calls, time_ns)
+        single = sum(each.launches for each in known if not each.is_captured)
+        return cls(gains, kernels, (launches - calls) * single / launches, time_ns)
 
     def gap_ns(self, run: WholeRun) -> float:
         """Return the gaps that the spared launches cause at most, where the device is idle.

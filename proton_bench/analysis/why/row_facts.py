@@ -50,6 +50,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _CPU = "CPU"
+_CAPTURED = "<captured_at>"  # kernels of CUDA graphs are below
 # Quantities that a set of counters may have, with their words.
 QUANTITIES: Mapping[str, str] = {
     "tensor": "tensor cores",
@@ -118,6 +119,7 @@ class RowFacts:
         kind: What the row is.
         time_ns: Time of its own.
         launches: Launches, 0 if unknown.
+        is_captured: Whether they are kernels of CUDA graphs, which the host launches as a whole.
         device: Where it ran, None if unknown.
         uses: Use of units by quantity, if known well enough.
         withheld: Uses that are not known well enough.
@@ -139,6 +141,7 @@ class RowFacts:
     kind: FrameKind
     time_ns: float
     launches: float = 0.0
+    is_captured: bool = False
     device: Device | None = None
     uses: Mapping[str, Use] = field(default_factory=dict)
     withheld: Mapping[str, Use] = field(default_factory=dict)
@@ -185,6 +188,7 @@ class Facts:
         self._all_counts = preorder.sums(
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
         )
+        self._is_captured = _captured(profile)
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         asked = counter_facts(profile) or range_facts(profile)
@@ -261,6 +265,7 @@ class Facts:
             kind=profile.kind(row),
             time_ns=time_ns,
             launches=max(float(self._counts[row]), 0.0),
+            is_captured=bool(self._is_captured[row]),
             device=device,
             uses=uses if covered >= _LEAST_COVERED else {},
             withheld=withheld,
@@ -353,6 +358,14 @@ def _own_times(profile: Profile) -> Floats:
     if bool((own[~on_cpu] > 0).any()):
         own[on_cpu & (profile.device_rows >= 0)] = 0.0
     return own
+
+
+def _captured(profile: Profile) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(profile), dtype=np.bool_)
+    is_top = np.array([text == _CAPTURED for text in profile.strings], dtype=np.bool_)
+    for row in np.flatnonzero(is_top[profile.frames]).tolist():
+        found[row : int(profile.subtree_end[row])] = True
+    return found
 
 
 def _own(profile: Profile, name: str) -> Floats:

@@ -266,6 +266,8 @@ def _is_launch_bound(facts: RowFacts) -> Match | None:
     device = facts.use_of_device
     if device is None or device.reason != "launch-bound" or not facts.mean_ns < _SHORT_NS:
         return None
+    if facts.is_captured:
+        return None
     launches = count_text(int(facts.launches), "launch", "launches")
     idle = device.use.idle_ns / device.use.wall_ns
     mean = f"{facts.mean_ns / 1e3:.1f} us"

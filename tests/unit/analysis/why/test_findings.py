@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proton_bench.analysis.why.findings import FINDINGS, find
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Finding
+from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -106,6 +107,21 @@ def test_launches_come_at_the_pace_between_long_gaps() -> None:
     text = found_in(counted_profile(kernel, use=use, run_ns=SECOND))["launches"].text
 
     assert "one every 25 us" in text
+
+
+@pytest.mark.parametrize(("kernels", "expected"), [(250, "idle"), (2, "launches")])
+def test_kernels_of_a_graph_are_one_launch(kernels: int, expected: str) -> None:
+    names = [f"step/<captured_at>/{name}" for name in (MUL, ADD)]
+    rows = [Kernel(path=name, time_ns=50 * kernels * 4e3, count=50 * kernels) for name in names]
+    busy_ms = kernels * 0.4
+    profile = counted_profile(*rows, use=used(busy_ms, 900, 100), run_ns=2 * SECOND)
+
+    found = found_in(profile)
+
+    assert found.keys() == {"no-work", expected, "unfused-elementwise"}
+    assert found["unfused-elementwise"].gain_ns < busy_ms * MS  # no launches are spared
+    kinds = {verdict.kind for row in range(1, 5) if (verdict := Verdicts(profile).own(row))}
+    assert kinds == {"unknown"}
 
 
 def test_small_kernels_are_told_by_their_share_not_by_the_mean() -> None:
