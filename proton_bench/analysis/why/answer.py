@@ -49,7 +49,7 @@ class WhyRow:
             before them those that tell it apart from other rows of the answer.
         kind: Number of its `FrameKind`.
         time_ns: Time of the row and all rows below it.
-        launches: Launches of the row and below it, 0 if unknown.
+        launches: Calls of the row, or else launches below it; 0 if unknown.
         verdict: The verdict.
     """
 
@@ -340,7 +340,9 @@ def _sentence(run: WholeRun) -> str:
     if not _device(run):
         return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
     if _device(run) == "CPU":
-        return "no GPU work was recorded: times are those of operators on the CPU"
+        text = "no GPU work was recorded: times are those of operators on the CPU"
+        part = run.work_ns / run.span_ns
+        return f"{text}, {_percent(part)} of the run" if run.times.wall_ns and part <= 1 else text
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
 
 

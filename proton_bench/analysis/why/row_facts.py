@@ -242,8 +242,9 @@ class Facts:
         return self._texts.get(name, name)
 
     def launches(self, row: int) -> float:
-        """Return the launches of a row and all rows below it, 0 if unknown."""
-        return float(self._all_counts[row])
+        """Return the calls of a row, or else the launches below it; 0 if unknown."""
+        own = float(self._counts[row]) if self.own_ns[row] > 0 else 0.0
+        return own if own > 0 else float(self._all_counts[row])
 
     def of(self, row: int) -> RowFacts:
         """Return the facts of a row with time of its own."""

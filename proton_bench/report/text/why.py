@@ -154,7 +154,8 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     text = f"time: {duration_text(row.time_ns)}, {share} of {f'{answer.device} time'.strip()}"
     if row.launches > 0:
         mean = duration_text(row.time_ns / row.launches)
-        text += f", {count_text(int(row.launches), 'launch', 'launches')} of {mean}"
+        words = ("call", "calls") if answer.device == "CPU" else ("launch", "launches")
+        text += f", {count_text(int(row.launches), *words)} of {mean}"
     yield text
     verdict = row.verdict
     yield f"verdict: {verdict.kind}"

@@ -164,6 +164,20 @@ def test_row_above_counts_the_launches_below() -> None:
     assert row.verdict.kind == "compute:tensor"
 
 
+def test_calls_of_an_operator_are_not_those_of_operators_below() -> None:
+    builder, device = ProfileBuilder(), Device("CPU", 0)
+    above = builder.add(0, "net", FrameKind.LAYER)
+    for name in ("aten::add", "aten::to"):
+        metrics = {"time (ns)": 1e6, "count": 20}
+        above = builder.add(above, name, FrameKind.OP, metrics=metrics, device=device)
+    profile = builder.build(provenance={"start_time_ns": 1, "end_time_ns": 1 + 200_000_000})
+
+    counts = [why(profile, name).rows[0].launches for name in ("add", "to", "net")]
+
+    assert counts == [20, 20, 40]
+    assert why(profile).sentence.endswith("on the CPU, 1 % of the run")
+
+
 def test_what_was_not_recorded_is_said() -> None:
     without = counted_profile(Kernel(path="k"))
     on_cpu = counted_profile(Kernel(path="k", device=Device("CPU", 0)))
