@@ -321,10 +321,12 @@ def _sentence(run: WholeRun) -> str:
     if run.is_counted:
         work = duration_text(run.work_ns)
         return f"GPU work of {work}; it idled because {COUNTED}, so this file says no more of that"
-    if run.devices and run.span_ns > 0:
+    if run.is_idle_known and not run.is_length_known:
+        return f"GPU work of {duration_text(run.work_ns)}, idle for {duration_text(run.idle_ns)}"
+    if run.is_idle_known:
         number = len(run.devices)
         # Of merged processes it is the mean of their GPUs.
-        which = "GPU" if number == 1 else "GPUs" if run.per_device == 1.0 else f"all {number} GPUs"
+        which = "GPU" if number <= 1 else "GPUs" if run.per_device == 1.0 else f"all {number} GPUs"
         text = f"{which} idle {_percent(run.idle_ns / run.span_ns)} of the run"
         parts = (
             (run.outside_ns, "before or after its work"),
@@ -354,9 +356,10 @@ def _host(run: WholeRun) -> tuple[Evidence, ...]:
     whole_ns = run.times.host_not_recorded_ns
     if not run.times.wall_ns or whole_ns is None:
         return ()
-    spent = own_lines(run.recorded, by="idle" if run.devices else "wall")
+    is_idle = run.is_idle_known or _device(run) == "GPU"
+    spent = own_lines(run.recorded, by="idle" if is_idle else "wall")
     texts = frame_texts(spent, Places.of(run.recorded.provenance))
-    found = [] if run.devices else [("host.outside", "the run", whole_ns)]
+    found = [] if is_idle else [("host.outside", "the run", whole_ns)]
     found += [
         ("host.line", texts[name].removesuffix(_TOP_LEVEL), spent_ns)
         for name, spent_ns in islice(spent.items(), _MOST_LINES)

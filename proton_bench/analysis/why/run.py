@@ -72,6 +72,11 @@ class WholeRun:
         return self.times.wall_ns is not None or bool(self.devices)
 
     @property
+    def is_idle_known(self) -> bool:
+        """Whether it is known for how long no device worked."""
+        return self.times.gpu_idle_ns is not None or bool(self.devices)
+
+    @property
     def idle_ns(self) -> float:
         """Time in which no device worked; 0 if unknown."""
         if self.times.gpu_idle_ns is not None:
@@ -127,7 +132,8 @@ class WholeRun:
     @property
     def outside_ns(self) -> float:
         """The part of it before the first work and after the last; 0 if unknown."""
-        return self.idle_ns - self._gaps_ns if self.per_device == 1.0 else 0.0
+        is_told = bool(self.devices) and self.per_device == 1.0
+        return self.idle_ns - self._gaps_ns if is_told else 0.0
 
     @property
     def recording_ns(self) -> float:

@@ -256,6 +256,27 @@ def sampled(*, gpu: bool) -> Answer:
     return why(replace(builder.build(provenance=facts), device_use=(use,) if gpu else ()))
 
 
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"start_time_ns": 1, "end_time_ns": 1 + SECOND}, "GPU idle 90 % of the run"),
+        ({}, "GPU work of 100 ms, idle for 900 ms"),
+    ],
+)
+def test_samples_tell_idle_time_without_use_of_the_device(
+    facts: dict[str, int], expected: str
+) -> None:
+    builder = ProfileBuilder()
+    metrics = {"time (ns)": 1e8, "count": 1}
+    builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=H200)
+    waits = {"host_wall (ns)": 9e8, "idle (ns)": 9e8}
+    builder.add(0, "<not recorded>", FrameKind.SCOPE, metrics=waits)
+
+    found = why(builder.build(provenance=facts))
+
+    assert (found.sentence, found.findings, found.host) == (expected, (), ())
+
+
 def test_where_the_host_was_is_told_of_the_whole_run() -> None:
     on_gpu, on_cpu = sampled(gpu=True), sampled(gpu=False)
 
