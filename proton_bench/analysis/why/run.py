@@ -78,10 +78,12 @@ class WholeRun:
 
     @property
     def idle_ns(self) -> float:
-        """Time in which no device worked; 0 if unknown."""
-        if self.times.gpu_idle_ns is not None:
-            return float(self.times.gpu_idle_ns)
-        return min(self._least(device.use.idle_ns for device in self.devices), self.span_ns)
+        """Time in which no device worked, not more than the run; 0 if unknown."""
+        sampled_ns = self.times.gpu_idle_ns
+        # Without the length of the run, what is known of it begins with the first launch.
+        if sampled_ns is None or (self.devices and self.times.wall_ns is None):
+            return min(self._least(device.use.idle_ns for device in self.devices), self.span_ns)
+        return min(float(sampled_ns), self.span_ns) if self.is_length_known else float(sampled_ns)
 
     @property
     def between_ns(self) -> float:

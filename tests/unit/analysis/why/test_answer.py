@@ -277,6 +277,14 @@ def test_samples_tell_idle_time_without_use_of_the_device(
     assert (found.sentence, found.findings, found.host) == (expected, (), ())
 
 
+def test_samples_of_a_run_of_unknown_length_are_not_those_of_its_devices() -> None:
+    use = DeviceUse(None, 0, busy_ns=60_000_000, idle_ns=40_000_000)
+    kernel = Kernel(path="k", metrics={"host_wall (ns)": 9e8, "idle (ns)": 9e8})
+    cut = replace(counted_profile(kernel, use=use), provenance=Provenance())
+
+    assert why(cut).sentence == "GPU idle 40 % of the run"
+
+
 def test_where_the_host_was_is_told_of_the_whole_run() -> None:
     on_gpu, on_cpu = sampled(gpu=True), sampled(gpu=False)
 
