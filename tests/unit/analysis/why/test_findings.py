@@ -442,6 +442,31 @@ def test_bounds_lie_within_the_run_and_can_be_added(
         assert each.gain_ns <= run.span_ns
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(1, 1000), st.floats(50e3, 1e6))),
+    st.floats(0, 2000),
+    st.floats(0, 2000),
+)
+@settings(max_examples=100, deadline=None)
+def test_bounds_are_twice_as_large_if_all_takes_twice_as_long(
+    kernels: list[tuple[str, int, float]], busy_ms: float, idle_ms: float
+) -> None:
+    def gains(factor: float) -> dict[str, float]:
+        rows = [
+            Kernel(path=f"a/{name}", time_ns=count * mean_ns * factor, count=count)
+            for name, count, mean_ns in kernels
+        ]
+        use = used(busy_ms * factor, idle_ms * factor, long_ms=idle_ms * factor)
+        run = WholeRun.of(counted_profile(*rows, use=use, run_ns=int(5 * SECOND * factor)))
+        verdicts = (run.verdicts.own(row) for row in run.verdicts.facts.rows())
+        found = {each.id: each.gain_ns for each in find(run)}
+        return found | {"rows": sum(each.gain_ns or 0.0 for each in verdicts if each)}
+
+    once, twice = gains(1.0), gains(2.0)
+
+    assert twice == pytest.approx({name: 2 * gain for name, gain in once.items()}, abs=10)
+
+
 def test_idle_time_of_launches_that_waited_to_be_counted_is_not_theirs() -> None:
     kernel = Kernel(path="k", time_ns=10.0 * MS, count=2000)
     found = {
