@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from proton_bench.analysis.accounting.calls import has_own_calls
 from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
@@ -177,8 +178,8 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
     calls = _sync_calls(run)
     waits_ns, lines = _sync_lines(run)
     evidence = [
-        Evidence("ops.sync", f"{count_text(count, 'call')} of {name}", float(count), "calls")
-        for name, count in calls.items()
+        Evidence("ops.sync", f"{_counted(count, unit)} {name}", float(count), unit)
+        for (name, unit), count in calls.items()
     ]
     evidence += [
         Evidence("host.sync", f"{duration_text(spent_ns)} in {line}", float(spent_ns), "ns")
@@ -194,21 +195,29 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
     yield Claim(text, tuple(evidence), pools={_BETWEEN: gain_ns})
 
 
+def _counted(count: int, unit: str) -> str:
+    if unit == "calls":
+        return f"{count_text(count, 'call')} of"
+    return f"{count_text(count, 'launch', 'launches')} in"
+
+
 def _has_idle_device(run: WholeRun) -> bool:
     return any(device.use.idle_ns >= _IDLE * device.use.wall_ns for device in run.devices)
 
 
-def _sync_calls(run: WholeRun) -> dict[str, int]:
-    """Return the calls of operators that wait, the outermost ones; 0 calls are left out."""
+def _sync_calls(run: WholeRun) -> dict[tuple[str, str], int]:
+    """Return the outermost operators that wait, with their calls, or else what they launched."""
     profile = run.profile
-    counts = profile.inclusive("count") if "count" in profile.columns else None
-    if counts is None:
+    column = profile.columns.get("count")
+    if column is None or not column.kind.is_number:
         return {}
-    found: dict[str, int] = {}
+    counts, is_called = profile.inclusive("count"), has_own_calls(profile)
+    found: dict[tuple[str, str], int] = {}
     for row in outermost(profile, SYNC_OPS):
-        if counts[row] > 0:
-            name = profile.name(row)
-            found[name] = found.get(name, 0) + int(counts[row])
+        count = int(column.values[row] if is_called[row] else counts[row])
+        if count > 0:
+            key = (profile.name(row), "calls" if is_called[row] else "launches")
+            found[key] = found.get(key, 0) + count
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 

@@ -152,6 +152,23 @@ def test_calls_that_wait_claim_the_gaps_first() -> None:
     assert found["sync"].evidence[0].value == 50
 
 
+def test_launches_of_an_operator_are_not_its_calls() -> None:
+    use = used(10, 990, 2000)
+    below = [
+        Kernel(path=f"{op}/{name}", time_ns=1.0 * MS, count=50)
+        for op in ("aten::item/aten::_local_scalar_dense", "aten::nonzero")
+        for name in ("a", "b")
+    ]
+    calls = Kernel(path="aten::item", time_ns=1.0, count=50, kind=FrameKind.OP, device=None)
+    found = [found_in(counted_profile(*each, use=use))["sync"] for each in ([calls], below)]
+
+    assert [each.evidence[0].text for each in found] == [
+        "50 calls of aten::item",
+        "100 launches in aten::item",
+    ]
+    assert found[1].evidence[1].text == "100 launches in aten::nonzero"
+
+
 def test_calls_that_wait_do_not_matter_on_a_busy_device() -> None:
     profile = counted_profile(
         Kernel(path="aten::item/k", time_ns=980.0 * MS, count=50), use=used(980, 20, 50)
