@@ -94,11 +94,6 @@ class WholeRun:
         """
         return 0.0 if self.is_counted else self._gaps_ns - self.recording_ns
 
-    @property
-    def recording_ns(self) -> float:
-        """The part of it between kernels that recording took."""
-        return min(self._cost_ns, self._gaps_ns)
-
     def short_gaps_ns(self, use: DeviceUse) -> float:
         """Return the part of `between_ns` that late launches on a device may have caused."""
         cost_ns = idle_cost_ns(self.recorded) / max(len(self.devices), 1)

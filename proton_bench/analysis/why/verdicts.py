@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.accounting.host_time import run_time_of
+from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.why.cpu_rules import CPU_RULES, why_unknown
 from proton_bench.analysis.why.launch_facts import with_launch_facts
@@ -162,10 +162,7 @@ def _largest(parents: npt.NDArray[np.int32], times: Floats) -> list[int]:
 
 def _span_ns(profile: Profile, facts: Facts) -> float:
     """Return how long the run took, or what is known of it: no gain is larger."""
-    times = run_time_of(profile)
-    # Formats without facts of the run have the samples of its main thread.
-    host_ns = (times.host_recorded_ns or 0) + (times.host_not_recorded_ns or 0)
-    wall_ns = times.wall_ns or host_ns
+    wall_ns = run_ns(profile)
     if wall_ns:
         return float(wall_ns)
     spans = [use.wall_ns for use in profile.device_use if use.scope is None]

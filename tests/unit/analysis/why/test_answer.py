@@ -34,32 +34,6 @@ def test_whole_run_lists_the_most_expensive_rows_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost_ns", "parts"),
-    [
-        (0, "90 % before or after its work, 9 % between kernels"),
-        (20_000_000, "90 % before or after its work, 7 % between kernels, 2 % for recording"),
-    ],
-)
-def test_parts_of_idle_time_add_up(cost_ns: int, parts: str) -> None:
-    model = counted_profile(
-        Kernel(path="k", time_ns=7e6),
-        use=DeviceUse(None, 0, busy_ns=7_000_000, idle_ns=93_000_000, launches=30),
-        estimated_cost_ns=cost_ns,
-    )
-
-    assert why(model).sentence == f"GPU idle 99 % of the run: {parts}"
-
-
-def test_a_run_of_unknown_length_took_as_long_as_its_main_thread() -> None:
-    kernel = Kernel(path="k", time_ns=7e6, metrics={"idle (ns)": 93e6, "host_wall (ns)": 100e6})
-    model = counted_profile(kernel)
-
-    found = why(replace(model, provenance=Provenance({})))
-
-    assert (found.span_ns, found.sentence) == (100e6, "GPU idle 93 % of the run")
-
-
-@pytest.mark.parametrize(
     ("path", "expected"),
     [
         ("mlp", ("net", "mlp")),
