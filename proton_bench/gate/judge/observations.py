@@ -177,7 +177,8 @@ def _from_samples(
 def _tail(sample: Sample, tick: float) -> Location:
     """Return the mean of the slowest tenth of the launches, the expected shortfall at 90 %.
 
-    Unlike a quantile it grows with every launch beyond it: in number and in length.
+    Unlike a quantile it grows with every launch beyond it: in number and in length. Of less than
+    ten launches it is the slowest one.
     """
     upto, known = np.cumsum(sample.counts), sample.known
     start = upto[-1] * (1.0 - _SLOWEST)

@@ -71,9 +71,9 @@ def test_long_times_in_another_unit_give_the_same_verdicts(
     other = judge(*session(slow, seed=seed), policy)
 
     assert by_path(there) == by_path(other)
-    changes = {row.path: row.change for row in other.rows}
+    changes = {(row.path, row.metric): row.change for row in other.rows}
     for row in there.rows:
-        assert row.change == pytest.approx(changes[row.path], abs=1e-6)
+        assert row.change == pytest.approx(changes[row.path, row.metric], abs=1e-6)
 
 
 @settings(max_examples=how_many(20, 8), deadline=None)

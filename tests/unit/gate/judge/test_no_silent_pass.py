@@ -146,6 +146,16 @@ SLOW_DOWNS: dict[str, tuple[Program, Program, set[tuple[str, str]]]] = {
         MODEL.but({K0: [100 * US] * 39 + [3000 * US]}),
         {(K0, "tail")},
     ),
+    "one of five launches twice as slow": (
+        MODEL.but({K0: [100 * US] * 5}),
+        MODEL.but({K0: [100 * US] * 4 + [200 * US]}),
+        {(K0, "tail")},
+    ),
+    "scopes alone, one of three entries slower": (
+        replace(SCOPES, walls={"a": [1e6] * 3, "b": [1e6] * 20}),
+        replace(SCOPES, walls={"a": [1e6, 1e6, 1.4e6], "b": [1e6] * 20}),
+        {("a", "tail")},
+    ),
     "a slower host and the same kernels": (
         HOST,
         replace(HOST, walls={**HOST.walls, "step": [1.2e6] * 40, "step/fwd": [6e5] * 40}),
@@ -335,6 +345,17 @@ def test_a_scope_that_got_slower_is_shown_once() -> None:
         "",
     ]
     assert len(shown) + len(Outcome(result).calm_rows) == len(result.rows)
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_slowest_launches_that_a_threshold_names_are_checked_however_few(launches: int) -> None:
+    before = MODEL.but({K0: [100 * US] * launches})
+    after = MODEL.but({K0: [110 * US] * launches})
+
+    result = judged(before, after, policy=Policy().with_thresholds(["k0@tail:5%"]))
+
+    assert (K0, "tail") in regressed(result)
+    assert (K0, "tail") not in regressed(judged(before, after))
 
 
 def test_what_a_quarantined_path_takes_counts_nowhere() -> None:
