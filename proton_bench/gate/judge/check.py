@@ -222,23 +222,28 @@ def _groups(measured: Measured) -> Mask:
 def _walls(measured: Measured) -> Numbers:
     """Return the share of each row in the elapsed time of all outermost scopes, 0 for none.
 
-    A scope that has nearly all the time of the one around it is not checked apart from it.
+    A scope that has nearly all the time of the one around it is not checked apart from it, nor is
+    the whole run apart from its only outermost scope.
     """
     finite = np.isfinite(values := measured.walls()) & ~measured.canary
     base, new = (each.any(axis=0) for each in measured.sides(finite))
     known: Mask = np.asarray(base & new)
+    known[0] &= measured.whole and not measured.nested
     if measured.nested:  # there totals are elapsed times already
         shares: Numbers = np.maximum(*measured.side_shares(inclusive=True))
         return np.where(known, shares, 0.0)
     parents = measured.comparison.tree.parents
-    means, outer, total = np.where(finite, values, 0.0).mean(axis=0), np.zeros(len(parents)), 0.0
+    times = np.where(finite, values, 0.0)
+    sides = [each.mean(axis=0) for each in measured.sides(times)]
+    means, outer = times.mean(axis=0), np.zeros(len(parents))
     for row in range(1, len(parents)):
         above = outer[parents[row]]
         outer[row] = means[row] or above
-        total += 0.0 if above else means[row]
         if above and means[row] > _NEARLY_ALL * above:
             known[row] = False
-    found: Numbers = np.where(known, means / total if total > 0.0 else 0.0, 0.0)
+        elif known[row] and all(each[row] >= _SAME_TOTAL * each[0] for each in sides):
+            known[0] = False
+    found: Numbers = np.where(known, means / means[0] if means[0] > 0.0 else 0.0, 0.0)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from proton_bench.gate.statistics.location import locate
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
-from proton_bench.model.preorder import depths
+from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
@@ -112,8 +113,20 @@ class Measured:
         return found
 
     def walls(self) -> Numbers:
-        """Return the elapsed time of scopes in each run, NaN if it was not recorded."""
-        return self.sums("wall")
+        """Return the elapsed time of scopes in each run, NaN if it was not recorded.
+
+        That of the whole run is the sum of its outermost scopes.
+        """
+        found = self.sums(_NESTED)
+        ends = subtree_ends(self.comparison.tree.parents)
+        for line in found:
+            outermost, end = [], 0
+            for row in np.flatnonzero(np.isfinite(line) & ~self.beside).tolist():
+                if row >= max(end, 1):
+                    outermost.append(row)
+                    end = int(ends[row])
+            line[0] = line[outermost].sum() if outermost else math.nan
+        return found
 
     def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
         """Check that the paths of these rows can be written: each names all rows above.

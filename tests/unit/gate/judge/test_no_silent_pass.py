@@ -161,6 +161,11 @@ SLOW_DOWNS: dict[str, tuple[Program, Program, set[tuple[str, str]]]] = {
         replace(HOST, walls={**HOST.walls, "step": [1.2e6] * 40, "step/fwd": [6e5] * 40}),
         {("step", "wall"), ("step/fwd", "wall")},
     ),
+    "a new outermost scope of the host": (
+        HOST,
+        replace(HOST, walls={**HOST.walls, "data": [1.2e5] * 40}),
+        {(RUN, "wall")},
+    ),
     "scopes alone, one of them slower": (
         SCOPES,
         replace(SCOPES, walls={**SCOPES.walls, "step": [1.1e6] * 40, "step/fwd": [5e5] * 40}),
@@ -332,6 +337,17 @@ def test_the_elapsed_time_of_a_scope_is_checked_once(
     assert found["train"] == metrics
     assert found[""] == {"total"}
     assert "median" in found["train/fwd"]
+
+
+@pytest.mark.parametrize(("other_ms", "expected"), [(0.01, False), (0.5, True)])
+def test_the_elapsed_time_of_the_run_is_checked_beside_several_scopes(
+    other_ms: float, expected: bool
+) -> None:
+    program = replace(HOST, walls={**HOST.walls, "data": [other_ms * 1e6] * 40})
+
+    found = checked(judged(program, program))
+
+    assert ("wall" in found[""]) is expected
 
 
 def test_a_scope_that_got_slower_is_shown_once() -> None:
