@@ -137,7 +137,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
 
 
 def _probably_worse(judged: Judged) -> Mask:
-    """Return which checks got worse by their thresholds, perhaps.
+    """Return which checks got worse by their thresholds, perhaps; also with too few runs to test.
 
     Without a change this is so in at most one of twenty gates, by Bonferroni's bound.
     """
@@ -146,8 +146,8 @@ def _probably_worse(judged: Judged) -> Mask:
     chances = one_sided(
         badness, np.zeros(len(badness)), error=evidence.error, freedom=evidence.noise.freedom
     )
-    found: Mask = evidence.tested & (badness >= judged.limits.threshold)
-    return found & (chances * max(int(evidence.tested.sum()), 1) <= _UNLIKELY)
+    found: Mask = badness >= judged.limits.threshold
+    return found & (chances * max(int(np.isfinite(chances).sum()), 1) <= _UNLIKELY)
 
 
 def _noise(judged: Judged, at: int) -> float:

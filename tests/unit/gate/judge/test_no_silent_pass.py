@@ -244,6 +244,13 @@ def test_certain_slow_downs_fail(case: str) -> None:
 DOUBTS: dict[str, tuple[Program, tuple[Program, ...]]] = {
     "a new kernel in every second run": (MODEL, (MODEL, MODEL.but({"step/new": [200 * US] * 40}))),
     "slow launches in every third run": (MODEL, (MODEL, MODEL, MODEL.but({K0: [130 * US] * 40}))),
+    "a scope of the host, slower in the runs that have it": (
+        replace(MODEL, walls={"step": [1e6] * 40, "data": [5e5] * 40}),
+        (
+            replace(MODEL, walls={"step": [1e6] * 40, "data": [7e5] * 40}),
+            replace(MODEL, walls={"step": [1e6] * 40}),
+        ),
+    ),
     "work that ended early": (MODEL, (Program({K0: [100 * US] * 40}),)),
     "+10 % on a noisy machine": (
         replace(MODEL, between=0.1),
