@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,9 @@ FEWEST_POINTS = 8
 # Points on either side of a step: one or two slow runs in sequence are not a step.
 FEWEST_BESIDE = 3
 _ENOUGH = 5
+# From what `fewest_after` concludes: random orders times squared points, points, and examples of a
+# step. The tail of a distribution is its greatest twentieth.
+_MOST_WORK, _MOST_POINTS, _EXAMPLES, _TAIL = 1 << 26, 200, 64, 0.05
 # Columns that are computed together: their sums fit the cache of a core.
 _COLUMNS = 512
 # Error of a statistic for each point, where values are of size 1: rounding must not make an equally
@@ -117,11 +121,12 @@ def divide(
     return [sorted(each, key=lambda division: division.at) for each in found]
 
 
+@cache
 def fewest_after(points: int, series: int, level: float) -> int | None:
-    """Return how many points after a step can make it significant at the earliest.
+    """Return from how many points after it on a step usually shows, however large it is.
 
-    At least ``2 / C(points, after)`` of all orders have the same points on either side of a step
-    that lasts to the end, so its p-value is no smaller. None if it cannot be significant.
+    The test of `divide` on steps that last to the end and divide the points in two; extremes beyond
+    its random orders are taken to be exponential. None if the points are too few for any step.
 
     Args:
         points: Points of a series.
@@ -130,9 +135,29 @@ def fewest_after(points: int, series: int, level: float) -> int | None:
     """
     if points < FEWEST_POINTS:
         return None
-    wanted = 2.0 * series / level
-    every = range(FEWEST_BESIDE, points // 2 + 1)
-    return next((after for after in every if math.comb(points, after) >= wanted), None)
+    generator = np.random.default_rng(0)
+    points = min(points, _MOST_POINTS)
+    scores = np.sort(scores_of(np.arange(points, dtype=np.float64)))
+    orders = []
+    for _ in range(math.ceil(min(8 * series / level, _MOST_WORK / points**2) / _COLUMNS)):
+        repeated = np.repeat(scores[:, None], _COLUMNS, axis=1)
+        orders.append(statistics_of(generator.permuted(repeated, axis=0)))
+    limit = _extreme(np.concatenate(orders), level / series)
+    for after in range(FEWEST_BESIDE, points // 2 + 1):
+        parts = [np.repeat(part[:, None], _EXAMPLES, axis=1) for part in np.split(scores, [-after])]
+        steps = np.concatenate([generator.permuted(part, axis=0) for part in parts])
+        if np.median(statistics_of(steps)) >= limit:
+            return after
+    return None
+
+
+def _extreme(values: Columns, p_value: float) -> float:
+    """Return the value that this share of all reaches, which may be less than one of these."""
+    if p_value * len(values) >= 1.0:
+        return float(np.quantile(values, 1.0 - p_value, method="higher"))
+    start = np.quantile(values, 1.0 - _TAIL)
+    scale = (values[values >= start] - start).mean()
+    return float(start + scale * math.log(_TAIL / p_value))
 
 
 def statistics_of(columns: Columns) -> Columns:

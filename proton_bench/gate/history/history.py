@@ -109,12 +109,20 @@ class History:
 
     @property
     def fewest_after(self) -> int | None:
-        """Points after a step of the longest series that show it at the earliest.
+        """Points after a step of the longest series from which on it usually shows.
 
         None if no step can be found in so few points.
         """
         tested = sum(len(trace.series.points) >= FEWEST_POINTS for trace in self.traces)
         return fewest_after(self.points, tested, self.level)
+
+    @property
+    def enough_points(self) -> int:
+        """Points that the longest series needs at least for a step to be found."""
+        count = max(self.points, FEWEST_POINTS)
+        while fewest_after(count, len(self.traces), self.level) is None:
+            count += 1
+        return count
 
     @property
     def verdict(self) -> SuiteVerdict:

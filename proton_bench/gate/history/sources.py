@@ -12,6 +12,7 @@ from proton_bench.gate.baseline.entry import Entry
 from proton_bench.gate.baseline.reference import is_path, split_reference
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.points import Followed, Point, points_of
+from proton_bench.gate.machine.copies import identity_of
 from proton_bench.store.selection import Selection
 
 __all__ = ["Sources"]
@@ -79,8 +80,8 @@ class Sources:
     def points(self, followed: Followed) -> Iterator[Point]:
         """Yield the points of all experiments; only one is in memory at a time.
 
-        Runs that were saved several times for a baseline count once. An entry that cannot be used
-        is left out; a file that cannot be used is an error.
+        Runs that were saved several times for a baseline, or named in several files, count once. An
+        entry that cannot be used is left out; a file that cannot be used is an error.
 
         Raises:
             UsageError: A file is empty, or cannot be measured.
@@ -104,8 +105,14 @@ class Sources:
             from proton_bench.gate.history.stored import stored_points
 
             yield from stored_points(selection, followed)
+        named: dict[tuple[object, ...], str] = {}
         for file in self.files:
             runs = read_runs([file])
+            copies = [named[key] for key in map(identity_of, runs) if key in named]
+            if copies:
+                self.left_out[str(file)] = f"it has a run that {copies[0]!a} has too"
+                continue
+            named |= {key: str(file) for key in map(identity_of, runs) if key is not None}
             found = list(points_of(runs, followed, group="", source=str(file)))
             if not found:
                 self.left_out[str(file)] = "it has no finished run"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 
-__all__ = ["check_replicates"]
+__all__ = ["check_replicates", "identity_of"]
 
 _IDENTITY = ("host", "pid", "start_time_ns")
 
@@ -20,8 +20,8 @@ def check_replicates(runs: Sequence[Run]) -> None:
     """
     seen: dict[tuple[object, ...], str] = {}
     for run in runs:
-        identity = tuple(run.profile.provenance.get(key) for key in _IDENTITY)
-        if not all(isinstance(each, str | int) for each in identity):
+        identity = identity_of(run)
+        if identity is None:
             continue
         if identity in seen:
             raise UsageError(
@@ -29,3 +29,9 @@ def check_replicates(runs: Sequence[Run]) -> None:
                 f"of {identity[0]!a}): name each run once, and record every run in its own process"
             )
         seen[identity] = run.source
+
+
+def identity_of(run: Run) -> tuple[object, ...] | None:
+    """Return what copies of a run have in common, None if it is unknown."""
+    found = tuple(run.profile.provenance.get(key) for key in _IDENTITY)
+    return found if all(isinstance(each, str | int) for each in found) else None

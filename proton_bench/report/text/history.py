@@ -82,8 +82,8 @@ class HistoryReport:
         fewest = self.history.fewest_after
         if fewest is not None:
             yield Segment(
-                f"in {self.history.points} points, a step shows from the {_ordinal(fewest)} point "
-                "after it at the earliest\n",
+                f"in {self.history.points} points, a step shows from about the {_ordinal(fewest)} "
+                "point after it\n",
                 DIM,
             )
 
@@ -104,7 +104,7 @@ def summary_text(history: History) -> str:
             f"{count_text(len(history.traces), 'series', 'series')} got worse"
         )
     if with_steps:
-        return f"{what} changed; none got worse since it was acknowledged"
+        return f"{what} changed; nothing got worse, or it was acknowledged or taken back"
     if history.fewest_after is None:
         return (
             f"{count_text(len(history.traces), 'series', 'series')} of at most "
@@ -118,7 +118,10 @@ def notes(history: History) -> Iterator[str]:
     if history.traces and history.fewest_after is None and any(t.steps for t in history.traces):
         yield "the series are so short that most steps cannot be found; more points are needed"
     if history.traces and history.fewest_after is None and not any(t.steps for t in history.traces):
-        yield "add points, or name fewer paths with --path"
+        yield (
+            f"a step can be found in {history.enough_points} points; with fewer paths, chosen with "
+            "--path, it takes fewer"
+        )
     for source, why in history.left_out.items():
         yield f"{visible(source, _MAX_SOURCE)} is left out: {visible(why, _MAX_REASON)}"
 

@@ -185,13 +185,32 @@ def test_families_without_a_step_keep_their_level(noise: str, shared: float) -> 
     ("points", "series", "level", "fewest"),
     [
         (FEWEST_POINTS - 1, 1, 0.05, None),
-        (8, 1, 0.05, 3),  # 2 / C(8, 3) = 0.036
+        (8, 1, 0.05, 3),
         (8, 100, 0.01, None),
-        (30, 100, 0.01, 4),  # C(30, 3) = 4 060, C(30, 4) = 27 405
-        (100, 2000, 0.01, 4),
+        (13, 6, 0.01, None),
+        (20, 6, 0.01, 6),
+        (30, 20, 0.01, 6),
+        (1000, 1000, 0.01, 6),
     ],
 )
 def test_the_fewest_points_after_a_step(
     points: int, series: int, level: float, fewest: int | None
 ) -> None:
     assert fewest_after(points, series, level) == fewest
+
+
+@pytest.mark.parametrize(("points", "series"), [(20, 6), (30, 20), (40, 4)])
+def test_a_large_step_is_found_from_the_fewest_points_on(points: int, series: int) -> None:
+    fewest = fewest_after(points, series, 0.01)
+    assert fewest is not None
+    found = {}
+    for after in (fewest - 2, fewest):
+        divided = []
+        for seed in range(20):
+            noise = np.random.default_rng(seed).normal(0.0, 1.0, (series, points))
+            noise[0, points - after :] += 20.0
+            divided.append(bool(divide(list(noise), level=0.01, seed=seed)[0]))
+        found[after] = sum(divided)
+
+    assert found[fewest] >= 15
+    assert found[fewest - 2] <= 5

@@ -102,6 +102,13 @@ def test_too_few_points_are_no_pass(count: int) -> None:
     assert found.verdict is SuiteVerdict.NO_BASELINE
 
 
+def test_points_in_which_no_step_of_so_many_series_can_be_found_are_no_pass() -> None:
+    found = judged(points_of_times({f"step/k{seed}": stepped(15, seed=seed) for seed in range(20)}))
+
+    assert found.verdict is SuiteVerdict.NO_BASELINE
+    assert found.enough_points > 15
+
+
 def test_no_points_at_all_are_no_pass() -> None:
     assert judged([]).verdict is SuiteVerdict.NO_BASELINE
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.histories import recorded
 from fakes.stored import put
 
+from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.points import Followed
@@ -75,6 +77,19 @@ def test_runs_that_were_saved_twice_count_once(store: BaselineStore) -> None:
 
     assert [each.group for each in sources.points(Followed(Policy()))] == ["a", "b"]
     assert list(sources.left_out) == [again.reference]
+
+
+def test_a_run_in_several_files_counts_once(store: BaselineStore, tmp_path: Path) -> None:
+    runs = [
+        Run(replace(each.profile, provenance=each.profile.provenance.updated(pid=pid)), each.source)
+        for pid, each in enumerate(recorded(2, {}))
+    ]
+    folder, copy = put(tmp_path / "runs", *runs), put(tmp_path / "copy", runs[1]) / "0.proton"
+
+    sources = Sources.named([str(folder), str(copy)], store)
+
+    assert [each.source for each in sources.points(Followed(Policy()))] == [str(folder)]
+    assert list(sources.left_out) == [str(copy)]
 
 
 def test_a_damaged_entry_is_left_out_and_named(store: BaselineStore) -> None:

@@ -74,8 +74,17 @@ def test_machines_that_look_alike_are_told_apart() -> None:
 
 def test_the_verdict_leads_where_it_is_wanted() -> None:
     assert printed(HistoryReport(judged(slower()), judged=True)).startswith("FAIL: ")
-    short = judged(slower()[:5])
-    assert printed(HistoryReport(short, judged=True)).startswith("NO-BASELINE: ")
+    short = printed(HistoryReport(judged(slower()[:5]), judged=True))
+    assert short.startswith("NO-BASELINE: ")
+    assert "a step can be found in 12 points" in short
+
+
+def test_a_step_that_was_taken_back_is_not_called_acknowledged() -> None:
+    found = judged(points_of_times({"step/a": stepped(30, (10, 0.1), (20, -0.09))}))
+
+    text = printed(HistoryReport(found, judged=True))
+
+    assert text.startswith("PASS: 1 of 1 series changed; nothing got worse, or it was ")
 
 
 def test_who_acknowledged_a_step_is_named() -> None:
