@@ -1,7 +1,8 @@
-"""Paths that the policy checks but only one side has, so they could not be compared.
+"""Paths that the policy checks but that only one side has, or whose times cannot be.
 
 After an early end, an unselected test or a renamed slower kernel, the paths of both sides may be as
-fast as before. A gate that only compared these would wrongly pass.
+fast as before. A gate that only compared these would wrongly pass. So would one of runs in which a
+damaged time is so long that the share of every other path is too small to be checked.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = ["uncompared"]
 # New paths matter only if there is little else.
 _MOSTLY = 0.5
 _NAMED = 3
+# No launch takes ten years; the difference of two timestamps of which one is missing does.
+_LONGEST_NS = 10 * 365 * 86_400 * 1e9
 
 
 def uncompared(
@@ -36,7 +39,7 @@ def uncompared(
         policy: The thresholds.
         asked: See `Subject.asked`.
     """
-    return (*_times(measured, policy, asked), *_launches(measured, policy))
+    return (*_times(measured, policy, asked), *_launches(measured, policy), *_damaged(measured))
 
 
 def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) -> list[Note]:
@@ -101,6 +104,18 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
         text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
         notes.append(Note(Reason.NO_VALUES, text, voids=True))
     return notes
+
+
+def _damaged(measured: Measured) -> list[Note]:
+    times = np.where(measured.present & ~measured.canary, measured.totals, 0.0)
+    rows = np.flatnonzero(((times < 0.0) | (times > _LONGEST_NS)).any(axis=0)).tolist()
+    if measured.unit != "ns" or not rows:
+        return []
+    text = (
+        "times below 0 or above ten years are damaged, and leave the shares of all other paths "
+        f"unknown; record these runs again. Damaged: {_listed(measured, rows)}"
+    )
+    return [Note(Reason.NO_VALUES, text, voids=True)]
 
 
 def _asked(

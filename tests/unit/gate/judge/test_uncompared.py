@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fakes.gated import Kernel, reasons_of, session
 
@@ -62,6 +64,20 @@ def test_a_path_that_the_policy_names_may_not_go_unseen() -> None:
     assert reasons_of(gone) == {Reason.PATHS_DIFFER}
     assert gone.verdict is SuiteVerdict.INCONCLUSIVE
     assert other.verdict is SuiteVerdict.PASS
+
+
+@pytest.mark.parametrize("launch_ns", [float(2**63), -1e5])
+def test_a_damaged_time_does_not_hide_the_other_paths(launch_ns: float) -> None:
+    damage = {"time (ns)": launch_ns, "count": 1.0}
+    before = [*QUIET, Kernel("f/damaged", metrics=damage)]
+    after = [replace(before[0], slower=0.5), *before[1:]]
+
+    result = judged(before, after)
+
+    assert result.verdict is not SuiteVerdict.PASS
+    assert Reason.NO_VALUES in reasons_of(result)
+    (note,) = [each for each in result.notes if each.reason is Reason.NO_VALUES]
+    assert note.text.endswith("Damaged: f > damaged")
 
 
 def test_what_is_quarantined_may_go() -> None:
