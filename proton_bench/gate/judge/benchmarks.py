@@ -144,7 +144,7 @@ def measure_subject(subject: Subject) -> Measured:
     quarantined = rows_below(np.array(matched, dtype=np.int64) > 0, subtree_ends(tree.parents))
     beside = measured.canary | whole_benchmarks(measured) | quarantined
     # Another selection of benchmarks is another total.
-    return replace(measured, beside=beside, whole=subject.follows)
+    return replace(measured, quarantined=quarantined, beside=beside, whole=subject.follows)
 
 
 def one_sided(base: Sequence[Run], new: Sequence[Run]) -> str:

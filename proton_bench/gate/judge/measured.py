@@ -48,6 +48,7 @@ class Measured:
         present: Whether a run has the row.
         calls: Launches; 0 for none or unknown.
         canary: Rows of canary kernels, which are not gated.
+        quarantined: Rows of quarantined paths and all below them.
         beside: Rows that are not a part of the totals above them: canary kernels, quarantined
             paths, and rounds of benchmarks, whose kernels are counted.
         whole: Whether the runs as a whole are comparable, and not only some paths of them.
@@ -62,6 +63,7 @@ class Measured:
     present: Mask
     calls: Numbers
     canary: Mask
+    quarantined: Mask
     beside: Mask
     whole: bool = True
     nested: bool = False
@@ -95,11 +97,14 @@ class Measured:
     def side_shares(self, *, inclusive: bool = False) -> tuple[Numbers, Numbers]:
         """Return the share of each row in a base run's total, and in a new run's.
 
+        Quarantined rows are no part of these totals, so their shares are those beside them.
+
         Args:
             inclusive: Count the rows below each row too.
         """
         values = np.where(self.canary, 0.0, np.where(self.present, self.totals, 0.0))
-        sums = self.inclusive[:, :1] if self.nested else values.sum(axis=1, keepdims=True)
+        counted = np.where(self.quarantined, 0.0, values)
+        sums = self.inclusive[:, :1] if self.nested else counted.sum(axis=1, keepdims=True)
         if inclusive:
             values = self.inclusive
         parts = np.divide(values, sums, out=np.zeros_like(values), where=sums > 0)
@@ -233,6 +238,7 @@ def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = Tr
         present=present,
         calls=calls,
         canary=canary,
+        quarantined=np.zeros_like(canary),
         beside=canary,
         nested=nested,
     )

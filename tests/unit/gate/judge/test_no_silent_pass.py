@@ -386,3 +386,12 @@ def test_what_a_quarantined_path_takes_counts_nowhere() -> None:
 
     assert judged(MODEL, after, policy=Policy(quarantine=("k0",))).verdict is SuiteVerdict.PASS
     assert judged(MODEL, after).verdict is SuiteVerdict.FAIL
+
+
+def test_a_large_quarantined_path_leaves_the_others_as_important_as_without_it() -> None:
+    before = MODEL.but({"big": [20e6] * 40, "step/fwd/small": [60 * US] * 2})
+    after = before.but({"step/fwd/small": [90 * US] * 2})
+
+    result = judged(before, after, policy=Policy(quarantine=("big",)))
+
+    assert regressed(result) == {("step/fwd/small", "median")}
