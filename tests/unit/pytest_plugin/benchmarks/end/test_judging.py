@@ -91,10 +91,11 @@ def test_a_slower_benchmark_fails_its_test_and_no_other(judged: Any) -> None:
     assert list(found.failures()) == [B]
     text = found.failures()[B]
     assert text.startswith(
-        "proton gate: 1 check got worse: test_x.py::test_b[shape=(1, 2)] > round"
+        "proton gate: 2 checks got worse: test_x.py::test_b[shape=(1, 2)] > round"
     )
     assert "slower" in text
-    assert text.endswith("allowed median:3%")
+    assert "allowed median:3%" in text
+    assert text.endswith("allowed tail:9%")
     assert found.lines()[0].startswith("FAIL: ")
 
 
