@@ -63,7 +63,9 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
 
 
 def noise_text(row: GateRow) -> str:
-    """Return what cannot be seen because of noise."""
+    """Return what cannot be seen because of noise, or why a larger change is not certain."""
+    if abs(row.change) > row.detectable:  # processes of a path in a slow state look like this
+        return "so few runs can all be slow by chance"
     if not row.detectable < _LARGEST:
         return f"the noise is {part_text(row.noise)}: no change can be seen here in so few runs"
     return (

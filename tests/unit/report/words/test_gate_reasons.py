@@ -35,6 +35,12 @@ def test_a_row_that_cannot_see_its_threshold_says_what_it_could_see() -> None:
     )
 
 
+def test_a_change_beyond_the_noise_is_not_said_to_be_hidden_by_it() -> None:
+    assert reasons_text(undecided(change=0.2, pairs_needed=6), paired=True) == (
+        "so few runs can all be slow by chance; needs 6 pairs in all"
+    )
+
+
 @pytest.mark.parametrize("detectable", [10.0, 6e9, math.inf, math.nan])
 def test_changes_that_nobody_needs_a_gate_for_are_no_number(detectable: float) -> None:
     blind = undecided(detectable=detectable)
