@@ -111,7 +111,7 @@ def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
         [
             "*= FAILURES =*",
             "*TestIt.test_b[[]size0] _*",
-            f"proton gate: 1 check got worse: {B.replace('[', '[[]')} > round: median * slower *",
+            f"proton gate: 2 checks got worse: {B.replace('[', '[[]')} > round: median * slower *",
             "*= proton gate =*",
             "FAIL: *",
             "*short test summary info*",
