@@ -37,7 +37,8 @@ class Step:
 
     Attributes:
         at: Index of the first point after it.
-        earliest: With 95 % confidence, the first point after it is not before this index,
+        earliest: With 95 % confidence, the first point after it is not before this index; of a
+            drift this is the second point of the part before it,
         latest: nor after this one.
         change: Its size as the difference of natural logarithms.
         low: Lower end of the 90 % interval of the size.
@@ -177,8 +178,19 @@ def _steps(
         earliest, latest = _range_of(before, after, generator)
         start = each.at - len(before)
         shift = shift_between(before, after)
+        if _drifts(before, shift[0]):  # a part of it began at any of these points
+            earliest = 1
         found.append(Step(each.at, start + earliest, start + latest, *shift, each.p_value))
     return tuple(found)
+
+
+def _drifts(before: Numbers, change: float) -> bool:
+    """Return whether the points before a step move the same way already (Kendall 1938)."""
+    count = len(before)
+    first, last = np.triu_indices(count, 1)
+    agreeing = float(np.sign((before[last] - before[first]) * change).sum())
+    spread = math.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
+    return agreeing > _NORMAL_95 * spread
 
 
 def _range_of(before: Numbers, after: Numbers, generator: np.random.Generator) -> tuple[int, int]:

@@ -140,3 +140,16 @@ def test_a_shift_is_the_median_of_all_differences() -> None:
 
     assert shift == 3.0
     assert (low, high) == (-5.0, 5.0)  # so few values: all differences
+
+
+def test_a_drift_did_not_begin_at_its_first_step() -> None:
+    beginnings = {"drift": 0, "step": 0}
+    for seed in range(20):
+        drift = stepped(33, *((at, 0.015) for at in range(3, 33, 3)), noise=0.002, seed=seed)
+        one = stepped(33, (20, 0.05), noise=0.002, seed=seed)
+        ((first, *_), (step,)) = find_steps([drift, one], level=0.01)
+        beginnings["drift"] += first.earliest <= 3
+        beginnings["step"] += step.earliest >= 19
+
+    assert beginnings["drift"] >= 14
+    assert beginnings["step"] >= 17
