@@ -109,8 +109,8 @@ def test_instructions_of_kernels_are_counted(record: Record, hook: str | None) -
     counts = profile.variant(row).instructions
     assert (counts["global loads"], counts["global stores"], counts.get("fp32")) == (1, 1, None)
     [name] = {each for each in profile.strings if each.startswith("triton_")}
-    [row] = leaves(profile, name)
-    assert profile.variant(row).instructions["fp32"] > 10
+    launched = leaves(profile, name)  # trials of configurations too, unless they are cached
+    assert all(profile.variant(row).instructions["fp32"] > 10 for row in launched)
 
 
 @pytest.mark.parametrize("hook", [None, "triton"])
