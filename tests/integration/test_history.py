@@ -179,6 +179,13 @@ def test_wrong_usage_is_one_line(
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
+def test_paths_that_no_run_has_are_refused(slower: BaselineStore, proton: Proton) -> None:
+    code, out, err = proton("history", "--path", "nosuch/*")
+
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "'nosuch/*'" in err
+
+
 def test_an_unknown_metric_is_refused(slower: BaselineStore, proton: Proton) -> None:
     assert proton("history", "--metric", "nothing")[:2] == (2, "")
 

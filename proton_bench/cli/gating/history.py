@@ -100,7 +100,7 @@ def open_history(words: Sequence[str], followed: Followed, store: Path | None) -
     """Read the experiments that these words name, and find their steps.
 
     Raises:
-        UsageError: There is none, or a file cannot be used.
+        UsageError: There is none, a file cannot be used, or no path has a name that was asked for.
         ProfileFormatError: A file is corrupt.
     """
     opened = BaselineStore(store or default_store())
@@ -110,6 +110,12 @@ def open_history(words: Sequence[str], followed: Followed, store: Path | None) -
         points = list(_counted(sources, followed, progress))
         progress.step("looking for steps")
         history = history_of(points, followed.policy, acknowledged=known, left_out=sources.left_out)
+    if followed.paths and points and not history.traces:
+        globs = " or ".join(ascii(each[:80]) for each in followed.paths)
+        raise UsageError(
+            f"no measured path of these runs matches {globs}: a glob is for a whole path, such as "
+            "'fwd/**/softmax*'; `proton view` shows paths"
+        )
     return Opened(history, opened)
 
 
