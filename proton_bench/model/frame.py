@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
+    "CAPTURED_NAME",
     "KIND_NAMES",
     "ROOT_NAME",
     "TEST_RUN_NAME",
@@ -14,6 +15,8 @@ __all__ = [
 ]
 
 ROOT_NAME = "ROOT"
+# The row below which the kernels of a CUDA graph stand, at the call paths of its capture.
+CAPTURED_NAME = "<captured_at>"
 # The outermost row of a test run.
 TEST_RUN_NAME = "session"
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from proton_bench.analysis.accounting.recorded import run_ns
-from proton_bench.analysis.naming.frame_names import Places, parse_frame
+from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -31,6 +31,7 @@ NOT_RECORDED = "<not recorded>"
 
 _MADE = "<string>:"  # such as the methods of a dataclass
 _MOST_NS = 2**63
+_MOST_LINES, _LEAST_LINE = 3, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +133,17 @@ def host_paths(
     )
 
 
-def own_lines(profile: Profile, *, by: Literal["idle", "wall"] = "idle") -> dict[str, int]:
-    """Return the time in ns of the main thread by lines of own code, the largest first.
+def own_lines(
+    profile: Profile, span_ns: float, *, by: Literal["idle", "wall"] = "idle"
+) -> list[tuple[str, int]]:
+    """Return the few lines of own code where the main thread was longest, with their times in ns.
 
     Time in a library, and in code that it made, counts for the innermost line of own code that
-    called it, or else for its outermost line. Names are those of frames, ``file:line@function``.
+    called it, or else for its outermost line. Lines with less than 1 % of the run are left out.
 
     Args:
         profile: The profile as it was recorded.
+        span_ns: How long the run took.
         by: Time in which no device worked, or all time outside of recorded work.
     """
     places = Places.of(profile.provenance)
@@ -156,7 +160,9 @@ def own_lines(profile: Profile, *, by: Literal["idle", "wall"] = "idle") -> dict
         if frames and time_ns:
             line = own[-1] if own else frames[0]
             spent[line] = spent.get(line, 0) + time_ns
-    return dict(sorted(spent.items(), key=lambda each: -each[1]))
+    texts = frame_texts(spent, places)
+    longest = sorted(spent.items(), key=lambda each: -each[1])[:_MOST_LINES]
+    return [(texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
 
 
 def _row(profile: Profile) -> int | None:

@@ -9,14 +9,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, takewhile
+from itertools import chain, takewhile
 
 import numpy as np
 
 from proton_bench.analysis.accounting.device_use import COUNTED
 from proton_bench.analysis.accounting.host_time import own_lines
 from proton_bench.analysis.kernels.counter_facts import are_missing
-from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.analysis.why.ceilings import Ceilings
@@ -34,7 +33,6 @@ _SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
 _ALMOST_ALL = 0.995
-_MOST_LINES = 3
 _TOP_LEVEL = " <module>"
 _MOST_ADDED = 2  # names that tell rows of equal places apart
 
@@ -357,22 +355,15 @@ def _host(run: WholeRun) -> tuple[Evidence, ...]:
     if not run.times.wall_ns or whole_ns is None:
         return ()
     is_idle = run.is_idle_known or _device(run) == "GPU"
-    spent = own_lines(run.recorded, by="idle" if is_idle else "wall")
-    texts = frame_texts(spent, Places.of(run.recorded.provenance))
-    found = [] if is_idle else [("host.outside", "the run", whole_ns)]
-    found += [
-        ("host.line", texts[name].removesuffix(_TOP_LEVEL), spent_ns)
-        for name, spent_ns in islice(spent.items(), _MOST_LINES)
+    found = [
+        ("host.line", f"in {line.removesuffix(_TOP_LEVEL)}", spent_ns)
+        for line, spent_ns in own_lines(run.recorded, run.span_ns, by="idle" if is_idle else "wall")
     ]
+    if not is_idle and whole_ns >= _LEAST_PART * run.span_ns:
+        found.insert(0, ("host.outside", "of the run", whole_ns))
     return tuple(
-        Evidence(
-            id_,
-            f"{_percent(spent_ns / run.span_ns)} {'of' if id_ == 'host.outside' else 'in'} {text}",
-            float(spent_ns),
-            "ns",
-        )
-        for id_, text, spent_ns in found
-        if spent_ns >= _LEAST_PART * run.span_ns
+        Evidence(id_, f"{_percent(spent_ns / run.span_ns)} {words}", float(spent_ns), "ns")
+        for id_, words, spent_ns in found
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from proton_bench.analysis.accounting.calls import has_own_calls
+from proton_bench.analysis.accounting.calls import call_values, has_own_calls
 from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
@@ -24,6 +24,7 @@ from proton_bench.analysis.why.host_limit import (
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding
+from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
 from proton_bench.support.units import Unit, count_text, duration_text
@@ -208,13 +209,14 @@ def _has_idle_device(run: WholeRun) -> bool:
 def _sync_calls(run: WholeRun) -> dict[tuple[str, str], int]:
     """Return the outermost operators that wait, with their calls, or else what they launched."""
     profile = run.profile
-    column = profile.columns.get("count")
-    if column is None or not column.kind.is_number:
+    try:
+        counts = call_values(profile).values
+    except MetricError:
         return {}
-    counts, is_called = profile.inclusive("count"), has_own_calls(profile)
+    is_called = has_own_calls(profile)
     found: dict[tuple[str, str], int] = {}
     for row in outermost(profile, SYNC_OPS):
-        count = int(column.values[row] if is_called[row] else counts[row])
+        count = int(counts[row])
         if count > 0:
             key = (profile.name(row), "calls" if is_called[row] else "launches")
             found[key] = found.get(key, 0) + count

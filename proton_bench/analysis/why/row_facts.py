@@ -20,11 +20,12 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.metrics.peak_rates import clock_ratio
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.naming.kernel_names import kernel_texts
+from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
 from proton_bench.model import preorder
 from proton_bench.model.device import Device
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.metrics.counter_columns import (
     BRANCH_MISSES,
     CACHE_MISSES,
@@ -50,7 +51,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _CPU = "CPU"
-_CAPTURED = "<captured_at>"  # kernels of CUDA graphs are below
 # Quantities that a set of counters may have, with their words.
 QUANTITIES: Mapping[str, str] = {
     "tensor": "tensor cores",
@@ -188,7 +188,8 @@ class Facts:
         self._all_counts = preorder.sums(
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
         )
-        self._is_captured = _captured(profile)
+        is_captured = np.array([text == CAPTURED_NAME for text in profile.strings], dtype=np.bool_)
+        self._is_captured = rows_below(is_captured[profile.frames], profile.subtree_end)
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         asked = counter_facts(profile) or range_facts(profile)
@@ -207,14 +208,11 @@ class Facts:
         devices = device_verdicts(profile)
         self._busy_in_run = _busy_in_run(profile, devices)
         self._verdicts = {each.use.device: each for each in devices}
+        worked = np.unique(profile.device_rows[self.own_ns > 0])
+        named = {profile.devices[place].kind for place in worked[worked >= 0].tolist()}
+        self.device_kinds = named or {device.kind for device in profile.devices}
         kernels = np.flatnonzero((profile.kinds == FrameKind.KERNEL) & (self.own_ns > 0))
         self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
-
-    @property
-    def device_kinds(self) -> set[str]:
-        """The kinds of devices that rows with time ran on; of all devices if no row names one."""
-        named = {device.kind for row in self.rows() if (device := self.profile.device(row))}
-        return named or {device.kind for device in self.profile.devices}
 
     @property
     def has_counters(self) -> bool:
@@ -359,14 +357,6 @@ def _own_times(profile: Profile) -> Floats:
     if bool((own[~on_cpu] > 0).any()):
         own[on_cpu & (profile.device_rows >= 0)] = 0.0
     return own
-
-
-def _captured(profile: Profile) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(profile), dtype=np.bool_)
-    is_top = np.array([text == _CAPTURED for text in profile.strings], dtype=np.bool_)
-    for row in np.flatnonzero(is_top[profile.frames]).tolist():
-        found[row : int(profile.subtree_end[row])] = True
-    return found
 
 
 def _own(profile: Profile, name: str) -> Floats:

@@ -16,14 +16,13 @@ from proton_bench.formats.hatchet.devices import device_rows, device_table
 from proton_bench.formats.hatchet.hints import assumed_aggregations
 from proton_bench.formats.sample_names import known_names
 from proton_bench.model.builder import with_strings
-from proton_bench.model.frame import FrameKind, StringTable
+from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
 __all__ = ["Node", "deep_node", "tree_profile"]
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
-_CAPTURED = "<captured_at>"
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -184,7 +183,7 @@ def _kinds(
     operators = np.zeros(len(strings), dtype=np.bool_)
     for position in used:
         name = strings[position]
-        if name == _CAPTURED:
+        if name == CAPTURED_NAME:
             by_name[position] = FrameKind.GRAPH
         elif _PYTHON_FRAME.fullmatch(name):
             by_name[position] = FrameKind.PYTHON

@@ -27,6 +27,7 @@ from proton_bench.formats.timeline.slices import (
     not_ours,
 )
 from proton_bench.model.device import UNNAMED_KIND
+from proton_bench.model.frame import CAPTURED_NAME
 from proton_bench.model.origin import Origin
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
@@ -268,4 +269,4 @@ def _call_name(work: str) -> str:
         return "cudaMemsetAsync"
     if "memcpy" in work:
         return "cudaMemcpyAsync"
-    return "cudaGraphLaunch" if work in ("<captured_at>", "<graph>") else "cudaLaunchKernel"
+    return "cudaGraphLaunch" if work in (CAPTURED_NAME, "<graph>") else "cudaLaunchKernel"

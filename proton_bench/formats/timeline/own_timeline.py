@@ -20,7 +20,7 @@ from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline, Work
 from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
 from proton_bench.model.device import Device
-from proton_bench.model.frame import FrameKind
+from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.members import Member, merge_members
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
@@ -34,7 +34,6 @@ _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.
 _HOST_DEVICE = ("CPU", 0)
 _OBJECTS_OF_PROCESS = 64
 
-_CAPTURED = "<captured_at>"
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _IMPOSSIBLE = "slice with impossible times: left out"
 _CHUNK = 1 << 15
@@ -44,7 +43,7 @@ _DEEP = 1000
 
 def guessed_kind(name: str) -> FrameKind:
     """Return what a frame in the middle of a call path probably stands for."""
-    if name == _CAPTURED:
+    if name == CAPTURED_NAME:
         return FrameKind.GRAPH
     return FrameKind.PYTHON if _PYTHON_FRAME.fullmatch(name) else FrameKind.SCOPE
 

@@ -275,10 +275,11 @@ def lasting_keys(
     Names that differ in a number that such edits change are one name, so rows are counted anew.
     """
     tree = measured.comparison.tree
-    occurrences = _occurrences(measured, [steady_name(name) for name in tree.strings])
+    steady = {name: steady_name(name) for name in tree.strings}
+    occurrences = _occurrences(measured, [steady[name] for name in tree.strings])
     return [
         (
-            tuple(steady_name(name) for name in tree.path(check.row)),
+            tuple(steady[name] for name in tree.path(check.row)),
             occurrences[check.row],
             check.threshold.metric,
         )

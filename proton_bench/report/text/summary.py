@@ -6,7 +6,6 @@ import shlex
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.host_time import own_lines, run_time_of
-from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.why.verdict import has_counters
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
@@ -17,8 +16,6 @@ __all__ = ["summary_lines"]
 
 _MOST_PATHS = 5
 _MOST_DEVICES = 8
-_MOST_LINES = 3
-_LEAST_SHARE = 0.01
 _MAX_NAME = 80
 
 
@@ -49,13 +46,9 @@ def _idle_line(profile: Profile) -> str:
     times = run_time_of(profile)
     if not times.wall_ns or not times.gpu_idle_ns:
         return ""
-    spent = own_lines(profile)
-    texts = frame_texts(spent, Places.of(profile.provenance))
-    most = list(spent)[:_MOST_LINES]
     parts = [
-        f"{spent[name] / times.wall_ns * 100:.0f} % in {visible(texts[name], _MAX_NAME)}"
-        for name in most
-        if spent[name] >= _LEAST_SHARE * times.wall_ns
+        f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
+        for line, spent_ns in own_lines(profile, times.wall_ns)
     ]
     idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns * 100:.0f} % of the run"
     return f"{idle}: {', '.join(parts)}" if parts else ""
