@@ -97,7 +97,8 @@ class Measured:
     def side_shares(self, *, inclusive: bool = False) -> tuple[Numbers, Numbers]:
         """Return the share of each row in a base run's total, and in a new run's.
 
-        These totals leave quarantined rows out, so the shares of such rows are relative to the others.
+        These totals leave quarantined rows out, so the shares of such rows are relative to the
+        others.
 
         Args:
             inclusive: Count the rows below each row too.
