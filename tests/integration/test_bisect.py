@@ -149,10 +149,12 @@ def bisect(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(repository.folder)
 
-    def run(*words: str, ends: tuple[str, str] = ("good", "HEAD")) -> tuple[int, Any, str]:
+    def run(
+        *words: str, ends: tuple[str, str] = ("good", "HEAD"), target: str = "bench.py"
+    ) -> tuple[int, Any, str]:
         file = repository.folder / "found.json"
         file.unlink(missing_ok=True)
-        code = main(["bisect", "-b", "cpu", "--json", str(file), *words, *ends, "--", "bench.py"])
+        code = main(["bisect", "-b", "cpu", "--json", str(file), *words, *ends, "--", target])
         out, err = capfd.readouterr()
         assert "Traceback" not in err
         return code, json.loads(file.read_text()) if file.exists() else None, out + err
@@ -234,6 +236,20 @@ def test_revisions_that_do_not_run_are_skipped(repository: Repository, bisect: B
     skipped = [each for each in found["tested"] if each["state"] == "skipped"]
     assert skipped
     assert all(each["reason"] for each in skipped)
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_skipped_revision_says_first_what_its_output_ended_with(
+    repository: Repository, bisect: Bisect
+) -> None:
+    repository.line(16, 8, broken=frozenset({6, 7}))
+
+    _, found, said = bisect()
+
+    reasons = [each["reason"] for each in found["tested"] if each["state"] == "skipped"]
+    assert reasons
+    assert all(each.startswith("the kernels do not compile; ") for each in reasons)
+    assert "the kernels do not compile" in said
 
 
 @pytest.mark.usefixtures("processes")
@@ -332,6 +348,24 @@ def test_more_pairs_of_the_proof_are_added_to_those_that_ran(
     assert code == 3
     assert len(processes.revisions) <= once + 4
     assert len(list(repository.folder.glob(".proton/bisect/*/"))) == 1
+
+
+def test_another_content_of_the_own_script_is_another_search(
+    repository: Repository, bisect: Bisect, processes: Processes
+) -> None:
+    repository.line(4, 2)
+    (repository.folder / "own.py").write_text("import kernels\n")
+    (repository.folder / ".git/info/exclude").write_text("own.py\n")
+    code, _, _ = bisect(target="own.py")
+    once = len(processes.revisions)
+    bisect(target="own.py")
+    again = len(processes.revisions)
+    (repository.folder / "own.py").write_text("import kernels  # with other sizes\n")
+
+    bisect(target="own.py")
+
+    assert code == 0
+    assert once == again < len(processes.revisions)
 
 
 def test_another_threshold_is_another_search(

@@ -21,6 +21,7 @@ from proton_bench.gate.experiment.processes.interruption import interruptible
 from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.slot import BASE, NEW, Slot, Stage
+from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.units import count_text
 
 __all__ = ["run_bisect"]
@@ -134,7 +135,7 @@ class _Bisection:
                 while self.search.next() == place:
                     self._run_pair(place, series)
         except _CannotMeasureError as error:
-            self.skipped[candidate.name] = str(error.__cause__)
+            self.skipped[candidate.name] = _reason(error.__cause__)
             write_json(self.setting.kept.folder / _SKIPPED, self.skipped)
             self.search.skip(place)
         tested, left = self._tested(place), len(self.search.answer())
@@ -248,6 +249,13 @@ def _run(series: Series, slot: Slot) -> None:
         if slot.arm == BASE:
             raise
         raise _CannotMeasureError from error
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return why a revision cannot be measured, first the last line of what it printed."""
+    lines = [line.strip() for note in getattr(error, "__notes__", ()) for line in note.splitlines()]
+    last = next((line for line in reversed(lines) if line), "")
+    return escape_surrogates(f"{last}; {error}" if last else str(error))
 
 
 def _read_skipped(path: Path) -> dict[str, str]:

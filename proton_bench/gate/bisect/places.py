@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
-from proton_bench.errors import UsageError
 from proton_bench.gate.bisect.history import Candidate
 from proton_bench.gate.bisect.request import BisectRequest
 from proton_bench.gate.experiment.arm import Arm
@@ -20,12 +19,10 @@ from proton_bench.gate.experiment.processes.environment import own_environment
 from proton_bench.gate.experiment.processes.worktree import (
     Revision,
     first_folders_of,
-    git,
     worktree,
 )
 from proton_bench.gate.experiment.sides import at_home
 from proton_bench.gate.experiment.slot import BASE, NEW
-from proton_bench.recording.launcher.target import TargetKind
 
 __all__ = ["LazyArms", "Places"]
 
@@ -47,7 +44,7 @@ class Places:
         self._request = request
         self._folder = folder
         self.root = "" if request.package else request.commits()[1].root
-        self._script = self._tracked_script()
+        self._script = request.tracked_script()
 
     @contextlib.contextmanager
     def arm(self, name: str, candidate: Candidate) -> Iterator[Arm]:
@@ -113,24 +110,6 @@ class Places:
             return command
         options = replace(command.options, target=str(tree / self._script))
         return replace(command, options=options)
-
-    def _tracked_script(self) -> str:
-        """Return the script from the top folder if both ends have it, and nobody edits it."""
-        options = self._request.command.options
-        if not self.root or options.kind is not TargetKind.SCRIPT:
-            return ""
-        path = os.path.realpath(os.path.join(options.folder, options.target))
-        script = os.path.relpath(path, self.root)
-        if script.startswith(os.pardir):
-            return ""
-        ends = [each.commit for each in self._request.commits()]
-        try:
-            for end in ends:
-                git(self.root, "cat-file", "-e", f"{end}:{script}")
-            edited = git(self.root, "status", "--porcelain", "--", f":(literal,top){script}")
-        except UsageError:
-            return ""
-        return "" if edited else script
 
 
 class LazyArms(Mapping[str, Arm]):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from proton_bench.errors import UsageError
 from proton_bench.gate.bisect.history import Candidate, History
 from proton_bench.gate.bisect.revisions import commits_between, versions_between
 from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
+from proton_bench.gate.experiment.processes.worktree import Revision, find_revision, git
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.model.frame import escape_surrogates
+from proton_bench.recording.launcher.target import TargetKind
 
 __all__ = ["BisectRequest"]
 
@@ -56,7 +62,7 @@ class BisectRequest:
             return Candidate(self.good, f"{self.package} {self.good}"), history
         good, bad = self.commits()
         history = commits_between(good, bad, first_parent=self.first_parent)
-        return Candidate(good.commit, good.ref), history
+        return Candidate(good.commit, escape_surrogates(good.ref)), history
 
     def commits(self) -> tuple[Revision, Revision]:
         """Return the good and the bad commit.
@@ -66,6 +72,39 @@ class BisectRequest:
         """
         folder = self.command.options.folder
         return find_revision(self.good, folder), find_revision(self.bad, folder)
+
+    def tracked_script(self) -> str:
+        """Return the script from the top folder if both ends have it, and nobody edits it.
+
+        Then each revision runs its own one.
+        """
+        options = self.command.options
+        if self.package or options.kind is not TargetKind.SCRIPT:
+            return ""
+        ends = self.commits()
+        root = ends[1].root
+        path = os.path.realpath(os.path.join(options.folder, options.target))
+        script = os.path.relpath(path, root)
+        if script.startswith(os.pardir):
+            return ""
+        try:
+            for end in ends:
+                git(root, "cat-file", "-e", f"{end.commit}:{script}")
+            edited = git(root, "status", "--porcelain", "--", f":(literal,top){script}")
+        except UsageError:
+            return ""
+        return "" if edited else script
+
+    def _own_script(self) -> str:
+        """Return the digest of the script that all revisions run, "" if each has its own one."""
+        options = self.command.options
+        if options.kind is not TargetKind.SCRIPT or self.tracked_script():
+            return ""
+        try:
+            content = Path(options.folder, options.target).read_bytes()
+        except OSError:
+            return ""
+        return hashlib.sha256(content).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
         """Return JSON values. Equal documents are the same search, with as many pairs or more."""
@@ -85,4 +124,5 @@ class BisectRequest:
             "package": self.package,
             "first_parent": self.first_parent,
             "setup": self.setup,
+            "script": self._own_script(),
         }

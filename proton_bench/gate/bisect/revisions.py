@@ -11,12 +11,13 @@ from proton_bench.errors import TargetFailedError, UsageError
 from proton_bench.gate.bisect.history import Candidate, History
 from proton_bench.gate.bisect.likeness import LoadedFiles
 from proton_bench.gate.experiment.processes.worktree import Revision, git
+from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.text import visible
 
 __all__ = ["can_matter", "commits_between", "differing_files", "versions_between"]
 
 _FIELDS = "%H%n%P%n%aI%n%an%n%s"
-_PLAIN = ("--no-color", "--no-show-signature")
+_PLAIN = ("--no-color", "--no-show-signature", "--encoding=UTF-8")
 _TEXTS = (".md", ".rst")
 _SHOWN_VERSIONS = 10
 
@@ -46,7 +47,8 @@ def commits_between(good: Revision, bad: Revision, *, first_parent: bool) -> His
         f"--format={_FIELDS}",
         span,
     ]
-    records = [each.split("\n") for each in git(root, *words).split("\0") if each]
+    listed = escape_surrogates(git(root, *words))  # git keeps what is not UTF-8
+    records = [each.split("\n") for each in listed.split("\0") if each]
     files = _files(root, span, chosen)
     places = {record[0]: place for place, record in enumerate(records)}
     found = []

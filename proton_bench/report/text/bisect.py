@@ -30,6 +30,8 @@ _WORD = 6  # the longest of the words in front of lines
 _MOST_TEXT = 200
 _MOST_SHOWN = 10
 _MOST_PROBLEM = 600
+# A revision before the answer with so much of its change and an interval beside 0 is slower, too.
+_EARLIER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def _lines(result: BisectResult) -> Iterator[tuple[str, str]]:
         if found is not None and found.pairs:
             yield "slower", f"{visible(result.path, 400)}: {_change_text(found)}"
         yield from _parents(result)
+        yield from _earlier(result)
     if result.candidates:
         yield "proof", _proof_text(result)
         yield (
@@ -126,6 +129,22 @@ def _parents(result: BisectResult) -> Iterator[tuple[str, str]]:
             yield "before", f"{name}, the good revision"
         elif found is not None:
             yield "before", f"{name}: {_measured_text(found)}"
+
+
+def _earlier(result: BisectResult) -> Iterator[tuple[str, str]]:
+    """Yield how to find what made the revisions before the answer slower, if they are."""
+    first = result.of(result.candidates[0])
+    for each in result.parents:
+        found = result.of(each)
+        if first is None or found is None or not (first.pairs and found.pairs):
+            continue
+        if found.low * found.high > 0.0 and found.change / first.change > _EARLIER:
+            name = visible(each.short)
+            yield (
+                "note",
+                f"{name} is slower than GOOD already; a search from {visible(result.good.short)} "
+                "to it would find why",
+            )
 
 
 def _proof_text(result: BisectResult) -> str:

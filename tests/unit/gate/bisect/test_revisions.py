@@ -58,6 +58,30 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_texts_that_are_not_utf8_can_be_written_as_json(repository: Path) -> None:
+    commit(repository, "Gr\xf6sse", "a.py")
+    git(repository, "config", "i18n.logOutputEncoding", "latin1")
+    parent = git(repository, "rev-parse", "HEAD")
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    who = "Zo\xeb <z@example.org> 1700000000 +0000"
+    content = f"tree {tree}\nparent {parent}\nauthor {who}\ncommitter {who}\n\nGr\xf6sser\n"
+    written = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
+        cwd=repository,
+        input=content.encode("latin-1"),
+        check=True,
+        capture_output=True,
+    )
+    odd = written.stdout.decode().strip()
+    ends = [find_revision(each, str(repository)) for each in ("good", odd)]
+
+    history = commits_between(ends[0], ends[1], first_parent=False)
+
+    before, last = history.revisions[-2:]
+    assert before.title == "Gr\xf6sse"
+    assert (last.title, last.author) == ("Gr\\udcf6sser", "Zo\\udceb")
+
+
 def test_commits_have_their_parents_authors_and_files(repository: Path) -> None:
     ends = [find_revision(each, str(repository)) for each in ("good", "main")]
 

@@ -99,6 +99,21 @@ def test_the_revision_before_may_be_the_good_one() -> None:
     assert "before  000000000000, the good revision" in printed(shown)
 
 
+@pytest.mark.parametrize(
+    ("change", "low", "high", "said"),
+    [(0.02, 0.012, 0.028, True), (0.02, -0.002, 0.042, False), (0.005, 0.003, 0.007, False)],
+)
+def test_a_revision_before_that_is_slower_already_is_noted(
+    change: float, low: float, high: float, said: bool
+) -> None:
+    before = Measurement(BEFORE, State.GOOD, 2, change, low, high, 1e-5)
+
+    lines = printed(replace(FOUND, tested=(before, *FOUND.tested[1:])))
+
+    notes = [line for line in lines if line.startswith("  note")]
+    assert [BEFORE.short in note for note in notes] == [True] * said
+
+
 def test_without_a_regression_the_proof_says_why() -> None:
     passed = replace(PROOF, verdict=SuiteVerdict.PASS, rows=(row(Verdict.SAME, "softmax"),))
 
