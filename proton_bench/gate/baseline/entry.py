@@ -168,9 +168,10 @@ def decode_acknowledgements(content: bytes, source: str) -> Acknowledgements:
     Raises:
         ProfileFormatError: It is corrupt, or of an unknown version.
     """
-    found = _decoded(content, source, (_ACKNOWLEDGED, Acknowledgements))
+    mend = "`proton baseline check --repair` moves it aside"
+    found = _decoded(content, source, (_ACKNOWLEDGED, Acknowledgements), mend=mend)
     for each in found.series:
-        _check_numbers(source, 0, each.until_ns, each.at_ns)
+        _check_numbers(source, 0, each.until_ns, each.at_ns, mend=mend)
     return found
 
 
@@ -198,9 +199,9 @@ def decode_pointer(content: bytes, source: str) -> Pointer:
     return pointer
 
 
-def _check_numbers(source: str, number: int, *others: int) -> None:
+def _check_numbers(source: str, number: int, *others: int, mend: str = "save it again") -> None:
     if not (0 <= number <= MOST_NUMBER and all(0 <= each < _MOST_NS for each in others)):
-        raise ProfileFormatError(f"{source}: numbers in it cannot be true; save it again")
+        raise ProfileFormatError(f"{source}: numbers in it cannot be true; {mend}")
 
 
 _CORRUPT = (
@@ -219,19 +220,22 @@ def _encoded(schema: str, value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
-def _decoded(content: bytes, source: str, wanted: tuple[str, type[T]]) -> T:
+def _decoded(
+    content: bytes,
+    source: str,
+    wanted: tuple[str, type[T]],
+    *,
+    mend: str = "remove the entry and save it again",
+) -> T:
     schema, kind = wanted
     try:
         document = msgspec.json.decode(content, type=dict[str, Any])
         if document.get("schema") != schema or document["version"][0] != _VERSION[0]:
-            raise ProfileFormatError(
-                f"{source}: not {schema} of version {_VERSION[0]}; save the baseline again"
-            )
+            raise ProfileFormatError(f"{source}: not {schema} of version {_VERSION[0]}; {mend}")
         return msgspec.convert(document, kind)
     except _CORRUPT as error:
         if isinstance(error, ProfileFormatError):
             raise
         raise ProfileFormatError(
-            f"{source}: the store's own file is corrupt ({error}); remove the entry and save it "
-            "again"
+            f"{source}: the store's own file is corrupt ({error}); {mend}"
         ) from None

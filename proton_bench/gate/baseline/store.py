@@ -166,7 +166,7 @@ class BaselineStore:
         return entry, former
 
     def acknowledge(self, steps: Sequence[Acknowledgement]) -> None:
-        """Add acknowledged steps; each replaces an earlier acknowledgement of its series.
+        """Add acknowledged steps; of each series the acknowledgement of the latest step stays.
 
         Raises:
             UsageError: A folder of the store is a link.
@@ -176,7 +176,10 @@ class BaselineStore:
         with refused("acknowledge steps"), self._opened() as opened, held(opened.store):
             _sweep(opened.staging)
             known = self.catalogue.acknowledged().by_series()
-            known |= Acknowledgements(tuple(steps)).by_series()
+            for series, step in Acknowledgements(tuple(steps)).by_series().items():
+                before = known.get(series)
+                if before is None or before.until_ns <= step.until_ns:
+                    known[series] = step
             content = Acknowledgements(tuple(known.values())).encoded()
             opened.store.write(ACKNOWLEDGED_FILE, content, scratch=opened.staging)
 

@@ -74,26 +74,30 @@ class Series:
 def series_of(points: Iterable[Point], *, share: float) -> list[Series]:
     """Return the series of these points, the largest paths first.
 
-    Points without a time keep their order, and those with one are not moved past them.
+    Points without a time stay behind the one that they follow.
 
     Args:
         points: In the order in which they were recorded, as far as it is known.
         share: Least share of a run's time that a path needs in any of its points.
     """
     found: dict[SeriesKey, list[Point]] = {}
-    for point in _in_order(list(points)):
+    for point in points:
         for subject, value in point.values.items():
             key = SeriesKey(point.group, *subject, value.unit, point.machine)
             found.setdefault(key, []).append(point)
-    every = [_series(key, own) for key, own in found.items()]
+    every = [_series(key, _in_order(own)) for key, own in found.items()]
     chosen = [each for each in every if each.share >= share]
     return sorted(chosen, key=lambda each: (-each.share, each.key.path, each.key.occurrence))
 
 
 def _in_order(points: list[Point]) -> list[Point]:
-    if any(point.time_ns is None for point in points):
-        return points
-    return sorted(points, key=lambda point: point.time_ns or 0)
+    times = [point.time_ns for point in points]
+    latest = next((time for time in times if time is not None), 0)
+    ordered = []
+    for place, time in enumerate(times):
+        latest = latest if time is None else time
+        ordered.append((latest, place))
+    return [points[place] for _, place in sorted(ordered)]
 
 
 def _series(key: SeriesKey, points: Sequence[Point]) -> Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,8 @@ from proton_bench.gate.baseline.reference import is_path, split_reference
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.history.points import Followed, Point, points_of
 from proton_bench.gate.machine.copies import identity_of
-from proton_bench.store.selection import Selection
+from proton_bench.store.selection import EVERYTHING, Selection
+from proton_bench.support.units import count_text
 
 __all__ = ["Sources"]
 
@@ -80,8 +82,9 @@ class Sources:
     def points(self, followed: Followed) -> Iterator[Point]:
         """Yield the points of all experiments; only one is in memory at a time.
 
-        Runs that were saved several times for a baseline, or named in several files, count once. An
-        entry that cannot be used is left out; a file that cannot be used is an error.
+        Runs that were saved several times for a baseline, or named in several files or selections,
+        count once. An entry that cannot be used is left out; a file that cannot be used is an
+        error.
 
         Raises:
             UsageError: A file is empty, or cannot be measured.
@@ -101,19 +104,43 @@ class Sources:
                 self.left_out[entry.reference] = str(error)
                 continue
             yield from found
-        for selection in self.stored:
-            from proton_bench.gate.history.stored import stored_points
-
-            yield from stored_points(selection, followed)
+        if self.entries:
+            for id, why in self.store.catalogue.unreadable().items():
+                self.left_out[f"entry {id}"] = why  # whose it is cannot be read either
+        yield from self._stored_points(followed)
         named: dict[tuple[object, ...], str] = {}
         for file in self.files:
             runs = read_runs([file])
-            copies = [named[key] for key in map(identity_of, runs) if key in named]
+            keys = [(os.path.realpath(file),), *map(identity_of, runs)]
+            copies = [named[key] for key in keys if key in named]
             if copies:
                 self.left_out[str(file)] = f"it has a run that {copies[0]!a} has too"
                 continue
-            named |= {key: str(file) for key in map(identity_of, runs) if key is not None}
+            named |= {key: str(file) for key in keys if key is not None}
             found = list(points_of(runs, followed, group="", source=str(file)))
             if not found:
                 self.left_out[str(file)] = "it has no finished run"
             yield from found
+
+    def _stored_points(self, followed: Followed) -> Iterator[Point]:
+        """Yield the points of selections; of several that have a run the first counts."""
+        seen: set[tuple[object, ...]] = set()
+        for selection in self.stored:
+            from proton_bench.gate.history.stored import stored_points
+
+            place, copies = selection.place, 0
+            place = place if "://" in place else os.path.realpath(place)
+            new = []
+            for point in stored_points(selection, followed):
+                key = (place, point.group, point.source, point.machine)
+                copies += key in seen
+                if key not in seen:
+                    new.append((key, point))
+            if copies:
+                part = "a part of " if new else ""
+                condition = "" if selection.condition == EVERYTHING else f"?{selection.condition}"
+                self.left_out[f"{part}{selection.place}{condition}"] = (
+                    f"{count_text(copies, 'of its runs was', 'of its runs were')} named before"
+                )
+            seen |= {key for key, _ in new}
+            yield from (point for _, point in new)

@@ -51,14 +51,19 @@ def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
         raise UsageError(f"a store has no history of {metric!a}: choose from {known}")
     snapshot = selection.snapshot()
     values: dict[tuple[Any, ...], dict[Subject, Value]] = defaultdict(dict)
+    matched: set[str] = set()
     for glob in followed.paths or ("**",):
         question = Question(
             glob, by=(*_RUN, "path"), where=selection.condition, quantiles=metric in QUANTILES
         )
         paths = paths_of(snapshot, glob)
+        new = paths.keys() - matched
+        matched |= new
         quarantined = Selectors(followed.policy.quarantine)
         for line in path_series(snapshot, question).to_pylist():
             found = _found(line, metric)
+            if line["path"] not in new:
+                continue  # an earlier glob matches it too
             if found is None or not (math.isfinite(found) and found > 0.0):
                 continue  # it has no logarithm
             path, run = paths[line["path"]], tuple(line[column] for column in _RUN)

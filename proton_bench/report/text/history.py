@@ -258,7 +258,11 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
         ),
     ]
     if len(metrics) > 1:
-        found.append(Column("metric", tuple(_metric(trace) for trace in traces)))
+        texts = {  # with the unit where it is not in the headings
+            metric: metric if unit.name in {"", name, metric} else f"{metric} ({unit.name})"
+            for metric, unit in units.items()
+        }
+        found.append(Column("metric", tuple(texts[_metric(trace)] for trace in traces)))
     return found
 
 

@@ -40,6 +40,13 @@ def test_the_last_acknowledgement_of_a_series_counts(store: BaselineStore) -> No
     assert found == {"a": known("a", until_ns=9), "b": known("b")}
 
 
+def test_an_earlier_step_does_not_replace_a_later_one(store: BaselineStore) -> None:
+    store.acknowledge([known("a", until_ns=9)])
+    store.acknowledge([known("a", until_ns=5)])
+
+    assert store.catalogue.acknowledged().by_series() == {"a": known("a", until_ns=9)}
+
+
 def test_what_is_written_is_read_back() -> None:
     written = Acknowledgements((known("a"), known("b")))
 
@@ -63,7 +70,7 @@ def test_a_damaged_file_is_named_and_moved_aside(store: BaselineStore, content: 
     file = store.folder / ACKNOWLEDGED_FILE
     file.write_bytes(content)
 
-    with pytest.raises(ProfileFormatError):
+    with pytest.raises(ProfileFormatError, match="`proton baseline check --repair` moves it aside"):
         store.catalogue.acknowledged()
     with pytest.raises(ProfileFormatError):
         store.acknowledge([known("a")])

@@ -35,6 +35,16 @@ def test_without_a_time_the_given_order_counts() -> None:
     assert found.values.tolist() == [1.0e5, 2.0e5]
 
 
+def test_a_point_without_a_time_stays_behind_the_one_before_it() -> None:
+    points = [point(number, {"step/a": 1e5 + number}) for number in (3, 1, 2)]
+    other = point(9, {"step/a": 1e5 + 9}, time_ns=None)
+    first = point(8, {"step/a": 1e5 + 8}, time_ns=None)
+
+    (found,) = series_of([first, *points[:2], other, points[2]], share=0.005)
+
+    assert [value - 1e5 for value in found.values] == [1, 9, 2, 8, 3]
+
+
 @pytest.mark.parametrize(
     "facts",
     [{"group": "other"}, {"machine": (*MACHINE, ("GPU uuid", "GPU-2"))}, {"machine": ()}],

@@ -100,3 +100,24 @@ def test_a_damaged_entry_is_left_out_and_named(store: BaselineStore) -> None:
 
     assert [each.source for each in sources.points(Followed(Policy()))] == [good.reference]
     assert list(sources.left_out) == [bad.reference]
+
+
+def test_an_entry_that_cannot_be_read_is_named(store: BaselineStore) -> None:
+    good, bad = (store.save("a", [run]) for run in recorded(2, {}))
+    (store.catalogue.folder_of(bad.id) / "entry.json").write_bytes(b"{}")
+
+    sources = Sources.named([], store)
+
+    assert [each.source for each in sources.points(Followed(Policy()))] == [good.reference]
+    assert list(sources.left_out) == [f"entry {bad.id}"]
+
+
+def test_a_file_that_is_named_twice_counts_once(store: BaselineStore, tmp_path: Path) -> None:
+    file = put(tmp_path / "runs", *recorded(1, {})) / "0.proton"
+    link = tmp_path / "link.proton"
+    link.symlink_to(file)
+
+    sources = Sources.named([str(file), str(link)], store)
+
+    assert [each.source for each in sources.points(Followed(Policy()))] == [str(file)]
+    assert list(sources.left_out) == [str(link)]

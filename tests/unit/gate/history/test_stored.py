@@ -111,6 +111,27 @@ def test_a_step_is_found_and_quarantined_paths_never_fail(store: Store) -> None:
     assert not calm.failing
 
 
+def test_a_path_that_several_globs_match_is_one_series(store: Store) -> None:
+    add_run(store, 0, 1.0)
+
+    (found,) = points(store, "softmax", "fwd/*")
+
+    assert sorted(path for path, _, _ in found.values) == [("fwd", "mul"), SOFTMAX[0]]
+
+
+def test_a_run_in_several_selections_counts_once(store: Store) -> None:
+    for run in range(2):
+        add_run(store, run, 1.0, 3.0)
+    words = [f"{store.uri}?rank=0", store.uri, f"{store.uri}/?rank=1 or run='run1'"]
+    sources = Sources.named(words, BaselineStore(Path(store.uri).parent / ".proton"))
+
+    found = list(sources.points(Followed(Policy())))
+
+    assert [(each.source, each.runs) for each in found] == [("run0", 1), ("run1", 1)]
+    assert list(sources.left_out) == words[1:]
+    assert "2 of its runs were named before" in sources.left_out[words[1]]
+
+
 @pytest.mark.parametrize(("path", "metric"), [("nothing", ""), ("softmax", "cycles")])
 def test_unknown_paths_and_metrics_are_errors_of_the_caller(
     store: Store, path: str, metric: str

@@ -48,6 +48,20 @@ def test_versions_that_changed_with_a_step_are_named() -> None:
     assert tool_changes(points[0], points[1]) == []
 
 
+def test_levels_of_several_units_have_theirs_beside_the_metric() -> None:
+    points = slower()
+    for each, at in zip(points, range(len(points)), strict=True):
+        (subject, *_) = each.values
+        value = each.values[subject]
+        total = replace(value, value=value.value * 1e3, as_short=value.value * 1e3)
+        points[at] = replace(each, values={**each.values, ((), 0, "total"): total})
+
+    some = printed(HistoryReport(judged(points)))
+
+    assert re.search(r"100\.05\d .* median \(us\)  step > a$", some, re.MULTILINE)
+    assert re.search(r"100\.05\d .* total \(ms\)   whole run$", some, re.MULTILINE)
+
+
 def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
     found = judged(slower())
 
