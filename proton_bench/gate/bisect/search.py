@@ -193,11 +193,13 @@ class Search:
     def estimate(self, revision: int) -> tuple[float, float]:
         """Return the change of a measured revision, and half of its 90 % interval.
 
-        Both are on the log scale; the noise is that of all pairs.
+        Both are on the log scale; the noise is that of all pairs, or of its own if these differ
+        more.
         """
         order = self.signal.order_effect
         clean = [each.difference - order * each.order for each in self.seen[revision]]
         spread = float(self._weights().sum(axis=(0, 1)) @ self.signal.spreads)
+        spread = max(spread, float(np.std(clean, ddof=1)) if len(clean) > 1 else 0.0)
         reach = float(special.stdtrit(_FREEDOM, 0.95)) * spread / math.sqrt(len(clean))
         return float(np.mean(clean)), reach
 

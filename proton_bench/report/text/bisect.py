@@ -180,7 +180,10 @@ def _change_text(tested: Measurement) -> str:
 
 def _cells(tested: Measurement) -> tuple[str, str, str]:
     """Return the cells of a revision that was run: its state, what was measured, and itself."""
-    return tested.state.value, _measured_text(tested), _revision_text(tested.revision)
+    revision = _revision_text(tested.revision)
+    if tested.pairs:
+        return tested.state.value, _change_text(tested), revision
+    return tested.state.value, "-", f"{revision}; {visible(tested.reason, _MOST_TEXT)}"
 
 
 def _measured_text(tested: Measurement) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
 
+from proton_bench.gate.history.divisive import FEWEST_BESIDE
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
@@ -68,10 +70,12 @@ class HistoryReport:
         for note in notes(history):
             yield from prose(console, f"note  {note}", WARNING, edge=edge)
         shown = [trace for trace in history.traces if trace.steps or self.everything]
+        times = _times(history.traces)
         for place, here in places(shown):
             yield Segment("\n")
             yield from prose(console, place, HEADING, edge=edge)
-            yield from _table(here, console, options)
+            key = here[0].series.key
+            yield from _table(here, console, options, times=times[key.group, key.machine])
         yield from self._end(hidden=len(history.traces) - len(shown))
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
@@ -216,7 +220,23 @@ def tool_changes(before: Point, after: Point) -> list[str]:
     return [*changed[:_MAX_TOOLS], f"{more} more"] if more > 0 else changed
 
 
-def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+def _times(traces: Sequence[Trace]) -> dict[tuple[str, Machine], list[int]]:
+    """Return when the points of each baseline and machine were recorded, in order."""
+    points: dict[tuple[str, Machine], dict[int, int]] = {}
+    for trace in traces:
+        key = trace.series.key
+        known = {id(point): point.time_ns for point in trace.series.points if point.time_ns}
+        points.setdefault((key.group, key.machine), {}).update(known)
+    return {place: sorted(known.values()) for place, known in points.items()}
+
+
+def _table(
+    traces: Sequence[Trace],
+    console: Console,
+    options: ConsoleOptions,
+    *,
+    times: Sequence[int],
+) -> Iterator[Segment]:
     edge = edge_of(console, options)
     every = _columns(traces, ascii_only=options.ascii_only)
     shown = every if edge is None else fitting_columns(every, edge)
@@ -232,6 +252,9 @@ def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -
         yield Segment(
             f"{name if edge is None else fitting_name(name, max(edge - width, LEAST_NAME))}\n"
         )
+        gone = len(times) - bisect_right(times, trace.series.points[-1].time_ns or math.inf)
+        if gone >= FEWEST_BESIDE:
+            yield from prose(console, f"    not in the last {gone} runs", WARNING, edge=edge)
         for step in trace.steps:
             style = _BAD if step in trace.failing else DIM
             yield from prose(console, f"    {step_text(trace, step)}", style, edge=edge)

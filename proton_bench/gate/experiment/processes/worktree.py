@@ -58,7 +58,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         root = git(folder, "rev-parse", "--show-toplevel")
     except UsageError as error:
         raise UsageError(
-            f"{error}; outside a repository compare commands, with --base CMD"
+            f"{error}; outside a repository `proton ab --base CMD` compares commands"
         ) from error
     if ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is not a revision")

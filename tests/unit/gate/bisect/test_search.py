@@ -266,3 +266,16 @@ def test_the_interval_of_a_change_is_as_wide_as_the_noise_of_all_pairs(
         _, reach = search.estimate(revision)
         scaled = reach * math.sqrt(len(search.seen[revision])) / noise
         assert 0.8 < scaled < 8.0
+
+
+def test_pairs_that_contradict_each_other_have_a_wide_interval() -> None:
+    history = History(
+        [Candidate(str(each), parents=(each - 1,) if each else ()) for each in (0, 1)]
+    )
+    search = Search(history, Truth(history, 0, noise=1e-5).proof())
+    search.saw(0, Seen(SLOWER, base_first=True))
+    search.saw(0, Seen(SLOWER + 0.3, base_first=False))
+
+    change, reach = search.estimate(0)
+
+    assert abs(change - SLOWER) < reach

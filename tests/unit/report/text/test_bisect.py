@@ -78,7 +78,8 @@ def test_a_found_revision_has_its_author_its_evidence_and_what_was_measured() ->
         "Measured against GOOD, oldest first, with 90 % intervals",
         "  good     -0.8 % (-2.2 % to +0.5 %), 2 pairs  111111111111 Read masks once",
         "  bad      +4.1 % (+2.7 % to +5.6 %), 2 pairs  222222222222 Use smaller blocks",
-        "  skipped  run warm-up 1, new failed           333333333333 Do not compile",
+        "  skipped  -                                   333333333333 Do not compile; "
+        "run warm-up 1, new failed",
         "  bad      +4.3 % (+2.3 % to +6.3 %), 1 pair   444444444444 Name the streams",
     ]
 
@@ -112,6 +113,17 @@ def test_a_revision_before_that_is_slower_already_is_noted(
 
     notes = [line for line in lines if line.startswith("  note")]
     assert [BEFORE.short in note for note in notes] == [True] * said
+
+
+def test_a_long_reason_moves_no_other_column() -> None:
+    broken = replace(FOUND.tested[2], reason="the kernels do not compile; " + "x" * 100)
+
+    lines = printed(replace(FOUND, tested=(FOUND.tested[0], broken)))
+
+    measured, skipped = lines[-2:]
+    assert measured.endswith(f"2 pairs  {BEFORE.text}")
+    assert f"{BROKEN.text}; the kernels do not compile; xxx" in skipped
+    assert measured.index(BEFORE.text) == skipped.index(BROKEN.text)
 
 
 def test_without_a_regression_the_proof_says_why() -> None:

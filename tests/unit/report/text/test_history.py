@@ -62,6 +62,23 @@ def test_levels_of_several_units_have_theirs_beside_the_metric() -> None:
     assert re.search(r"100\.05\d .* total \(ms\)   whole run$", some, re.MULTILINE)
 
 
+def test_a_path_that_the_last_runs_do_not_have_says_so() -> None:
+    points = [
+        replace(
+            each, values={key: value for key, value in each.values.items() if "a" not in key[0]}
+        )
+        if number >= 34
+        else each
+        for number, each in enumerate(slower())
+    ]
+
+    lines = printed(HistoryReport(judged(points))).splitlines()
+
+    (place,) = [at for at, line in enumerate(lines) if line.endswith("step > a")]
+    assert lines[place + 1] == "    not in the last 6 runs"
+    assert "not in the last" not in printed(HistoryReport(judged(slower()), everything=True))
+
+
 def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
     found = judged(slower())
 
