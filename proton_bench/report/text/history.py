@@ -316,7 +316,8 @@ def _range_text(trace: Trace, step: Step) -> str:
     last_before, last = points[step.earliest - 1], points[step.latest]
     if not (last_before.revision and last.revision) or last_before.revision == last.revision:
         return ""
-    return f"began in {_revision(last_before)}..{_revision(last)}"
+    first, end = (visible(each.revision[:_REVISION]) for each in (last_before, last))
+    return f"began in {first}..{end}"
 
 
 def _ordinal(number: int) -> str:

@@ -37,6 +37,15 @@ def test_a_step_names_its_run_its_revision_and_the_range() -> None:
     assert text.endswith("not acknowledged")
 
 
+def test_the_range_of_revisions_is_one_for_git_also_where_files_differed() -> None:
+    (trace,) = judged(slower(is_dirty=True)).failing
+
+    text = step_text(trace, trace.steps[0])
+
+    assert f"revision {revision(20)[:12]}+, " in text
+    assert f"began in {revision(19)[:12]}..{revision(20)[:12]};" in text
+
+
 def test_versions_that_changed_with_a_step_are_named() -> None:
     points = [
         replace(each, tools={"torch": "2.7", "triton": "3"} if number >= 20 else each.tools)
