@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
 
-from proton_bench.gate.history.divisive import FEWEST_BESIDE
+from proton_bench.gate.history.divisive import FEWEST_BESIDE, FEWEST_POINTS
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
@@ -125,6 +125,12 @@ def notes(history: History) -> Iterator[str]:
         yield (
             f"a step can be found in {history.enough_points} points; with fewer paths, chosen with "
             "--path, it takes fewer"
+        )
+    short = sum(len(trace.series.points) < FEWEST_POINTS for trace in history.traces)
+    if short and history.fewest_after is not None:
+        yield (
+            f"{short} of {count_text(len(history.traces), 'series', 'series')} have fewer than "
+            f"{FEWEST_POINTS} points, too few to find a step"
         )
     for source, why in history.left_out.items():
         yield f"{visible(source, _MAX_SOURCE)} is left out: {visible(why, _MAX_REASON)}"

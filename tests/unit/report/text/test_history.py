@@ -46,6 +46,15 @@ def test_the_range_of_revisions_is_one_for_git_also_where_files_differed() -> No
     assert f"began in {revision(19)[:12]}..{revision(20)[:12]};" in text
 
 
+def test_series_that_are_too_short_beside_longer_ones_are_counted() -> None:
+    other = slower(3, machine=(("GPU name", "NVIDIA H100"),))
+
+    some = printed(HistoryReport(judged([*slower(), *other]), judged=True))
+
+    assert "note  2 of 4 series have fewer than 8 points, too few to find a step" in some
+    assert "too few" not in printed(HistoryReport(judged(slower())))
+
+
 def test_versions_that_changed_with_a_step_are_named() -> None:
     points = [
         replace(each, tools={"torch": "2.7", "triton": "3"} if number >= 20 else each.tools)
