@@ -56,7 +56,7 @@ class Doubles:
 
 
 def compile_library(sources: Sequence[Path], target: Path, options: Sequence[str]) -> None:
-    """Compile a double, which appears complete.
+    """Compile a double as one file, which reads headers once; it appears complete.
 
     Raises:
         NoCompilerError: There is no compiler.
@@ -66,8 +66,9 @@ def compile_library(sources: Sequence[Path], target: Path, options: Sequence[str
         raise NoCompilerError("no C++ compiler was found")
     partial = target.with_suffix(".partial")
     includes = [f"-I{SOURCES}", f"-I{HERE}", f"-I{HERE / 'fake_cupti'}"]
-    command = [compiler, *_FLAGS, *includes, *map(str, sources), "-o", str(partial)]
-    subprocess.run([*command, *options, "-lpthread", "-ldl"], check=True)
+    command = [compiler, *_FLAGS, *includes, "-x", "c++", "-", "-x", "none", "-o", str(partial)]
+    text = "".join(f'#include "{source}"\n' for source in sources)
+    subprocess.run([*command, *options, "-lpthread", "-ldl"], check=True, input=text, text=True)
     partial.replace(target)
 
 
@@ -86,20 +87,32 @@ def doubles(folder: Path, *, with_subscribe_v2: bool = False) -> Doubles:
     Raises:
         NoCompilerError: There is no compiler.
     """
-    place = folder / ("cupti-13" if with_subscribe_v2 else "cupti-12")
-    place.mkdir(parents=True, exist_ok=True)
-    options = ["-DFAKE_CUPTI_13"] if with_subscribe_v2 else []
-    with (place / "lock").open("w") as lock:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         device = SOURCES / "collector" / "instrumentation" / "device"
         newest = max(newest_source(HERE), newest_source(SOURCES / "driver"), newest_source(device))
-        made = place / "libcuda.so.1"
+        made = folder / "cupti-13" / "libcupti.so"
         if not made.exists() or made.stat().st_mtime < newest:
-            sources = sorted((HERE / "fake_cupti").glob("*.cpp"))
-            compile_library(sources, place / "libcupti.so", options)
-            compile_library([HERE / "fake_nvtx.cpp"], place / "libnvtx_tool.so", [])
-            compile_library([HERE / "fake_cuda.cpp"], made, ["-Wl,-soname,libcuda.so.1"])
-    return Doubles(place)
+            _compile_all(folder)
+    return Doubles(folder / ("cupti-13" if with_subscribe_v2 else "cupti-12"))
+
+
+def _compile_all(folder: Path) -> None:
+    older, newer = folder / "cupti-12", folder / "cupti-13"
+    for place in (older, newer):
+        place.mkdir(exist_ok=True)
+    compile_library([HERE / "fake_nvtx.cpp"], older / "libnvtx_tool.so", [])
+    soname = "-Wl,-soname,libcuda.so.1"
+    compile_library([HERE / "fake_cuda.cpp"], older / "libcuda.so.1", [soname])
+    for name in ("libnvtx_tool.so", "libcuda.so.1"):
+        shutil.copy2(older / name, newer / name)
+    differs = HERE / "fake_cupti" / "entry_points.cpp"
+    same = folder / "cupti.o"
+    sources = sorted({*differs.parent.glob("*.cpp")} - {differs})
+    compile_library(sources, same, ["-c"])
+    compile_library([differs], older / "libcupti.so", [str(same)])
+    compile_library([differs], newer / "libcupti.so", [str(same), "-DFAKE_CUPTI_13"])
 
 
 class Launch(ctypes.Structure):

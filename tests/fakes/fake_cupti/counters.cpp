@@ -103,7 +103,7 @@ struct Sample {
   double busy_ns[kUnits] = {};
 };
 
-struct Sampling {
+struct PmSampling {
   uint32_t device = 0;
   uint64_t interval_ns = 0;
   uint64_t hardware_samples = 0;
@@ -131,9 +131,9 @@ struct Ranging {
 /// Of this process.
 struct Counters {
   std::mutex mutex;
-  std::map<uint32_t, Sampling *> devices; ///< that are enabled
-  std::map<void *, Ranging *> contexts;   ///< whose ranges are counted
-  uint64_t dropped_ranges = 0;            ///< that the next decoding loses
+  std::map<uint32_t, PmSampling *> devices; ///< that are enabled
+  std::map<void *, Ranging *> contexts;     ///< whose ranges are counted
+  uint64_t dropped_ranges = 0;              ///< that the next decoding loses
 };
 
 Counters &counters() {
@@ -306,7 +306,7 @@ FAKE_EXPORT int cuptiPmSamplingEnable(cupti::PmEnableParameters *parameters) {
   const auto device = static_cast<uint32_t>(parameters->device);
   if (self.devices.contains(device) || !self.contexts.empty())
     return cupti::kErrorHardwareBusy;
-  auto *sampling = new Sampling;
+  auto *sampling = new PmSampling;
   sampling->device = device;
   self.devices[device] = sampling;
   ++gpu().enabled;
@@ -316,7 +316,7 @@ FAKE_EXPORT int cuptiPmSamplingEnable(cupti::PmEnableParameters *parameters) {
 
 FAKE_EXPORT int cuptiPmSamplingDisable(cupti::PmParameters *parameters) {
   FAULT(cuptiPmSamplingDisable);
-  auto *sampling = static_cast<Sampling *>(parameters->sampling);
+  auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   std::lock_guard lock(counters().mutex);
   counters().devices.erase(sampling->device);
   --gpu().enabled;
@@ -330,7 +330,7 @@ FAKE_EXPORT int cuptiPmSamplingSetConfig(cupti::PmConfigParameters *parameters) 
   std::memcpy(&passes, parameters->config, sizeof passes);
   if (passes != 1 || parameters->interval == 0)
     return cupti::kErrorInvalidParameter;
-  auto *sampling = static_cast<Sampling *>(parameters->sampling);
+  auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   sampling->interval_ns = parameters->interval;
   sampling->keeps_latest = parameters->append == cupti::kPmKeepLatest;
   return cupti::kSuccess;
@@ -338,7 +338,7 @@ FAKE_EXPORT int cuptiPmSamplingSetConfig(cupti::PmConfigParameters *parameters) 
 
 FAKE_EXPORT int cuptiPmSamplingStart(cupti::PmParameters *parameters) {
   FAULT(cuptiPmSamplingStart);
-  auto *sampling = static_cast<Sampling *>(parameters->sampling);
+  auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   if (sampling->is_started)
     return cupti::kErrorInvalidOperation;
   sampling->is_started = true;
@@ -348,7 +348,7 @@ FAKE_EXPORT int cuptiPmSamplingStart(cupti::PmParameters *parameters) {
 
 FAKE_EXPORT int cuptiPmSamplingStop(cupti::PmParameters *parameters) {
   FAULT(cuptiPmSamplingStop);
-  auto *sampling = static_cast<Sampling *>(parameters->sampling);
+  auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   if (!sampling->is_started)
     return cupti::kErrorInvalidOperation;
   sampling->is_started = false;
@@ -385,7 +385,7 @@ FAKE_EXPORT int cuptiPmSamplingDecodeData(cupti::PmDecodeParameters *parameters)
   Image *image = image_of(parameters->data, parameters->data_bytes);
   if (!has_size(parameters) || !image)
     return cupti::kErrorInvalidParameter;
-  auto *sampling = static_cast<Sampling *>(parameters->sampling);
+  auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   parameters->is_overflown = std::exchange(sampling->is_overflown, false) ? 1 : 0;
   if (parameters->is_overflown != 0 && !sampling->keeps_latest) {
     sampling->waiting.clear();
