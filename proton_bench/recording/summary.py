@@ -22,10 +22,13 @@ _PIPED_WIDTH = 200
 
 
 def best_file(paths: Sequence[str]) -> str | None:
-    """Return the file of a recording that is best to read, None if none can be read."""
+    """Return the file of a recording that is best to read, None if none can be read.
+
+    What went through a pipe is another's.
+    """
     for suffix in _SUFFIXES:
         for path in paths:
-            if path.endswith(suffix):
+            if path.endswith(suffix) and os.path.isfile(path):
                 return path
     return None
 
