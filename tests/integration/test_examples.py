@@ -99,7 +99,7 @@ def test_all_time_of_the_examples_stands_below_tests(tested: Profile) -> None:
     assert times["session",] == times[()]
 
 
-@pytest.mark.nightly(keep=1)
+@pytest.mark.nightly  # test_pytest_workers.py has the same of smaller tests
 @pytest.mark.parametrize(
     "words",
     [
@@ -129,19 +129,32 @@ def test_two_workers_give_the_test_nodes_of_one_process(
     assert totals(merged, "time (ns)")[()] > 0
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_each_script_runs_under_the_command_line(tmp_path: Path, name: str) -> None:
-    result = proton(tmp_path, "-n", name, "-k", "triton", str(EXAMPLES / f"{name}.py"))
+def test_each_script_runs_under_the_command_line(tmp_path: Path) -> None:
+    files = [str(EXAMPLES / f"{name}.py") for name in SCRIPTS]
+    (tmp_path / "all.py").write_text(
+        "import runpy, sys\n"
+        "import proton_bench as proton\n"
+        f"sys.path.insert(0, {str(EXAMPLES)!r})\n"
+        f"for file in {files}:\n"
+        "    with proton.scope(file):\n"
+        "        runpy.run_path(file, run_name='__main__')\n"
+    )
+
+    result = proton(tmp_path, "-n", "all", "-k", "triton", "all.py")
 
     assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith(f"{name}: ")
-    profile = read_profile(tmp_path / f"{name}.proton")
-    assert totals(profile, "time (ns)")[()] > 0
-    assert (tmp_path / f"{name}.hatchet").exists()
-    if name == "softmax":  # its launch metadata becomes metrics
-        sizes = (64, 200, 512)
-        assert totals(profile, "bytes")[()] == sum(2 * 16 * columns * 4 for columns in sizes)
-        assert "softmax_16x200" in {profile.name(row) for row in range(len(profile))}
+    assert [line.partition(": ")[0] for line in result.stdout.splitlines()] == SCRIPTS
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "all.hatchet",
+        "all.proton",
+        "all.py",
+    ]
+    profile = read_profile(tmp_path / "all.proton")
+    times = totals(profile, "time (ns)")
+    assert all(times[(file,)] > 0 for file in files)
+    sizes = (64, 200, 512)  # launch metadata of softmax becomes metrics
+    assert totals(profile, "bytes")[(files[0],)] == sum(2 * 16 * size * 4 for size in sizes)
+    assert "softmax_16x200" in {profile.name(row) for row in range(len(profile))}
 
 
 def test_a_script_opens_its_own_session_without_the_command_line(tmp_path: Path) -> None:
