@@ -475,24 +475,3 @@ def test_a_signal_to_the_program_reaches_its_python_and_writes_its_profile(
 
     assert code == 143, err
     assert [*profiles(tmp_path).values()] == [{"a"}]
-
-
-def test_torchrun_gives_a_profile_of_each_rank(tmp_path: Path, proton: Run) -> None:
-    pytest.importorskip("torch")
-    write_script(
-        tmp_path,
-        """
-        import torch
-        import proton_bench as proton
-        with proton.scope("step"):
-            torch.ones(4) + 1
-        """,
-    )
-
-    torchrun = [sys.executable, "-m", "torch.distributed.run"]
-    done = proton("-n", "n", "env", *torchrun, "--nproc-per-node", "2", "--standalone", "x.py")
-
-    assert done.returncode == 0, done.stderr
-    found = profiles(tmp_path)
-    assert sorted(found) == ["n.rank0.proton", "n.rank1.proton"]
-    assert all({"step", "aten::add"} <= names for names in found.values())

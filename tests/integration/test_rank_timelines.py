@@ -1,4 +1,4 @@
-"""Profiles and timelines of four gloo ranks: of each alone, and merged with labels."""
+"""Profiles and timelines of three gloo ranks: of each alone, and merged with labels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sums(profile: Profile, metric: str) -> dict[tuple[str, ...], int]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Record four ranks once, and return their folder."""
+    """Record three ranks once, and return their folder."""
     folder = tmp_path_factory.mktemp("ranks")
     write(folder, TRAIN, END)
     done = run(folder, *TORCHRUN, *RECORD, **BOTH)
@@ -59,7 +59,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Record four ranks of which one is killed, and return their folder."""
+    """Record three ranks of which one is killed, and return their folder."""
     folder = tmp_path_factory.mktemp("killed")
     write(folder, TRAIN, DIES)
     soon = {
@@ -113,7 +113,7 @@ def test_the_profile_of_a_timeline_is_the_tree_of_the_run(suffix: str, recorded:
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_four_ranks_make_one_timeline(suffix: str, recorded: Path, proton_here: Run) -> None:
+def test_the_ranks_make_one_timeline(suffix: str, recorded: Path, proton_here: Run) -> None:
     files = sorted(recorded.glob(f"job.rank*.{suffix}"))
 
     done = proton_here("merge", *files, "-o", f"all.{suffix}")
@@ -151,7 +151,7 @@ def test_what_is_missing_of_a_killed_rank_is_said(killed: Path, proton_here: Run
     merged = proton_here("merge", *killed.glob("job.rank*.proton"), "-o", "all.proton")
 
     assert merged.returncode == 0
-    assert "rank 2 of 4 is partial" in merged.stderr
+    assert f"rank 2 of {RANKS} is partial" in merged.stderr
     profile = read_profile(Path("all.proton"))
     assert profile.partial
     assert 2 in profile.provenance.to_plain()["ranks"]["partial"]
@@ -165,7 +165,7 @@ def test_what_a_killed_rank_left_is_in_the_timeline(
 ) -> None:
     done = proton_here("merge", *killed.glob(f"job.rank*.{suffix}"), "-o", f"all.{suffix}")
 
-    assert "rank 2 of 4 is partial" in done.stderr
+    assert f"rank 2 of {RANKS} is partial" in done.stderr
     assert read_profile(Path(f"all.{suffix}")).partial
     alone = read_profile(killed / f"job.rank2.partial.{suffix}")
     assert alone.partial
