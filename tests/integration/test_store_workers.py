@@ -58,14 +58,19 @@ def store(tmp_path: Path) -> Any:
     return filled(Store.create(tmp_path / "store"), tmp_path)
 
 
-@pytest.fixture
-def cluster() -> Iterator[DaskCluster]:
-    """Two workers, which every process of this test asks."""
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[DaskCluster]:
     with running(machines=False) as cluster:
         for _ in range(2):
             cluster.add_worker()
-        with patch.dict(os.environ, {ADDRESS: cluster.address}):
-            yield cluster
+        yield cluster
+
+
+@pytest.fixture
+def cluster(two_workers: DaskCluster) -> Iterator[DaskCluster]:
+    """Two workers, which every process of this test asks."""
+    with patch.dict(os.environ, {ADDRESS: two_workers.address}):
+        yield two_workers
 
 
 def questions(place: str, folder: Path) -> list[list[str]]:
