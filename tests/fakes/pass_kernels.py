@@ -170,8 +170,8 @@ def no_memory(x):
 def unrolled(x, y, n, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
-    for i in tl.static_range(260):
-        total += tl.load(x + at + i * n)
+    for i in tl.static_range(260):  # each a number: sums of so many blocks take Triton seconds
+        total += tl.load(x + i)
     for _ in range(n):
         total += tl.load(y + at)
     tl.store(y + at, total)
