@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -148,11 +147,8 @@ def test_kernels_of_inductor_take_passes(tmp_path: Path) -> None:
     assert {"load.0", "store.0"} <= names, done.stderr
 
 
-@pytest.mark.skipif(
-    find_spec("torch._inductor.runtime.proton_utils") is None,
-    reason="this torch has no switch for Proton",
-)
 def test_the_switch_of_inductor_writes_its_traces(tmp_path: Path) -> None:
+    pytest.importorskip("torch._inductor.runtime.proton_utils", reason="torch without the switch")
     (tmp_path / "work.py").write_text(
         "from proton_bench.recording import compat\n"
         "compat.install()\n"
