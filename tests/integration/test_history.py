@@ -63,9 +63,12 @@ def test_the_gate_fails_until_the_step_is_acknowledged(
     assert proton("gate", "--history")[0] == 1
     assert proton("gate", "--history", "main")[0] == 1
 
-    code, _, err = proton("history", "--acknowledge")
+    code, out, err = proton("history", "--acknowledge", "--json")
 
     assert (code, err.count("\n")) == (0, 1)
+    shown = json.loads(out)
+    assert shown["verdict"] == "PASS"
+    assert not any(step["fails"] for each in shown["series"] for step in each["steps"])
     code, out, _ = proton("gate", "--history")
     assert (code, out.startswith("PASS: ")) == (0, True)
     known, whole = sorted(

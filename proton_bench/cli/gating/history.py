@@ -138,6 +138,7 @@ def show(opened: Opened, shown: Shown, *, acknowledges: bool) -> None:
         new = acknowledge(history.traces, by=_user(), at_ns=time.time_ns())
         if new:
             opened.store.acknowledge(new)
+            history = history.with_acknowledged(new)
         said = f"proton: acknowledged the steps of {count_text(len(new), 'series', 'series')}\n"
     if shown.html is not None:
         page = history_page(history, reports_of(history))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -123,6 +123,15 @@ class History:
         while fewest_after(count, len(self.traces), self.level) is None:
             count += 1
         return count
+
+    def with_acknowledged(self, new: Iterable[Acknowledgement]) -> History:
+        """Return this history with more acknowledged steps."""
+        known = {each.series: each for each in new}
+        traces = [
+            replace(each, acknowledged=known.get(each.series.key.digest, each.acknowledged))
+            for each in self.traces
+        ]
+        return replace(self, traces=tuple(sorted(traces, key=_rank)))
 
     @property
     def verdict(self) -> SuiteVerdict:
