@@ -99,6 +99,15 @@ def test_a_run_that_fails_names_its_side_and_the_end_of_its_output(repository: P
     assert len(KeptRuns.open(experiment(repository))) == 1
 
 
+def test_a_side_that_records_nothing_is_an_error_of_that_side(repository: Path) -> None:
+    (repository / "kernels.py").write_text("def work():\n    raise SystemExit\n")
+
+    done = ab(repository, "--", "bench.py")
+
+    assert done.returncode == 2
+    assert "warm-up 1, new (working tree) of bench.py recorded nothing" in done.stderr
+
+
 def test_a_test_that_crashes_on_one_side_is_an_error_of_that_side(repository: Path) -> None:
     (repository / "test_it.py").write_text("import kernels\ndef test_it():\n    kernels.work()\n")
     (repository / "kernels.py").write_text("import os\ndef work():\n    os.abort()\n")

@@ -13,6 +13,7 @@ from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_
 from proton_bench.model.profile import Profile
 
 __all__ = [
+    "HOST_METRICS",
     "HOST_WALL",
     "IDLE",
     "NOT_RECORDED",
@@ -28,6 +29,8 @@ HOST_WALL = "host_wall (ns)"
 IDLE = "idle (ns)"
 OTHER_THREADS = "other_threads (ns)"
 NOT_RECORDED = "<not recorded>"
+# Samples say where the main thread was, also in a program that launched and entered nothing.
+HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
 
 _MADE = "<string>:"  # such as the methods of a dataclass
 _MOST_NS = 2**63

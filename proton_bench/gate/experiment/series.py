@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, TargetFailedError
 from proton_bench.gate.experiment.arm import Arm
@@ -114,8 +115,9 @@ class Series:
             raise self._failed(slot, "wrote no profile")
         run = KeptRun(slot, tuple(os.path.basename(file) for file in files), ended.seconds)
         profile = self.kept.read(run).profile
-        if not any(column.valid.any() for column in profile.columns.values()):
-            raise self._failed(slot, "recorded nothing: its profile is empty")
+        recorded = [each for name, each in profile.columns.items() if name not in HOST_METRICS]
+        if not any(column.valid.any() for column in recorded):
+            raise self._failed(slot, "recorded nothing: no launch and no scope")
         return run
 
     def _failed(self, slot: Slot, what: str) -> TargetFailedError:

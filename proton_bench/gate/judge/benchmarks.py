@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_below
@@ -97,7 +98,7 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     holding = [bool(_ids(run.profile)) for run in runs]
     if not any(holding):
         base, new = (
-            tuple(Run(_with_whole_samples(run.profile), run.source) for run in side)
+            tuple(Run(_recorded(run.profile), run.source) for run in side)
             for side in (arrangement.base, arrangement.new)
         )
         return Subject(replace(arrangement, base=base, new=new), _settled(policy, arrangement))
@@ -209,11 +210,12 @@ def _escaped(name: str) -> str:
 
 
 # -- what is compared ----------------------------------------------------------------------------
-def _with_whole_samples(profile: Profile) -> Profile:
-    """Return the profile with samples only of rows with one sample per call."""
-    found = {name: profile.samples(name) for name in profile.distributions}
+def _recorded(profile: Profile) -> Profile:
+    """Return what was recorded, not sampled, with samples only of rows with one per call."""
+    columns = {name: each for name, each in profile.columns.items() if name not in HOST_METRICS}
+    found = {name: profile.samples(name) for name in profile.distributions if name in columns}
     whole = {name: table for name, table in found.items() if table is not None}
-    return replace(profile, distributions=whole)
+    return replace(profile, columns=columns, distributions=whole)
 
 
 def _gated(profile: Profile) -> Profile:

@@ -59,6 +59,19 @@ def test_empty_runs_and_other_metrics_are_clear_errors() -> None:
         judge(runs_of([1.0]), [Run(other.build(), "y")], Policy())
 
 
+def test_runs_that_recorded_nothing_are_not_judged_by_samples_of_the_host() -> None:
+    sampled = ProfileBuilder()
+    sampled.add(0, "<not recorded>", FrameKind.SCOPE, metrics={"host_wall (ns)": 3000})
+    silent = [Run(sampled.build(), f"silent{number}.proton") for number in range(6)]
+    sampled.add(0, "op", FrameKind.SCOPE, metrics={"wall (ns)": 5000})
+    working = [Run(sampled.build(), f"working{number}.proton") for number in range(6)]
+
+    for base, new in ((working, silent), (silent, working), (silent[:3], silent[3:])):
+        with pytest.raises(UsageError, match=r"'silent\d\.proton' is empty"):
+            judge(base, new, Policy())
+    assert {row.path for row in judge(working[:3], working[3:], Policy()).rows} == {(), ("op",)}
+
+
 def test_amounts_of_time_need_times() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", FrameKind.KERNEL, metrics={"cycles": 300}, device=Device("CPU", 0))
