@@ -47,7 +47,7 @@ PairsOption = Annotated[
         "--runs",
         metavar="R",
         min=1,
-        help="Compare at most R pairs of runs, 10 by default; fewer if every path is decided "
+        help="Compare at most R pairs of runs, 20 by default; fewer if every path is decided "
         "earlier.",
     ),
 ]

@@ -49,7 +49,9 @@ def check_validity(kept: KeptRuns, request: Request) -> Validity:
     notes = []
     if request.revision is not None:
         changed = changed_files(request.revision)
-        if not all(modules.values()):
+        if not changed:
+            notes.append(_unchanged(request.revision.ref))
+        elif not all(modules.values()):
             notes.append(_unknown())
         else:
             base, new = modules[BASE][0], modules[NEW][0]
@@ -58,7 +60,7 @@ def check_validity(kept: KeptRuns, request: Request) -> Validity:
             fatal += [_alike(alike, request)] if alike else []
             places = (root, str(kept.folder / TREE))
             modules_alone = [each for each in [*base, *new] if not each.is_script]
-            if changed and not loads_any(modules_alone, changed, places=places):
+            if not loads_any(modules_alone, changed, places=places):
                 is_script = loads_any([*base, *new], changed, places=places)
                 notes.append(_unmeasured_script(request) if is_script else _idle(request))
     return Validity(tuple(fatal), tuple(notes))
@@ -75,9 +77,17 @@ def _alike(files: list[str], request: Request) -> Note:
     return Note(
         Reason.NOT_COMPARABLE,
         f"{_listed(files)} changed since {ref}, but both sides loaded the same version, so their "
-        "times say nothing about the change. An installed package or a folder comes before the "
-        "worktree in the search path: give each side its own environment with --setup 'pip "
-        "install .'",
+        "times say nothing about the change. An installed package comes before the worktree in the "
+        "search path: give each side its own environment with --setup 'pip install .'. Or the "
+        "program puts a folder in front of sys.path: name the folder in PYTHONPATH instead",
+    )
+
+
+def _unchanged(ref: str) -> Note:
+    return Note(
+        Reason.NOTICE,
+        f"no file that git tracks changed since {ref}, so both sides ran the same code; name "
+        "another revision with --base-ref, such as --base-ref HEAD~1",
     )
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,10 @@ def find_revision(ref: str, folder: str) -> Revision:
     try:
         commit = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     except UsageError as error:
+        if ref == "HEAD":
+            raise UsageError(
+                f"{root!a} has no commit yet; compare commands, with --base CMD"
+            ) from error
         raise UsageError(
             f"there is no commit {ref!r} in {root!a}; fetch it with `git fetch origin`"
         ) from error
@@ -96,18 +100,31 @@ def worktree(revision: Revision, folder: Path) -> Iterator[Path]:
         _remove(revision, folder)
 
 
-def first_folders_of(revision: Revision, tree: Path) -> tuple[str, ...]:
+def first_folders_of(revision: Revision, tree: Path, *, script: str = "") -> tuple[str, ...]:
     """Return the folders of a checked-out revision that come first in the module search path.
 
-    They are the top folder, `src`, `python`, and counterparts of the working tree's folders on this
-    process's path.
+    They are the counterpart of the script's folder, which Python puts first, the top folder, `src`,
+    `python`, and counterparts of the working tree's folders on this process's path.
+
+    Args:
+        revision: The revision.
+        tree: Its folder.
+        script: Path of the measured script, "" for another target.
     """
-    inside = [each for each in map(os.path.realpath, sys.path) if _is_below(each, revision.root)]
-    relative = [os.path.relpath(each, revision.root) for each in inside]
-    candidates = [tree / each for each in (*_SOURCES, *relative) if "site-packages" not in each]
+    own = [os.path.dirname(os.path.realpath(script))] if script else []
+    first, others = (_inside(folders, revision.root) for folders in (own, sys.path))
+    candidates = [
+        tree / each for each in (*first, *_SOURCES, *others) if "site-packages" not in each
+    ]
     found = [str(each) for each in candidates if each.is_dir()]
     packages = [each for each in found if os.path.exists(os.path.join(each, "__init__.py"))]
     return tuple(dict.fromkeys(each for each in found if each not in packages))
+
+
+def _inside(folders: Sequence[str], root: str) -> list[str]:
+    """Return the folders below a root, relative to it."""
+    found = map(os.path.realpath, folders)
+    return [os.path.relpath(each, root) for each in found if _is_below(each, root)]
 
 
 def _is_below(path: str, root: str) -> bool:

@@ -93,10 +93,14 @@ def test_a_change_of_the_script_alone_is_noted(monkeypatch: pytest.MonkeyPatch) 
     assert checked([script], [script], REVISION) == ([], [Reason.NOTICE])
 
 
-def test_nothing_is_missing_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("files", [NOW, None])
+def test_sides_that_run_the_same_code_are_noted(
+    files: Files | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(validity, "changed_files", lambda revision: [])
 
-    assert checked([NOW], [NOW], REVISION) == ([], [])
+    assert checked([files], [files], REVISION) == ([], [Reason.NOTICE])
+    assert checked([NOW], [NOW], None) == ([], [])
 
 
 @pytest.mark.parametrize("unknown", [[], [None]])

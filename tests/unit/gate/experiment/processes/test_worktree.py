@@ -53,6 +53,17 @@ def test_what_is_not_a_commit_is_reported(repository: Path, ref: str) -> None:
         find_revision(ref, str(repository))
 
 
+def test_a_repository_without_a_commit_is_told_from_a_commit_that_was_not_fetched(
+    repository: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q")
+
+    with pytest.raises(UsageError, match=r"has no commit yet; .* --base CMD"):
+        find_revision("HEAD", str(tmp_path))
+    with pytest.raises(UsageError, match="git fetch"):
+        find_revision("main~9", str(repository))
+
+
 def test_a_folder_without_a_repository_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"git rev-parse .* --base CMD"):
         find_revision("HEAD", str(tmp_path))
@@ -119,5 +130,7 @@ def test_folders_of_sources_come_first_but_packages_do_not(
 
     with worktree(revision, tmp_path / "tree") as tree:
         first_folders = first_folders_of(revision, tree)
+        of_script = first_folders_of(revision, tree, script=str(repository / "tools" / "x.py"))
 
     assert [os.path.relpath(each, tree) for each in first_folders] == [".", "src", "tools"]
+    assert [os.path.relpath(each, tree) for each in of_script] == ["tools", ".", "src"]
