@@ -79,13 +79,11 @@ class Subject:
         policy: The policy, with the thresholds of markers.
         follows: Whether rows removed at one place may match new rows at another; paths of one
             benchmark are never matched with those of another.
-        asked: Benchmarks selected in the new runs; None means all.
     """
 
     arrangement: Arrangement
     policy: Policy
     follows: bool = True
-    asked: Collection[str] | None = None
 
 
 def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
@@ -108,15 +106,15 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
             f"{without.source!a} has no benchmark of pytest but {with_some.source!a} has, so they "
             "do not measure the same: leave one of them out"
         )
+    chosen = _chosen(arrangement)
     base, new = (
-        tuple(Run(_gated(run.profile), run.source) for run in side)
+        tuple(Run(_gated(run.profile, chosen), run.source) for run in side)
         for side in (arrangement.base, arrangement.new)
     )
     return Subject(
         replace(arrangement, base=base, new=new),
         _settled(policy, arrangement, _marked(arrangement.new)),
         follows=False,
-        asked=_asked(arrangement.new),
     )
 
 
@@ -178,10 +176,14 @@ def launch_slack(measured: Measured) -> npt.NDArray[np.float64]:
     return np.nan_to_num(measured.sums(_SLACK))
 
 
-def _asked(new: Sequence[Run]) -> Collection[str] | None:
+def _chosen(arrangement: Arrangement) -> Collection[str] | None:
+    """Return the benchmarks that were selected in the new runs, None for all."""
+    base, new = arrangement.base, arrangement.new
     if not all(run.profile.provenance.get(CHOSEN_TESTS) is True for run in new):
         return None
-    return frozenset(name for run in new for name in _ids(run.profile).values())
+    chosen = frozenset(name for run in new for name in _ids(run.profile).values())
+    # A base without any of them is said to have no path in common.
+    return chosen if all(chosen.intersection(_ids(run.profile).values()) for run in base) else None
 
 
 # -- thresholds of markers -----------------------------------------------------------------------
@@ -218,7 +220,7 @@ def _recorded(profile: Profile) -> Profile:
     return replace(profile, columns=columns, distributions=whole)
 
 
-def _gated(profile: Profile) -> Profile:
+def _gated(profile: Profile, chosen: Collection[str] | None) -> Profile:
     builder = ProfileBuilder()
     for device in profile.devices:
         builder.device(device)
@@ -227,6 +229,8 @@ def _gated(profile: Profile) -> Profile:
     for metric in (_WHOLE, _SLACK):
         builder.declare(metric, Aggregation.PROPERTY)
     for row, name in _ids(profile).items():
+        if chosen is not None and name not in chosen:
+            continue
         place = builder.add(0, name, FrameKind.TEST)
         _add_round(profile, builder, row, place=place)
         _add_outside(profile, builder, row, place=place)

@@ -109,7 +109,7 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     noise = questions.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NO_BASE for note in missing):
-        missing += uncompared(measured, policy, asked=subject.asked)
+        missing += uncompared(measured, policy)
     notes = (*shell.notes, *missing)
     notes += tuple(_session_notes(questions, judged, controls, canaries=canaries))
     # Another unit matters only if the sides were recorded apart.

@@ -7,7 +7,7 @@ damaged time is so long that the share of every other path is too small to be ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,31 +29,24 @@ _NAMED = 3
 _LONGEST_NS = 10 * 365 * 86_400 * 1e9
 
 
-def uncompared(
-    measured: Measured, policy: Policy, *, asked: Collection[str] | None = None
-) -> tuple[Note, ...]:
+def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
     """Return notes on paths and launches that the policy checks but that are unknown.
 
     Args:
         measured: The runs.
         policy: The thresholds.
-        asked: See `Subject.asked`.
     """
-    return (*_times(measured, policy, asked), *_launches(measured, policy), *_damaged(measured))
+    return (*_times(measured, policy), *_launches(measured, policy), *_damaged(measured))
 
 
-def _times(measured: Measured, policy: Policy, asked: Collection[str] | None) -> list[Note]:
+def _times(measured: Measured, policy: Policy) -> list[Note]:
     timed = [each for each in policy.thresholds if not each.is_structural]
     if not timed:
         return []
     base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
     before, after = measured.side_shares()
     notes = []
-    unmatched = np.flatnonzero(base & ~new).tolist()
-    if asked is not None:
-        tops = _tops(measured)
-        unmatched = [row for row in unmatched if measured.comparison.tree.name(tops[row]) in asked]
-    gone = _asked(measured, policy, timed, rows=unmatched)
+    gone = _asked(measured, policy, timed, rows=np.flatnonzero(base & ~new).tolist())
     named = [
         row
         for row, thresholds in gone.items()
@@ -127,14 +120,6 @@ def _asked(
     quarantined = Selectors(policy.quarantine).of_tree(tree)
     found = {row: list(governing.of_row(row).values()) for row in rows if not quarantined[row]}
     return {row: asked for row, asked in found.items() if asked}
-
-
-def _tops(measured: Measured) -> list[int]:
-    """Return for each row its ancestor right below the root."""
-    found = [0]
-    for row, parent in enumerate(measured.comparison.tree.parents[1:].tolist(), start=1):
-        found.append(found[parent] if parent else row)
-    return found
 
 
 def _listed(measured: Measured, rows: Sequence[int]) -> str:

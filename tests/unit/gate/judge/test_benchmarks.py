@@ -278,6 +278,18 @@ def test_a_benchmark_that_is_gone_is_missed_unless_tests_were_chosen(
     assert judge(base, new, Policy()).verdict is verdict
 
 
+def test_benchmarks_that_were_not_chosen_are_not_removed() -> None:
+    base = runs_of({A: 100.0, B: 40.0}, runs=6, seed=1)
+    new = runs_of({A: 100.0}, runs=6, seed=2, first=10, **{CHOSEN_TESTS: True})
+    others = runs_of({B: 40.0}, runs=6, seed=3, **{CHOSEN_TESTS: True})
+
+    result = judge(base, new, Policy(strict=True))
+
+    assert (result.verdict, result.structure) == (SuiteVerdict.PASS, ())
+    assert rows(result)[A].share == pytest.approx(1.0)
+    assert judge(others, new, Policy()).verdict is SuiteVerdict.NO_BASELINE
+
+
 def test_where_one_side_alone_holds_benchmarks_nothing_is_compared() -> None:
     with_some, without = [Run(with_kernels(), "a")], [Run(plain(), "b")]
 
