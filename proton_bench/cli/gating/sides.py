@@ -153,6 +153,11 @@ def _with_command(
     if words.save is not None:
         check_name(words.save)
     base = list(before)
+    if len(base) > 1:
+        raise UsageError(
+            f"--runs R records the new side, so one base stands before --, not {len(base)} words; "
+            "put runs of one side into one folder and name that"
+        )
     if not base and words.save is not None:
         base = [f"baseline:{words.save}"]
     if not base:

@@ -114,8 +114,10 @@ def is_path(word: str, store: BaselineStore) -> bool:
     """Return whether a word is a file, folder or store of runs rather than a baseline.
 
     Raises:
-        UsageError: It could be both.
+        UsageError: It could be both, or is empty.
     """
+    if not word:
+        raise UsageError("a side is named by an empty text; is a variable unset?")
     if word.startswith(_MARK):
         return False
     name, _, _ = word.partition("@")

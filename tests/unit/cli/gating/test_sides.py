@@ -47,6 +47,7 @@ def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: b
         (words("a", "--", "bench.py"), "--runs R a -- CMD"),
         (words("a", "bench.py", runs=3), "such as `proton gate --runs 6 main -- bench.py`"),
         (words("a", "--", runs=3), "write it after --$"),
+        (words("a", "b", "--", "bench.py", runs=3), "one base stands before --, not 2"),
         (words("--", "bench.py", runs=3), "nothing to compare the command with"),
         (words("a", "--", "bench.py", save="a b", runs=3), "'a b'"),
     ],

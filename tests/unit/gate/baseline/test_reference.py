@@ -44,6 +44,12 @@ def test_files_folders_and_names_can_stand_side_by_side(store: BaselineStore) ->
     assert len(base.runs) == 2
 
 
+def test_an_empty_word_is_not_the_current_folder(store: BaselineStore) -> None:
+    for base, new in ((["", "new"], ["new"]), (["new"], [""])):
+        with pytest.raises(UsageError, match="is a variable unset"):
+            read_sides(base, new, store)
+
+
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
