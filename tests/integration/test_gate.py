@@ -400,11 +400,26 @@ def test_a_closed_standard_output_costs_nothing_but_itself(folder: Path, words: 
 
 def test_outputs_that_cannot_be_written_are_said(gate: Gate, folder: Path) -> None:
     for words in (["--junit", "gone/gate.xml"], ["--markdown", "/dev/full"]):
-        code, _, err = gate("base", "same", *words)
+        code, out, err = gate("base", "same", *words)
 
         assert code == 74
+        assert out.startswith("PASS")
         assert err.startswith("proton: error: cannot write ")
     assert gate("base", "gone", "--junit", "gone/gate.xml")[0] == 2
+
+
+def test_an_output_that_cannot_be_written_costs_no_other_and_no_runs(
+    gate: Gate, folder: Path
+) -> None:
+    words = ("--markdown", "gone/a.md", "--junit", "gate.xml", "--write", "openmetrics=gone/b.txt")
+
+    code, _, err = gate("base", "same", "--save", "kept", *words)
+
+    assert code == 74
+    assert (folder / "gate.xml").exists()
+    assert "saved as candidate kept@" in err
+    assert "a.md" in err
+    assert "b.txt" in err
 
 
 def test_a_full_summary_is_left_alone(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
-from proton_bench.errors import UsageError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile, read_chart_files
@@ -63,24 +64,39 @@ class Outputs:
         """Write all wanted outputs, files first, so that a full pipe affects none of them.
 
         Raises:
-            OutputError: A file cannot be written.
+            OutputError: A file cannot be written; the others are, and the outcome is shown.
         """
         if outcome.result.verdict is SuiteVerdict.INCONCLUSIVE and not outcome.result.exit_code:
             sys.stderr.write(
                 "proton: warning: the gate is undecided, and passes because of "
                 "inconclusive=pass of the policy\n"
             )
+        failed: list[OutputError] = []
+        for file, content in self._files(outcome):
+            try:
+                write_output(file, content)
+            except OutputError as error:
+                failed.append(error)
+        if self.github:
+            try:
+                _summarize(outcome)
+            except OutputError as error:
+                failed.append(error)
+        self._print(outcome)
+        if failed:
+            for other in failed[1:]:
+                failed[0].add_note(str(other))
+            raise failed[0]
+
+    def _files(self, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
         if self.markdown is not None:
             text = gate_markdown(outcome)
-            write_output(self.markdown, visible_lines(text).encode())
+            yield self.markdown, visible_lines(text).encode()
         if self.junit is not None:
-            write_output(self.junit, gate_junit(outcome))
+            yield self.junit, gate_junit(outcome)
         series = list(series_of(outcome)) if self.charts else []
         for chart in self.charts:
-            write_output(chart.path, CHART_FORMATS[chart.format](series, outcome))
-        if self.github:
-            _summarize(outcome)
-        self._print(outcome)
+            yield chart.path, CHART_FORMATS[chart.format](series, outcome)
 
     @property
     def _has_stdout(self) -> bool:

@@ -56,13 +56,15 @@ def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> 
     except ProtonError as error:
         code = _refuse(error, outputs)
         return SKIP if skips_failures and isinstance(error, TargetFailedError) else code
-    outputs.write(outcome)
-    if wanted.words.save is not None and after.runs:
-        entry = store.save(wanted.words.save, after.runs)
-        sys.stderr.write(
-            f"proton: saved as candidate {entry.reference}; `proton baseline promote "
-            f"{wanted.words.save}` makes it the base of later gates\n"
-        )
+    try:
+        outputs.write(outcome)
+    finally:  # an output that cannot be written costs no runs
+        if wanted.words.save is not None and after.runs:
+            entry = store.save(wanted.words.save, after.runs)
+            sys.stderr.write(
+                f"proton: saved as candidate {entry.reference}; `proton baseline promote "
+                f"{wanted.words.save}` makes it the base of later gates\n"
+            )
     return outcome.result.exit_code
 
 

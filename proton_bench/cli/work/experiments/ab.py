@@ -99,6 +99,8 @@ class Comparison:
         return result.exit_code
 
     def _write(self, outcome: Outcome) -> None:
-        if self.json is not None and self.json != STDOUT:
-            write_output(self.json, encode_document(gate_document(outcome)))
-        self.outputs.write(outcome)
+        try:
+            self.outputs.write(outcome)
+        finally:
+            if self.json is not None and self.json != STDOUT:
+                write_output(self.json, encode_document(gate_document(outcome)))

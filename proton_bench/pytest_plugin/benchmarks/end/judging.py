@@ -69,7 +69,7 @@ class Judging:
             raise
         except ProtonError as error:
             self._outcome = Outcome.failed(error.report())
-        for step in (self._save, self._write):
+        for step in (self._save, self._write_markdown, self._write_junit, self._write_page):
             try:
                 step()
             except ProtonError as error:
@@ -197,18 +197,21 @@ class Judging:
         for name in self._settings.save if self._runs else ():
             self._saved.append(self._store.save(name, self._runs).reference)
 
-    def _write(self) -> None:
-        settings, outcome = self._settings, self._outcome
-        if settings.markdown is not None and outcome is not None:
+    def _write_markdown(self) -> None:
+        if self._settings.markdown is not None and self._outcome is not None:
             from proton_bench.report.ci.gate_markdown import gate_markdown
 
-            write_file(settings.markdown, gate_markdown(outcome))
-        if settings.junit is not None and outcome is not None:
+            write_file(self._settings.markdown, gate_markdown(self._outcome))
+
+    def _write_junit(self) -> None:
+        if self._settings.junit is not None and self._outcome is not None:
             from proton_bench.report.ci.gate_junit import gate_junit
 
-            write_file(settings.junit, gate_junit(outcome).decode())
-        if settings.html is not None and outcome is not None and self._runs:
-            write_file(settings.html, self._page(outcome))
+            write_file(self._settings.junit, gate_junit(self._outcome).decode())
+
+    def _write_page(self) -> None:
+        if self._settings.html is not None and self._outcome is not None and self._runs:
+            write_file(self._settings.html, self._page(self._outcome))
 
     def _page(self, outcome: Outcome) -> str:
         """Return the page of the changes, or of the first run where nothing was compared."""

@@ -219,9 +219,12 @@ def test_a_file_that_cannot_be_written_is_an_error_beside_the_verdict(
 ) -> None:
     slower = runs_of({A: 115.0, B: 40.0}, runs=6, seed=2, first=10)
 
-    found = judged(slower, base_runs(), **{option: tmp_path / "none" / "x"})
+    found = judged(
+        slower, base_runs(), **{option: tmp_path / "none" / "x", "junit": tmp_path / "gate.xml"}
+    )
 
     assert found.exit_code == 2
+    assert (tmp_path / "gate.xml").exists()
     assert found.lines()[0].startswith("FAIL: ")
     assert found.lines()[-1].startswith("error: cannot write ")
     assert list(found.failures()) == [A]
