@@ -100,7 +100,8 @@ def command(
     outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
     comparison = ab.Comparison(outputs, json, skips_failures=bisect)
     if resume is not None:
-        if target or base_ref or base or setup or runs:
+        kept = (target, base_ref, base, setup, runs, metric, threshold, policy, settings)
+        if any(each is not None for each in kept):
             raise UsageError(
                 "--resume continues an experiment with its own options: leave the other options out"
             )
@@ -111,7 +112,7 @@ def command(
     return comparison.begin(
         ab.Request(
             command=new,
-            base=measured_command(split_command(base), recording) if base else None,
+            base=measured_command(split_command(base), recording) if base is not None else None,
             revision=ab.revision(base_ref, base=base, setup=setup, folder=new.options.folder),
             setup=setup or "",
             runs=runs or 0,

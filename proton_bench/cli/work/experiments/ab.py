@@ -47,7 +47,7 @@ def revision(
         UsageError: There is no such version, or a command has one.
     """
     if base is None:
-        return find_revision(ref or "HEAD", folder)
+        return find_revision("HEAD" if ref is None else ref, folder)
     if ref is not None or setup is not None:
         raise UsageError("--base CMD excludes --base-ref and --setup: give one or the other")
     return None

@@ -60,7 +60,7 @@ def find_revision(ref: str, folder: str) -> Revision:
         raise UsageError(
             f"{error}; outside a repository `proton ab --base CMD` compares commands"
         ) from error
-    if ref.startswith("-"):
+    if not ref or ref.startswith("-"):
         raise UsageError(f"--base-ref {ref!r} is not a revision")
     try:
         commit = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
