@@ -67,6 +67,17 @@ def test_noise_is_kept_for_its_machine_and_shown(project: Path) -> None:
     assert "with  stored noise of this machine, measured with 10 runs" in too_few.stdout
 
 
+def test_the_whole_run_has_a_name_among_the_paths(project: Path) -> None:
+    (project / "bench.py").write_text(
+        "import proton_bench\nwith proton_bench.scope('only'):\n    sum(range(10**5))\n"
+    )
+
+    done = proton(project, "noise", "-b", "cpu", "--runs", "8", "--", "bench.py")
+
+    _, _, *paths = done.stdout.splitlines()
+    assert {line.split("  ")[-1] for line in paths} == {"only", "whole run"}
+
+
 def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     command = Command(
         RunOptions(

@@ -26,19 +26,19 @@ from proton_bench.gate.statistics.location import (
 from proton_bench.gate.statistics.sample import Sample
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
-__all__ = ["Observations", "observe_checks"]
+__all__ = ["SUMMED", "Observations", "observe_checks"]
 
 Numbers = npt.NDArray[np.float64]
 
 # Metrics that are summed over launches, and the prefixes of their recorded metrics.
-_SUMMED = {
+SUMMED = {
     "cycles": "cycles",
     "instructions": INSTRUCTIONS,
     "mem": "mem",
     "flops": "flops",
     "gbps": "bytes",
 }
-_FROM_SUMS = frozenset({"total", "wall", *_SUMMED})
+_FROM_SUMS = frozenset({"total", "wall", *SUMMED})
 _SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
 _BEARABLE = 0.1
@@ -121,7 +121,7 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
     places = {row: place for place, row in enumerate(sorted({check.row for check in checks}))}
     samples = measured.samples(list(places))
     asked = set(metrics)
-    sums = {name: measured.sums(_SUMMED[name]) for name in sorted(asked & _SUMMED.keys())}
+    sums = {name: measured.sums(SUMMED[name]) for name in sorted(asked & SUMMED.keys())}
     sums |= {"total": measured.inclusive, "wall": measured.walls()}
     steps = [tick_of(run.profile, measured.unit) for run in measured.runs]
     for column, check in enumerate(checks):
@@ -150,7 +150,7 @@ def observe_checks(measured: Measured, checks: Sequence[Check]) -> Observations:
 def _check_units(measured: Measured, checks: Sequence[Check]) -> None:
     for check in checks:
         amounts = check.threshold.amounts
-        times = check.threshold.metric not in _SUMMED
+        times = check.threshold.metric not in SUMMED
         if times and measured.unit != "ns" and not all(each.is_relative for each in amounts):
             raise UsageError(
                 f"threshold {str(check.threshold)!r} is an amount of time, but these runs have "

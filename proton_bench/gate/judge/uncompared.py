@@ -14,6 +14,7 @@ import numpy as np
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Governing
 from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.observations import SUMMED
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.judge.verdict import Reason
@@ -36,7 +37,12 @@ def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
         measured: The runs.
         policy: The thresholds.
     """
-    return (*_times(measured, policy), *_launches(measured, policy), *_damaged(measured))
+    return (
+        *_times(measured, policy),
+        *_launches(measured, policy),
+        *_sums(measured, policy),
+        *_damaged(measured),
+    )
 
 
 def _times(measured: Measured, policy: Policy) -> list[Note]:
@@ -96,6 +102,20 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     for threshold in (structural[place] for place in selectors.chosen(about & ~about_counted)):
         text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
         notes.append(Note(Reason.NO_VALUES, text, voids=True))
+    return notes
+
+
+def _sums(measured: Measured, policy: Policy) -> list[Note]:
+    notes = []
+    for threshold in (each for each in policy.thresholds if each.metric in SUMMED):
+        known = np.isfinite(measured.sums(SUMMED[threshold.metric]))
+        base, new = (each.any(axis=0) for each in measured.sides(known))
+        if not (base & new).any():
+            text = (
+                f"no path has values of {threshold.metric} on both sides, so threshold "
+                f"{str(threshold)!r} decides nothing"
+            )
+            notes.append(Note(Reason.NO_VALUES, text, voids=True))
     return notes
 
 

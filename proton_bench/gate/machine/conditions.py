@@ -37,14 +37,18 @@ def disturbances_now(
 
 
 def _load(root: Path) -> str:
-    """Compare the load of the last minute with the cores; measured programs need one."""
-    average = re.match(r"\d+\.\d+", _text(root / "proc/loadavg"))
+    """Compare the load of the last minute with the cores; measured programs need one.
+
+    Work that has ended, such as a build before the gate, is still part of that load, but then this
+    process is the only one that runs.
+    """
+    seen = re.match(r"(\d+\.\d+)(?: \S+ \S+ (\d+)/)?", _text(root / "proc/loadavg"))
     cores = len(re.findall(r"^cpu\d+ ", _text(root / "proc/stat"), flags=re.MULTILINE))
-    if average is None or not cores or float(average[0]) <= max(cores - 1, 0.5):
+    if seen is None or not cores or float(seen[1]) <= max(cores - 1, 0.5) or seen[2] in {"0", "1"}:
         return ""
     plural = "" if cores == 1 else "s"
     return (
-        f"load {float(average[0]):.1f} on {cores} core{plural}: other work takes the CPU from the "
+        f"load {float(seen[1]):.1f} on {cores} core{plural}: other work takes the CPU from the "
         "measured program"
     )
 

@@ -82,7 +82,7 @@ def _lines(found: MeasuredNoise) -> Iterator[str]:
     floors = sorted(found.noise.paths, key=_floor, reverse=True)
     yield "standard deviation from run to run, noisiest paths first:"
     for each in floors[:_SHOWN]:
-        path = visible(" > ".join(each.path), 400)
+        path = visible(" > ".join(each.path), 400) or "whole run"
         yield f"  {percent_text(_floor(each)).lstrip('+'):>8}  {each.metric}  {path}"
     if len(floors) > _SHOWN:
         yield f"  and {len(floors) - _SHOWN} more"

@@ -353,6 +353,18 @@ def test_instructions_are_judged_where_times_are_noisy(
     assert row.change == pytest.approx(instructions / 1e6 - 1.0)
 
 
+@pytest.mark.parametrize("metric", ["instructions", "gbps"])
+def test_a_threshold_of_what_was_not_recorded_is_named(metric: str) -> None:
+    plain = [replace(each, metrics={}) for each in NOISY]
+    policy = Policy().with_thresholds([f"{metric}:2%"])
+
+    for base, new in ((plain, plain), (NOISY, plain)):
+        result = judge(session(base)[0], session(new)[1], policy)
+
+        assert result.verdict is SuiteVerdict.INCONCLUSIVE
+        assert f"threshold '{metric}:2%' decides nothing" in result.notes[0].text
+
+
 @pytest.mark.parametrize(("thresholds", "advised"), [([], True), (["k0@instructions:2%"], False)])
 def test_a_noisy_gate_advises_to_gate_instructions(thresholds: list[str], advised: bool) -> None:
     result = judge(*session(NOISY), Policy().with_thresholds(thresholds))

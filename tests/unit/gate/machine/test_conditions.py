@@ -27,8 +27,8 @@ def look(tmp_path: Path) -> Look:
     return looked
 
 
-def loaded(average: str, cores: str = TWO_CORES) -> dict[str, str]:
-    return {"proc/loadavg": f"{average} 5.00 3.00 3/148 6585\n", "proc/stat": cores}
+def loaded(average: str, cores: str = TWO_CORES, running: int = 3) -> dict[str, str]:
+    return {"proc/loadavg": f"{average} 5.00 3.00 {running}/148 6585\n", "proc/stat": cores}
 
 
 def stopped(throttled: int, where: str = "sys/fs/cgroup") -> dict[str, str]:
@@ -83,6 +83,10 @@ def test_load_is_compared_with_cores(look: Look) -> None:
     (said,) = look(loaded("7.10"))
 
     assert said.startswith("load 7.1 on 2 cores")
+
+
+def test_load_of_work_that_has_ended_does_not_count(look: Look) -> None:
+    assert look(loaded("7.10", running=1)) == ()
 
 
 @pytest.mark.parametrize(
