@@ -166,7 +166,7 @@ class Measured:
         Args:
             statistic: See `locate`; "" for the totals as they are.
         """
-        if not statistic or self.nested:
+        if not statistic:
             return self
         rows = np.flatnonzero(self.present.any(axis=0) & ~self.canary)
         totals = self.totals.copy()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -24,6 +25,9 @@ from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.timing import Evidence
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
 
 PATHS = 20
 ORDER = [1.0, -1.0] * 5
@@ -141,6 +145,18 @@ def runs_with_quiet_moments(pairs: int, slower: float = 0.0) -> tuple[list[Run],
     return sides
 
 
+def as_scopes(run: Run) -> Run:
+    """Return a run that has entered a scope where another launched a kernel."""
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    profile = run.profile
+    for row, times in profile.distributions["time (ns)"]:
+        place = builder.add(0, profile.name(row), FrameKind.SCOPE)
+        builder.set(place, "wall (ns)", float(profile.columns["time (ns)"].values[row]))
+        builder.set_distribution(place, "wall (ns)", times)
+    return Run(builder.build(provenance=profile.provenance.to_plain()), run.source)
+
+
 def texts(result: GateResult) -> list[str]:
     return [note.text for note in result.notes if note.reason is Reason.TOO_NOISY]
 
@@ -164,9 +180,10 @@ def test_a_statistic_of_quiet_moments_is_advised() -> None:
     assert judge(*runs, Policy().with_thresholds([expression])).verdict is SuiteVerdict.PASS
 
 
-def test_a_gate_by_the_minimum_sums_it_for_the_whole_run() -> None:
-    base, new = runs_with_quiet_moments(6)
-    _, slower = runs_with_quiet_moments(6, slower=0.3)
+@pytest.mark.parametrize("recorded", [lambda run: run, as_scopes], ids=["kernels", "scopes"])
+def test_a_gate_by_the_minimum_sums_it_for_the_whole_run(recorded: Callable[[Run], Run]) -> None:
+    base, new = (list(map(recorded, side)) for side in runs_with_quiet_moments(6))
+    slower = [recorded(run) for run in runs_with_quiet_moments(6, slower=0.3)[1]]
 
     by_min = Policy().with_thresholds(["min:5%"])
     alike, changed = (judge(base, side, by_min) for side in (new, slower))
