@@ -99,13 +99,16 @@ def test_a_run_that_fails_names_its_side_and_the_end_of_its_output(repository: P
     assert len(KeptRuns.open(experiment(repository))) == 1
 
 
-def test_a_side_that_records_nothing_is_an_error_of_that_side(repository: Path) -> None:
-    (repository / "kernels.py").write_text("def work():\n    raise SystemExit\n")
+def test_a_side_of_which_only_the_host_was_sampled_has_recorded_nothing(
+    repository: Path, proton_here: Proton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROTON_BENCH_HOST_SAMPLES")
+    (repository / "silent.py").write_text("sum(range(10**6))\n")
 
-    done = ab(repository, "--", "bench.py")
+    done = proton_here("ab", "-b", "cpu", "--runs", "1", "--base", "silent.py", "--", "silent.py")
 
     assert done.returncode == 2
-    assert "warm-up 1, new (working tree) of bench.py recorded nothing" in done.stderr
+    assert "silent.py recorded nothing" in done.stderr
 
 
 def test_a_test_that_crashes_on_one_side_is_an_error_of_that_side(repository: Path) -> None:
