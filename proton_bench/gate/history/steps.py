@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.history.divisive import FEWEST_BESIDE, Division, divide, scores_of
+from proton_bench.gate.history.divisive import (
+    FEWEST_BESIDE,
+    FEWEST_POINTS,
+    Division,
+    divide,
+    scores_of,
+)
 
 __all__ = ["LEAST_CHANGE", "Step", "find_steps", "shift_between"]
 
@@ -22,6 +28,8 @@ LEAST_CHANGE = 0.005
 # fewer would let 5 of 10 false ones pass.
 _ERRORS = 5.0
 _MOST_LASTING = 0.95
+# Series that say how long noise lasts; more would take time and say the same.
+_MOST_TYPICAL = 200
 # Standard deviations of normal values in the median of their absolute values.
 _MAD = 1.4826
 # Two-sided 90 %, as all intervals of the gate.
@@ -68,10 +76,14 @@ def find_steps(
         level: False discovery rate over all series.
         seed: Of the random orders and samples.
     """
-    divided = divide(series, level=level, seed=seed)
+    divided = [
+        _settled(values, divisions)
+        for values, divisions in zip(series, divide(series, level=level, seed=seed), strict=True)
+    ]
+    typical = _typical(series, divided) if any(divided) else 0.0
     generator = np.random.default_rng(seed)
     return [
-        _steps(values, _large(values, _settled(values, divisions)), generator) if divisions else ()
+        _steps(values, _large(values, divisions, typical), generator) if divisions else ()
         for values, divisions in zip(series, divided, strict=True)
     ]
 
@@ -111,12 +123,12 @@ def _placed(columns: Numbers, at: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def _large(values: Numbers, divisions: list[Division]) -> list[Division]:
+def _large(values: Numbers, divisions: list[Division], typical: float) -> list[Division]:
     """Leave out divisions that are too small, the smallest first.
 
     They have less than `LEAST_CHANGE`, or less than lasting noise makes of nothing.
     """
-    left, spread = list(divisions), _lasting_spread(values, divisions)
+    left, spread = list(divisions), _lasting_spread(values, divisions, typical)
     while left:
         sizes = []
         for place in range(len(left)):
@@ -131,29 +143,70 @@ def _large(values: Numbers, divisions: list[Division]) -> list[Division]:
     return left
 
 
-def _lasting_spread(values: Numbers, divisions: Sequence[Division]) -> float:
+def _typical(series: Sequence[Numbers], divided: Sequence[Sequence[Division]]) -> float:
+    """Return the median of the correlations of consecutive points of all series.
+
+    Most of them have no step that is noise. The correlation of n independent points has a variance
+    of some 1 / n. What the series do not differ by of it they share, and it does not become less
+    with their number.
+
+    Returns:
+        0 if the points may well be independent.
+    """
+    long = [place for place, values in enumerate(series) if len(values) >= FEWEST_POINTS]
+    chosen = long[:: -(-len(long) // _MOST_TYPICAL)]
+    found = [_correlation(_beside_lines(series[place], divided[place])) for place in chosen]
+    own = float(np.var(found, ddof=1)) if len(found) > 1 else 0.0
+    shared = max(float(np.mean([1.0 / len(series[place]) for place in chosen])) - own, 0.0)
+    typical = float(np.median(found))
+    return typical if typical > 2.0 * math.sqrt(shared + own / len(found)) else 0.0
+
+
+def _lasting_spread(values: Numbers, divisions: Sequence[Division], typical: float) -> float:
     """Return the spread of independent points whose means vary as much as those of the values.
 
     With ``r`` the correlation of consecutive points, the mean of n points has the variance
     ``spread^2 (1 + r) / (1 - r) / n`` (Bartlett 1946, J. R. Stat. Soc. Suppl. 8:27). It is that of
-    the normal scores of what is left beside straight lines between the divisions, less its bias of
-    ``-(1 + 3 r) / n`` (Kendall 1954, Biometrika 41:403) for each end of a line.
+    these values or that of the typical series, whichever is greater: where noise was divided as if
+    it were steps, little of its correlation is left.
 
     Returns:
         0 if the points may well be independent: then their random orders say enough.
     """
-    ends = [each.at for each in divisions]
-    parts = np.split(values, ends)
-    left = np.concatenate([_beside_line(part) for part in parts])
+    parts = _beside_lines(values, divisions)
+    own = _correlation(parts)
+    found = max(typical, own if own > 2.0 / math.sqrt(len(values)) else 0.0)
+    if found == 0.0:
+        return 0.0
+    jumps = np.diff(values)
+    spread = max(
+        _spread_of(np.concatenate(parts)),
+        _spread_of(jumps - np.median(jumps)) / math.sqrt(2.0 * (1.0 - found)),
+    )
+    return spread * math.sqrt((1.0 + found) / (1.0 - found))
+
+
+def _spread_of(values: Numbers) -> float:
+    return _MAD * float(np.median(np.abs(values)))
+
+
+def _correlation(parts: Sequence[Numbers]) -> float:
+    """Return the correlation of consecutive points.
+
+    It is that of the normal scores of what is left beside straight lines between the divisions,
+    less its bias of ``-(1 + 3 r) / n`` (Kendall 1954, Biometrika 41:403) for each end of a line.
+    """
+    left = np.concatenate(parts)
     scores, count = scores_of(left).astype(np.float64), len(left)
     squares = float((scores**2).sum())
     if squares == 0.0:
         return 0.0
     found = float((scores[1:] * scores[:-1]).sum()) / squares
-    found = min(found + 2.0 * len(parts) * (1.0 + 3.0 * found) / count, _MOST_LASTING)
-    if found <= 2.0 / math.sqrt(count):
-        return 0.0
-    return _MAD * float(np.median(np.abs(left))) * math.sqrt((1.0 + found) / (1.0 - found))
+    return min(found + 2.0 * len(parts) * (1.0 + 3.0 * found) / count, _MOST_LASTING)
+
+
+def _beside_lines(values: Numbers, divisions: Sequence[Division]) -> list[Numbers]:
+    return [_beside_line(part) for part in np.split(values, [each.at for each in divisions])]
 
 
 def _beside_line(values: Numbers) -> Numbers:

@@ -46,11 +46,24 @@ def lasting(persistence: float, seed: int, points: int = 60) -> np.ndarray:
     return np.asarray(0.003 * values)
 
 
-def test_noise_that_lasts_makes_few_steps() -> None:
-    found = find_steps([lasting(0.8, seed) for seed in range(60)], level=0.01)
+@pytest.mark.parametrize("persistence", [0.3, 0.5, 0.8])
+def test_noise_that_lasts_makes_few_steps(persistence: float) -> None:
+    found = find_steps([3.0 * lasting(persistence, seed) for seed in range(100)], level=0.01)
 
-    # Without the wider errors of such noise there are 28.
-    assert sum(map(len, found)) <= 20
+    # Where each series alone says how long its noise lasts, there are 2, 6 and 56.
+    assert sum(map(len, found)) <= (0, 2)[persistence > 0.5]
+
+
+def test_steps_are_found_among_series_whose_noise_lasts() -> None:
+    values = [lasting(0.5, seed) for seed in range(60)]
+    for place, each in enumerate(values[:12], 20):
+        each[place:] += np.log(1.03)
+
+    found = find_steps(values, level=0.01)
+
+    for place, (step,) in enumerate(found[:12], 20):
+        assert step.at == pytest.approx(place, abs=2)
+    assert not any(found[12:])
 
 
 @pytest.mark.parametrize("seed", range(6))
