@@ -176,10 +176,10 @@ class BaselineStore:
         with refused("acknowledge steps"), self._opened() as opened, held(opened.store):
             _sweep(opened.staging)
             known = self.catalogue.acknowledged().by_series()
-            for series, step in Acknowledgements(tuple(steps)).by_series().items():
-                before = known.get(series)
-                if before is None or before.until_ns <= step.until_ns:
-                    known[series] = step
+            for step in steps:
+                before = known.get(step.series, step)
+                if before.until_ns <= step.until_ns:
+                    known[step.series] = step
             content = Acknowledgements(tuple(known.values())).encoded()
             opened.store.write(ACKNOWLEDGED_FILE, content, scratch=opened.staging)
 

@@ -16,7 +16,6 @@ from proton_bench.gate.experiment.processes.worktree import Revision, find_revis
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.frame import escape_surrogates
-from proton_bench.recording.launcher.target import TargetKind
 
 __all__ = ["BisectRequest"]
 
@@ -78,13 +77,11 @@ class BisectRequest:
 
         Then each revision runs its own one.
         """
-        options = self.command.options
-        if self.package or options.kind is not TargetKind.SCRIPT:
+        if self.package or not self.command.script:
             return ""
         ends = self.commits()
         root = ends[1].root
-        path = os.path.realpath(os.path.join(options.folder, options.target))
-        script = os.path.relpath(path, root)
+        script = os.path.relpath(os.path.realpath(self.command.script), root)
         if script.startswith(os.pardir):
             return ""
         try:
@@ -97,11 +94,10 @@ class BisectRequest:
 
     def _own_script(self) -> str:
         """Return the digest of the script that all revisions run, "" if each has its own one."""
-        options = self.command.options
-        if options.kind is not TargetKind.SCRIPT or self.tracked_script():
+        if not self.command.script or self.tracked_script():
             return ""
         try:
-            content = Path(options.folder, options.target).read_bytes()
+            content = Path(self.command.script).read_bytes()
         except OSError:
             return ""
         return hashlib.sha256(content).hexdigest()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.arm import Arm
-from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.environment import own_environment
 from proton_bench.gate.experiment.processes.worktree import first_folders_of, worktree
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.slot import BASE, NEW
-from proton_bench.recording.launcher.target import TargetKind
 
 __all__ = ["TREE", "at_home", "sides"]
 
@@ -43,7 +40,7 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
         return
     with contextlib.ExitStack() as stack:
         tree = stack.enter_context(worktree(revision, folder / TREE))
-        script = _script_of(request.command)
+        script = request.command.script
         first_folders = {BASE: first_folders_of(revision, tree, script=script), NEW: ()}
         places = {BASE: tree, NEW: Path(revision.root)}
         labels = {BASE: revision.label, NEW: new.label}
@@ -61,12 +58,6 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
                 )
             found[name] = arm
         yield found
-
-
-def _script_of(command: Command) -> str:
-    options = command.options
-    is_script = options.kind is TargetKind.SCRIPT
-    return os.path.join(options.folder, options.target) if is_script else ""
 
 
 def at_home(run: Run, tree: Path, root: str) -> Run:

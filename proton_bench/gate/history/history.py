@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.entry import Acknowledgement
+from proton_bench.gate.baseline.entry import Acknowledgement, Acknowledgements
 from proton_bench.gate.history.divisive import FEWEST_POINTS, fewest_after
 from proton_bench.gate.history.points import Point
 from proton_bench.gate.history.series import Series, series_of
@@ -126,7 +126,7 @@ class History:
 
     def with_acknowledged(self, new: Iterable[Acknowledgement]) -> History:
         """Return this history with more acknowledged steps."""
-        known = {each.series: each for each in new}
+        known = Acknowledgements(tuple(new)).by_series()
         traces = [
             replace(each, acknowledged=known.get(each.series.key.digest, each.acknowledged))
             for each in self.traces

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -60,6 +61,13 @@ class Command:
         is_pytest = self.options.kind is TargetKind.PYTEST
         target = "pytest" if is_pytest else self.options.target or str(self.options.kind)
         return shlex.join([target, *self.arguments])
+
+    @property
+    def script(self) -> str:
+        """Path of the script that is measured, "" for another target."""
+        options = self.options
+        is_script = options.kind is TargetKind.SCRIPT
+        return os.path.join(options.folder, options.target) if is_script else ""
 
     def to_document(self) -> dict[str, Any]:
         """Return JSON values."""
