@@ -168,6 +168,7 @@ def hip_profile() -> Profile:
         (["base", "same", "--quarantine", "x"], "--set quarantine=GLOB"),
         (["base", "same", "--set", "margin=1%"], "`threshold` alone"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
+        (["base", "same", "--json", "--write", "openmetrics=-"], "give one of them"),
         (["base", "same", "--set", "inconclusive=maybe"], "'maybe'"),
         (["base", "same", "--write", "chart=x"], "'chart' is not a format"),
         (["base", "same", "--colour"], "--colour"),
@@ -340,12 +341,22 @@ def test_charts_of_other_tools_are_written_beside_the_report(gate: Gate, folder:
     assert json.loads((folder / "chart.json").read_text()) == []
 
 
-@pytest.mark.parametrize("option", ["--markdown", "--junit"])
-def test_a_dash_is_standard_output(gate: Gate, option: str) -> None:
-    code, out, _ = gate("base", "same", option, "-")
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [
+        (["--markdown", "-"], "<!-- proton gate -->\n### PASS", "\n"),
+        (["--junit", "-"], "<?xml", "</testsuites>\n"),
+        (["--write", "openmetrics=-"], "# ", "\n# EOF\n"),
+    ],
+)
+def test_a_dash_is_standard_output_instead_of_the_report(
+    gate: Gate, words: list[str], start: str, end: str
+) -> None:
+    code, out, _ = gate("base", "same", *words)
 
     assert code == 0
-    assert out.startswith(("<!-- proton gate -->\n### PASS", "<?xml"))
+    assert out.startswith(start)
+    assert out.endswith(end)
 
 
 def test_what_is_wrong_is_reported_in_every_output(

@@ -20,6 +20,7 @@ from proton_bench.cli.gating.options import (
     StoreOption,
     ThresholdOption,
 )
+from proton_bench.cli.output_file import STDOUT
 from proton_bench.cli.project import default_store
 
 __all__ = ["REMOVED", "command"]
@@ -83,7 +84,7 @@ def command(
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")
-    outputs = Outputs(everything, as_json, markdown, junit, github, files)
+    outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github, files)
     words = PolicyWords(policy, threshold or (), settings or ())
     if history:
         from proton_bench.cli.gating.history import judge_history

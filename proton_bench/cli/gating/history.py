@@ -185,7 +185,7 @@ def judge_history(
             f"{', '.join(given)} out"
         )
     history = open_history(words, read_followed(policy), store).history
-    if outputs.as_json:
+    if outputs.json is not None:
         print_bytes(encode_document(history_document(history)))
     else:
         report = HistoryReport(history, outputs.everything, judged=True)

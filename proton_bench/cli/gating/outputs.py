@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proton_bench.cli.output_file import STDOUT, print_bytes, write_output
+from proton_bench.cli.output_file import STDOUT, print_bytes
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict
@@ -25,7 +25,7 @@ from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.gate import GateReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
-from proton_bench.support.files import unwritable
+from proton_bench.support.files import unwritable, write_file
 from proton_bench.support.text import raw, visible_lines
 
 __all__ = ["Outputs", "read_chart_files"]
@@ -40,24 +40,26 @@ class Outputs:
 
     Attributes:
         everything: Whether the terminal shows rows that are the same.
-        as_json: Whether a JSON document is printed instead of the report.
+        json: File for a JSON document, "-" for standard output instead of the report.
         markdown: File for Markdown, "-" for standard output instead of the report.
         junit: File for JUnit XML, "-" for standard output instead of the report.
         github: Whether annotations are printed and the job summary is added to.
-        charts: Files for charts of other tools.
+        charts: Files for charts of other tools, "-" as above.
     """
 
     everything: bool
-    as_json: bool
+    json: Path | None
     markdown: Path | None
     junit: Path | None
     github: bool
     charts: tuple[ChartFile, ...] = ()
 
     def __post_init__(self) -> None:
-        if sum([self.as_json, *(file == STDOUT for file in (self.markdown, self.junit))]) > 1:
+        files = [self.json, self.markdown, self.junit, *(chart.path for chart in self.charts)]
+        if files.count(STDOUT) > 1:
             raise UsageError(
-                "--json, --markdown - and --junit - all print to standard output: give one of them"
+                "--json, --markdown -, --junit - and --write FORMAT=- all print to standard "
+                "output: give one of them"
             )
 
     def write(self, outcome: Outcome) -> None:
@@ -72,9 +74,13 @@ class Outputs:
                 "inconclusive=pass of the policy\n"
             )
         failed: list[OutputError] = []
+        printed: bytes | None = None
         for file, content in self._files(outcome):
+            if file == STDOUT:
+                printed = content
+                continue
             try:
-                write_output(file, content)
+                write_file(file, content)
             except OutputError as error:
                 failed.append(error)
         if self.github:
@@ -82,13 +88,15 @@ class Outputs:
                 _summarize(outcome)
             except OutputError as error:
                 failed.append(error)
-        self._print(outcome)
+        self._print(outcome, printed)
         if failed:
             for other in failed[1:]:
                 failed[0].add_note(str(other))
             raise failed[0]
 
     def _files(self, outcome: Outcome) -> Iterator[tuple[Path, bytes]]:
+        if self.json is not None:
+            yield self.json, encode_document(gate_document(outcome))
         if self.markdown is not None:
             text = gate_markdown(outcome)
             yield self.markdown, visible_lines(text).encode()
@@ -98,20 +106,16 @@ class Outputs:
         for chart in self.charts:
             yield chart.path, CHART_FORMATS[chart.format](series, outcome)
 
-    @property
-    def _has_stdout(self) -> bool:
-        """Whether anything but the report goes to standard output."""
-        return self.as_json or STDOUT in {self.markdown, self.junit}
-
-    def _print(self, outcome: Outcome) -> None:
+    def _print(self, outcome: Outcome, instead: bytes | None) -> None:
+        """Print the report, or what goes to standard output instead."""
         console = open_console()  # from here on no character fails to encode
-        if self.as_json:
-            print_bytes(encode_document(gate_document(outcome)))
-        elif not self._has_stdout:
+        if instead is None:
             self._report(outcome, console)
+        else:
+            print_bytes(instead)
         if self.github:
             # Not escaped: these commands are intended, and their data is encoded.
-            stream = raw(sys.stderr if self._has_stdout else console.file)
+            stream = raw(console.file if instead is None else sys.stderr)
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
             for line in gate_annotations(outcome, workspace=workspace):
                 stream.write(f"{line}\n")

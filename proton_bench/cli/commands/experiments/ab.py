@@ -37,7 +37,6 @@ from proton_bench.cli.options import (
     ModeOption,
     TargetArgument,
 )
-from proton_bench.cli.output_file import STDOUT
 from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
@@ -97,8 +96,8 @@ def command(
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     files = read_chart_files(charts or (), "--write")
-    outputs = Outputs(everything, json == STDOUT, markdown, junit, github, files)
-    comparison = ab.Comparison(outputs, json, skips_failures=bisect)
+    outputs = Outputs(everything, json, markdown, junit, github, files)
+    comparison = ab.Comparison(outputs, skips_failures=bisect)
     if resume is not None:
         kept = (target, base_ref, base, setup, runs, metric, threshold, policy, settings)
         if any(each is not None for each in kept):

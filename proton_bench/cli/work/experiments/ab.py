@@ -9,7 +9,6 @@ from pathlib import Path
 
 from proton_bench.cli.gating.bisect_codes import SKIP
 from proton_bench.cli.gating.outputs import Outputs
-from proton_bench.cli.output_file import STDOUT, write_output
 from proton_bench.cli.project import default_store
 from proton_bench.errors import (
     InterruptedExperimentError,
@@ -24,8 +23,6 @@ from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.json.tree import encode_document
 from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.support.reporting import report_error
 
@@ -59,12 +56,10 @@ class Comparison:
 
     Attributes:
         outputs: Where the verdict goes.
-        json: File for a JSON document, None for none.
         skips_failures: Whether a failed run makes `git bisect run` skip the revision.
     """
 
     outputs: Outputs
-    json: Path | None
     skips_failures: bool = False
 
     def begin(self, request: Request) -> int:
@@ -90,17 +85,10 @@ class Comparison:
             raise InterruptedExperimentError(error.signal, hint) from None
         except ProtonError as error:
             code = report_error(error)
-            self._write(Outcome.failed(error.report()))
+            self.outputs.write(Outcome.failed(error.report()))
             is_skipped = self.skips_failures and isinstance(error, TargetFailedError)
             return SKIP if is_skipped else code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
         seen = result.comparison
-        self._write(Outcome(result, "" if seen is None else certain_headline(seen)))
+        self.outputs.write(Outcome(result, "" if seen is None else certain_headline(seen)))
         return result.exit_code
-
-    def _write(self, outcome: Outcome) -> None:
-        try:
-            self.outputs.write(outcome)
-        finally:
-            if self.json is not None and self.json != STDOUT:
-                write_output(self.json, encode_document(gate_document(outcome)))
