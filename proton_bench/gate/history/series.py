@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,7 @@ class Series:
         direction: +1 if more is worse, -1 if less is, 0 if any change is.
         is_quarantined: Whether its steps never fail.
         share: Greatest share of the path in the time of a run.
+        later: Points of its baseline and machine after its last one, which lack the path.
     """
 
     key: SeriesKey
@@ -64,6 +65,7 @@ class Series:
     direction: int
     is_quarantined: bool
     share: float
+    later: int
 
     def logarithms(self) -> Numbers:
         """Return the natural logarithms of the values."""
@@ -81,11 +83,18 @@ def series_of(points: Iterable[Point], *, share: float) -> list[Series]:
         share: Least share of a run's time that a path needs in any of its points.
     """
     found: dict[SeriesKey, list[Point]] = {}
+    beside: dict[tuple[str, Machine], list[Point]] = {}
     for point in points:
+        beside.setdefault((point.group, point.machine), []).append(point)
         for subject, value in point.values.items():
             key = SeriesKey(point.group, *subject, value.unit, point.machine)
             found.setdefault(key, []).append(point)
-    every = [_series(key, _in_order(own)) for key, own in found.items()]
+    left = {
+        id(point): later
+        for own in beside.values()
+        for later, point in enumerate(reversed(_in_order(own)))
+    }
+    every = [_series(key, _in_order(own), left) for key, own in found.items()]
     chosen = [each for each in every if each.share >= share]
     return sorted(chosen, key=lambda each: (-each.share, each.key.path, each.key.occurrence))
 
@@ -100,7 +109,8 @@ def _in_order(points: list[Point]) -> list[Point]:
     return [points[place] for _, place in sorted(ordered)]
 
 
-def _series(key: SeriesKey, points: Sequence[Point]) -> Series:
+def _series(key: SeriesKey, points: Sequence[Point], left: Mapping[int, int]) -> Series:
+    """Return a series; `left` has how many points follow each one, by its `id`."""
     subject: Subject = (key.path, key.occurrence, key.metric)
     own = [point.values[subject] for point in points]
     last = own[-1]
@@ -114,4 +124,5 @@ def _series(key: SeriesKey, points: Sequence[Point]) -> Series:
         direction=last.direction,
         is_quarantined=last.is_quarantined,
         share=max(each.share for each in own),
+        later=left[id(points[-1])],
     )

@@ -13,6 +13,7 @@ from proton_bench.gate.history.history import History, Trace
 from proton_bench.report.html.plots.axes import Tick
 from proton_bench.report.html.template import content_policy, environment, style
 from proton_bench.report.text.history import (
+    end_text,
     notes,
     places,
     point_text,
@@ -59,6 +60,7 @@ class _Row:
     first: str
     last: str
     line: str
+    end: str
     steps: tuple[_Step, ...]
 
 
@@ -190,6 +192,7 @@ def _row(trace: Trace) -> _Row:
         first=unit.text(levels[0]),
         last=unit.text(levels[-1]),
         line=_line(xs, ys),
+        end=end_text(trace),
         steps=tuple(_Step(step_text(trace, step), step in trace.failing) for step in trace.steps),
     )
 

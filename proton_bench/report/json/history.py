@@ -50,6 +50,7 @@ def _series(trace: Trace) -> dict[str, Any]:
         "quarantined": series.is_quarantined,
         "levels": list(trace.levels),
         "change": trace.change,
+        "later_points_without_it": series.later,
         "points": [
             {**_point(point), "value": value}
             for point, value in zip(series.points, series.values.tolist(), strict=True)

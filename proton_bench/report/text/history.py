@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from proton_bench.support.units import Unit, count_text
 
 __all__ = [
     "HistoryReport",
+    "end_text",
     "notes",
     "places",
     "point_text",
@@ -70,12 +70,10 @@ class HistoryReport:
         for note in notes(history):
             yield from prose(console, f"note  {note}", WARNING, edge=edge)
         shown = [trace for trace in history.traces if trace.steps or self.everything]
-        times = _times(history.traces)
         for place, here in places(shown):
             yield Segment("\n")
             yield from prose(console, place, HEADING, edge=edge)
-            key = here[0].series.key
-            yield from _table(here, console, options, times=times[key.group, key.machine])
+            yield from _table(here, console, options)
         yield from self._end(hidden=len(history.traces) - len(shown))
 
     def _end(self, *, hidden: int) -> Iterator[Segment]:
@@ -181,6 +179,12 @@ def unit_of(traces: Sequence[Trace], metric: str = "") -> Unit:
     return Unit.of_times(levels) if unit == "ns" else Unit.of_numbers(levels, 1.0, unit or metric)
 
 
+def end_text(trace: Trace) -> str:
+    """Say that the last runs of a machine lack a path, "" where they do not."""
+    later = trace.series.later
+    return f"not in the last {later} runs" if later >= FEWEST_BESIDE else ""
+
+
 def step_text(trace: Trace, step: Step) -> str:
     """Return a step in one line: its size, where it begins, and what is known besides."""
     points = trace.series.points
@@ -226,23 +230,7 @@ def tool_changes(before: Point, after: Point) -> list[str]:
     return [*changed[:_MAX_TOOLS], f"{more} more"] if more > 0 else changed
 
 
-def _times(traces: Sequence[Trace]) -> dict[tuple[str, Machine], list[int]]:
-    """Return when the points of each baseline and machine were recorded, in order."""
-    points: dict[tuple[str, Machine], dict[int, int]] = {}
-    for trace in traces:
-        key = trace.series.key
-        known = {id(point): point.time_ns for point in trace.series.points if point.time_ns}
-        points.setdefault((key.group, key.machine), {}).update(known)
-    return {place: sorted(known.values()) for place, known in points.items()}
-
-
-def _table(
-    traces: Sequence[Trace],
-    console: Console,
-    options: ConsoleOptions,
-    *,
-    times: Sequence[int],
-) -> Iterator[Segment]:
+def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -> Iterator[Segment]:
     edge = edge_of(console, options)
     every = _columns(traces, ascii_only=options.ascii_only)
     shown = every if edge is None else fitting_columns(every, edge)
@@ -258,9 +246,8 @@ def _table(
         yield Segment(
             f"{name if edge is None else fitting_name(name, max(edge - width, LEAST_NAME))}\n"
         )
-        gone = len(times) - bisect_right(times, trace.series.points[-1].time_ns or math.inf)
-        if gone >= FEWEST_BESIDE:
-            yield from prose(console, f"    not in the last {gone} runs", WARNING, edge=edge)
+        if end := end_text(trace):
+            yield from prose(console, f"    {end}", WARNING, edge=edge)
         for step in trace.steps:
             style = _BAD if step in trace.failing else DIM
             yield from prose(console, f"    {step_text(trace, step)}", style, edge=edge)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fakes.histories import hostile, judged, points_of_times, revision, slower, stepped
 
 from proton_bench.gate.history.history import acknowledge
+from proton_bench.report.html.history import history_page
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.history import (
@@ -90,11 +91,17 @@ def test_a_path_that_the_last_runs_do_not_have_says_so() -> None:
         for number, each in enumerate(slower())
     ]
 
-    lines = printed(HistoryReport(judged(points))).splitlines()
+    found, whole = judged(points), judged(slower())
+    lines = printed(HistoryReport(found)).splitlines()
 
     (place,) = [at for at, line in enumerate(lines) if line.endswith("step > a")]
     assert lines[place + 1] == "    not in the last 6 runs"
-    assert "not in the last" not in printed(HistoryReport(judged(slower()), everything=True))
+    assert "<li>not in the last 6 runs</li>" in history_page(found)
+    series = history_document(found)["series"]
+    left = {"/".join(each["path"]): each["later_points_without_it"] for each in series}
+    assert (left["step/a"], left["step/b"]) == (6, 0)
+    for text in (printed(HistoryReport(whole, everything=True)), history_page(whole)):
+        assert "not in the last" not in text
 
 
 def test_only_series_with_steps_are_shown_unless_all_are_wanted() -> None:
