@@ -37,6 +37,11 @@ bool CounterLog::end(int32_t device, std::shared_ptr<const CounterBurst> burst, 
     return kernel.end_ns <= open->start_ns || kernel.start_ns >= open->end_ns;
   });
   open->kernels.shrink_to_fit();
+  // A phase with no kernel left has nothing to take, so it must not wait for that.
+  std::erase_if(open->phases, [&](uint32_t each) {
+    return std::none_of(open->kernels.begin(), open->kernels.end(),
+                        [&](const Kernel &kernel) { return kernel.phase == each; });
+  });
   metrics_ = burst->metrics;
   open->samples = std::move(burst);
   if (!is_full())

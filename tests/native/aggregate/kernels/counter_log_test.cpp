@@ -131,6 +131,19 @@ TEST(a_phase_is_whole_when_no_burst_in_which_it_ran_is_open) {
   CHECK(log.rest_of(0) == Rest::kNothing);
 }
 
+TEST(a_phase_whose_kernels_all_missed_the_samples_does_not_wait) {
+  CounterLog log;
+  log.begin(kDevice, 90);
+  log.add(0, 1, kDevice, 92, 95); // over before the first sample
+  log.add(1, 1, kDevice, 150, 160);
+  log.add(2, 1, kDevice, 205, 210); // after the last one, before the burst's end was known
+  log.end(kDevice, burst_of(100, 200), 2);
+
+  CHECK(log.rest_of(0) == Rest::kNothing);
+  CHECK(log.rest_of(1) == Rest::kWhole);
+  CHECK(log.rest_of(2) == Rest::kNothing);
+}
+
 TEST(kernels_of_a_phase_that_was_cleared_are_not_those_of_its_number) {
   CounterLog log;
   log.begin(kDevice, 95);
