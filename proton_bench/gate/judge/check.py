@@ -29,6 +29,8 @@ Mask = npt.NDArray[np.bool_]
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
 _NEARLY_ALL = 0.9
 _SAME_TOTAL = 0.95
+# Metrics of slow launches: their length, and their number.
+_SLOW = (TAIL, "mean")
 # Launches from which on a slow one can hide behind the median.
 _FEWEST = 3
 
@@ -54,8 +56,8 @@ class Check:
 
     @property
     def is_extra(self) -> bool:
-        """Whether it is of the slowest launches or of the host, and nobody asked for it."""
-        return self.threshold.metric in {TAIL, "wall"} and not self.threshold.is_written
+        """Whether it is of slow launches or of the host, and nobody asked for it."""
+        return self.threshold.metric in {*_SLOW, "wall"} and not self.threshold.is_written
 
 
 def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
@@ -85,12 +87,17 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
-    tails = _with_tails(measured, [e.row for e in checks if e.threshold.metric == TAIL])
+    slow = [each.row for each in checks if each.is_extra and each.threshold.metric in _SLOW]
+    several = _of_several(measured, slow)
+    left_out = {(row, name) for row in slow if row not in several for name in _SLOW}
+    # Where all of a path's time is checked, a looser mean only repeats it.
+    whole = {"total", "wall"} if measured.nested else {"total"}
+    left_out |= {(each.row, "mean") for each in checks if each.threshold.metric in whole}
     copies = _copies(measured, checks) if measured.nested else frozenset()
     return tuple(
         each
         for each in checks
-        if (each.threshold.metric != TAIL or each.threshold.is_written or each.row in tails)
+        if not (each.is_extra and (each.row, each.threshold.metric) in left_out)
         and (each.threshold.metric != "median" or each.row not in copies)
     )
 
@@ -104,16 +111,15 @@ def _settled(found: dict[str, Threshold], *, is_one: bool) -> dict[str, Threshol
     """
     if is_one and "wall" in found and not found["total"].is_written:
         found = {name: each for name, each in found.items() if name != "total"}
-    tail, median = found.get(TAIL), found.get("median")
-    if not {"mean", "min"}.isdisjoint(found):
+    written = {name for name, each in found.items() if each.is_written}
+    if not {"mean", "min"}.isdisjoint(written):
         # They were written instead of the median; slow launches count in a mean.
-        left_out = {TAIL, "median"} if "mean" in found else {"median"}
-        return {
-            name: each for name, each in found.items() if each.is_written or name not in left_out
-        }
-    if tail is not None and median is not None and not tail.is_written:
-        return {**found, TAIL: median.looser(TAIL)}
-    return found
+        left_out = {TAIL, "median"} if "mean" in written else {"median"}
+        return {name: each for name, each in found.items() if name not in left_out - written}
+    if (median := found.get("median")) is None:
+        return found
+    slow = [name for name in _SLOW if name in found and name not in written]
+    return {**found, **{name: median.looser(name) for name in slow}}
 
 
 class _Candidates:
@@ -164,7 +170,7 @@ class _Candidates:
         return float((self._walls if metric == "wall" else self._launch_shares)[row])
 
 
-def _with_tails(measured: Measured, rows: Sequence[int]) -> set[int]:
+def _of_several(measured: Measured, rows: Sequence[int]) -> set[int]:
     """Return which rows have so many launches in each run that the median may miss slow ones."""
     return {row for row, sizes in _sizes(measured, rows).items() if min(sizes) >= _FEWEST}
 

@@ -127,6 +127,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             is_extra=check.is_extra,
         )
         rows.append((row, check.row))
+    rows = _without_repeated(rows)
     places = {id(row): place for row, place in rows}
     return tuple(
         replace(row, causes=_causes(judged.measured, places[id(row)]))
@@ -134,6 +135,28 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
         else row
         for at, row in enumerate(worst_first([row for row, _ in rows]))
     )
+
+
+def _without_repeated(rows: Sequence[tuple[GateRow, int]]) -> list[tuple[GateRow, int]]:
+    """Leave out what says no more of a path than other rows of it.
+
+    A mean that nobody asked for finds slow launches that became more. If all launches became
+    slower, or the slowest ones, the median or the tail says so better.
+    """
+    told = {
+        (place, row.verdict, row.downgraded)
+        for row, place in rows
+        if not row.is_total and not _is_plain_mean(row)
+    }
+    return [
+        (row, place)
+        for row, place in rows
+        if not _is_plain_mean(row) or (place, row.verdict, row.downgraded) not in told
+    ]
+
+
+def _is_plain_mean(row: GateRow) -> bool:
+    return row.is_extra and row.metric == "mean"
 
 
 def _probably_worse(judged: Judged) -> Mask:

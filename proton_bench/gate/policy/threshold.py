@@ -151,6 +151,7 @@ class Threshold:
             return (self,)
         return (
             replace(self, metric="median"),
+            self.looser("mean"),
             self.looser(TAIL),
             replace(self, metric="total"),
             self.looser("wall"),

@@ -45,8 +45,8 @@ class Contrast:
         runs: Processes of the smaller side, or pairs.
         residuals: Residuals of the variance: one line for each pair, or process; NaN for missing.
         first_new: Number of lines of the base, 0 for pairs.
-        separation: +1 if the new side was slower in every pair, or in every process if the sides
-            are apart; -1 if it was always faster; else 0.
+        separation: +1 if the new side was slower in every pair, whichever side ran first, or in
+            every process if the sides are apart; -1 if it was always faster; else 0.
     """
 
     effect: Numbers
@@ -92,7 +92,7 @@ def paired(
         scale = 1.0 / total + of_tau
         variance = np.where(freedom > 0, np.nansum(residuals**2, axis=0) / freedom, np.nan)
     slower, faster = (
-        (np.where(known, sign * corrected, np.inf) > 0.0).all(axis=0) for sign in (1.0, -1.0)
+        (np.where(known, sign * differences, np.inf) > 0.0).all(axis=0) for sign in (1.0, -1.0)
     )
     return Contrast(
         effect=effect,

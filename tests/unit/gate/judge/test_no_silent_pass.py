@@ -146,6 +146,16 @@ SLOW_DOWNS: dict[str, tuple[Program, Program, set[tuple[str, str]]]] = {
         MODEL.but({K0: [100 * US] * 39 + [3000 * US]}),
         {(K0, "tail")},
     ),
+    "slow launches that become more, with the same median and slowest tenth": (
+        MODEL.but({"step/fwd/small": [20 * US] * 32 + [60 * US] * 8}),
+        MODEL.but({"step/fwd/small": [20 * US] * 24 + [60 * US] * 16}),
+        {("step/fwd/small", "mean")},
+    ),
+    "a middle size of launches twice as slow": (
+        MODEL.but({"step/fwd/k1": [60 * US] * 24 + [90 * US] * 8 + [250 * US] * 8}),
+        MODEL.but({"step/fwd/k1": [60 * US] * 24 + [180 * US] * 8 + [250 * US] * 8}),
+        {("step/fwd/k1", "mean")},
+    ),
     "one of five launches twice as slow": (
         MODEL.but({K0: [100 * US] * 5}),
         MODEL.but({K0: [100 * US] * 4 + [200 * US]}),

@@ -55,6 +55,17 @@ def test_slow_processes_that_share_an_order_by_chance_stay_noise() -> None:
     assert found.separation[7] == 0
 
 
+def test_an_order_effect_does_not_separate_pairs_in_which_nothing_differs() -> None:
+    base, new = np.zeros((2, 6, 1))
+    new[ABBA > 0, 0] = 0.1
+    new[ABBA < 0, 0] = [0.001, -0.001, 0.001]
+
+    found = paired(base, new, ABBA)
+
+    assert found.effect[0] == pytest.approx(0.05, abs=0.001)
+    assert found.separation[0] == 0
+
+
 def test_sides_are_separated_if_every_pair_or_process_says_the_same() -> None:
     base = np.array([[0.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.2, 0.2, 0.2], [0.1, 0.1, 0.1]])
     new = base + np.array([0.1, -0.1, 0.0])
