@@ -29,10 +29,9 @@ Mask = npt.NDArray[np.bool_]
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
 _NEARLY_ALL = 0.9
 _SAME_TOTAL = 0.95
-# Metrics of slow launches: their length, and their number.
-_SLOW = (TAIL, "mean")
-# Launches from which on a slow one can hide behind the median.
-_FEWEST = 3
+# Metrics of slow launches: their length, and their number. Each from so many launches on, because
+# behind the median of fewer no slow launch can hide, and no second one.
+_SLOW = {TAIL: 3, "mean": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +87,10 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
     ]
     measured.check_paths([each.row for each in checks])
     slow = [each.row for each in checks if each.is_extra and each.threshold.metric in _SLOW]
-    several = _of_several(measured, slow)
-    left_out = {(row, name) for row in slow if row not in several for name in _SLOW}
+    sizes = {row: min(each) for row, each in _sizes(measured, slow).items()}
+    left_out = {
+        (row, name) for row in slow for name, fewest in _SLOW.items() if sizes[row] < fewest
+    }
     # Where all of a path's time is checked, a looser mean only repeats it.
     whole = {"total", "wall"} if measured.nested else {"total"}
     left_out |= {(each.row, "mean") for each in checks if each.threshold.metric in whole}
@@ -168,11 +169,6 @@ class _Candidates:
         if metric == "total":
             return float(self._total_shares[row])
         return float((self._walls if metric == "wall" else self._launch_shares)[row])
-
-
-def _of_several(measured: Measured, rows: Sequence[int]) -> set[int]:
-    """Return which rows have so many launches in each run that the median may miss slow ones."""
-    return {row for row, sizes in _sizes(measured, rows).items() if min(sizes) >= _FEWEST}
 
 
 def _copies(measured: Measured, checks: Sequence[Check]) -> set[int]:
