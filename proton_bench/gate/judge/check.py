@@ -20,7 +20,15 @@ from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Check", "Governing", "choose_checks", "lasting_keys", "limits_of", "own_paths"]
+__all__ = [
+    "Check",
+    "Governing",
+    "choose_checks",
+    "elapsed_times",
+    "lasting_keys",
+    "limits_of",
+    "own_paths",
+]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -321,6 +329,11 @@ def own_paths(checks: Sequence[Check]) -> Mask:
         [not each.is_extra and each.threshold.metric not in {"total", "wall"} for each in checks],
         dtype=np.bool_,
     )
+
+
+def elapsed_times(checks: Sequence[Check]) -> Mask:
+    """Mark the checks of elapsed times."""
+    return np.array([each.threshold.metric == "wall" for each in checks], dtype=np.bool_)
 
 
 def limits_of(checks: Sequence[Check], typical: Numbers) -> Limits:

@@ -30,7 +30,6 @@ from proton_bench.gate.machine.sensitivity import STATISTICS, advice
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
-from proton_bench.gate.statistics.common_shift import LARGEST_SHIFT, common_shift
 from proton_bench.gate.statistics.controls import Controls
 from proton_bench.gate.statistics.timing import FALSE_ALARMS
 from proton_bench.support.units import count_text
@@ -114,7 +113,7 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     notes += tuple(_session_notes(questions, judged, controls, canaries=canaries))
     # Another unit matters only if the sides were recorded apart.
     paired = questions.arrangement.is_paired
-    doubts = [note for note in notes if note.reason is Reason.MACHINE and note != said.COMMON_SHIFT]
+    doubts = [note for note in notes if note.reason is Reason.MACHINE and note not in said.SHIFTS]
     blocked = canaries.moved or any(note.voids or not paired for note in doubts)
     blockers = (Reason.MACHINE,) if blocked else ()
     rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
@@ -174,19 +173,18 @@ def _texts(
 def _session_notes(
     questions: Questions, judged: Judged, controls: Controls, *, canaries: CanaryShift
 ) -> list[Note]:
-    shift = abs(common_shift(judged.evidence, own_paths(judged.checks)))
-    shifted = questions.is_ambiguous and shift > LARGEST_SHIFT
+    shifts = questions.shifts(judged.checks)
+    shifted = [each.note for each in shifts if each.is_large(judged.evidence)]
     found = {
         said.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
         said.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
         and questions.noise() is None,
         said.CONTROLS_MOVED: controls.invalid,
         said.CANARY_MOVED: canaries.moved,
-        said.COMMON_SHIFT: shifted,
-        said.GLOBAL_SHIFT: not shifted and _is_global(judged),
+        said.GLOBAL_SHIFT: said.COMMON_SHIFT not in shifted and _is_global(judged),
         said.SHARED_NOISE: bool(judged.decisions.unshared.any()),
     }
-    return [note for note, holds in found.items() if holds]
+    return [*shifted, *(note for note, holds in found.items() if holds)]
 
 
 def _is_global(judged: Judged) -> bool:

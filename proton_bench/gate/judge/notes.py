@@ -18,6 +18,7 @@ __all__ = [
     "CANARY_MOVED",
     "COMMON_SHIFT",
     "CONTROLS_MOVED",
+    "ELAPSED_SHIFT",
     "GLOBAL_SHIFT",
     "INSTRUCTIONS_COUNTED",
     "NOISE_OF_ANOTHER_MACHINE",
@@ -26,6 +27,7 @@ __all__ = [
     "NO_BASE_RUNS",
     "ORDER_CONFOUNDED",
     "SHARED_NOISE",
+    "SHIFTS",
     "notes_on",
     "unmatched",
 ]
@@ -67,6 +69,13 @@ COMMON_SHIFT = Note(
     "in turn, or with canary kernels",
     voids=True,
 )
+ELAPSED_SHIFT = Note(
+    Reason.MACHINE,
+    "the elapsed times of most scopes changed alike, and the cause may be the machine or the "
+    "program; record both sides in turn",
+    voids=True,
+)
+SHIFTS = (COMMON_SHIFT, ELAPSED_SHIFT)
 GLOBAL_SHIFT = Note(
     Reason.NOTICE,
     "most paths changed alike; if the canary kernels did not, the cause is the program or its "

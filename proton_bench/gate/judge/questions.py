@@ -8,9 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_keys, limits_of, own_paths
+from proton_bench.gate.judge import notes as said
+from proton_bench.gate.judge.check import (
+    Check,
+    choose_checks,
+    elapsed_times,
+    lasting_keys,
+    limits_of,
+    own_paths,
+)
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations, observe_checks
+from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.rows import Judged
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
@@ -18,16 +27,20 @@ from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.machine.sensitivity import Sensitivity, detectable_with, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import OTHER_UNITS, Amount, Threshold
+from proton_bench.gate.policy.threshold import LOOSER, OTHER_UNITS, Amount, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
-from proton_bench.gate.statistics.common_shift import explained_by_shift
+from proton_bench.gate.statistics.common_shift import (
+    LARGEST_SHIFT,
+    common_shift,
+    explained_by_shift,
+)
 from proton_bench.gate.statistics.controls import Controls, examine
 from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
 from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
-__all__ = ["Context", "Questions"]
+__all__ = ["Context", "Questions", "Shift"]
 
 # Of a threshold whose amount decides nothing but how precise a quantile has to be.
 _ANY_PERCENT = 3.0
@@ -55,6 +68,31 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shift:
+    """What the machine may have changed for some checks alike.
+
+    Attributes:
+        rows: Mask of these checks.
+        paths: Mask of those whose median is the shift.
+        note: What is said of a shift so large that the machine was not the same.
+        looser: How many times as much as kernels they usually shift.
+    """
+
+    rows: Mask
+    paths: Mask
+    note: Note
+    looser: float = 1.0
+
+    def is_large(self, evidence: Evidence) -> bool:
+        """Return whether the machine was not the same."""
+        return abs(common_shift(evidence, self.paths)) > self.looser * LARGEST_SHIFT
+
+    def explains(self, evidence: Evidence, limits: Limits) -> Mask:
+        """Return which changes of these checks vanish beyond the shift."""
+        return self.rows & explained_by_shift(evidence, limits, self.paths, looser=self.looser)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Questions:
     """The checks of one gate.
 
@@ -69,12 +107,6 @@ class Questions:
     arrangement: Arrangement
     policy: Policy
     context: Context
-
-    @property
-    def is_ambiguous(self) -> bool:
-        """Whether a change of the machine cannot be distinguished from one of the whole program."""
-        in_turn = self.arrangement.is_paired and not self.arrangement.is_confounded
-        return not in_turn and not self.canaries().is_steady
 
     @property
     def has_unasked_instructions(self) -> bool:
@@ -109,9 +141,24 @@ class Questions:
             same_binary=same_binary,
             clock_explains=_about_time(checks) & self._clock_explains(evidence, limits),
             shift_explains=self._shift_explains(checks, evidence, limits),
-            order_explains=self._order_explains(evidence),
+            order_explains=self._order_explains(checks, evidence),
         )
         return judged, controls
+
+    def shifts(self, checks: Sequence[Check]) -> list[Shift]:
+        """Return which changes of the machine cannot be distinguished from those of the program.
+
+        Kernels and the host differ in what changes their speed. Canary kernels say nothing about
+        the host; they are of it where elapsed times are all there is.
+        """
+        if self.arrangement.is_paired and not self.arrangement.is_confounded:
+            return []
+        elapsed = self._of_host(checks)
+        below = np.array([each.row > 0 for each in checks], dtype=np.bool_)
+        found = [Shift(elapsed, elapsed & below, said.ELAPSED_SHIFT, LOOSER)]
+        if not self.canaries().is_steady:
+            found += [Shift(~elapsed, own_paths(checks), said.COMMON_SHIFT)]
+        return found
 
     def sensitivity(self, metric: str) -> Sensitivity:
         """Return what a gate of all paths by this statistic would see here."""
@@ -177,14 +224,23 @@ class Questions:
         return found
 
     def _shift_explains(self, checks: Sequence[Check], evidence: Evidence, limits: Limits) -> Mask:
-        if not self.is_ambiguous:
-            return np.zeros(len(limits.threshold), dtype=np.bool_)
-        return explained_by_shift(evidence, limits, own_paths(checks))
+        found = np.zeros(len(checks), dtype=np.bool_)
+        for each in self.shifts(checks):
+            found |= each.explains(evidence, limits)
+        return found
 
-    def _order_explains(self, evidence: Evidence) -> Mask:
-        """Return which changes running second may explain; canary kernels can rule that out."""
+    def _order_explains(self, checks: Sequence[Check], evidence: Evidence) -> Mask:
+        """Return which changes running second may explain.
+
+        Canary kernels can rule that out for kernels.
+        """
         one_order = ~np.isfinite(evidence.contrast.order_effect)
-        return one_order & (self.arrangement.is_paired and not self.canaries().is_steady)
+        cleared = ~self._of_host(checks) & self.canaries().is_steady
+        return one_order & ~cleared & self.arrangement.is_paired
+
+    def _of_host(self, checks: Sequence[Check]) -> Mask:
+        """Mark the elapsed times beside times of kernels."""
+        return elapsed_times(checks) & (not self.measured.nested)
 
     def canaries(self) -> CanaryShift:
         """Return the shift of the canary kernels; what warms the device up does not count."""

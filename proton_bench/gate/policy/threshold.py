@@ -20,6 +20,7 @@ from proton_bench.errors import UsageError
 
 __all__ = [
     "LAUNCH_METRICS",
+    "LOOSER",
     "METRICS",
     "OTHER_UNITS",
     "TAIL",
@@ -67,7 +68,7 @@ _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
 # What earlier versions had, and what says the same now.
 _REMOVED = dict.fromkeys(("max", "stddev", "iqr", "mad"), "tail or a percentile such as p95")
 # Noise of the host and of the slowest launches is larger than that of typical launches.
-_LOOSER = 3.0
+LOOSER = 3.0
 _MEDIAN = 50.0
 
 
@@ -142,7 +143,7 @@ class Threshold:
 
     def looser(self, metric: str) -> Threshold:
         """Return the threshold for a metric that is noisier than the time of typical launches."""
-        amounts = tuple(Amount(round(_LOOSER * e.number, 9), e.unit) for e in self.amounts)
+        amounts = tuple(Amount(round(LOOSER * e.number, 9), e.unit) for e in self.amounts)
         return replace(self, metric=metric, amounts=amounts, is_written=False)
 
     def expanded(self) -> tuple[Threshold, ...]:

@@ -1,8 +1,9 @@
 """Changes that all paths share, with the machine or the program as a possible cause.
 
 If the base was recorded at another time, or the same side always ran first, clocks and temperature
-change all paths alike. Canary kernels can show this; without them only the part of a change beyond
-that of the median path counts or, with too few tested paths, the part beyond the usual difference
+change all paths of a kind alike: the kernels in one way, the elapsed times of the host in another.
+Canary kernels can show this for kernels; without them only the part of a change beyond that of the
+median path of its kind counts or, with too few tested paths, the part beyond the usual difference
 between recordings. Smaller changes are undecided: they are not regressions, but not unchanged
 either.
 """
@@ -16,7 +17,12 @@ import numpy.typing as npt
 
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain
 
-__all__ = ["FEWEST_PATHS", "LARGEST_SHIFT", "common_shift", "explained_by_shift"]
+__all__ = [
+    "FEWEST_PATHS",
+    "LARGEST_SHIFT",
+    "common_shift",
+    "explained_by_shift",
+]
 
 # The median of fewer says too little about a shift.
 FEWEST_PATHS = 8
@@ -32,14 +38,14 @@ def common_shift(evidence: Evidence, paths: npt.NDArray[np.bool_]) -> float:
 
     Args:
         evidence: All checks.
-        paths: Which of them are of a path of its own.
+        paths: Those of one kind that are of a path of its own.
     """
     effects = evidence.contrast.effect[evidence.tested & paths]
     return float(np.median(effects)) if len(effects) >= FEWEST_PATHS else 0.0
 
 
 def explained_by_shift(
-    evidence: Evidence, limits: Limits, paths: npt.NDArray[np.bool_]
+    evidence: Evidence, limits: Limits, paths: npt.NDArray[np.bool_], *, looser: float = 1.0
 ) -> npt.NDArray[np.bool_]:
     """Return which changes vanish beyond the common shift.
 
@@ -48,12 +54,14 @@ def explained_by_shift(
     Args:
         evidence: All checks.
         limits: Their limits.
-        paths: Which of them are of a path of its own.
+        paths: Those of one kind that are of a path of its own; the others of this kind are judged
+            by them.
+        looser: How many times as much as kernels this kind usually shifts.
     """
     effect = evidence.contrast.effect
     beyond = effect - common_shift(evidence, paths)
     if int((evidence.tested & paths).sum()) < FEWEST_PATHS:
-        beyond = effect - np.clip(effect, -_USUAL, _USUAL)
+        beyond = effect - np.clip(effect, -looser * _USUAL, looser * _USUAL)
     remains = changed_for_certain(evidence, beyond, limits)
     found: npt.NDArray[np.bool_] = evidence.tested & ~remains
     return found

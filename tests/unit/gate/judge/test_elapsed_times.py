@@ -1,0 +1,93 @@
+"""Elapsed times of scopes beside kernels: what explains their changes, and what leaves none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fakes.programs import Program, recorded
+
+from proton_bench.analysis.run import Run
+from proton_bench.gate.judge.judgement import judge
+from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.policy.policy import Policy
+
+RUNS = 6
+KERNELS = {f"s{n % 5}/k{n}": [1e5] * 20 for n in range(20)}
+CANARIES = {f"<canary>/fma{n}": [1e6] * 20 for n in range(3)}
+
+
+def sides(before: Program, after: Program, *, times: str) -> tuple[list[Run], list[Run]]:
+    """Return the runs of both sides: ``apart``, ``in turn``, or always the ``base first``."""
+    noise = np.random.default_rng(1)
+    starts = {
+        "apart": (range(RUNS), range(1000, 1000 + RUNS)),
+        "base first": (range(0, 2 * RUNS, 2), range(1, 2 * RUNS, 2)),
+        "in turn": (
+            [4 * (n // 2) + 3 * (n % 2) for n in range(RUNS)],
+            [4 * (n // 2) + 1 + n % 2 for n in range(RUNS)],
+        ),
+    }[times]
+    base, new = (
+        [recorded(program, noise, at) for at in each]
+        for program, each in zip((before, after), starts, strict=True)
+    )
+    return base, new
+
+
+def elapsed(scopes: int, slower: float = 1.0) -> dict[str, list[float]]:
+    """Return the elapsed times of the entries of scopes."""
+    return {f"s{n}": [1e7 * slower] * 10 for n in range(scopes)}
+
+
+def walls(result: GateResult) -> dict[str, Verdict]:
+    """Return the verdicts on elapsed times by path; the whole run has the path ""."""
+    return {"/".join(row.path): row.verdict for row in result.rows if row.metric == "wall"}
+
+
+@pytest.mark.parametrize("times", ["apart", "base first"])
+@pytest.mark.parametrize("scopes", [5, 10])
+@pytest.mark.parametrize("canaries", [False, True])
+def test_a_slower_host_beside_kernels_as_fast_as_before_is_undecided(
+    times: str, scopes: int, canaries: bool
+) -> None:
+    kernels = {**KERNELS, **(CANARIES if canaries else {})}
+    before = Program(kernels, walls=elapsed(scopes), between=0.001, within=0.001)
+    after = Program(kernels, walls=elapsed(scopes, 1.12), between=0.001, within=0.001)
+
+    result = judge(*sides(before, after, times=times), Policy())
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert result.canaries.is_steady == canaries
+    assert set(walls(result).values()) == {Verdict.INCONCLUSIVE}
+    assert {Reason.MACHINE} <= {
+        reason for row in result.rows if row.metric == "wall" for reason in row.reasons
+    }
+
+
+def test_a_scope_that_got_slower_than_the_host_did_is_believed() -> None:
+    before = Program(KERNELS, walls=elapsed(10))
+    after = Program(KERNELS, walls={**elapsed(10, 1.05), "s3": [1.3e7] * 10})
+
+    result = judge(*sides(before, after, times="apart"), Policy())
+
+    assert {row.path for row in result.regressions} == {("s3",)}
+
+
+def test_slower_kernels_do_not_excuse_elapsed_times() -> None:
+    before = Program(KERNELS, walls=elapsed(10))
+    slower = {path: [1.3e5] * 20 for path in KERNELS}
+    after = Program(slower, walls={**elapsed(10), "s3": [1.3e7] * 10})
+
+    result = judge(*sides(before, after, times="apart"), Policy())
+
+    assert {row.path for row in result.regressions} == {("s3",)}
+
+
+def test_a_slower_host_between_pairs_recorded_in_turn_is_the_programs() -> None:
+    before = Program(KERNELS, walls=elapsed(10))
+    after = Program(KERNELS, walls=elapsed(10, 1.12))
+
+    result = judge(*sides(before, after, times="in turn"), Policy())
+
+    assert set(walls(result).values()) == {Verdict.REGRESSED}
