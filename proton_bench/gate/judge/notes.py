@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Check
@@ -13,6 +15,7 @@ from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.machine.fingerprint import Finding, Tier
 from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = [
     "CANARY_MOVED",
@@ -31,6 +34,8 @@ __all__ = [
     "notes_on",
     "unmatched",
 ]
+
+Mask = npt.NDArray[np.bool_]
 
 NO_BASE_RUNS = Note(Reason.NO_BASE, "there is no base run to compare with; record one")
 NOTHING_MATCHED = Note(
@@ -126,14 +131,34 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
         notes.append(NOTHING_MATCHED)
     elif not checks and any(not each.is_structural for each in policy.thresholds):
         notes.append(NOTHING_GATED)
-    named = [each for each in policy.thresholds if each.selector]
+    named = [each for each in policy.thresholds if each.selector and each.is_written]
     selectors = Selectors(each.selector for each in named)
     selected, found = selectors.of_tree(tree), 0
     for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
         found |= selected[row]
-    matched = set(selectors.chosen(found))
+    matched, around = set(selectors.chosen(found)), 0
+    for row in np.flatnonzero(_sums_up(measured)).tolist():
+        around |= selected[row]
+    matched_around = matched.union(selectors.chosen(around))
     for place, each in enumerate(named):
-        if place not in matched:
+        if place not in (matched_around if _is_of_scopes(each, named) else matched):
             text = f"threshold {str(each)!r} matches no measured path; check its glob"
             notes.append(Note(Reason.NOTHING_GATED, text, voids=True))
     return tuple(notes)
+
+
+def _sums_up(measured: Measured) -> Mask:
+    """Mark the rows that stand for what is below them: with a total, or with an elapsed time."""
+    elapsed = np.isfinite(measured.walls()).any(axis=0)
+    found: Mask = ((measured.inclusive > 0.0).any(axis=0) | elapsed) & ~measured.canary
+    return found
+
+
+def _is_of_scopes(threshold: Threshold, named: Sequence[Threshold]) -> bool:
+    """Return whether a scope without launches has what a threshold is about, or another half of it.
+
+    A threshold without a metric is one of the median and one of the total.
+    """
+    if threshold.metric == "median":
+        return replace(threshold, metric="total") in named
+    return threshold.metric in {"total", "wall"}

@@ -7,9 +7,12 @@ damaged time is so long that the share of every other path is too small to be ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Governing
@@ -22,6 +25,8 @@ from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import Threshold
 
 __all__ = ["uncompared"]
+
+Numbers = npt.NDArray[np.float64]
 
 # New paths matter only if there is little else.
 _MOSTLY = 0.5
@@ -41,6 +46,7 @@ def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
         *_times(measured, policy),
         *_launches(measured, policy),
         *_sums(measured, policy),
+        *_elapsed(measured, policy),
         *_damaged(measured),
     )
 
@@ -106,17 +112,99 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
 
 
 def _sums(measured: Measured, policy: Policy) -> list[Note]:
+    asked = [
+        each
+        for each in policy.thresholds
+        if each.metric in SUMMED or (each.metric == "wall" and each.is_written)
+    ]
+    selectors = Selectors(each.selector for each in asked)
+    selected = np.array(selectors.of_tree(measured.comparison.tree), dtype=object)
+    matched = set(selectors.chosen(_any_of(selected)))
     notes = []
-    for threshold in (each for each in policy.thresholds if each.metric in SUMMED):
-        known = np.isfinite(measured.sums(SUMMED[threshold.metric]))
+    for metric in dict.fromkeys(each.metric for each in asked):
+        values = measured.walls() if metric == "wall" else measured.sums(SUMMED[metric])
+        known = np.isfinite(values) & ~measured.canary
         base, new = (each.any(axis=0) for each in measured.sides(known))
-        if not (base & new).any():
+        valued = set(selectors.chosen(_any_of(selected[base & new])))
+        for place, threshold in enumerate(asked):
+            if threshold.metric != metric or place in valued or place not in matched:
+                continue
             text = (
-                f"no path has values of {threshold.metric} on both sides, so threshold "
+                f"no path has values of {metric} on both sides, so threshold "
                 f"{str(threshold)!r} decides nothing"
             )
             notes.append(Note(Reason.NO_VALUES, text, voids=True))
     return notes
+
+
+def _elapsed(measured: Measured, policy: Policy) -> list[Note]:
+    """Return notes on scopes whose elapsed time only one side has."""
+    timed = [each for each in policy.thresholds if each.metric == "wall"]
+    if not timed or measured.nested:
+        return []
+    values = np.where(measured.canary, np.nan, measured.walls())[:, 1:]
+    base, new = (np.isfinite(each).any(axis=0) for each in measured.sides(values))
+    if not base.any():  # the base was recorded without
+        return []
+    before, after = _own_elapsed(measured)
+    gone, added = (
+        list(_asked(measured, policy, timed, rows=(1 + np.flatnonzero(rows)).tolist()))
+        for rows in (base & ~new, new & ~base)
+    )
+    return [
+        *_untimed(
+            measured,
+            before,
+            gone,
+            least=UNDECIDED_SHARE,
+            text="the base's elapsed time is in scopes without one in the new runs, so these were "
+            "not compared by it; check what the new runs record. If the scopes were removed on "
+            "purpose, compare with a base without them. Missing",
+        ),
+        *_untimed(
+            measured,
+            after,
+            added,
+            least=_MOSTLY,
+            text="the new elapsed time is in scopes without one in the base, so these were not "
+            "compared by it; record a base that has them. New",
+        ),
+    ]
+
+
+def _untimed(
+    measured: Measured, own: Numbers, rows: Sequence[int], *, least: float, text: str
+) -> list[Note]:
+    total = float(own.sum())
+    share = float(own[list(rows)].sum()) / total if total > 0.0 else 0.0
+    if share <= least:
+        return []
+    listed = _listed(measured, sorted(rows, key=lambda row: -own[row]))
+    return [Note(Reason.PATHS_DIFFER, f"{100.0 * share:.0f} % of {text}: {listed}", voids=True)]
+
+
+def _own_elapsed(measured: Measured) -> list[Numbers]:
+    """Return the elapsed time of each scope without that of the scopes in it, for each side."""
+    raw = measured.sums("wall")
+    times = np.where(np.isfinite(raw) & ~measured.canary, raw, 0.0)
+    parents = measured.comparison.tree.parents
+    found = []
+    for side in measured.sides(times):
+        means = side.mean(axis=0)
+        own = means.copy()
+        for row in np.flatnonzero(means > 0.0).tolist():
+            above = int(parents[row])
+            while above > 0 and means[above] <= 0.0:
+                above = int(parents[above])
+            own[max(above, 0)] -= means[row]
+        own[0] = 0.0
+        found.append(np.maximum(own, 0.0))
+    return found
+
+
+def _any_of(selected: Iterable[int]) -> int:
+    """Return which globs match any of the paths that they are given for."""
+    return functools.reduce(operator.or_, selected, 0)
 
 
 def _damaged(measured: Measured) -> list[Note]:

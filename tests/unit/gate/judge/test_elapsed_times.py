@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fakes.gated import reasons_of
 from fakes.programs import Program, recorded
 
 from proton_bench.analysis.run import Run
@@ -91,3 +92,63 @@ def test_a_slower_host_between_pairs_recorded_in_turn_is_the_programs() -> None:
     result = judge(*sides(before, after, times="in turn"), Policy())
 
     assert set(walls(result).values()) == {Verdict.REGRESSED}
+
+
+BOTH = Program(KERNELS, walls=elapsed(5))
+WITHOUT = Program(KERNELS)
+
+
+def judged(before: Program, after: Program, *thresholds: str) -> GateResult:
+    policy = Policy().with_thresholds(thresholds)
+    return judge(*sides(before, after, times="in turn"), policy)
+
+
+@pytest.mark.parametrize("thresholds", [(), ("wall:5%",), ("s1@wall:5%",)])
+def test_elapsed_times_that_no_new_run_has_do_not_pass(thresholds: tuple[str, ...]) -> None:
+    result = judged(BOTH, WITHOUT, *thresholds)
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    expected = {Reason.PATHS_DIFFER, *([Reason.NO_VALUES] if thresholds else [])}
+    assert reasons_of(result) == expected
+
+
+@pytest.mark.parametrize(("threshold", "passes"), [("s1@wall:5%", False), ("s2@wall:5%", True)])
+def test_a_named_scope_may_not_lose_its_elapsed_time(threshold: str, passes: bool) -> None:
+    before = Program(KERNELS, walls={**elapsed(5), "s1": [1e4]})
+    walls = {path: times for path, times in before.walls.items() if path != "s1"}
+
+    result = judged(before, Program(KERNELS, walls=walls), threshold)
+
+    assert (result.verdict is SuiteVerdict.PASS) == passes
+    assert reasons_of(result) == (set() if passes else {Reason.NO_VALUES})
+
+
+def test_a_base_without_elapsed_times_says_nothing_of_them() -> None:
+    result = judged(WITHOUT, BOTH)
+
+    assert (result.verdict, result.notes) == (SuiteVerdict.PASS, ())
+
+
+def test_new_elapsed_times_may_not_be_most_of_all() -> None:
+    before = Program(KERNELS, walls={"s0": [1e7] * 10})
+
+    result = judged(before, BOTH, "wall:1000%")
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert reasons_of(result) == {Reason.PATHS_DIFFER}
+
+
+@pytest.mark.parametrize("threshold", ["s1@wall:5%", "s1@total:5%", "s1@5%", "s*@wall:5%"])
+def test_a_threshold_may_name_a_scope_without_launches(threshold: str) -> None:
+    result = judged(BOTH, BOTH, threshold)
+
+    assert ("s1",) in {row.path for row in result.rows if row.named}
+    assert (result.verdict, result.notes) == (SuiteVerdict.PASS, ())
+
+
+@pytest.mark.parametrize("threshold", ["s1@median:5%", "s1@p95:5%", "s1@calls:0", "s9@wall:5%"])
+def test_a_threshold_without_anything_to_hold_does_not_pass(threshold: str) -> None:
+    result = judged(BOTH, BOTH, threshold)
+
+    assert reasons_of(result) == {Reason.NOTHING_GATED}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
