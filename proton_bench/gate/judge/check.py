@@ -35,8 +35,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Rows that stand for what is below them.
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
-_NEARLY_ALL = 0.9
-_SAME_TOTAL = 0.95
+_NEARLY_ALL = 0.95
 # Metrics of slow launches: their length, and their number. Each from so many launches on, because
 # behind the median of fewer no slow launch can hide, and no second one.
 _SLOW = {TAIL: 3, "mean": 5}
@@ -222,18 +221,17 @@ def _groups(measured: Measured) -> Mask:
     found = np.zeros(len(tree), dtype=np.bool_)
     found[0] = measured.whole
     for row in range(1, len(tree)):
-        around = covered[parents[row]]
-        least = (_SAME_TOTAL * around[0], _SAME_TOTAL * around[1])
-        found[row] = several[row] and not (base[row] >= least[0] and new[row] >= least[1])
-        covered.append((base[row], new[row]) if found[row] else around)
+        own, around = (base[row], new[row]), covered[parents[row]]
+        found[row] = several[row] and not _is_nearly_all(own, around)
+        covered.append(own if found[row] else around)
     return found
 
 
 def _walls(measured: Measured) -> Numbers:
     """Return the share of each row in the elapsed time of all outermost scopes, 0 for none.
 
-    A scope that has nearly all the time of the one around it is not checked apart from it, nor is
-    the whole run apart from its only outermost scope.
+    A scope that has nearly all the time of the checked one around it on each side is not checked
+    apart from it, nor is the whole run apart from its only outermost scope.
     """
     finite = np.isfinite(values := measured.walls()) & ~measured.canary
     base, new = (each.any(axis=0) for each in measured.sides(finite))
@@ -242,19 +240,24 @@ def _walls(measured: Measured) -> Numbers:
     if measured.nested:  # there totals are elapsed times already
         shares: Numbers = np.maximum(*measured.side_shares(inclusive=True))
         return np.where(known, shares, 0.0)
-    parents = measured.comparison.tree.parents
-    times = np.where(finite, values, 0.0)
-    sides = [each.mean(axis=0) for each in measured.sides(times)]
-    means, outer = times.mean(axis=0), np.zeros(len(parents))
+    parents = measured.comparison.tree.parents.tolist()
+    means = [each.mean(axis=0) for each in measured.sides(np.where(finite, values, 0.0))]
+    times = list(zip(*(each.tolist() for each in means), strict=True))
+    covered = [(math.inf, math.inf)]
     for row in range(1, len(parents)):
-        above = outer[parents[row]]
-        outer[row] = means[row] or above
-        if above and means[row] > _NEARLY_ALL * above:
-            known[row] = False
-        elif known[row] and all(each[row] >= _SAME_TOTAL * each[0] for each in sides):
+        own, around = times[row], covered[parents[row]]
+        known[row] &= not _is_nearly_all(own, around)
+        if known[row] and _is_nearly_all(own, times[0]):
             known[0] = False
-    found: Numbers = np.where(known, means / means[0] if means[0] > 0.0 else 0.0, 0.0)
-    return found
+        covered.append(own if known[row] else around)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Numbers = np.maximum(*(each / each[0] for each in means))
+    return np.where(known & np.isfinite(found), found, 0.0)
+
+
+def _is_nearly_all(own: Sequence[float], around: Sequence[float]) -> bool:
+    """Return whether a row has nearly all of what is around it, on each side."""
+    return all(each >= _NEARLY_ALL * most for each, most in zip(own, around, strict=True))
 
 
 def _occurrences(measured: Measured, names: Sequence[str]) -> list[int]:

@@ -41,7 +41,7 @@ def elapsed(scopes: int, slower: float = 1.0) -> dict[str, list[float]]:
     return {f"s{n}": [1e7 * slower] * 10 for n in range(scopes)}
 
 
-def walls(result: GateResult) -> dict[str, Verdict]:
+def walls_of(result: GateResult) -> dict[str, Verdict]:
     """Return the verdicts on elapsed times by path; the whole run has the path ""."""
     return {"/".join(row.path): row.verdict for row in result.rows if row.metric == "wall"}
 
@@ -60,7 +60,7 @@ def test_a_slower_host_beside_kernels_as_fast_as_before_is_undecided(
 
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
     assert result.canaries.is_steady == canaries
-    assert set(walls(result).values()) == {Verdict.INCONCLUSIVE}
+    assert set(walls_of(result).values()) == {Verdict.INCONCLUSIVE}
     assert {Reason.MACHINE} <= {
         reason for row in result.rows if row.metric == "wall" for reason in row.reasons
     }
@@ -91,7 +91,7 @@ def test_a_slower_host_between_pairs_recorded_in_turn_is_the_programs() -> None:
 
     result = judge(*sides(before, after, times="in turn"), Policy())
 
-    assert set(walls(result).values()) == {Verdict.REGRESSED}
+    assert set(walls_of(result).values()) == {Verdict.REGRESSED}
 
 
 BOTH = Program(KERNELS, walls=elapsed(5))
@@ -152,3 +152,14 @@ def test_a_threshold_without_anything_to_hold_does_not_pass(threshold: str) -> N
 
     assert reasons_of(result) == {Reason.NOTHING_GATED}
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_a_scope_in_another_is_checked_where_they_are_not_as_long_on_each_side() -> None:
+    parts = {"step": [1e9] * 10, "step/fwd": [8.5e8] * 10, "step/wait": [1.4e8] * 10}
+    before = Program({"step/fwd/k0": [1e5] * 20}, walls=parts)
+    slower = {**parts, "step/fwd": [9.8e8] * 10, "step/wait": [1e7] * 10}
+    after = Program(before.kernels, walls=slower)
+
+    assert {row.path for row in judged(before, after).regressions} == {("step", "fwd")}
+    assert walls_of(judged(after, before))["step/fwd"] is Verdict.IMPROVED
+    assert "step/fwd" not in walls_of(judged(after, after))
