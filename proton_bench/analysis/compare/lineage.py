@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Step", "UnmatchedRows", "find_counterparts"]
+__all__ = ["Step", "UnmatchedRows", "find_counterparts", "moved_scopes"]
 
 Rows = npt.NDArray[Any]
 
@@ -181,3 +183,62 @@ def _near(one: Rows, other: Rows, factor: float) -> Rows:
     least, most = np.minimum(one, other), np.maximum(one, other)
     near: Rows = (most <= least * factor) | (most == 0)
     return near
+
+
+def moved_scopes(
+    parents: tuple[Rows, Rows], names: tuple[Rows, Rows], alone: tuple[Rows, Rows]
+) -> list[tuple[int, int]]:
+    """Return scopes that only the base has, with the scopes in which their rows are now.
+
+    All rows that moved out of the one have to be in the other, and none of any other one. Of scopes
+    in each other the innermost pair first; if one side has more of them, only those of one name.
+
+    Args:
+        parents: The row above each row of the base, and of the new runs.
+        names: Numbers of the names of both sides.
+        alone: Masks of the scopes that only this side has.
+    """
+    moved = np.flatnonzero(parents[0] != parents[1])
+    found: tuple[dict[int, set[int]], dict[int, set[int]]] = (defaultdict(set), defaultdict(set))
+    for before, after in np.unique([parents[0][moved], parents[1][moved]], axis=1).T.tolist():
+        olds = _around(before, parents[0], alone[0])
+        news = _around(after, parents[1], alone[1])
+        for old, new in _paired(olds, news, names):
+            found[0][old].add(new)
+            found[1][new].add(old)
+    return [
+        (old, new)
+        for old, targets in found[0].items()
+        if old >= 0 and len(targets) == 1
+        for new in targets
+        if new >= 0 and len(found[1][new]) == 1
+    ]
+
+
+def _around(row: int, parents: Rows, alone: Rows) -> list[int]:
+    """Return the chosen rows from this one up to the root."""
+    found = []
+    while row > 0:
+        if alone[row]:
+            found.append(row)
+        row = int(parents[row])
+    return found
+
+
+def _paired(
+    olds: list[int], news: list[int], names: tuple[Rows, Rows]
+) -> Iterator[tuple[int, int]]:
+    """Yield each scope with its counterpart, -1 for none."""
+    if len(olds) == len(news):
+        yield from zip(olds, news, strict=True)
+        return
+    rest = list(news)
+    for old in olds:
+        fitting = [at for at, new in enumerate(rest) if names[1][new] == names[0][old]]
+        if not fitting:
+            yield old, -1
+            continue
+        yield old, rest[fitting[0]]
+        yield from ((-1, new) for new in rest[: fitting[0]])
+        rest = rest[fitting[0] + 1 :]
+    yield from ((-1, new) for new in rest)

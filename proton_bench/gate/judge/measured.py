@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.lineage import moved_scopes
 from proton_bench.analysis.row_sums import SubtreeSums
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
@@ -121,7 +122,8 @@ class Measured:
     def walls(self) -> Numbers:
         """Return the elapsed time of scopes in each run, NaN if it was not recorded.
 
-        That of the whole run is the sum of its outermost scopes.
+        That of the whole run is the sum of its outermost scopes. A scope whose rows moved to
+        another one is one row with it.
         """
         found = self.sums(_NESTED)
         ends = subtree_ends(self.comparison.tree.parents)
@@ -132,7 +134,29 @@ class Measured:
                     outermost.append(row)
                     end = int(ends[row])
             line[0] = line[outermost].sum() if outermost else math.nan
+        if not self.nested:
+            base, _ = self.sides(found)
+            for old, new in self._moved_scopes(np.isfinite(found) & ~self.canary):
+                base[:, new], base[:, old] = base[:, old].copy(), math.nan
         return found
+
+    def _moved_scopes(self, known: Mask) -> list[tuple[int, int]]:
+        """Return the scopes of the base whose rows are in others now.
+
+        Args:
+            known: Which rows have an elapsed time in each run.
+        """
+        base, new = (each.any(axis=0) for each in self.sides(known))
+        alone: tuple[Mask, Mask] = (np.asarray(base & ~new), np.asarray(new & ~base))
+        if not all(each.any() for each in alone):
+            return []
+        tree = self.comparison.tree
+        former = tree.parents.copy()
+        for run, places in zip(self.comparison.base, tree.places, strict=False):
+            own = _shown(run.profile).parents
+            former[places] = np.where(own >= 0, places[own], -1)
+        names = tree.base.names, tree.new.names
+        return moved_scopes((former, tree.parents), names, alone)
 
     def check_paths(self, rows: Sequence[int] | npt.NDArray[Any]) -> None:
         """Check that the paths of these rows can be written: each names all rows above.

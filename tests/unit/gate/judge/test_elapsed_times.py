@@ -154,6 +154,75 @@ def test_a_threshold_without_anything_to_hold_does_not_pass(threshold: str) -> N
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
 
 
+def step(
+    *around: str,
+    outer: str = "step",
+    fwd: float = 2e8,
+    amp: float | None = None,
+    load: float = 8e8,
+    kernels: tuple[str, ...] = ("k0", "k1"),
+) -> Program:
+    """Return a step that loads data and computes, in scopes ``around`` the computation.
+
+    Args:
+        around: Names of scopes between the outer one and ``fwd``.
+        outer: Name of the outer scope.
+        fwd: Elapsed time of ``fwd``, in ns.
+        amp: That of the scope around it, None for none.
+        load: That of the other scope.
+        kernels: Names of the kernels of ``fwd``.
+    """
+    path = "/".join((outer, *around))
+    walls = {outer: [load + fwd] * 10, f"{outer}/load": [load] * 10, f"{path}/fwd": [fwd] * 10}
+    if amp is not None:
+        walls[path] = [amp] * 10
+    launched = {f"{path}/fwd/{name}": [1e5] * 20 for name in kernels}
+    return Program({**launched, f"{outer}/load/k2": [1e5] * 20}, walls=walls)
+
+
+MOVES = {
+    "same place": (step(), step(fwd=2.8e8), "step/fwd"),
+    "a scope around it": (step(), step("amp", fwd=2.8e8, amp=2.81e8), "step/amp/fwd"),
+    "one without a time": (step(), step("amp", fwd=2.8e8), "step/amp/fwd"),
+    "a scope removed": (step("amp", amp=2.01e8), step(fwd=2.8e8), "step/fwd"),
+    "outer one renamed": (step(), step(outer="train_step", fwd=2.8e8), "train_step/fwd"),
+}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_a_scope_that_moved_with_its_kernels_keeps_its_elapsed_time(case: str) -> None:
+    before, after, path = MOVES[case]
+
+    result = judged(before, after)
+
+    assert ("/".join(result.regressions[0].path), result.regressions[0].metric) == (path, "wall")
+    assert result.regressions[0].change == pytest.approx(0.4, abs=0.02)
+    assert {"/".join(row.path) for row in result.regressions} == {path}
+
+
+@pytest.mark.parametrize("case", MOVES)
+def test_a_scope_that_moved_as_fast_as_before_passes(case: str) -> None:
+    before, after, path = MOVES[case]
+    walls = {key: [2e8] * 10 if key == path else times for key, times in after.walls.items()}
+    outer = path.split("/")[0]
+    same = Program(after.kernels, walls={**walls, outer: [1e9] * 10})
+
+    assert judged(before, same).verdict is SuiteVerdict.PASS
+
+
+def test_a_scope_whose_kernels_went_to_two_scopes_is_not_compared() -> None:
+    before = step()
+    kernels = {"step/a/k0": [1e5] * 20, "step/b/k1": [1e5] * 20, "step/load/k2": [1e5] * 20}
+    walls = {"step": [1e9] * 10, "step/load": [8e8] * 10}
+    after = Program(kernels, walls={**walls, "step/a": [1e8] * 10, "step/b": [1e8] * 10})
+
+    result = judged(before, after)
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+    assert reasons_of(result) == {Reason.PATHS_DIFFER}
+    assert not {path for path in walls_of(result) if path in {"step/a", "step/b", "step/fwd"}}
+
+
 def test_a_scope_in_another_is_checked_where_they_are_not_as_long_on_each_side() -> None:
     parts = {"step": [1e9] * 10, "step/fwd": [8.5e8] * 10, "step/wait": [1.4e8] * 10}
     before = Program({"step/fwd/k0": [1e5] * 20}, walls=parts)
