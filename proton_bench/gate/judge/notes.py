@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Check
@@ -34,8 +33,6 @@ __all__ = [
     "notes_on",
     "unmatched",
 ]
-
-Mask = npt.NDArray[np.bool_]
 
 NO_BASE_RUNS = Note(Reason.NO_BASE, "there is no base run to compare with; record one")
 NOTHING_MATCHED = Note(
@@ -133,32 +130,31 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
         notes.append(NOTHING_GATED)
     named = [each for each in policy.thresholds if each.selector and each.is_written]
     selectors = Selectors(each.selector for each in named)
-    selected, found = selectors.of_tree(tree), 0
-    for row in np.flatnonzero((base | new) & ~measured.canary).tolist():
-        found |= selected[row]
-    matched, around = set(selectors.chosen(found)), 0
-    for row in np.flatnonzero(_sums_up(measured)).tolist():
-        around |= selected[row]
-    matched_around = matched.union(selectors.chosen(around))
+    selected = selectors.of_tree(tree)
+    totals = [each.any(axis=0) for each in measured.sides(measured.inclusive > 0.0)]
+    # What the metric of a scope without launches may be; one-sided elapsed times have a note.
+    masks = {
+        "total": totals[0] & totals[1],
+        "wall": np.isfinite(measured.walls()).any(axis=0),
+        "": base | new,
+    }
+    matched: dict[str, set[int]] = {}
+    for metric, mask in masks.items():
+        found = 0
+        for row in np.flatnonzero(mask & ~measured.canary).tolist():
+            found |= selected[row]
+        matched[metric] = set(selectors.chosen(found))
     for place, each in enumerate(named):
-        if place not in (matched_around if _is_of_scopes(each, named) else matched):
+        if place not in matched[""] | matched.get(_of_scopes(each, named), set()):
             text = f"threshold {str(each)!r} matches no measured path; check its glob"
             notes.append(Note(Reason.NOTHING_GATED, text, voids=True))
     return tuple(notes)
 
 
-def _sums_up(measured: Measured) -> Mask:
-    """Mark the rows that stand for what is below them: with a total, or with an elapsed time."""
-    elapsed = np.isfinite(measured.walls()).any(axis=0)
-    found: Mask = ((measured.inclusive > 0.0).any(axis=0) | elapsed) & ~measured.canary
-    return found
-
-
-def _is_of_scopes(threshold: Threshold, named: Sequence[Threshold]) -> bool:
-    """Return whether a scope without launches has what a threshold is about, or another half of it.
+def _of_scopes(threshold: Threshold, named: Sequence[Threshold]) -> str:
+    """Return the metric by which a threshold may hold scopes without launches.
 
     A threshold without a metric is one of the median and one of the total.
     """
-    if threshold.metric == "median":
-        return replace(threshold, metric="total") in named
-    return threshold.metric in {"total", "wall"}
+    of_total = replace(threshold, metric="total")
+    return "total" if threshold.metric == "median" and of_total in named else threshold.metric

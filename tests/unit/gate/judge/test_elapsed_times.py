@@ -232,3 +232,12 @@ def test_a_scope_in_another_is_checked_where_they_are_not_as_long_on_each_side()
     assert {row.path for row in judged(before, after).regressions} == {("step", "fwd")}
     assert walls_of(judged(after, before))["step/fwd"] is Verdict.IMPROVED
     assert "step/fwd" not in walls_of(judged(after, after))
+
+
+@pytest.mark.parametrize("threshold", ["small@total:2%", "small@2%"])
+def test_a_named_scope_that_is_gone_does_not_pass(threshold: str) -> None:
+    before = Program({**KERNELS, "small/once": [1e5]})
+
+    result = judged(before, Program(KERNELS), threshold)
+
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
