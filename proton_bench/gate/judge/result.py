@@ -57,6 +57,8 @@ class GateRow:
         downgraded: Whether it would have regressed but for its reasons, or probably did.
         is_extra: Whether it is of the slowest launches or of the host, and nobody asked for it.
         causes: What else changed about a kernel that changed, such as its registers.
+        findable: Smallest change for the worse that this gate finds nine times in ten: at least the
+            limit, and more where noise or the floors hide this; NaN if unknown.
     """
 
     path: tuple[str, ...]
@@ -84,6 +86,7 @@ class GateRow:
     downgraded: bool
     is_extra: bool = False
     causes: tuple[str, ...] = ()
+    findable: float = math.nan
 
     @property
     def is_total(self) -> bool:

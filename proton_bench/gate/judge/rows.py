@@ -21,7 +21,7 @@ from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.verdict import Reason, Verdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.rules import Rule, find_rules
-from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
+from proton_bench.gate.statistics.power import POWER, RECOMMENDED_PAIRS, quantile
 from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, one_sided
 
 __all__ = ["FLOOR_NS", "Judged", "answer", "apply_rules", "worst_first"]
@@ -89,15 +89,15 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     known = [np.isfinite(each).sum(axis=0) for each in judged.observations.logarithms()]
     tree = judged.measured.comparison.tree
     of_quarantine = Selectors(policy.quarantine).of_tree(tree)
-    probable = _probably_worse(judged)
+    probable, findable = _probably_worse(judged), _findable(judged, floors)
     rows: list[tuple[GateRow, int]] = []
     for at, check in enumerate(judged.checks):
         if check.is_extra and not min(known[0][at], known[1][at]):
             continue
-        verdict, reasons = _verdict(judged, policy, floors, at=at)
         quarantined = bool(of_quarantine[check.row])
-        if quarantined and verdict is not Verdict.SAME:
-            verdict, reasons = Verdict.INCONCLUSIVE, [Reason.QUARANTINE, *reasons]
+        verdict, reasons = _verdict(judged, policy, floors, at=at)
+        if quarantined:
+            verdict, reasons = _quarantined(verdict), [Reason.QUARANTINE, *reasons]
         row = GateRow(
             path=tree.path(check.row),
             occurrence=check.occurrence,
@@ -125,12 +125,17 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             and verdict is Verdict.INCONCLUSIVE
             and bool(judged.decisions.worse[at] or probable[at]),
             is_extra=check.is_extra,
+            findable=_part(findable[at]),
         )
         rows.append((row, check.row))
-    rows = _without_repeated(rows)
+    return _with_causes(judged.measured, _without_repeated(rows))
+
+
+def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tuple[GateRow, ...]:
+    """Return the rows, worst first; the worst say what else changed about their kernels."""
     places = {id(row): place for row, place in rows}
     return tuple(
-        replace(row, causes=_causes(judged.measured, places[id(row)]))
+        replace(row, causes=_causes(measured, places[id(row)]))
         if at < _MOST_CAUSES and row.verdict is not Verdict.SAME and not row.is_total
         else row
         for at, row in enumerate(worst_first([row for row, _ in rows]))
@@ -159,6 +164,11 @@ def _is_plain_mean(row: GateRow) -> bool:
     return row.is_extra and row.metric == "mean"
 
 
+def _quarantined(verdict: Verdict) -> Verdict:
+    """Return the verdict of a path that never fails."""
+    return verdict if verdict is Verdict.SAME else Verdict.INCONCLUSIVE
+
+
 def _probably_worse(judged: Judged) -> Mask:
     """Return which checks got worse by their thresholds, perhaps; also with too few runs to test.
 
@@ -171,6 +181,20 @@ def _probably_worse(judged: Judged) -> Mask:
     )
     found: Mask = badness >= judged.limits.threshold
     return found & (chances * max(int(np.isfinite(chances).sum()), 1) <= _UNLIKELY)
+
+
+def _findable(judged: Judged, floors: _Floors) -> Numbers:
+    """Return the smallest changes that are found with `POWER`, as logarithms; NaN if unknown.
+
+    Such a change is found beyond the margin, which is half of the threshold. It is at least the
+    threshold, because smaller ones are allowed, and is seen beyond the floor.
+    """
+    evidence, threshold = judged.evidence, judged.limits.threshold
+    beyond_margin = (threshold + judged.decisions.detectable) / 2.0
+    least = np.array([floors.least(at) for at in range(len(judged.checks))], dtype=np.float64)
+    beyond_floor = least + quantile(POWER, evidence.noise.freedom) * evidence.error
+    found = np.maximum(threshold, np.where(least > 0.0, beyond_floor, 0.0))
+    return np.where(evidence.tested, np.maximum(found, beyond_margin), np.nan)
 
 
 def _noise(judged: Judged, at: int) -> float:
@@ -201,17 +225,19 @@ class _Floors:
 
     def reached(self, at: int, change: float) -> bool:
         """Return whether a change on the log scale is large enough in absolute terms."""
+        return abs(change) >= self.least(at) * (1.0 - 1e-12)
+
+    def least(self, at: int) -> float:
+        """Return the smallest change that is large enough, on the log scale; 0 without a floor."""
         check = self._judged.checks[at]
+        size = check.threshold.absolute
+        if size is None:
+            if check.threshold.is_written or self._judged.measured.unit != "ns":
+                return 0.0
+            size = min(FLOOR_NS, _FLOOR * self._total / float(self._calls[check.row]))
+        typical = float(self._typical[at])
         # Symmetric in both sides, so that swapping them changes nothing.
-        half = min(abs(change) / 2.0, _LARGEST / 2.0)
-        size = 2.0 * float(self._typical[at]) * math.sinh(half)
-        asked = check.threshold.absolute
-        if asked is not None:
-            return size >= asked * (1.0 - 1e-12)
-        if check.threshold.is_written or self._judged.measured.unit != "ns":
-            return True
-        of_all = size * float(self._calls[check.row])
-        return size >= FLOOR_NS or of_all >= _FLOOR * self._total
+        return 2.0 * math.asinh(size / (2.0 * typical)) if typical > 0.0 else math.inf
 
 
 def _verdict(

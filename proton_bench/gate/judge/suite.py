@@ -17,7 +17,7 @@ from proton_bench.gate.judge.result import GateRow, Note
 from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 
-__all__ = ["UNDECIDED_SHARE", "sum_up", "undecided_share", "worst_decided"]
+__all__ = ["UNDECIDED_SHARE", "sum_up", "undecided_share", "worst_findable"]
 
 # So much of the time of a run may stay undecided.
 UNDECIDED_SHARE = 0.05
@@ -55,15 +55,19 @@ def undecided_share(rows: Sequence[GateRow]) -> float:
     return sum(undecided.values()) / total if total > 0.0 else float(bool(undecided))
 
 
-def worst_decided(rows: Sequence[GateRow]) -> GateRow | None:
-    """Return the least certain of the single paths that together have 95 % of the gated time."""
-    single = [row for row in rows if not (row.is_total or row.is_extra)]
-    single.sort(key=lambda row: row.high if math.isfinite(row.high) else math.inf)
+def worst_findable(rows: Sequence[GateRow]) -> GateRow | None:
+    """Return the path with the largest findable change of those with 95 % of the gated time."""
+    single = [
+        row
+        for row in rows
+        if not (row.is_total or row.is_extra or Reason.QUARANTINE in row.reasons)
+    ]
+    single.sort(key=lambda row: row.findable if math.isfinite(row.findable) else math.inf)
     total, seen = sum(row.share for row in single), 0.0
     for row in single:
         seen += row.share
         if seen >= (1.0 - UNDECIDED_SHARE) * total:
-            return row if math.isfinite(row.high) else None
+            return row if math.isfinite(row.findable) else None
     return None
 
 

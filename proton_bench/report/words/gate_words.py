@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.structure import Kind, StructuralChange
-from proton_bench.gate.judge.suite import worst_decided
+from proton_bench.gate.judge.suite import worst_findable
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.policy.threshold import OTHER_UNITS
 from proton_bench.report.words.columns import Column
@@ -84,7 +84,8 @@ def _success(outcome: Outcome) -> str:
     if not rows:
         return "launches are as allowed; times were not judged, which takes more runs"
     improved = [row for row in rows if row.verdict is Verdict.IMPROVED]
-    said = f"none of {count_text(len(_paths(rows)), 'path')} got slower than allowed"
+    judged = _paths([row for row in rows if Reason.QUARANTINE not in row.reasons])
+    said = f"none of {count_text(len(judged), 'path')} got slower than allowed"
     if improved:
         said += f"; {row_text(improved[0], outcome)}, {len(improved)} improved"
     parts = (said, _would_have_found(outcome), _hidden(outcome), _unseen(outcome))
@@ -112,21 +113,16 @@ def _unseen(outcome: Outcome) -> str:
 
 
 def _would_have_found(outcome: Outcome) -> str:
-    """Return the smallest slow-downs that are certainly not there, "" if they are unknown.
-
-    They are upper ends of intervals, so that a gate whose ends are beyond its thresholds is
-    undecided.
-    """
+    """Return the smallest slow-downs that would have made the gate fail, "" if unknown."""
     rows = outcome.result.rows
     said = [
-        f"run {percent_text(max(row.high, 0.0))}"
+        f"run {percent_text(row.findable)}"
         for row in rows
-        if not row.path and row.metric == "total" and _known(row.high)
+        if not row.path and row.metric == "total" and _known(row.findable)
     ]
-    worst = worst_decided(rows)
+    worst = worst_findable(rows)
     if worst is not None:
-        end = percent_text(max(worst.high, 0.0))
-        said.append(f"worst path {end} {shown_path(worst.path, outcome)}")
+        said.append(f"worst path {percent_text(worst.findable)} {shown_path(worst.path, outcome)}")
     return f"would have found: {', '.join(said)}" if said else ""
 
 

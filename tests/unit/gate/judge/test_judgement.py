@@ -160,6 +160,31 @@ def test_small_changes_of_short_kernels_are_below_the_floor() -> None:
     assert written.verdict is Verdict.REGRESSED
 
 
+@pytest.mark.parametrize("slower", [0.0, 0.2])
+def test_nothing_below_the_threshold_is_findable(slower: float) -> None:
+    kernels = [replace(each, slower=slower) for each in QUIET]
+
+    result = judge(*session(kernels), Policy().with_thresholds(["50%"]))
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert [row.findable for row in result.rows] == pytest.approx(
+        [row.limit for row in result.rows]
+    )
+    assert min(row.limit for row in result.rows) == pytest.approx(0.5)
+
+
+def test_noise_and_floors_hide_more_than_the_threshold() -> None:
+    short = Kernel("f/s", 1_000.0, between=0.0001, within=0.001, launches=60)
+    noisy = [replace(each, between=0.006) for each in QUIET]
+
+    floor = row_of(judge(*session([short, *QUIET], shared=0.0), Policy(share=0.0001)), "f/s")
+    noise = row_of(judge(*session(noisy), Policy()))
+
+    assert 0.1 < floor.findable < 0.11
+    assert noise.findable == pytest.approx(np.sqrt((1 + noise.limit) * (1 + noise.detectable)) - 1)
+    assert noise.findable > noise.limit
+
+
 @pytest.mark.parametrize(
     ("threshold", "verdict"),
     [
@@ -214,10 +239,11 @@ def test_a_threshold_about_nothing_is_not_passed_over() -> None:
 
 
 def test_quarantined_paths_are_shown_and_never_fail() -> None:
-    result = judge(*session(changed(slower=0.1)), Policy(quarantine=("f/k0",)))
+    result = judge(*session(changed(slower=0.1)), Policy(quarantine=("f/k0", "f/k1")))
 
-    row = row_of(result)
-    assert (row.verdict, row.reasons) == (Verdict.INCONCLUSIVE, (Reason.QUARANTINE,))
+    rows = [row_of(result), row_of(result, "f/k1")]
+    assert [row.verdict for row in rows] == [Verdict.INCONCLUSIVE, Verdict.SAME]
+    assert [row.reasons for row in rows] == [(Reason.QUARANTINE,)] * 2
     assert result.verdict is SuiteVerdict.PASS
 
 

@@ -168,11 +168,16 @@ def test_times_of_all_rows_have_one_unit_and_each_other_unit_has_its_columns() -
 
 
 def test_a_pass_says_what_it_would_have_found() -> None:
-    run = row(path=(), metric="total", share=1.0, high=0.011)
-    rows = (run, row(high=0.024, share=0.95), row(name="small", high=0.5, share=0.04))
+    run = row(path=(), metric="total", share=1.0, findable=0.03)
+    quarantined = row(name="flaky", findable=0.6, share=0.5, reasons=(Reason.QUARANTINE,))
+    small = row(name="small", findable=0.5, share=0.04)
+    rows = (run, row(findable=0.034, share=0.95), small, quarantined)
 
-    assert headline(outcome(SuiteVerdict.PASS, *rows)).endswith(
-        "; would have found: run +1.1 %, worst path +2.4 % step > kernel"
+    said = headline(outcome(SuiteVerdict.PASS, *rows))
+
+    assert said == (
+        "PASS: none of 3 paths got slower than allowed; "
+        "would have found: run +3.0 %, worst path +3.4 % step > kernel"
     )
 
 
