@@ -31,7 +31,7 @@ from proton_bench.model.metrics.metric import MetricColumn
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["Changes", "CompareOptions", "Comparison", "compare"]
+__all__ = ["Changes", "CompareOptions", "Comparison", "compare", "without_rows"]
 
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -316,6 +316,48 @@ def _inclusive(sums: SubtreeSums, own: Changes) -> Changes:
         base_count=sums.of(own.base_count),
         new_count=sums.of(own.new_count),
         split=_mapped(own.split, sums.of),
+    )
+
+
+def without_rows(comparison: Comparison, left_out: Mask) -> Comparison:
+    """Return the comparison as if these rows had no values, also in the sums above them.
+
+    Args:
+        comparison: The comparison.
+        left_out: Which rows; with each row all rows below it.
+    """
+    if not left_out.any():
+        return comparison
+    kept = ~left_out
+    if comparison.own is None:
+        return replace(comparison, inclusive=_kept(comparison.inclusive, kept))
+    sums = SubtreeSums(comparison.tree.parents)
+    outermost = left_out & kept[comparison.tree.parents]
+    sides = [
+        np.stack([np.where(kept, line - sums.of(np.where(outermost, line, 0)), 0) for line in runs])
+        for runs in (comparison.base_runs, comparison.new_runs)
+    ]
+    own = _kept(comparison.own, kept)
+    return replace(
+        comparison,
+        own=own,
+        inclusive=_inclusive(sums, own),
+        base_runs=sides[0],
+        new_runs=sides[1],
+        interval=mean_difference(*sides),
+    )
+
+
+def _kept(changes: Changes, kept: Mask) -> Changes:
+    """Return the values with 0, which counts as none, in rows that are not kept."""
+    return Changes(
+        base=np.where(kept, changes.base, 0),
+        new=np.where(kept, changes.new, 0),
+        base_valid=changes.base_valid & kept,
+        new_valid=changes.new_valid & kept,
+        base_count=np.where(kept, changes.base_count, 0),
+        new_count=np.where(kept, changes.new_count, 0),
+        split=_mapped(changes.split, lambda part: np.where(kept, part, 0)),
     )
 
 

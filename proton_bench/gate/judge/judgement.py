@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from proton_bench.analysis.compare.compare import Comparison
+import numpy as np
+
+from proton_bench.analysis.compare.compare import Comparison, without_rows
 from proton_bench.analysis.compare.readable import with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
@@ -13,6 +15,7 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.judge import notes as said
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
 from proton_bench.gate.judge.check import own_paths
+from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.notes import notes_on, unmatched
 from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
@@ -118,7 +121,7 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     blockers = (Reason.MACHINE,) if blocked else ()
     rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
     notes += rule_notes
-    readable = with_texts(measured.comparison, Readable(kernels=True))
+    readable = with_texts(_gated(measured), Readable(kernels=True))
     verdict = sum_up(rows, structure, notes)
     if verdict is SuiteVerdict.INCONCLUSIVE:
         notes += _hidden(questions, rows)
@@ -138,6 +141,13 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         texts=_texts(readable, rows, structure),
         comparison=readable,
     )
+
+
+def _gated(measured: Measured) -> Comparison:
+    """Return the comparison of what counts in the totals of the gate."""
+    # As in `measure`, extreme times overflow in the intervals.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return without_rows(measured.comparison, measured.canary | measured.quarantined)
 
 
 def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:

@@ -142,7 +142,8 @@ class GateResult:
         level: Share of gates without a change that may fail.
         inconclusive_passes: Whether an undecided gate exits with 0.
         texts: What reports show instead of recorded names, where that differs.
-        comparison: The runs, aligned; None if they were not compared. Not a part of documents.
+        comparison: The runs, aligned, without canary kernels and quarantined paths; None if they
+            were not compared. Not a part of documents.
     """
 
     verdict: SuiteVerdict

@@ -9,7 +9,7 @@ from fakes.profiles import training_profile
 from fakes.runs import GPU, Launched, profile_of, run_of
 
 from proton_bench.analysis.compare.breakdown import By
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare, without_rows
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
@@ -339,3 +339,32 @@ def test_devices_of_unknown_kind_in_a_timeline_match_those_of_the_other_run(
     comparison = compare([tree], [timeline], CompareOptions())
 
     assert comparison.inclusive.change.tolist() == [0.0] * (1 + len(times_ns))
+
+
+def test_rows_left_out_count_nowhere() -> None:
+    several = [BASE, BASE[::-1]], [NEW, (*NEW, ("f/soft", 7, 1, ""))]
+    runs = [[run_of(*each) for each in side] for side in several]
+    bare = [
+        [run_of(*[launched for launched in each if launched[0] != "f/soft"]) for each in side]
+        for side in several
+    ]
+    whole = compare(*runs, CompareOptions())
+    rows = [whole.tree.path(row) == ("f", "soft") for row in range(len(whole))]
+
+    found, expected = without_rows(whole, np.array(rows)), compare(*bare, CompareOptions())
+
+    assert {**changes(found), "f/soft": None} == {**changes(expected), "f/soft": None}
+    assert found.interval is not None
+    assert expected.interval is not None
+    assert found.interval.low[0] == pytest.approx(expected.interval.low[0])
+    assert changes(found)["f/soft"] == (0, 0, 0)
+    assert without_rows(whole, np.zeros(len(whole), dtype=np.bool_)) is whole
+
+
+def test_rates_of_rows_left_out_are_not_numbers() -> None:
+    run = Run(training_profile(), "x")
+    whole = compare([run], [run], CompareOptions("wall"))
+
+    found = without_rows(whole, np.ones(len(whole), dtype=np.bool_))
+
+    assert not found.inclusive.base_valid.any()

@@ -489,3 +489,17 @@ def test_the_run_that_a_report_explains_is_the_compared_one() -> None:
     assert result.comparison is not None
     assert len(result.comparison.base) == len(result.base_runs) == 6
     assert judge([], session(QUIET)[1], Policy()).comparison is None
+
+
+@pytest.mark.parametrize("beside", ["<canary>/c", "flaky/k"])
+def test_the_run_that_a_report_explains_has_what_is_judged(beside: str) -> None:
+    kernels = [replace(each, slower=0.05) for each in QUIET]
+    big = Kernel(beside, time_ns=2_000_000.0, between=0.0003, slower=-0.005)
+
+    result = judge(*session([*kernels, big], shared=0.0), Policy(quarantine=("flaky/**",)))
+
+    assert result.comparison is not None
+    values = result.comparison.inclusive
+    (run,) = [row for row in result.rows if not row.path]
+    assert run.verdict is Verdict.REGRESSED
+    assert values.new[0] / values.base[0] - 1.0 == pytest.approx(run.change, abs=1e-3)
