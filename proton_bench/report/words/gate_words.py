@@ -184,17 +184,19 @@ def why(row: GateRow, outcome: Outcome) -> str:
 
 
 def _below(row: GateRow, outcome: Outcome) -> str:
-    """Return what grew below a path that got slower, "" if nothing is known."""
+    """Return what grew at or below a path that got slower, "" if nothing is known."""
     if row.verdict is not Verdict.REGRESSED:
         return ""
     depth = len(row.path)
     said = []
-    for each in outcome.grown_below.get(row.path, ())[:_MAX_BELOW]:
+    for each in outcome.grown_below(row)[:_MAX_BELOW]:
         unit = _unit(outcome.result.unit, [each.change])
-        name = shown_path(each.path[depth:], outcome)
         what = "new" if each.kind is Kind.NEW else "more launches of"
-        said.append(f"{what} {name} ({unit.text(each.change, signed=True)})")
-    slower = outcome.slower_below.get(row.path, ())[:_MAX_BELOW]
+        what = f"{what} {shown_path(each.path[depth:], outcome)}"
+        if each.path == row.path:
+            what = "more launches"
+        said.append(f"{what} ({unit.text(each.change, signed=True)})")
+    slower = outcome.slower_below(row)[:_MAX_BELOW]
     said += [f"slower {shown_path(path[depth:], outcome)}" for path in slower]
     return ", ".join(said)
 

@@ -322,6 +322,46 @@ def test_a_scope_that_got_slower_is_shown_once() -> None:
     assert len(shown) + len(Outcome(result).calm_rows) == len(result.rows)
 
 
+Causes = tuple[set[str], set[str]]
+
+
+def causes(result: GateResult) -> dict[tuple[str, str], Causes]:
+    """Return what grew and what is slower below each regressed path, by path and metric."""
+    seen = Outcome(result)
+    return {
+        ("/".join(row.path), row.metric): (
+            {"/".join(each.path) for each in seen.grown_below(row)},
+            {"/".join(path) for path in seen.slower_below(row)},
+        )
+        for row in result.regressions
+    }
+
+
+def test_launches_explain_totals_and_no_launch() -> None:
+    policy = Policy().with_thresholds([f"{K0}@total:3%"])
+
+    found = causes(judged(MODEL, MODEL.but({K0: [120 * US] * 60}), policy=policy))
+
+    assert found[K0, "median"] == (set(), set())
+    assert found[K0, "total"] == ({K0}, set())
+    assert found["", "total"] == ({K0}, {K0})
+
+
+def test_a_slower_kernel_explains_no_elapsed_time_of_which_it_has_little() -> None:
+    before = replace(MODEL, walls={"step": [50e6] * 4})
+    little = before.but({K0: [110 * US] * 40}, walls={"step": [60e6] * 4})
+    much = before.but({K0: [1600 * US] * 40}, walls={"step": [65e6] * 4})
+
+    assert causes(judged(before, little))["step", "wall"] == (set(), set())
+    assert causes(judged(before, much))["step", "wall"] == (set(), {K0})
+
+
+def test_a_slower_scope_explains_the_elapsed_time_around_it() -> None:
+    found = causes(judged(scopes(40), scopes(40, slower=1.2)))
+
+    assert found["train", "median"] == found["train", "total"] == (set(), {"train/fwd"})
+
+
 @pytest.mark.parametrize("launches", [1, 2])
 def test_slowest_launches_that_a_threshold_names_are_checked_however_few(launches: int) -> None:
     before = MODEL.but({K0: [100 * US] * launches})

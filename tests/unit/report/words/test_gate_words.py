@@ -18,6 +18,7 @@ from proton_bench.report.words.gate_words import (
     shown_path,
     side_lines,
     structure_text,
+    why,
 )
 
 FAIL = every_outcome()["fail"]
@@ -211,6 +212,14 @@ def test_a_pass_says_what_it_did_not_look_at() -> None:
 
     assert "slow launches" in headline(by_min)
     assert "slow launches" not in headline(passed)
+
+
+def test_more_launches_of_a_path_are_named_without_it() -> None:
+    total = row(Verdict.REGRESSED, metric="total", base=1e6, new=1.008e6)
+    own = structural(path=total.path)
+    failed = outcome(SuiteVerdict.FAIL, total, structure=(own,))
+
+    assert why(total, failed) == "more launches (+8 us)"
 
 
 def test_sides_are_counted_and_named() -> None:
