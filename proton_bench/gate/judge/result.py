@@ -59,6 +59,7 @@ class GateRow:
         causes: What else changed about a kernel that changed, such as its registers.
         findable: Smallest change for the worse that this gate finds nine times in ten: at least the
             limit, and more where noise or the floors hide this; NaN if unknown.
+        device: Device of the path, if paths of other devices have the same names; else "".
     """
 
     path: tuple[str, ...]
@@ -87,6 +88,7 @@ class GateRow:
     is_extra: bool = False
     causes: tuple[str, ...] = ()
     findable: float = math.nan
+    device: str = ""
 
     @property
     def is_total(self) -> bool:

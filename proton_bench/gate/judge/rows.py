@@ -90,6 +90,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     tree = judged.measured.comparison.tree
     of_quarantine = Selectors(policy.quarantine).of_tree(tree)
     probable, findable = _probably_worse(judged), _findable(judged, floors)
+    devices = _devices(judged)
     rows: list[tuple[GateRow, int]] = []
     for at, check in enumerate(judged.checks):
         if check.is_extra and not min(known[0][at], known[1][at]):
@@ -126,6 +127,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             and bool(judged.decisions.worse[at] or probable[at]),
             is_extra=check.is_extra,
             findable=_part(findable[at]),
+            device=devices[at],
         )
         rows.append((row, check.row))
     return _with_causes(judged.measured, _without_repeated(rows))
@@ -162,6 +164,17 @@ def _without_repeated(rows: Sequence[tuple[GateRow, int]]) -> list[tuple[GateRow
 
 def _is_plain_mean(row: GateRow) -> bool:
     return row.is_extra and row.metric == "mean"
+
+
+def _devices(judged: Judged) -> list[str]:
+    """Return the device of each check whose path has checks on several devices, "" of others."""
+    tree = judged.measured.comparison.tree
+    paths = [tree.path(check.row) for check in judged.checks]
+    names = [tree.device_names[int(tree.devices[check.row])] for check in judged.checks]
+    found: dict[tuple[str, ...], set[str]] = {}
+    for path, name in zip(paths, names, strict=True):
+        found.setdefault(path, set()).add(name)
+    return [name if len(found[path]) > 1 else "" for path, name in zip(paths, names, strict=True)]
 
 
 def _quarantined(verdict: Verdict) -> Verdict:

@@ -11,7 +11,7 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    shown_path,
+    shown_row,
     side_lines,
     structure_text,
     why,
@@ -110,7 +110,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome) -> list[str]:
     for place, row in enumerate(rows):
         cells = [escaped(column.texts[place]) for column in shown]
         cells += [
-            escaped(shown_path(row.path, outcome)),
+            escaped(shown_row(row, outcome)),
             escaped(why(row, outcome)),
         ]
         lines.append(f"| {' | '.join(cells)} |")

@@ -21,7 +21,7 @@ from proton_bench.report.words.gate_words import (
     columns,
     headline,
     notes,
-    shown_path,
+    shown_row,
     side_lines,
     structure_text,
     why,
@@ -92,7 +92,7 @@ def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Itera
     for place, row in enumerate(rows):
         for column in shown:
             yield Segment(f"{_placed(column, column.texts[place])}  ", _ROW.get(row.verdict))
-        name, said = shown_path(row.path, outcome), why(row, outcome)
+        name, said = shown_row(row, outcome), why(row, outcome)
         if edge is not None:
             name = fitting_name(name, max(edge - width, LEAST_NAME))
             said = fitting(said, edge - width - cell_len(name) - 2)

@@ -33,6 +33,7 @@ __all__ = [
     "path_text",
     "row_text",
     "shown_path",
+    "shown_row",
     "side_lines",
     "structure_text",
     "why",
@@ -100,7 +101,7 @@ def _hidden(outcome: Outcome) -> str:
     noisiest = max(rows, key=lambda row: row.detectable if _known(row.detectable) else math.inf)
     seen = seen_text(noisiest)
     what = "no change can" if seen == "-" else f"changes below {seen} cannot"
-    where = f"{shown_path(noisiest.path, outcome)} ({part_text(noisiest.share)} of the time)"
+    where = f"{shown_row(noisiest, outcome)} ({part_text(noisiest.share)} of the time)"
     others = len(_paths(rows)) - 1
     more = f" and {count_text(others, 'other path')}" if others else ""
     return f"{what} be seen in {where}{more}, undecided"
@@ -122,7 +123,7 @@ def _would_have_found(outcome: Outcome) -> str:
     ]
     worst = worst_findable(rows)
     if worst is not None:
-        said.append(f"worst path {percent_text(worst.findable)} {shown_path(worst.path, outcome)}")
+        said.append(f"worst path {percent_text(worst.findable)} {shown_row(worst, outcome)}")
     return f"would have found: {', '.join(said)}" if said else ""
 
 
@@ -141,7 +142,7 @@ def _doubt(outcome: Outcome) -> str:
     noisiest = max(undecided, key=lambda row: row.detectable if _known(row.detectable) else -1.0)
     said = [f"{_of_checks(outcome, len(undecided))} may be slower than allowed"]
     if Reason.TOO_NOISY in noisiest.reasons:
-        said.append(f"{shown_path(noisiest.path, outcome)}: {noise_text(noisiest)}")
+        said.append(f"{shown_row(noisiest, outcome)}: {noise_text(noisiest)}")
     needs = [row.pairs_needed for row in undecided]
     if max(needs) > 0:
         said.append(f"{runs_text(max(needs), paired=result.paired)} would decide")
@@ -174,7 +175,7 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     base, new = (unit.text(each) if _known(each) else "-" for each in (row.base, row.new))
     change = f"{part_text(row.change)} {word}" if _known(row.change) else "unknown"
     sides = f", {base} -> {new}" if word else ""
-    return f"{shown_path(row.path, outcome)}: {row.metric} {change}{bounds}{sides}"
+    return f"{shown_row(row, outcome)}: {row.metric} {change}{bounds}{sides}"
 
 
 def why(row: GateRow, outcome: Outcome) -> str:
@@ -212,6 +213,12 @@ def _direction(row: GateRow) -> str:
 def shown_path(path: Sequence[str], outcome: Outcome) -> str:
     """Return a path on one line, with readable names."""
     return path_text([outcome.result.texts.get(name, name) for name in path])
+
+
+def shown_row(row: GateRow, outcome: Outcome) -> str:
+    """Return the path of a row on one line, with its device if others have the same path."""
+    device = f" on {visible(row.device, _MAX_NAME)}" if row.device else ""
+    return shown_path(row.path, outcome) + device
 
 
 def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:

@@ -503,3 +503,37 @@ def test_the_run_that_a_report_explains_has_what_is_judged(beside: str) -> None:
     (run,) = [row for row in result.rows if not row.path]
     assert run.verdict is Verdict.REGRESSED
     assert values.new[0] / values.base[0] - 1.0 == pytest.approx(run.change, abs=1e-3)
+
+
+def run_on_devices(at: int, devices: int, *, slower: float) -> Run:
+    """Return a run of ten kernels on each device, with a slower one on the last device."""
+    noise = np.random.default_rng(at)
+    builder = ProfileBuilder()
+    scope = builder.add(0, "f", FrameKind.SCOPE)
+    for index in range(devices):
+        for number in range(10):
+            time_ns = 2e6 * (slower if (index, number) == (devices - 1, 0) else 1.0)
+            builder.add(
+                scope,
+                f"k{number}",
+                FrameKind.KERNEL,
+                metrics={"time (ns)": time_ns * noise.normal(1.0, 0.001), "count": 20},
+                device=replace(H200, index=index),
+            )
+    span = {"start_time_ns": at * 10**9, "end_time_ns": at * 10**9 + 10**8}
+    return Run(builder.build(provenance={"host": "here", **span}), f"{at}.proton")
+
+
+@pytest.mark.parametrize(("devices", "expected"), [(1, ""), (3, "CUDA:2")])
+def test_a_path_of_several_devices_names_the_one_that_got_slower(
+    devices: int, expected: str
+) -> None:
+    sides: tuple[list[Run], list[Run]] = ([], [])
+    for at in range(12):
+        is_new = at % 4 in {1, 2}
+        sides[is_new].append(run_on_devices(at, devices, slower=1.2 if is_new else 1.0))
+
+    result = judge(*sides, Policy())
+
+    assert {row.device for row in result.regressions if row.path == ("f", "k0")} == {expected}
+    assert {row.device for row in result.rows if row.is_total} == {""}

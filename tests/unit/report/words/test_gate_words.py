@@ -16,6 +16,7 @@ from proton_bench.report.words.gate_words import (
     path_text,
     row_text,
     shown_path,
+    shown_row,
     side_lines,
     structure_text,
     why,
@@ -69,6 +70,15 @@ def test_row_is_a_sentence(facts: dict[str, object], text: str) -> None:
     said = row_text(row(**facts), FAIL)
 
     assert text.replace("median", str(facts.get("metric", "median"))) in said
+
+
+def test_rows_of_several_devices_name_theirs() -> None:
+    slower = row(Verdict.REGRESSED, device="CUDA:3")
+
+    assert shown_row(slower, FAIL) == "step > kernel on CUDA:3"
+    assert headline(outcome(SuiteVerdict.FAIL, slower)).startswith(
+        "FAIL: step > kernel on CUDA:3: median 5.0 % slower"
+    )
 
 
 def test_row_without_values_is_a_sentence_too() -> None:
