@@ -185,7 +185,8 @@ class Measured:
     def by_statistic(self, statistic: str) -> Measured:
         """Return the runs with totals as if each launch took as long as this statistic says.
 
-        Rows without times of single launches keep their totals.
+        A row counts in full in all runs if one that has it has no times of its single launches:
+        the time by the statistic and the full one of other runs would differ without a change.
 
         Args:
             statistic: See `locate`; "" for the totals as they are.
@@ -193,16 +194,14 @@ class Measured:
         if not statistic:
             return self
         rows = np.flatnonzero(self.present.any(axis=0) & ~self.canary)
-        totals = self.totals.copy()
+        factors = np.ones_like(self.totals)
         for line, (run, samples) in enumerate(
             zip(self.runs, self.samples(rows.tolist()), strict=True)
         ):
             tick = tick_of(run.profile, self.unit)
-            for row, sample in zip(rows.tolist(), samples, strict=True):
-                if sample is not None and sample.size and sample.mean > 0.0:
-                    value = locate(sample, statistic, tick=tick, short=False).value
-                    totals[line, row] *= value / sample.mean
-        return replace(self, totals=totals)
+            factors[line, rows] = [_factor(each, statistic, tick) for each in samples]
+        alike = (np.isfinite(factors) | ~self.present).all(axis=0)
+        return replace(self, totals=self.totals * np.where(alike & self.present, factors, 1.0))
 
     def sums(self, base_name: str) -> Numbers:
         """Return the sum of all metrics whose names begin like this, NaN if there is none."""
@@ -267,6 +266,16 @@ def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = Tr
         beside=canary,
         nested=nested,
     )
+
+
+def _factor(sample: Sample | None, statistic: str, tick: float) -> float:
+    """Return a statistic as a share of the mean of all launches, NaN if it is unknown."""
+    if sample is None or not sample.size:
+        return math.nan
+    found = locate(sample, statistic, tick=tick, short=False)
+    if math.isinf(found.error):
+        return math.nan
+    return found.value / sample.mean if sample.mean > 0.0 else 1.0
 
 
 def _nested(parents: npt.NDArray[Any], values: Numbers, known: Mask) -> Numbers:

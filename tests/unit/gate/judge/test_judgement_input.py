@@ -168,6 +168,47 @@ def test_runs_that_keep_no_launches_are_judged_by_means() -> None:
     assert p95_of(p95).reasons[0] is Reason.NO_VALUES
 
 
+@pytest.mark.parametrize("bare", [[0, 2, 4], range(6)])
+def test_totals_by_the_fastest_launches_are_of_the_same_launches_in_all_runs(
+    bare: Sequence[int],
+) -> None:
+    base, new = session([replace(each, within=0.3) for each in QUIET])
+    some = [
+        replace(run, profile=replace(run.profile, distributions={})) if at in bare else run
+        for at, run in enumerate(new)
+    ]
+
+    result = judge(base, some, Policy().with_thresholds(["min:5%"]))
+
+    (total,) = [row for row in result.rows if row.metric == "total"]
+    assert abs(total.change) < 0.01
+    assert {row.reasons[0] for row in result.rows if row.metric == "min"} == {Reason.NO_VALUES}
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_paths_without_single_launches_leave_the_fastest_launches_of_the_others() -> None:
+    busy = [Kernel("f/k0", within=0.3), Kernel("f/k1", within=0.3)]
+    base, new = session(busy)
+    policy = Policy().with_thresholds(["min:5%"])
+
+    def total_of(new: Sequence[Run]) -> float:
+        (row,) = [row for row in judge(base, new, policy).rows if row.metric == "total"]
+        return row.base
+
+    def without_first(run: Run) -> Run:
+        ((name, table),) = run.profile.distributions.items()
+        entries = dict(table)
+        del entries[min(entries)]
+        kept = {name: DistributionTable.from_mapping(entries)}
+        return replace(run, profile=replace(run.profile, distributions=kept))
+
+    bare = [replace(run, profile=replace(run.profile, distributions={})) for run in new]
+    both, one, none = map(total_of, (new, [without_first(run) for run in new], bare))
+
+    assert both < one < none
+    assert one == pytest.approx((both + none) / 2.0, rel=0.05)
+
+
 def p95_of(result: GateResult) -> GateRow:
     (row,) = [row for row in result.rows if row.metric == "p95"]
     return row
