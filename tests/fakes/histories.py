@@ -37,6 +37,7 @@ def point(number: int, times: Mapping[str, float], *, direction: int = 1, **fact
             (tuple(path.split("/")), 0, "median"): Value(
                 value=value,
                 as_short=value,
+                metric="median",
                 unit="ns",
                 share=0.1,
                 direction=direction,

@@ -197,7 +197,13 @@ def acknowledge(traces: Sequence[Trace], *, by: str, at_ns: int) -> list[Acknowl
         key = trace.series.key
         found.append(
             Acknowledgement(
-                key.digest, key.path, key.metric, last.time_ns, by, at_ns, points[-1].revision
+                key.digest,
+                key.path,
+                trace.series.metric,
+                last.time_ns,
+                by,
+                at_ns,
+                points[-1].revision,
             )
         )
     return found

@@ -107,6 +107,8 @@ class Value:
     Attributes:
         value: Median over the processes, in ``unit``.
         as_short: The value if the path counts as short, because it is in other experiments.
+        metric: What was measured: the mean in place of the median where single launches were not
+            kept precisely enough.
         unit: Unit of the value, "" for none.
         share: Share of the path in the time of a run, 1 if it counts anyway.
         direction: +1 if more is worse, -1 if less is, 0 if any change is.
@@ -115,6 +117,7 @@ class Value:
 
     value: float
     as_short: float
+    metric: str
     unit: str
     share: float
     direction: int
@@ -135,7 +138,7 @@ class Point:
         tools: Facts of driver and versions.
         runs: Number of its processes.
         recording: A file that was recorded in it, "" if unknown.
-        values: Its values by path, occurrence among equal paths, and metric.
+        values: Its values by path, occurrence among equal paths, and metric as thresholds name it.
         texts: What to show for recorded names, where that differs.
     """
 
@@ -216,21 +219,23 @@ def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[
 def _values(
     measured: Measured, checks: Sequence[Check], quarantine: Sequence[str], *, count: int
 ) -> Iterator[tuple[Subject, Value]]:
-    observed = observe_checks(measured, checks).values[:count]
+    observed = observe_checks(measured, checks)
     is_whole = whole_benchmarks(measured)
     quarantined = Selectors(quarantine).of_tree(measured.comparison.tree)
-    middles = [_middle(observed[:, column]) for column in range(len(checks))]
-    shorts = _as_short(measured, checks, middles, count=count)
+    middles = [_middle(observed.values[:count, column]) for column in range(len(checks))]
+    shorts = _as_short(measured, checks, middles, metrics=observed.metrics, count=count)
     keys = lasting_keys(measured, checks)
-    for check, key, middle, short in zip(checks, keys, middles, shorts, strict=True):
+    columns = zip(checks, keys, middles, shorts, observed.metrics, strict=True)
+    for check, key, middle, short, metric in columns:
         if math.isnan(middle):
             continue
-        metric, row = check.threshold.metric, check.row
+        row = check.row
         yield (
             key,
             Value(
                 value=middle,
                 as_short=short,
+                metric=metric,
                 unit=OTHER_UNITS.get(metric, measured.unit),
                 share=1.0 if check.threshold.selector or is_whole[row] else check.share,
                 direction=check.threshold.direction,
@@ -246,7 +251,12 @@ def _middle(values: npt.NDArray[np.float64]) -> float:
 
 
 def _as_short(
-    measured: Measured, checks: Sequence[Check], middles: Sequence[float], *, count: int
+    measured: Measured,
+    checks: Sequence[Check],
+    middles: Sequence[float],
+    *,
+    metrics: Sequence[str],
+    count: int,
 ) -> list[float]:
     """Return the values of medians near the limit as if all paths were short.
 
@@ -256,8 +266,8 @@ def _as_short(
     found = list(middles)
     near = [
         place
-        for place, (check, middle) in enumerate(zip(checks, middles, strict=True))
-        if check.threshold.metric == "median"
+        for place, (metric, middle) in enumerate(zip(metrics, middles, strict=True))
+        if metric == "median"
         and measured.unit == "ns"
         and SHORT_NS / _NEAR_SHORT < middle < SHORT_NS * _NEAR_SHORT
     ]

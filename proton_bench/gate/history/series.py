@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ class SeriesKey:
         metric: As thresholds name it.
         unit: Unit of the values, "" for none.
         machine: Facts of machine and device.
+        instead: What was measured in place of the metric, where other points have the metric
+            itself; else "".
     """
 
     group: str
@@ -37,11 +39,13 @@ class SeriesKey:
     metric: str
     unit: str
     machine: Machine
+    instead: str = ""
 
     @property
     def digest(self) -> str:
         """A short name of the key, the same for the same facts."""
         plain = [self.group, self.path, self.occurrence, self.metric, self.unit, self.machine]
+        plain += [self.instead] if self.instead else []
         return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
 
 
@@ -51,15 +55,17 @@ class Series:
 
     Attributes:
         key: What its points have in common.
+        metric: What was measured at all of them.
         points: Its points in order of time.
         values: Their values, in the unit of the key; all positive.
         direction: +1 if more is worse, -1 if less is, 0 if any change is.
         is_quarantined: Whether its steps never fail.
         share: Greatest share of the path in the time of a run.
-        later: Points of its baseline and machine after its last one, which lack the path.
+        later: Points of its baseline and machine after its last one, which lack its values.
     """
 
     key: SeriesKey
+    metric: str
     points: tuple[Point, ...]
     values: Numbers
     direction: int
@@ -87,16 +93,24 @@ def series_of(points: Iterable[Point], *, share: float) -> list[Series]:
     for point in points:
         beside.setdefault((point.group, point.machine), []).append(point)
         for subject, value in point.values.items():
-            key = SeriesKey(point.group, *subject, value.unit, point.machine)
+            instead = value.metric if value.metric != subject[2] else ""
+            key = SeriesKey(point.group, *subject, value.unit, point.machine, instead)
             found.setdefault(key, []).append(point)
     left = {
         id(point): later
         for own in beside.values()
         for later, point in enumerate(reversed(_in_order(own)))
     }
+    found = {_plain(key, found): own for key, own in found.items()}
     every = [_series(key, _in_order(own), left) for key, own in found.items()]
     chosen = [each for each in every if each.share >= share]
     return sorted(chosen, key=lambda each: (-each.share, each.key.path, each.key.occurrence))
+
+
+def _plain(key: SeriesKey, known: Container[SeriesKey]) -> SeriesKey:
+    """Return the key of the only series of a path and metric, whatever was measured for it."""
+    plain = replace(key, instead="")
+    return key if plain in known else plain
 
 
 def _in_order(points: list[Point]) -> list[Point]:
@@ -115,10 +129,11 @@ def _series(key: SeriesKey, points: Sequence[Point], left: Mapping[int, int]) ->
     own = [point.values[subject] for point in points]
     last = own[-1]
     values = np.array([each.value for each in own])
-    if key.unit == "ns" and key.metric == "median" and values.min() < SHORT_NS:
+    if key.unit == "ns" and last.metric == "median" and values.min() < SHORT_NS:
         values = np.array([each.as_short for each in own])
     return Series(
         key=key,
+        metric=last.metric,
         points=tuple(points),
         values=values,
         direction=last.direction,

@@ -70,6 +70,7 @@ def stored_points(selection: Selection, followed: Followed) -> Iterator[Point]:
             values[run][_subject(values[run], path, metric)] = Value(
                 value=found,
                 as_short=found,
+                metric=metric,
                 unit="ns",
                 share=1.0 if followed.paths else line["share"] or 0.0,
                 direction=1,

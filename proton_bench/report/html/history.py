@@ -187,7 +187,7 @@ def _row(trace: Trace) -> _Row:
     ys = (_SPARK_HEIGHT - 3.0) - shares * (_SPARK_HEIGHT - 6.0)
     return _Row(
         name=shown_name(trace),
-        metric=trace.series.key.metric,
+        metric=trace.series.metric,
         change=percent_text(trace.change) if trace.steps else "-",
         first=unit.text(levels[0]),
         last=unit.text(levels[-1]),
@@ -210,7 +210,7 @@ def _plot(trace: Trace) -> _Plot:
     ends = [0, *(step.at for step in trace.steps), len(logs)]
     level_ys = _y(_shares(logs, np.log(np.array(trace.levels))))
     return _Plot(
-        name=f"{shown_name(trace)}, {series.key.metric}",
+        name=f"{shown_name(trace)}, {series.metric}",
         line=_line(xs, ys),
         dots=tuple(
             _Dot(_at(x), _at(y), f"{unit.text(value)}, {point_text(point)}")

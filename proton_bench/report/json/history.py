@@ -42,7 +42,7 @@ def _series(trace: Trace) -> dict[str, Any]:
         "baseline": escape_surrogates(key.group) or None,
         "path": [escape_surrogates(name) for name in key.path],
         "occurrence": key.occurrence,
-        "metric": key.metric,
+        "metric": series.metric,
         "unit": key.unit or None,
         "machine": {
             escape_surrogates(fact): escape_surrogates(value) for fact, value in key.machine

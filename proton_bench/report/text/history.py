@@ -101,7 +101,7 @@ def summary_text(history: History) -> str:
         first, many = worst.failing[0], len(worst.failing)
         size = _size_text(first) if many == 1 else f"{percent_text(worst.rise)} in {many} steps"
         return (
-            f"{shown_name(worst)}: {worst.series.key.metric} {size} from "
+            f"{shown_name(worst)}: {worst.series.metric} {size} from "
             f"{point_text(worst.series.points[first.at])}; {len(history.failing)} of "
             f"{count_text(len(history.traces), 'series', 'series')} got worse"
         )
@@ -255,7 +255,7 @@ def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -
 
 def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
     changes = tuple(percent_text(trace.change) if trace.steps else "-" for trace in traces)
-    metrics = {trace.series.key.metric for trace in traces}
+    metrics = {trace.series.metric for trace in traces}
     units = {
         metric: unit_of([t for t in traces if _metric(t) == metric], metric) for metric in metrics
     }
@@ -283,7 +283,7 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
 
 
 def _metric(trace: Trace) -> str:
-    return trace.series.key.metric
+    return trace.series.metric
 
 
 def _placed(column: Column, text: str) -> str:

@@ -178,6 +178,19 @@ def test_paths_near_the_limit_for_short_ones_have_both_numbers() -> None:
     assert far.as_short == far.value
 
 
+def test_a_mean_is_told_from_the_median_that_it_stands_for() -> None:
+    times = {"step/a": [1e5] * 9 + [9e5]}
+    kept = profile_of_times(times)
+
+    (known,), (bare,) = (
+        points(Run(profile, "a.proton")) for profile in (kept, replace(kept, distributions={}))
+    )
+
+    values = [each.values[("step", "a"), 0, "median"] for each in (known, bare)]
+    assert [each.metric for each in values] == ["median", "mean"]
+    assert values[1].value == pytest.approx(1.8e5)
+
+
 def test_names_are_readable_and_last() -> None:
     mangled, numbered = "_ZN2at4fillIfEEvPf", "triton_poi_fused_add_3"
     profile = profile_of_times({f"step/{mangled}": [1e5, 1e5], f"step/{numbered}": [1e5, 1e5]})

@@ -64,6 +64,21 @@ def test_units_are_never_mixed() -> None:
     assert [each.key.unit for each in series_of(points, share=0.005)] == ["ns", "cycles"]
 
 
+def test_means_in_place_of_medians_are_a_series_of_their_own() -> None:
+    medians = [point(number, {"step/a": 1e5}) for number in range(3)]
+    means = [changed(point(number, {"step/a": 1.2e5}), metric="mean") for number in range(3, 5)]
+
+    one, other = series_of([*medians, *means], share=0.005)
+
+    assert [(each.metric, len(each.points)) for each in (one, other)] == [
+        ("median", 3),
+        ("mean", 2),
+    ]
+    (alone,), (of_means,) = (series_of(points, share=0.005) for points in (medians, means))
+    assert of_means.metric == "mean"
+    assert one.key.digest == alone.key.digest == of_means.key.digest != other.key.digest
+
+
 def test_a_path_counts_if_it_is_large_enough_once() -> None:
     small = [changed(point(number, {"step/a": 1e5}), share=0.004) for number in range(3)]
     large = changed(point(3, {"step/a": 1e5}), share=0.006)

@@ -72,7 +72,7 @@ def test_levels_of_several_units_have_theirs_beside_the_metric() -> None:
     for each, at in zip(points, range(len(points)), strict=True):
         (subject, *_) = each.values
         value = each.values[subject]
-        total = replace(value, value=value.value * 1e3, as_short=value.value * 1e3)
+        total = replace(value, value=value.value * 1e3, as_short=value.value * 1e3, metric="total")
         points[at] = replace(each, values={**each.values, ((), 0, "total"): total})
 
     some = printed(HistoryReport(judged(points)))
