@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
-from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.measured import SUMMED, Measured
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import TAIL, Threshold
 from proton_bench.gate.statistics.timing import Limits
@@ -71,7 +71,8 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
 
     A path is checked if a selector names it, if it has ``policy.share`` of the time, or if it is a
     whole benchmark. Launches are checked one by one, scopes and layers by their totals with all
-    that is below them.
+    that is below them. Bytes, instructions and the like are recorded of some paths alone, so only
+    those that have them on a side are checked without a selector.
     """
     timed = [
         each
@@ -80,7 +81,7 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         if not each.is_structural
         and (each.is_written or not measured.nested or each.metric != "wall")
     ]
-    candidates = _Candidates(measured, policy)
+    candidates = _Candidates(measured, policy, {each.metric for each in timed} & SUMMED.keys())
     named = any(each.selector for each in timed)
     rows = candidates.rows(everything=named)
     tree = measured.comparison.tree
@@ -136,9 +137,10 @@ class _Candidates:
     Args:
         measured: The runs.
         policy: Has the least share of a path that nobody names.
+        summed: Metrics of thresholds that only some paths may have.
     """
 
-    def __init__(self, measured: Measured, policy: Policy) -> None:
+    def __init__(self, measured: Measured, policy: Policy, summed: Collection[str]) -> None:
         self._least = policy.share
         base, new = (each.any(axis=0) for each in measured.sides(measured.present))
         self._launched = base & new & ~measured.canary
@@ -149,6 +151,10 @@ class _Candidates:
         self._summed = sums[0] & sums[1] & ~measured.canary
         self._groups = self._summed & _groups(measured)
         self._walls = _walls(measured)
+        self._recorded: dict[str, Mask] = {
+            name: np.asarray(np.isfinite(measured.sums(SUMMED[name])).any(axis=0))
+            for name in summed
+        }
         self._measured = measured
 
     def rows(self, *, everything: bool) -> npt.NDArray[np.intp]:
@@ -168,6 +174,8 @@ class _Candidates:
             return bool((self._summed if is_named else self._groups)[row]) and share >= least
         if metric == "wall":
             return share > 0.0 and share >= least
+        if not is_named and metric in self._recorded and not self._recorded[metric][row]:
+            return False
         large = share >= least or bool(self._rounds[row])
         return row > 0 and bool(self._launched[row]) and large
 

@@ -22,17 +22,26 @@ from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import locate
 from proton_bench.gate.statistics.sample import Sample
+from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import MetricColumn, MetricSpec
 from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["Measured", "measure"]
+__all__ = ["SUMMED", "Measured", "measure"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+# Metrics that are summed over launches, and the prefixes of their recorded metrics.
+SUMMED = {
+    "cycles": "cycles",
+    "instructions": INSTRUCTIONS,
+    "mem": "mem",
+    "flops": "flops",
+    "gbps": "bytes",
+}
 _NESTED = "wall"  # elapsed time: that of a scope includes that of the scopes in it
 _BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
 

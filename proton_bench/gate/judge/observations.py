@@ -12,7 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.metrics.formula import SECONDS
 from proton_bench.errors import UsageError
 from proton_bench.gate.judge.check import Check
-from proton_bench.gate.judge.measured import Measured
+from proton_bench.gate.judge.measured import SUMMED, Measured
 from proton_bench.gate.judge.verdict import Reason
 from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.policy.threshold import TAIL
@@ -24,20 +24,11 @@ from proton_bench.gate.statistics.location import (
     tick_variance,
 )
 from proton_bench.gate.statistics.sample import Sample
-from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
-__all__ = ["SUMMED", "Observations", "observe_checks"]
+__all__ = ["Observations", "observe_checks"]
 
 Numbers = npt.NDArray[np.float64]
 
-# Metrics that are summed over launches, and the prefixes of their recorded metrics.
-SUMMED = {
-    "cycles": "cycles",
-    "instructions": INSTRUCTIONS,
-    "mem": "mem",
-    "flops": "flops",
-    "gbps": "bytes",
-}
 _FROM_SUMS = frozenset({"total", "wall", *SUMMED})
 _SLOWEST = 0.1
 # A larger error, as a share of a threshold, could change a verdict.
@@ -232,7 +223,9 @@ def _noted(measured: Measured, check: Check, values: Numbers) -> tuple[Reason, .
     """Return the notes on a check's values and launches."""
     tree = measured.comparison.tree
     notes = []
-    if bool((values <= 0.0).any()) or not np.isfinite(values).any():
+    # Runs of both sides have the path, so a side without any value did not record it.
+    recorded = all(np.isfinite(side).any() for side in measured.sides(values))
+    if bool((values <= 0.0).any()) or not recorded:
         notes.append(Reason.NO_VALUES)
     elif not np.isfinite(values).all():
         notes.append(Reason.TOO_FEW_RUNS)

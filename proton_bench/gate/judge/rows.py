@@ -301,20 +301,25 @@ def _changed(
 
 
 def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int) -> int:
-    """Return the total pairs that would decide, if more help: as many in both orders."""
+    """Return the total pairs that would decide, if more help: as many in both orders.
+
+    Pairs without the path stay so; further ones have it.
+    """
     if _MORE_RUNS_HELP.isdisjoint(reasons):
         return 0
     runs = int(judged.evidence.contrast.runs[at])
+    lost = min(map(len, judged.measured.sides(judged.measured.totals))) - runs
     fewest = max(policy.runs, runs + 1)
     if Reason.ORDER in reasons:
-        return max(fewest + fewest % 2, 2 * runs)  # as many again with the other side first
+        # As many again with the other side first.
+        return lost + lost % 2 + max(fewest + fewest % 2, 2 * runs)
     if not math.isfinite(float(judged.evidence.error[at])):
         fewest = max(fewest, RECOMMENDED_PAIRS)  # the noise is unknown
     elif math.isfinite(needed := float(judged.decisions.pairs[at])):
         fewest = max(fewest, int(needed))
     else:
         return -1
-    return fewest + fewest % 2
+    return lost + fewest + (lost + fewest) % 2
 
 
 def _part(logarithm: float) -> float:

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.selector import Selectors
 from proton_bench.gate.judge.check import Governing
-from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.observations import SUMMED
+from proton_bench.gate.judge.measured import SUMMED, Measured
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.judge.verdict import Reason

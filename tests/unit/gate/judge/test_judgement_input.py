@@ -406,6 +406,43 @@ def test_a_threshold_of_what_was_not_recorded_is_named(metric: str) -> None:
         assert f"threshold '{metric}:2%' decides nothing" in result.notes[0].text
 
 
+@pytest.mark.parametrize("metric", ["gbps", "flops", "instructions", "cycles", "mem"])
+def test_paths_without_what_is_counted_are_not_asked_for_it(metric: str) -> None:
+    counted = {"bytes": 1e9, "flops": 1e12, "instructions": 1e6, "cycles": 1e6, "mem": 1e6}
+    kernels = [replace(each, metrics=counted if at < 2 else {}) for at, each in enumerate(QUIET)]
+
+    result = judge(*session(kernels), Policy().with_thresholds([f"{metric}:5%"]))
+
+    assert {row.path[-1] for row in result.rows if row.metric == metric} == {"k0", "k1"}
+    assert result.verdict is SuiteVerdict.PASS
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_what_one_side_did_not_count_needs_other_recordings_and_not_more(lost: int) -> None:
+    kernels = [replace(each, metrics={"bytes": 1e9}) for each in QUIET]
+    sides = [kernels, kernels]
+    sides[lost] = [replace(kernels[0], metrics={}), *kernels[1:]]
+
+    result = judge(
+        session(sides[0])[0], session(sides[1])[1], Policy().with_thresholds(["gbps:5%"])
+    )
+
+    (row,) = [row for row in result.rows if row.metric == "gbps" and row.path == ("f", "k0")]
+    assert (row.verdict, row.reasons[0]) == (Verdict.INCONCLUSIVE, Reason.NO_VALUES)
+    assert row.pairs_needed == 0
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_pairs_that_lack_a_path_do_not_count_among_those_that_decide() -> None:
+    base, new = session(QUIET, pairs=6)
+    without, _ = session(QUIET[1:], pairs=6, seed=2)
+
+    row = row_of(judge([*base[:3], *without[3:]], new, Policy()))
+
+    assert row.reasons[0] is Reason.TOO_FEW_RUNS
+    assert row.pairs_needed == 8  # three lack it, four are needed, and orders are balanced
+
+
 @pytest.mark.parametrize(("thresholds", "advised"), [([], True), (["k0@instructions:2%"], False)])
 def test_a_noisy_gate_advises_to_gate_instructions(thresholds: list[str], advised: bool) -> None:
     result = judge(*session(NOISY), Policy().with_thresholds(thresholds))
