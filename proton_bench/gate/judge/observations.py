@@ -196,12 +196,19 @@ def _from_means(measured: Measured, check: Check, steps: Sequence[float]) -> lis
     if check.threshold.metric not in {"median", "mean"}:
         return [Location(math.nan, math.nan)] * len(steps)
     found = []
-    for line, tick in enumerate(steps):
-        calls = measured.calls[line, check.row]
+    launches = _launches(measured, check.row)
+    for line, (tick, calls) in enumerate(zip(steps, launches.tolist(), strict=True)):
         here = bool(measured.present[line, check.row])
-        value = float(measured.totals[line, check.row] / (calls or 1.0)) if here else math.nan
-        found.append(Location(value, tick_variance(value, tick, float(calls or 1.0))))
+        value = float(measured.totals[line, check.row]) / calls if here else math.nan
+        found.append(Location(value, tick_variance(value, tick, calls)))
     return found
+
+
+def _launches(measured: Measured, row: int) -> Numbers:
+    """Return the launches of a row in each run: 1 if no run counts them, NaN if only others do."""
+    calls = measured.calls[:, row]
+    unknown = math.nan if bool((calls > 0.0).any()) else 1.0
+    return np.where(calls > 0.0, calls, unknown)
 
 
 def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) -> Numbers:
@@ -213,7 +220,7 @@ def _from_sums(measured: Measured, check: Check, sums: Mapping[str, Numbers]) ->
         return own
     totals = np.where(measured.present[:, row], measured.totals[:, row], np.nan)
     if metric in {"cycles", "instructions"}:
-        return own / np.maximum(measured.calls[:, row], 1.0)
+        return own / _launches(measured, row)
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = own / (totals * SECONDS.get(measured.unit, math.nan))
     return rates / 1e9 if metric == "gbps" else rates

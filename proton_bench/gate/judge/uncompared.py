@@ -103,11 +103,39 @@ def _launches(measured: Measured, policy: Policy) -> list[Note]:
     for row in both:
         about |= selected[row]
         about_counted |= selected[row] if counted[row] else 0
-    notes = []
-    for threshold in (structural[place] for place in selectors.chosen(about & ~about_counted)):
-        text = f"launches were not recorded, so threshold {str(threshold)!r} decides nothing"
-        notes.append(Note(Reason.NO_VALUES, text, voids=True))
-    return notes
+    unknown = [structural[place] for place in selectors.chosen(about & ~about_counted)]
+    texts = [
+        f"launches were not recorded, so threshold {str(each)!r} decides nothing"
+        for each in unknown
+    ]
+    asked = _asked(
+        measured, policy, structural, rows=np.flatnonzero(_half_counted(measured)).tolist()
+    )
+    rows = [row for row, thresholds in asked.items() if not set(thresholds) <= set(unknown)]
+    if rows:
+        texts.append(
+            "runs have these paths without their launches, so it is unknown whether these are as "
+            f"before: {_listed(measured, rows)}"
+        )
+    return [Note(Reason.NO_VALUES, text, voids=True) for text in texts]
+
+
+def _half_counted(measured: Measured) -> npt.NDArray[np.bool_]:
+    """Mark rows that a run has without launches although the other side knows its own.
+
+    A side without the row knows that it launches nothing there. Rounds of benchmarks have none.
+    """
+    found = np.zeros(measured.totals.shape[1], dtype=np.bool_)
+    uncounted = measured.present & (measured.calls <= 0.0)
+    known = [
+        (calls > 0.0).any(axis=0) | ~present.any(axis=0)
+        for calls, present in zip(
+            measured.sides(measured.calls), measured.sides(measured.present), strict=True
+        )
+    ]
+    for without, other in zip(measured.sides(uncounted), reversed(known), strict=True):
+        found |= without.any(axis=0) & other
+    return found & ~measured.beside
 
 
 def _sums(measured: Measured, policy: Policy) -> list[Note]:

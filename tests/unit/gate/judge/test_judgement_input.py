@@ -209,6 +209,26 @@ def test_paths_without_single_launches_leave_the_fastest_launches_of_the_others(
     assert one == pytest.approx((both + none) / 2.0, rel=0.05)
 
 
+@pytest.mark.parametrize("metric", ["mean", "instructions"])
+@pytest.mark.parametrize("uncounted", [0, 1])
+def test_values_of_one_launch_need_its_number_in_all_runs(uncounted: int, metric: str) -> None:
+    def run(at: int, *, is_counted: bool) -> Run:
+        builder = ProfileBuilder()
+        metrics = {"time (ns)": 1e6 + 100.0 * (at % 5), "instructions": 1e6}
+        metrics |= {"count": 10.0} if is_counted else {}
+        builder.add(0, "k", FrameKind.KERNEL, metrics=metrics)
+        return Run(builder.build(), f"{at}.hatchet")
+
+    sides = [[run(at, is_counted=side != uncounted) for at in range(6)] for side in range(2)]
+    result = judge(*sides, Policy().with_thresholds([f"{metric}:5%"]))
+    none = judge(sides[uncounted], sides[uncounted], Policy().with_thresholds([f"{metric}:5%"]))
+
+    (row,) = [row for row in result.rows if row.metric == metric and row.path == ("k",)]
+    assert row.reasons[0] is Reason.NO_VALUES
+    assert not result.regressions
+    assert {row.verdict for row in none.rows} == {Verdict.SAME}
+
+
 def p95_of(result: GateResult) -> GateRow:
     (row,) = [row for row in result.rows if row.metric == "p95"]
     return row

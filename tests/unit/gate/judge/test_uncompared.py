@@ -84,13 +84,17 @@ def test_what_is_quarantined_may_go() -> None:
     assert judged(QUIET, QUIET[:11], quarantine=("k11",)).verdict is SuiteVerdict.PASS
 
 
-def without_counts(runs: list[Run]) -> list[Run]:
+def without_counts(runs: list[Run], *names: str) -> list[Run]:
+    """Return the runs without the launches of these kernels, or of all."""
     found = []
     for run in runs:
         builder, profile = ProfileBuilder(), run.profile
         for row in range(1, len(profile)):
             value = profile.columns["time (ns)"].get(row)
             metrics = {} if value is None else {"time (ns)": value}
+            count = profile.columns["count"].get(row)
+            if count is not None and names and profile.name(row) not in names:
+                metrics["count"] = count
             builder.add(
                 int(profile.parents[row]), profile.name(row), profile.kind(row), metrics=metrics
             )
@@ -107,6 +111,41 @@ def test_uncounted_launches_do_not_pass(threshold: str) -> None:
     assert reasons_of(result) == {Reason.NO_VALUES}
     assert threshold in result.notes[0].text
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("runs", [1, 6])
+@pytest.mark.parametrize("side", [0, 1])
+def test_launches_that_one_side_lacks_are_not_the_same(side: int, runs: int) -> None:
+    sides = [without_counts(each, "none") for each in session(QUIET)]
+    sides[side] = [*without_counts(sides[side][:runs], "k1"), *sides[side][runs:]]
+
+    results = [
+        judge(*sides, Policy(**keys).with_thresholds(["calls:0"]))  # type: ignore[arg-type]
+        for keys in ({}, {"quarantine": ("k1",)})
+    ]
+
+    assert reasons_of(results[0]) == {Reason.NO_VALUES}
+    assert results[0].notes[0].text.endswith(": f > k1")
+    assert [each.verdict for each in results] == [SuiteVerdict.INCONCLUSIVE, SuiteVerdict.PASS]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_new_or_removed_path_with_unknown_launches_is_not_the_same(side: int) -> None:
+    sides = [without_counts(each, "none") for each in session(QUIET)]
+    small = Kernel("f/small", 20_000.0, between=0.003)
+    sides[side] = without_counts(session([*QUIET, small])[side], "small")
+
+    result = judge(*sides, Policy().with_thresholds(["calls:0"]))
+
+    assert reasons_of(result) == {Reason.NO_VALUES}
+    assert result.notes[0].text.endswith(": f > small")
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
+def test_launches_that_neither_side_counts_leave_those_of_other_paths() -> None:
+    sides = [without_counts(each, "k1") for each in session(QUIET)]
+
+    assert judge(*sides, Policy().with_thresholds(["calls:0"])).verdict is SuiteVerdict.PASS
 
 
 def test_counted_launches_of_some_paths_are_enough() -> None:
