@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.entry import Acknowledgement, Acknowledgements
 from proton_bench.gate.history.divisive import FEWEST_POINTS, fewest_after
 from proton_bench.gate.history.points import Point
 from proton_bench.gate.history.series import Series, series_of
-from proton_bench.gate.history.steps import Step, find_steps
+from proton_bench.gate.history.steps import Step, find_steps, shift_between
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 
@@ -21,8 +22,9 @@ __all__ = ["LEVEL", "History", "Trace", "acknowledge", "history_of"]
 
 # Nightly jobs look at a history again and again, so its level is lower than that of one gate.
 LEVEL = 0.01
-# A step that later ones took back by so much does not fail.
-_REMAINING = 0.5
+# Later steps took a step back if they left less than this part of it, and not certainly as much as
+# this share: half of what a gate finds unless its policy says otherwise.
+_LEFT_PART, _LEFT = 0.5, 0.015
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +44,12 @@ class Trace:
     @property
     def levels(self) -> tuple[float, ...]:
         """The geometric medians of the values before, between and after the steps."""
-        logs = self.series.logarithms()
-        parts = np.split(logs, [step.at for step in self.steps])
-        return tuple(float(np.exp(np.median(part))) for part in parts)
+        return tuple(float(np.exp(np.median(part))) for part in self._parts)
+
+    @property
+    def _parts(self) -> list[npt.NDArray[np.float64]]:
+        """The logarithms of the values before, between and after the steps."""
+        return np.split(self.series.logarithms(), [step.at for step in self.steps])
 
     @property
     def change(self) -> float:
@@ -56,14 +61,21 @@ class Trace:
         """The steps that are worse, not acknowledged and not taken back by later ones."""
         if self.series.is_quarantined:
             return ()
-        logs = [math.log(level) for level in self.levels]
+        parts = self._parts
         return tuple(
             step
-            for place, step in enumerate(self.steps)
+            for step, before in zip(self.steps, parts, strict=False)
             if self._worse(step.change) > 0.0
             and not self.is_acknowledged(step)
-            and self._worse(logs[-1] - logs[place]) >= _REMAINING * abs(step.change)
+            and self._is_left(step, before, parts[-1])
         )
+
+    def _is_left(
+        self, step: Step, before: npt.NDArray[np.float64], now: npt.NDArray[np.float64]
+    ) -> bool:
+        change, *ends = shift_between(before, now)
+        certain = min(map(self._worse, ends))
+        return self._worse(change) >= _LEFT_PART * abs(step.change) or certain >= math.log1p(_LEFT)
 
     @property
     def rise(self) -> float:

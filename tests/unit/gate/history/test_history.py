@@ -38,12 +38,37 @@ def test_nothing_changed_passes() -> None:
     assert (found.verdict, found.failing) == (SuiteVerdict.PASS, ())
 
 
-@pytest.mark.parametrize(("back", "fails"), [(-0.05, False), (-0.01, True)])
-def test_a_step_that_was_taken_back_passes(back: float, fails: bool) -> None:
-    found = judged(points_of_times({"step/a": stepped(60, (20, 0.05), (40, back))}))
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize(
+    ("size", "back", "fails"),
+    [
+        (0.05, -0.05, False),
+        (0.05, -0.01, True),
+        (0.05, -0.04, False),
+        (0.02, -0.015, False),
+        (1.0, -0.5, False),
+        (1.0, -0.45, True),
+        (1.0, -0.3, True),
+    ],
+)
+def test_a_step_that_was_taken_back_passes(
+    size: float, back: float, fails: bool, direction: int
+) -> None:
+    logs = direction * stepped(60, (20, size), (40, back))
+    found = judged(points_of_times({"step/a": logs}, direction=direction))
 
     assert len(found.traces[0].steps) == 2
     assert bool(found.failing) is fails
+
+
+def test_noise_that_hides_what_is_left_of_a_step_leaves_it_taken_back() -> None:
+    values = stepped(60, (20, 1.0), (40, -0.48), noise=0.05)
+
+    (trace,) = judged(points_of_times({"step/a": values})).traces
+
+    assert len(trace.steps) == 2
+    assert abs(trace.change) > 0.015
+    assert not trace.failing
 
 
 def test_a_quarantined_path_never_fails() -> None:
