@@ -42,11 +42,12 @@ def test_operators_and_nodes_are_counted_where_they_are_observed(session: native
 
 
 def test_records_of_observed_operators_take_time(session: native.Session) -> None:
-    costs = measure_record_costs(has_nodes=True)
+    # Other work on the machine may hide the cost in one of them.
+    costs = [found for _ in range(5) if (found := measure_record_costs(has_nodes=True))]
 
-    assert costs is not None
-    assert costs.operator_ns > 0
-    assert costs.node_ns > 0
+    assert len(costs) == 5
+    assert max(each.operator_ns for each in costs) > 0
+    assert max(each.node_ns for each in costs) > 0
 
 
 def test_measuring_leaves_torch_as_it_was(session: native.Session) -> None:
