@@ -251,7 +251,7 @@ def is_over():
     global phase, next_s
     if time.monotonic() >= next_s:
         next_s = time.monotonic() + 0.008
-        if phase - len(list(Path().glob("out.part_*.proton"))) < 16:
+        if phase - len(list(Path().glob("out.part_*[0-9].proton"))) < 16:  # no partial ones
             phase = proton.data.advance_phase(session.id)
     return heard("bursts") >= 5
 work(is_over)
