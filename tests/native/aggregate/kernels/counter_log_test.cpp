@@ -6,6 +6,7 @@
 #include "check.h"
 
 using namespace proton;
+using Rest = CounterLog::Rest;
 
 namespace {
 
@@ -115,7 +116,6 @@ TEST(a_burst_stays_until_no_phase_can_have_kernels_in_it) {
 }
 
 TEST(a_phase_is_whole_when_no_burst_in_which_it_ran_is_open) {
-  using Rest = CounterLog::Rest;
   CounterLog log;
   record(log, 100, 200);
   CHECK(log.rest_of(0) == Rest::kNothing);
