@@ -90,7 +90,8 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     tree = judged.measured.comparison.tree
     of_quarantine = Selectors(policy.quarantine).of_tree(tree)
     probable, findable = _probably_worse(judged), _findable(judged, floors)
-    devices = _devices(judged)
+    paths = [tree.path(check.row) for check in judged.checks]
+    devices = _devices(judged, paths)
     rows: list[tuple[GateRow, int]] = []
     for at, check in enumerate(judged.checks):
         if check.is_extra and not min(known[0][at], known[1][at]):
@@ -100,7 +101,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
         if quarantined:
             verdict, reasons = _quarantined(verdict), [Reason.QUARANTINE, *reasons]
         row = GateRow(
-            path=tree.path(check.row),
+            path=paths[at],
             occurrence=check.occurrence,
             metric=judged.observations.metrics[at],
             threshold=str(check.threshold),
@@ -166,10 +167,9 @@ def _is_plain_mean(row: GateRow) -> bool:
     return row.is_extra and row.metric == "mean"
 
 
-def _devices(judged: Judged) -> list[str]:
+def _devices(judged: Judged, paths: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the device of each check whose path has checks on several devices, "" of others."""
     tree = judged.measured.comparison.tree
-    paths = [tree.path(check.row) for check in judged.checks]
     names = [tree.device_names[int(tree.devices[check.row])] for check in judged.checks]
     found: dict[tuple[str, ...], set[str]] = {}
     for path, name in zip(paths, names, strict=True):

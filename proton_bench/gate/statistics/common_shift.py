@@ -17,12 +17,7 @@ import numpy.typing as npt
 
 from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain
 
-__all__ = [
-    "FEWEST_PATHS",
-    "LARGEST_SHIFT",
-    "common_shift",
-    "explained_by_shift",
-]
+__all__ = ["FEWEST_PATHS", "LARGEST_SHIFT", "common_shift", "explained_by_shift"]
 
 # The median of fewer says too little about a shift.
 FEWEST_PATHS = 8

@@ -18,14 +18,15 @@ expected number of false separations is::
 
     4^-R + sum over such paths of c^R
 
-where the first term stands for one path of two equally likely states that did not show them. Pairs
-separate by what was measured, without the order effect: if the new side is in the slow state
-wherever it ran second, or first, and both sides are in the same state in all other pairs, the order
-effect would make all pairs alike, at a rate of ``2 (1/2)^(R/2) (1/4)^(R/2)``. Then those others
-must all have the same sign, too, which happens in one of ``2^(R/2)`` cases, 0.05 % in all. So
+where the first term stands for one path of two equally likely states that did not show them. So
 five pairs or fewer can never make a path fail at half of 0.1 %, and in a program with many states
 more pairs are needed. Because further pairs can only end a separation, the bound of one look holds
 for all later looks too.
+
+Pairs separate by what was measured, with the order effect. Without it they would all be alike if
+the new side is slow wherever it ran second, or first, and both sides share a state in all other
+pairs: a rate of ``2 (1/2)^(R/2) (1/4)^(R/2)``. As measured, the noise of these others must also
+have one sign, one of ``2^(R/2)`` cases: 0.05 % with six pairs.
 """
 
 from __future__ import annotations
