@@ -80,21 +80,15 @@ class HostCollector:
         self._profiler = None
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why passes bracketed nothing or filters matched nothing, or None."""
+        """Return which passes recorded nothing and why, or None."""
         del counts
         if not self._passes:
             return None
-        from proton_bench_plugins.instrumentation.passes.listing import (
-            nothing_recorded,
-            unmatched_filters,
-        )
+        from proton_bench_plugins.instrumentation.passes.listing import unused_passes
 
         kernels = [*{name: None for each in self._observers for name in each.kernels}]
         taken = {rule for each in self._interpreted for rule in each.taken}
-        unmatched = unmatched_filters(self._passes, kernels, taken)
-        if unmatched is not None or any(each.has_names for each in self._interpreted):
-            return unmatched
-        return nothing_recorded(",".join(str(rule) for rule in self._passes))
+        return unused_passes(self._passes, kernels, taken)
 
     def _attach_torch(self, torch: ModuleType) -> None:
         verdict = judge_torch(torch)

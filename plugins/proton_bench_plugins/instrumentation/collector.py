@@ -24,10 +24,7 @@ from proton_bench_plugins.instrumentation.compiler.stages import (
     Inserting,
 )
 from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
-from proton_bench_plugins.instrumentation.passes.listing import (
-    nothing_recorded,
-    unmatched_filters,
-)
+from proton_bench_plugins.instrumentation.passes.listing import unused_passes, without_scopes
 from proton_bench_plugins.instrumentation.passes.parsing import parse_passes
 from proton_bench_plugins.instrumentation.passes.rule import Rule
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
@@ -100,12 +97,12 @@ class InstrumentationCollector:
         }
 
     def remark(self, counts: Mapping[str, int]) -> str | None:
-        """Return why kernels have no scopes, unmatched filters and costs of records, or None."""
+        """Return which passes recorded nothing and why, and costs of records, or None."""
         del counts
-        said = [unmatched_filters(self._rules, [*self._ran], self._taken)]
-        if self._bare and not self._costs.has_kernels:
-            said = [said[0] or nothing_recorded(self._settings.passes, [*self._bare])]
-        return "; ".join(filter(None, [*said, self._costs.remark()])) or None
+        why = unused_passes(self._rules, [*self._ran], self._taken)
+        if self._bare and not (self._rules or self._costs.has_kernels):
+            why = without_scopes([*self._bare])
+        return "; ".join(filter(None, [why, self._costs.remark()])) or None
 
     def _attach(self, undo: contextlib.ExitStack) -> None:
         from triton.runtime import _allocation

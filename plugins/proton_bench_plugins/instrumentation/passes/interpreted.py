@@ -76,11 +76,6 @@ class InterpretedScopes:
             module.InterpretedFunction.rewritten_fn.clear()
 
     @property
-    def has_names(self) -> bool:
-        """Whether an operation was bracketed so far."""
-        return self._names.has_any
-
-    @property
     def taken(self) -> frozenset[str]:
         """Rules, as texts, whose filters matched an operation so far."""
         return frozenset(self._names.taken)
@@ -138,11 +133,6 @@ class _Names:
         if key not in self._known:
             self._known[key] = self._name(op, spot)
         return self._known[key]
-
-    @property
-    def has_any(self) -> bool:
-        """Whether there is any scope."""
-        return any(self._known.values())
 
     def report(self) -> None:
         """Print the result of ``print-ops``."""

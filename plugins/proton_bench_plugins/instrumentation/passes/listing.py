@@ -9,15 +9,14 @@ from dataclasses import asdict
 
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
-from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 from proton_bench_plugins.instrumentation.passes.rule import Rule, at_work
 
 __all__ = [
     "list_scopes",
-    "nothing_recorded",
     "report_left_out",
     "report_skipped",
-    "unmatched_filters",
+    "unused_passes",
+    "without_scopes",
 ]
 
 _SHOWN = 4
@@ -54,49 +53,37 @@ def report_skipped(kernel: str, reason: str) -> None:
     warn(f"kernel {kernel!r} is compiled without the scopes of passes: {reason}")
 
 
-def nothing_recorded(passes: str, kernels: Sequence[str] = ()) -> str | None:
-    """Return why a session has no scope inside a kernel, None if none was requested.
-
-    Args:
-        passes: Text of ``--instrument``, "" for scopes of the source only.
-        kernels: Names of the kernels that ran without a scope, if known.
-    """
-    if PRINT_OPS in passes:
-        return None
-    which = f"the kernels that ran ({_some(kernels)})" if kernels else "the kernels that ran"
-    if not passes:
-        return (
-            f"{which} have no scopes in their source; --instrument=loops,loads,dots brackets "
-            "operations without changing the source"
-        )
+def without_scopes(kernels: Sequence[str]) -> str:
+    """Return what to do for kernels that ran without a scope and without passes."""
     return (
-        f"passes {passes!r} found nothing to record in {which}; --instrument=print-ops lists the "
-        "operations"
+        f"the kernels that ran ({_some(kernels)}) have no scopes in their source; "
+        "--instrument=loops,loads,dots brackets operations without changing the source"
     )
 
 
-def unmatched_filters(
+def unused_passes(
     rules: Sequence[Rule], kernels: Sequence[str], taken: Collection[str]
 ) -> str | None:
-    """Return a message about filters that matched nothing in a whole session, or None.
+    """Return why passes recorded nothing in a whole session, None if each recorded something.
 
     Args:
         rules: Result of ``parse_passes``.
         kernels: Names of the kernels that ran.
-        taken: Rules, as texts, whose filters matched an operation.
+        taken: Rules, as texts, that took an operation.
     """
-    if not kernels:
-        return None
-    said = [_unmatched(rule, kernels) for rule in at_work(rules) if str(rule) not in taken]
-    return "; ".join(filter(None, said)) or None
+    unused = [rule for rule in at_work(rules) if str(rule) not in taken]
+    if unused and not kernels:
+        which = ",".join(str(rule) for rule in unused)
+        return (
+            f"passes '{which}' recorded nothing: no Triton kernel ran while the session was active"
+        )
+    return "; ".join(_unused(rule, kernels) for rule in unused) or None
 
 
-def _unmatched(rule: Rule, kernels: Sequence[str]) -> str | None:
+def _unused(rule: Rule, kernels: Sequence[str]) -> str:
     meant = [kernel for kernel in kernels if rule.takes_kernel(kernel)]
     if not meant:
         return f"pass '{rule}' matched no kernel; these ran: {_some(kernels)}"
-    if not (rule.files or rule.lines):
-        return None  # it selected all of a kernel's operations, but there are none
     return (
         f"pass '{rule}' matched no operation of {_some(meant)}; --instrument=print-ops lists the "
         "operations"
