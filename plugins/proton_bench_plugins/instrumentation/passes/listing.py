@@ -74,9 +74,7 @@ def unused_passes(
     unused = [rule for rule in at_work(rules) if str(rule) not in taken]
     if unused and not kernels:
         which = ",".join(str(rule) for rule in unused)
-        return (
-            f"passes '{which}' recorded nothing: no Triton kernel ran while the session was active"
-        )
+        return f"passes '{which}' recorded nothing: no Triton kernel ran meanwhile"
     return "; ".join(_unused(rule, kernels) for rule in unused) or None
 
 
