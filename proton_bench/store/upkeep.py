@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from proton_bench.store.store import (
 )
 from proton_bench.store.sums import sum_runs, unsummed
 from proton_bench.store.turn import turn
+from proton_bench.support.files import remove_files
 
 __all__ = ["Compacted", "check", "compact"]
 
@@ -75,8 +77,8 @@ def compact(
 
     Args:
         store: The store.
-        writer_hours: The most hours that a writer takes: rows and files of later ones that do not
-            count yet are kept.
+        writer_hours: The most hours that a writer takes: rows of later ones that do not count yet
+            are kept.
         reader_hours: The most hours that a reader takes: files that were replaced since are kept.
         mapped: Maps the merging of files on partitions, here or in other processes.
 
@@ -92,17 +94,21 @@ def compact(
         scattered = [each for table in TABLES for each in _scattered(store, table)]
         deque(mapped(partial(_merge_files, store), scattered), maxlen=0)
         for table in TABLES:
-            _remove_files(store, table, reader_hours, is_replaced=True)
-            _remove_files(store, table, max(reader_hours, writer_hours), is_replaced=False)
+            _remove_files(store, table, reader_hours)
         return Compacted(summed, before, _count_files(store), dead_rows)
 
 
-def _remove_files(store: Store, table: str, hours: int, *, is_replaced: bool) -> None:
-    """Remove older files of a table: replaced ones, or also those that no commit made count."""
+def _remove_files(store: Store, table: str, hours: int) -> None:
+    """Remove files that the log of a table names as replaced so long ago."""
+    opened = store.table(table)
+    remove = partial(opened.vacuum, hours, enforce_retention_duration=False)
     with refused(f"remove old files of {store.uri}"):
-        store.table(table).vacuum(
-            hours, dry_run=False, enforce_retention_duration=False, full=not is_replaced
-        )
+        if store.is_remote:
+            remove(dry_run=False)
+        else:
+            # deltalake would follow links.
+            named = (f"{table}/{name}" for name in remove(dry_run=True))
+            remove_files(Path(store.uri), named)
 
 
 def _count_files(store: Store) -> int:

@@ -15,11 +15,10 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
@@ -30,6 +29,7 @@ __all__ = [
     "is_scratch",
     "opened_output",
     "refused",
+    "remove_files",
     "unwritable",
     "write_file",
 ]
@@ -42,6 +42,8 @@ _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # Errors of file systems that cannot flush a folder, and of unreadable folders.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 _TRIES = 100
+# A link, a folder, or nothing where a file was expected.
+_NOT_OURS = (UsageError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 # -- files that a user names -------------------------------------------------------------------
@@ -102,6 +104,33 @@ def refused(what: str) -> Iterator[None]:
         raise OutputError(
             f"cannot {what}: {error.strerror or error}{where}; choose another folder, or free space"
         ) from None
+
+
+def remove_files(folder: Path, names: Iterable[str]) -> None:
+    """Remove files below a folder, and nothing else.
+
+    A link on the way to a file is not followed, and a folder in the place of a file stays.
+
+    Args:
+        folder: The folder, which may be a link.
+        names: Names of the files, relative to it.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
+    with Folder.of_user(folder) as top:
+        for name in names:
+            with contextlib.suppress(*_NOT_OURS):
+                _remove_below(top, PurePosixPath(name))
+
+
+def _remove_below(place: Folder, path: PurePosixPath) -> None:
+    if path.is_absolute() or not path.name or ".." in path.parts:
+        return
+    with ExitStack() as opened:
+        for part in path.parts[:-1]:
+            place = opened.enter_context(place.folder(part))
+        place.remove(path.name)
 
 
 def is_scratch(name: str) -> bool:
@@ -303,29 +332,41 @@ class Folder:
             ) from None
 
     def remove(self, name: str) -> None:
-        """Remove a file, a link itself, or a folder with its content.
+        """Remove a file, or a link itself, if it is there.
 
         Raises:
-            OSError: Something cannot be removed.
+            OSError: It is a folder, or cannot be removed.
         """
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
-        except FileNotFoundError:
-            return
-        except (IsADirectoryError, PermissionError):
-            try:
-                shutil.rmtree(name, dir_fd=self._descriptor)
-            except RecursionError:
-                raise OSError(errno.ELOOP, "too many nested folders", name) from None
+
+    def remove_folder(self, name: str, is_own: Callable[[str], bool]) -> None:
+        """Remove files of a folder, and the folder if nothing is left in it.
+
+        Args:
+            name: The folder.
+            is_own: Whether a name is one of the files to remove.
+
+        Raises:
+            UsageError: It is a link, pipe or device.
+            OSError: Something cannot be removed, or was left.
+        """
+        with self.folder(name) as folder:
+            for file in filter(is_own, folder.names()):
+                folder.remove(file)
+        os.rmdir(name, dir_fd=self._descriptor)
 
     @contextmanager
     def undone(self, name: str) -> Iterator[None]:
-        """Remove an entry if the block fails."""
+        """Remove a file, or a folder with its files, that the block made, if the block fails."""
         try:
             yield
         except BaseException:
-            with contextlib.suppress(OSError):
-                self.remove(name)
+            with contextlib.suppress(OSError, UsageError):
+                try:
+                    self.remove(name)
+                except (IsADirectoryError, PermissionError):
+                    self.remove_folder(name, lambda _: True)
             raise
 
     def sync(self) -> None:

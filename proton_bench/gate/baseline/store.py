@@ -17,6 +17,7 @@ writer removes its unfinished files.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import stat
 import time
@@ -49,6 +50,7 @@ from proton_bench.support.files import Folder, is_scratch, refused
 __all__ = ["FOLDERS", "BaselineStore", "check_name"]
 
 FOLDERS = ("entries", "names", "staging")
+_RUN_FILE = re.compile(r"\d+\.proton")
 
 
 def check_name(text: str) -> None:
@@ -283,13 +285,13 @@ class BaselineStore:
 
 
 def _discard(opened: _Opened, ids: Sequence[str]) -> None:
-    """Remove entries, each atomically for readers; links are removed, not their targets."""
+    """Remove entries, each atomically for readers; what is not of an entry stays in staging."""
     for id in ids:
         # An unreadable entry may have any name.
         name = _new_id(time.time_ns())
         opened.entries.move(id, opened.staging, name)
-        with suppress(OSError):
-            opened.staging.remove(name)
+        with suppress(OSError, UsageError):
+            opened.staging.remove_folder(name, _is_file_of_entry)
 
 
 def _sweep(staging: Folder) -> None:
@@ -299,15 +301,19 @@ def _sweep(staging: Folder) -> None:
     """
     for name in staging.names():
         with suppress(OSError, UsageError):
-            if _is_left(staging, name):
+            if is_scratch(name) or is_old_scratch(name):
                 staging.remove(name)
+            elif is_id(name) and not _is_written(staging, name):
+                staging.remove_folder(name, _is_file_of_entry)
 
 
-def _is_left(staging: Folder, name: str) -> bool:
-    if not is_id(name):
-        return is_scratch(name) or is_old_scratch(name)
-    with staging.folder(name) as left:
-        return not is_in_use(left)
+def _is_written(staging: Folder, id: str) -> bool:
+    with staging.folder(id) as entry:
+        return is_in_use(entry)
+
+
+def _is_file_of_entry(name: str) -> bool:
+    return name == ENTRY_FILE or is_scratch(name) or _RUN_FILE.fullmatch(name) is not None
 
 
 def _check(name: str, runs: Sequence[Run]) -> None:

@@ -20,7 +20,7 @@ from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.slot import Slot, missing
 from proton_bench.gate.machine.conditions import disturbances_now
 from proton_bench.recording.children.children import files_of_children
-from proton_bench.support.files import Folder, refused
+from proton_bench.support.files import refused, remove_files
 from proton_bench.support.units import count_text
 
 __all__ = ["Disturbances", "Series"]
@@ -134,10 +134,8 @@ class Series:
     def _remove_remains(self, name: str) -> None:
         """Remove files of an unfinished attempt."""
         place = self.kept.folder
-        with refused(f"clear {str(place)!a}"), Folder.of_user(place) as folder:
-            for entry in folder.names():
-                if entry.startswith(f"{name}."):
-                    folder.remove(entry)
+        with refused(f"clear {str(place)!a}"):
+            remove_files(place, [each for each in os.listdir(place) if each.startswith(f"{name}.")])
 
     def _tell_wait(self) -> None:
         self.progress.say("waiting for the measurement of another process to end")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -46,19 +46,56 @@ def test_readers_go_on_with_the_files_that_they_opened(fleet: Store) -> None:
     assert path_series(snapshot, QUESTION).equals(before)
 
 
-def test_files_of_killed_writers_are_removed_once_no_writer_can_be_that_old(fleet: Store) -> None:
-    file = files(fleet, "samples")[0]
-    rest = [file.with_name(name) for name in ("new.parquet", "old.parquet")]
-    for each in rest:
-        shutil.copy(file, each)
-    os.utime(rest[1], (0, 0))
-
-    compact(fleet, reader_hours=0)
-    assert [each.exists() for each in rest] == [True, False]
+@pytest.mark.parametrize("table", ["samples", "stacks", "profiles"])
+def test_compaction_removes_what_the_log_names_and_nothing_behind_links(
+    fleet: Store, tmp_path: Path, table: str
+) -> None:
+    outside, folder = tmp_path / "outside", Path(fleet.uri) / table
+    for place in (outside, outside / ".git", folder):
+        place.mkdir(exist_ok=True)
+        (place / "notes.txt").write_text("mine")
+        os.utime(place / "notes.txt", (0, 0))
+    (folder / "link").symlink_to(outside)
+    (folder / "to_file").symlink_to(outside / "notes.txt")
+    (folder / "round").symlink_to(folder)
 
     compact(fleet, reader_hours=0, writer_hours=0)
-    assert not rest[0].exists()
-    assert check(fleet) == {}
+
+    assert len(files(fleet, table)) == 1
+    left = [outside / "notes.txt", outside / ".git" / "notes.txt", folder / "notes.txt"]
+    assert [each.read_text() for each in left] == ["mine"] * 3
+    assert (folder / "link").is_symlink()
+
+
+def test_compaction_follows_no_name_of_an_edited_log_out_of_the_store(
+    fleet: Store, tmp_path: Path
+) -> None:
+    victims = [tmp_path / "outside" / "a.parquet", tmp_path / "b.parquet"]
+    for victim in victims:
+        victim.parent.mkdir(exist_ok=True)
+        victim.write_text("mine")
+    folder = Path(fleet.uri) / "stacks"
+    (folder / "link").symlink_to(victims[0].parent)
+    compact(fleet, reader_hours=0)
+    log = max((folder / "_delta_log").glob("*.json"))
+    paths = ["link/a.parquet", "../../b.parquet", str(victims[1]), "link", "..", "_delta_log"]
+    facts = {"deletionTimestamp": 1000, "dataChange": True}
+    actions = [json.dumps({"remove": {"path": path, **facts}}) for path in paths]
+    log.write_text("\n".join([log.read_text().rstrip(), *actions]))
+
+    compact(fleet, reader_hours=0)
+
+    assert [victim.read_text() for victim in victims] == ["mine", "mine"]
+    assert log.exists()
+
+
+def test_replaced_files_of_jobs_with_any_name_are_removed(store: Store, tmp_path: Path) -> None:
+    for run in range(2):
+        add(store, tmp_path / f"run{run}", ranked(0, [1.0 + run]), job="a b/ü%41=+&")
+
+    compact(store, reader_hours=0)
+
+    assert len(files(store, "samples")) == len(files(store, "profiles")) == 1
 
 
 def test_a_whole_store_has_no_problems(fleet: Store) -> None:

@@ -15,13 +15,24 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.policy.policy import read_policy
 from proton_bench.support import inputs, outputs
-from proton_bench.support.files import Folder, is_scratch, opened_output, refused, write_file
+from proton_bench.support.files import (
+    Folder,
+    is_scratch,
+    opened_output,
+    refused,
+    remove_files,
+    write_file,
+)
 
 WRITERS, WRITES = 8, 20
 
 
 def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -232,19 +243,38 @@ def test_only_a_plain_file_of_one_name_is_a_lock(tmp_path: Path, kind: str) -> N
     assert not (tmp_path / "made").exists()
 
 
-def test_removing_a_tree_leaves_what_links_in_it_lead_to(tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "mine").write_bytes(b"x")
-    (tmp_path / "in" / "deep").mkdir(parents=True)
-    for link in ("in/link", "in/deep/link", "link"):
-        (tmp_path / link).symlink_to(tmp_path / "outside")
+def test_files_are_removed_by_their_names_and_nothing_behind_links(tmp_path: Path) -> None:
+    outside, place = tmp_path / "outside", tmp_path / "in"
+    for each in ("outside/mine", "in/deep/a", "in/deep/kept", "in/b", "in/folder/c"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_bytes(b"x")
+    (place / "link").symlink_to(outside)
+    (place / "deep" / "to_file").symlink_to(outside / "mine")
+
+    named = ["deep/a", "b", "folder", "gone", "gone/a", "b/a", "link/mine", "deep/to_file"]
+    escaping = ["../outside/mine", str(outside / "mine"), "deep/../../outside/mine", "", ".", "/"]
+    remove_files(place, [*named, *escaping])
+
+    left = sorted(str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if is_file(each))
+    assert left == ["in/deep/kept", "in/folder/c", "outside/mine"]
+    assert (place / "link").is_symlink()
+    assert not (place / "deep" / "to_file").is_symlink()
+
+
+def test_a_folder_is_removed_with_its_own_files_and_no_others(tmp_path: Path) -> None:
+    for each in ("whole/0.own", "whole/1.own", "shared/0.own", "shared/notes"):
+        (tmp_path / each).parent.mkdir(exist_ok=True)
+        (tmp_path / each).write_bytes(b"x")
+    (tmp_path / "link").symlink_to(tmp_path / "shared")
 
     with Folder.open(tmp_path) as folder:
-        for name in ("in", "link", "nothing"):
-            folder.remove(name)
+        folder.remove_folder("whole", lambda name: name.endswith(".own"))
+        for name, error in (("shared", OSError), ("link", UsageError)):
+            with pytest.raises(error):
+                folder.remove_folder(name, lambda name: name.endswith(".own"))
 
-    assert [each.name for each in tmp_path.iterdir()] == ["outside"]
-    assert contents(tmp_path / "outside") == {"mine": b"x"}
+    assert [each.name for each in sorted(tmp_path.iterdir())] == ["link", "shared"]
+    assert [each.name for each in (tmp_path / "shared").iterdir()] == ["notes"]
 
 
 def test_scratch_names_are_those_that_are_made(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.errors import OutputError, TargetFailedError
+from proton_bench.errors import OutputError, TargetFailedError, UsageError
 from proton_bench.gate.experiment.folders.store import shown
 from proton_bench.gate.experiment.processes.fresh_process import Launch, output_end, run_fresh
 from proton_bench.support.files import write_file
@@ -58,9 +58,14 @@ def own_environment(folder: Path, tree: Path, setup: str) -> Iterator[OwnEnviron
         setup: What to run, such as ``pip install .``.
 
     Raises:
+        UsageError: Something else is in its place.
         TargetFailedError: The command failed; the message has the end of its output.
         OutputError: It cannot be created.
     """
+    if os.path.lexists(folder) and (folder.is_symlink() or not (folder / "pyvenv.cfg").is_file()):
+        raise UsageError(
+            f"{shown(folder)} is in the place of an environment, and would be lost: move it away"
+        )
     try:
         made = _make(folder)
         log = folder.with_suffix(".log")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -132,10 +131,12 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _remove(revision: Revision, folder: Path) -> None:
+    """Remove a folder that git knows as a worktree, and nothing else."""
+    place = os.path.realpath(folder)
     with contextlib.suppress(UsageError):
-        git(revision.root, "worktree", "remove", "--force", "--force", str(folder))
-    shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(UsageError):
+        known = git(revision.root, "worktree", "list", "--porcelain").splitlines()
+        if f"worktree {place}" in known and not folder.is_symlink():
+            git(revision.root, "worktree", "remove", "--force", "--force", place)
         git(revision.root, "worktree", "prune")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from proton_bench.errors import UsageError
 from proton_bench.gate.experiment.processes.environment import own_environment
 
 # A package of that name is installed beside the environment, where the tests run editable.
@@ -44,3 +45,21 @@ def test_packages_beside_it_can_be_imported(tmp_path: Path) -> None:
         )
 
     assert done.stdout
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_in_the_place_of_an_environment_stays(tmp_path: Path, is_link: bool) -> None:
+    mine = tmp_path / ("mine" if is_link else "own")
+    mine.mkdir()
+    (mine / "notes.txt").write_text("not saved")
+    if is_link:
+        (mine / "pyvenv.cfg").touch()
+        (tmp_path / "own").symlink_to(mine)
+
+    with (
+        pytest.raises(UsageError, match="in the place of an environment"),
+        own_environment(tmp_path / "own", tmp_path, "true"),
+    ):
+        pass
+
+    assert (mine / "notes.txt").read_text() == "not saved"

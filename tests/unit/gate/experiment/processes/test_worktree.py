@@ -118,6 +118,25 @@ def test_a_tree_that_a_killed_process_left_is_replaced(repository: Path, tmp_pat
     left.__exit__(None, None, None)
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_folder_that_is_no_worktree_of_ours_is_left_alone(
+    repository: Path, tmp_path: Path, is_link: bool
+) -> None:
+    revision, mine = find_revision("HEAD", str(repository)), tmp_path / "mine"
+    if is_link:
+        git(repository, "worktree", "add", "--detach", str(mine))
+        (tmp_path / "tree").symlink_to(mine)
+    else:
+        mine = tmp_path / "tree"
+        mine.mkdir()
+    (mine / "notes.txt").write_text("not saved")
+
+    with pytest.raises(UsageError, match="exists"), worktree(revision, tmp_path / "tree"):
+        pass
+
+    assert (mine / "notes.txt").read_text() == "not saved"
+
+
 def test_folders_of_sources_come_first_but_packages_do_not(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
