@@ -21,12 +21,14 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["PathTree", "Reading"]
+__all__ = ["BYTES", "COUNT", "HOST", "TIME", "WALL", "PathTree", "Reading"]
 
 TIME = "time (ns)"
 COUNT = "count"
 WALL = "wall (ns)"
 BYTES = "bytes"
+HOST = -2  # number of the device of what ran on host threads
+_HOST_DEVICE = Device("CPU", 0)
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class PathTree:
         take_table(len(self), len(self._values))
         take(Limit.OBJECTS, OBJECTS_OF_DEVICE * len(devices or ()))
         try:
-            profile = self._profile(reading, devices or {})
+            profile = self._profile(reading, {HOST: _HOST_DEVICE, **(devices or {})})
             profile.self_check()
         except (MetricError, ProfileFormatError) as error:
             raise corrupt(reading.source, str(error)) from None

@@ -38,6 +38,7 @@ class Arguments(msgspec.Struct, gc=False):
     open: Any = None
     external_id: Any = msgspec.field(default=None, name="External id")
     external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
+    python_parent_id: Any = msgspec.field(default=None, name="Python parent id")
     frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
     profile: Any = None
     rest: Any = None

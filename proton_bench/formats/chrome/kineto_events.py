@@ -116,10 +116,13 @@ class KinetoReader:
             start_ns=start,
             end_ns=start + duration,
         )
+        caller = event.arguments.python_parent_id
         if is_added and _RANGES[event.cat] is FrameKind.OP:
             range_id = self._external_id(event)
             if range_id is not None:
                 self._timeline.name_range(range_id)
+        elif is_added and type(caller) is int and caller in _INT64:
+            self._timeline.name_caller(caller)
 
     def _external_id(self, event: TraceEvent) -> int | None:
         """Return the id that an operator shares with the device work it launched, None for none.

@@ -2,29 +2,121 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.path_tree import WALL
-from proton_bench.formats.timeline.ranges import Timeline
+from proton_bench.formats.base import corrupt
+from proton_bench.formats.path_tree import COUNT, HOST, TIME, WALL
+from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 
-__all__ = ["place_ranges"]
+__all__ = ["CUT", "POINT", "Nesting", "place_ranges"]
 
+CUT = "Python call that seems to outlive its caller: its end was cut off"
+POINT = -1  # instead of a `FrameKind`: a moment, which nothing stands in
 _CHUNK = 1 << 15
+_FOREVER = 2**63
+# Profilers may note the end of a call some microseconds late; one that they missed lasts on and on.
+_LATE_NS = 50_000
 
 Rows = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class _Open:
-    """A range that has not ended."""
+class Nesting:
+    """How ranges of threads lie in one another.
 
-    row: int
-    end: int
+    A range stands in the innermost one of its thread that holds all of it; one that overlaps
+    another's end stands beside that. A Python call ends with its caller at the latest.
+
+    Args:
+        thread: Number of the thread of each range.
+        start: Start in ns.
+        end: End in ns.
+        kind: `FrameKind` of each range, or `POINT`.
+        rounding_ns: A range may seem to end so much after the one that it stands in.
+
+    Attributes:
+        order: The ranges by thread and time.
+        above: The range that each one stands in, -1 for none.
+        end: When each one ended, in ns.
+        own_ns: Time in which each one was the innermost of its thread, in ns.
+        overlapping: How many overlap the end of another one.
+        cut: How many Python calls seemed to outlive their caller.
+    """
+
+    def __init__(
+        self, *, thread: Rows, start: Rows, end: Rows, kind: Rows, rounding_ns: int = 0
+    ) -> None:
+        # Of ranges that start together the longer one is the outer one, else the first one.
+        self.order = np.lexsort((-end, kind == POINT, start, thread))
+        self.overlapping = self.cut = 0
+        self._rounding_ns = rounding_ns
+        self._above = array("q", [-1]) * len(end)
+        self._end = array("q", end.astype(np.int64).tobytes())
+        self._own_ns = array("q", bytes(8 * len(end)))
+        self._opened: list[tuple[int, int]] = []  # the end of each, and its number
+        self._calls: list[int] = []  # ends of open Python calls
+        self._now = current = 0
+        for index, on, since, until, what in _columns(self.order, thread, start, end, kind):
+            if on != current:
+                self._close(_FOREVER)
+                current, self._now, self._calls = on, since, []
+            self._close(since)
+            if what == FrameKind.PYTHON:
+                self._open(index, self._cut(index, since, until))
+            elif what != POINT:
+                self._open(index, until)
+            elif self._opened:
+                self._above[index] = self._opened[-1][1]
+        self._close(_FOREVER)
+        self.above, self.end, self.own_ns = (
+            np.frombuffer(each, dtype=np.int64) for each in (self._above, self._end, self._own_ns)
+        )
+
+    def _close(self, now: int) -> None:
+        """Close what has ended, and give the time since the last range to the innermost ones."""
+        opened, at = self._opened, self._now
+        while opened and opened[-1][0] <= now:
+            until, index = opened.pop()
+            self._own_ns[index] += max(0, until - at)
+            at = max(at, until)
+        if opened and at < now:
+            self._own_ns[opened[-1][1]] += now - at
+        self._now = now
+
+    def _cut(self, index: int, since: int, until: int) -> int:
+        """Return when a Python call ended: with its caller at the latest."""
+        calls = self._calls
+        while calls and calls[-1] <= since + _LATE_NS:
+            calls.pop()
+        if calls and until > calls[-1] + _LATE_NS:
+            until = self._end[index] = calls[-1]
+            self.cut += 1
+        calls.append(until)
+        return until
+
+    def _open(self, index: int, until: int) -> None:
+        opened = self._opened
+        place = len(opened)
+        while place and opened[place - 1][0] + self._rounding_ns < until:
+            place -= 1
+        if place < len(opened):
+            self.overlapping += 1
+            del opened[place:]  # they end before this one, so they are never innermost again
+        if opened:
+            self._above[index] = opened[-1][1]
+        opened.append((until, index))
+
+
+def _columns(order: Rows, *columns: Rows) -> Iterator[tuple[int, ...]]:
+    """Yield the number of each range and its values, in this order."""
+    for first in range(0, len(order), _CHUNK):
+        part = order[first : first + _CHUNK]
+        yield from zip(part.tolist(), *(each[part].tolist() for each in columns), strict=True)
 
 
 def place_ranges(
@@ -32,63 +124,69 @@ def place_ranges(
 ) -> Rows:
     """Add the rows of all ranges, and return the row of each launch.
 
-    A range stands below the innermost one of its thread that holds all of it; one that overlaps
-    another's end stands beside that and is counted. A launch belongs to the innermost range that
-    is open when it starts.
+    A launch belongs to the innermost range that is open when it starts. ``wall (ns)`` receives the
+    duration of each range. Where nothing ran on a device, the ranges are the work: ``time (ns)``
+    receives the time in which each one was the innermost of its thread, and ``count`` how many
+    there were.
 
     Args:
         timeline: What to place.
         roots: Row below which the ranges of a thread stand, by thread; else the root.
-        own: Name of an inclusive metric that receives each range's duration less that of the
-            ranges right below. None: ``wall (ns)`` receives the whole duration.
+        own: Name of an inclusive metric that receives the time of each range without those in it,
+            and nothing else is added.
     """
     tree, above = timeline.tree, roots or {}
-    found = np.zeros(len(timeline.launches), dtype=np.int64)
-    total = len(timeline.ranges)
-    range_rows = np.zeros(total, dtype=np.int64)
-    current, stack = -1, [_Open(0, 0)]
-    overlapping = 0
-    if own is None:
-        tree.declare(WALL, Aggregation.EXCLUSIVE)
-    for index, thread, start, end, name, kind in _by_time(timeline):
-        if thread != current:
-            current, stack = thread, [_Open(above.get(thread, 0), 2**63)]
-        while stack[-1].end <= start and len(stack) > 1:
-            stack.pop()
-        if index >= total:
-            found[index - total] = stack[-1].row
-            continue
-        place = len(stack) - 1
-        while stack[place].end + timeline.rounding_ns < end:
-            place -= 1
-        overlapping += place < len(stack) - 1
-        # Ranges that end before this one are never innermost again.
-        del stack[place + 1 :]
-        parent = stack[place].row
-        row = tree.row(parent, name, kind)
-        range_rows[index] = row
-        stack.append(_Open(row, end))
-        tree.add(row, own or WALL, end - start)
-        if own is not None and place:
-            tree.add(parent, own, start - end)
-    timeline.overlapping, timeline.range_rows = overlapping, range_rows
-    return found
-
-
-def _by_time(timeline: Timeline) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Yield ranges and launches by thread and time; launches are numbered after the ranges."""
-    ranges, launches = timeline.ranges, timeline.launches
-    count = len(launches)
-    blank = np.zeros(count, dtype=np.int8)
-    thread = np.concatenate([ranges["thread"], launches["thread"]])
+    ranges, launches, total = timeline.ranges, timeline.launches, len(timeline.ranges)
+    points = np.full(len(launches), POINT, dtype=np.int64)
+    thread = np.concatenate([ranges["thread"], launches["thread"]]).astype(np.int64)
     start = np.concatenate([ranges["start"], launches["start"]])
-    end = np.concatenate([ranges["end"], launches["start"]])
-    is_launch = np.concatenate([np.zeros(len(ranges), dtype=np.int8), blank + 1])
-    name = np.concatenate([ranges["name"], blank])
-    kind = np.concatenate([ranges["kind"], blank])
-    # Of ranges that start together the longer one is the outer one, else the one that came first.
-    order = np.lexsort((-end, is_launch, start, thread))
-    for first in range(0, len(order), _CHUNK):
-        part = order[first : first + _CHUNK]
-        columns = (part, thread[part], start[part], end[part], name[part], kind[part])
-        yield from zip(*(column.tolist() for column in columns), strict=True)
+    known_ends, cut = _ended_calls(timeline)
+    end = np.concatenate([known_ends, launches["start"]])
+    kind = np.concatenate([ranges["kind"], points])
+    name = np.concatenate([ranges["name"], points])
+    nesting = Nesting(
+        thread=thread, start=start, end=end, kind=kind, rounding_ns=timeline.rounding_ns
+    )
+    is_work = own is None and not len(timeline.work)
+    device = HOST if is_work else -1
+    rows = array("q", bytes(8 * len(thread)))
+    columns = (thread, nesting.above, name, kind)
+    for index, on, parent, called, what in _columns(nesting.order, *columns):
+        row = rows[parent] if parent >= 0 else above.get(on, 0)
+        rows[index] = row if what == POINT else tree.row(row, called, what, device=device)
+    placed = np.frombuffer(rows, dtype=np.int64)
+    timeline.overlapping, timeline.range_rows = nesting.overlapping, placed[:total]
+    timeline.reading.drop(CUT, nesting.cut + cut)
+    if own is not None:
+        _add(timeline, own, nesting.own_ns[:total])
+        return placed[total:]
+    tree.declare(WALL, Aggregation.EXCLUSIVE)
+    _add(timeline, WALL, (nesting.end - start)[:total])
+    if is_work:
+        _add(timeline, TIME, nesting.own_ns[:total])
+        _add(timeline, COUNT, np.ones(total, dtype=np.int64))
+    return placed[total:]
+
+
+def _ended_calls(timeline: Timeline) -> tuple[Rows, int]:
+    """Return when ranges ended, and of how many it is known by the next call of their caller."""
+    ranges, callers = timeline.ranges, timeline.callers
+    end, places = ranges["end"].copy(), callers["range"]
+    thread, start = ranges["thread"][places], ranges["start"][places]
+    order = np.lexsort((start, callers["id"], thread))
+    before, after = places[order[:-1]], places[order[1:]]
+    is_next = (np.diff(callers["id"][order]) == 0) & (np.diff(thread[order]) == 0)
+    is_late = is_next & (end[before] > ranges["start"][after] + _LATE_NS)
+    end[before[is_late]] = ranges["start"][after[is_late]]
+    return end, int(is_late.sum())
+
+
+def _add(timeline: Timeline, metric: str, values: Rows) -> None:
+    """Add the values of all ranges to their rows."""
+    if float(values.sum(dtype=np.float64)) >= MAX_NS:
+        raise corrupt(timeline.reading.source, "its times add up to more than 64 bits hold")
+    rows, places = np.unique(timeline.range_rows, return_inverse=True)
+    sums = np.zeros(len(rows), dtype=np.int64)
+    np.add.at(sums, places, values)
+    for row, value in zip(rows.tolist(), sums.tolist(), strict=True):
+        timeline.tree.add(row, metric, value)

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.path_tree import COUNT, TIME, WALL, PathTree, Reading
+from proton_bench.formats.path_tree import COUNT, HOST, TIME, WALL, PathTree, Reading
 from proton_bench.formats.timeline.device_time import device_uses, with_uses
 from proton_bench.formats.timeline.launched_work import place_work
 from proton_bench.formats.timeline.metric_texts import MetricTexts
-from proton_bench.formats.timeline.nesting import place_ranges
+from proton_bench.formats.timeline.nesting import Nesting, place_ranges
 from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline, Work
-from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
+from proton_bench.formats.timeline.slices import HOST as ON_HOST
+from proton_bench.formats.timeline.slices import CallPath, TimelineSlice
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.members import Member, merge_members
@@ -31,12 +32,10 @@ __all__ = ["SessionTimelines", "guessed_kind"]
 _SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
 _OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
 _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
-_HOST_DEVICE = ("CPU", 0)
 _OBJECTS_OF_PROCESS = 64
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _IMPOSSIBLE = "slice with impossible times: left out"
-_CHUNK = 1 << 15
 # Paths deeper than those of programs cost more: reports visit all rows above each row.
 _DEEP = 1000
 
@@ -115,7 +114,7 @@ class SessionTimeline:
         self._work_kinds: dict[tuple[int, int, FrameKind, int], int] = {}
         self._ops = Columns(thread="i", start="q", end="q", path="i")
         self._parents = array("i")  # paths above the work of the timeline
-        self._devices: dict[tuple[str, int], int] = {_HOST_DEVICE: 0}
+        self._devices: dict[tuple[str, int], int] = {}
 
     def add(self, found: TimelineSlice) -> None:
         """Add a slice.
@@ -124,7 +123,7 @@ class SessionTimeline:
             ProfileFormatError: A value is invalid.
             OverflowError: A number is too large.
         """
-        if found.device != HOST:
+        if found.device != ON_HOST:
             self._add_work(found)
         elif found.kind == "launch":
             if found.correlation:
@@ -196,7 +195,7 @@ class SessionTimeline:
         """
         timeline = self.timeline
         devices = {number: Device(*device) for device, number in self._devices.items()}
-        rows = self._rows(self._devices[_HOST_DEVICE])
+        rows = self._rows()
         self._add_host_values(rows)
         launches = place_ranges(timeline)
         parents = rows[np.frombuffer(self._parents, dtype=np.int32)] if self._parents else None
@@ -208,7 +207,7 @@ class SessionTimeline:
         profile = timeline.tree.build(self._reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 
-    def _rows(self, host_device: int) -> npt.NDArray[np.int64]:
+    def _rows(self) -> npt.NDArray[np.int64]:
         """Add the rows of all paths but those of work, and return the row of each."""
         rows = [0]  # numbers of paths count up
         row, index = self.timeline.tree.row, self.timeline.tree.strings.index
@@ -222,7 +221,7 @@ class SessionTimeline:
                 rows.append(row(rows[parent], *known))
                 continue
             is_op = kind in (FrameKind.OP, FrameKind.KERNEL)
-            device = host_device if is_op else -1
+            device = HOST if is_op else -1
             rows.append(row(rows[parent], known[0], kind, device=device))
         return np.array(rows, dtype=np.int64)
 
@@ -238,7 +237,9 @@ class SessionTimeline:
         paths = self._ops["path"].astype(np.int64)
         counts = np.bincount(paths)
         times = np.zeros(len(counts), dtype=np.int64)
-        np.add.at(times, paths, self._own_times())
+        thread, start, end = (self._ops[name] for name in ("thread", "start", "end"))
+        nesting = Nesting(thread=thread, start=start, end=end, kind=np.zeros_like(paths))
+        np.add.at(times, paths, nesting.own_ns)
         for path in np.flatnonzero(counts).tolist():
             tree.add(int(rows[path]), TIME, int(times[path]))
             tree.add(int(rows[path]), COUNT, int(counts[path]))
@@ -250,27 +251,6 @@ class SessionTimeline:
             for parent, name, kind, device in self._work_kinds
         ]
         _add_metrics(tree, self._work_metrics, places)
-
-    def _own_times(self) -> npt.NDArray[np.int64]:
-        """Return of each operator its length less that of the operators right inside of it."""
-        thread, start, end = (self._ops[name] for name in ("thread", "start", "end"))
-        own: npt.NDArray[np.int64] = end - start
-        order = np.lexsort((-end, start, thread))
-        open_ops: list[tuple[int, int]] = []  # their ends, and which they are
-        current = -1
-        for first in range(0, len(order), _CHUNK):
-            part = order[first : first + _CHUNK]
-            columns = (part, thread[part], start[part], end[part])
-            for op, on, since, until in zip(*(c.tolist() for c in columns), strict=True):
-                if on != current:
-                    current = on
-                    open_ops.clear()
-                while open_ops and open_ops[-1][0] <= since:
-                    open_ops.pop()
-                if open_ops and until <= open_ops[-1][0]:
-                    own[open_ops[-1][1]] -= until - since
-                open_ops.append((until, op))
-        return np.maximum(own, 0)
 
 
 def _add_metrics(tree: PathTree, metrics: PathTree, rows: Sequence[int]) -> None:

@@ -102,6 +102,7 @@ class Timeline:
         work: Device work.
         rounding_ns: A range may seem to end so much after the one that it lies in.
         range_ids: Ids of ranges, by which work without a correlation id finds them.
+        callers: Ids of the Python calls that Python calls were made in, where a file has them.
         moved: Bytes that copies moved.
         orphans: Work that names the range which launched it.
         range_rows: The row of each range, once they are placed.
@@ -125,6 +126,7 @@ class Timeline:
             variant="i",
         )
         self.range_ids = Columns(range="i", id="q")
+        self.callers = Columns(range="i", id="q")
         self.moved = Columns(work="i", bytes="q")
         self.orphans = Columns(work="i", id="q")
         self.range_rows = np.zeros(0, dtype=np.int64)
@@ -153,6 +155,10 @@ class Timeline:
     def name_range(self, range_id: int) -> None:
         """Give the range that was added last an id."""
         self.range_ids.add(len(self.ranges) - 1, range_id)
+
+    def name_caller(self, range_id: int) -> None:
+        """Say in which Python call the range that was added last was called."""
+        self.callers.add(len(self.ranges) - 1, range_id)
 
     def add_launch(self, process: int, correlation: int, thread: int, *, start_ns: int) -> None:
         """Add a call that launched the work with this correlation id in this process."""

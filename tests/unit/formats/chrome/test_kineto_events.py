@@ -13,6 +13,7 @@ from fakes.kineto import GPU, call, host, kernel, trace
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.registry import decode_profile, read_profile
 from proton_bench.formats.timeline.launched_work import AMBIGUOUS, UNMATCHED
+from proton_bench.formats.timeline.nesting import CUT
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -267,3 +268,58 @@ def test_values_of_wrong_types_are_refused(event: dict[str, Any], message: str) 
 def test_devices_of_wrong_types_are_refused(gpus: Any) -> None:
     with pytest.raises(ProfileFormatError, match="deviceProperties"):
         decode(*STEP, gpus=gpus)
+
+
+def python(name: str, start: float, dur: float, caller: int | None = None) -> dict[str, Any]:
+    """Return a Python call; the caller is an id that the trace gives, None for none."""
+    event = host("python_function", name, start, dur)
+    return {**event, "args": {} if caller is None else {"Python parent id": caller}}
+
+
+LOOP = (
+    python("t.py(1): loop", 0, 8000),
+    python("t.py(2): read", 50, 600, 1),
+    python("t.py(3): train", 1500, 1200, 1),
+    host("cpu_op", "aten::bmm", 1600, 200),
+    call(4, 1650),
+    kernel(4, 1900, 70),
+)
+ABOVE = "t.py:1@loop > t.py:2@read"
+
+
+@pytest.mark.parametrize("caller", [7, None])
+@pytest.mark.parametrize("length", [7800, 7600, 90_000])
+def test_a_python_call_that_never_ended_ends_with_its_caller(
+    length: int, caller: int | None
+) -> None:
+    profile = decode(*LOOP, python("<built-in next>", 150, length, caller))
+
+    assert {f"{ABOVE} > <built-in next>", "t.py:1@loop > t.py:3@train > aten::bmm > gemm"} <= paths(
+        profile
+    )
+    assert profile.column("wall (ns)").get(row_of(profile, "<built-in next>")) == 500_000
+    assert profile.dropped == {CUT: 1}
+
+
+def test_a_python_call_has_ended_when_its_caller_calls_another() -> None:
+    profile = decode(*LOOP, python("<built-in next>", 700, 7000, 1))
+
+    assert "t.py:1@loop > t.py:3@train > aten::bmm > gemm" in paths(profile)
+    assert profile.column("wall (ns)").get(row_of(profile, "<built-in next>")) == 800_000
+    assert profile.dropped == {CUT: 1}
+
+
+def test_annotations_and_calls_that_end_late_by_little_are_as_long_as_they_were() -> None:
+    profile = decode(
+        *LOOP,
+        host("user_annotation", "epoch", 600, 5000),
+        python("t.py(9): leaf", 500, 170),
+        python("t.py(8): log", 660, 400),
+    )
+
+    walls = profile.column("wall (ns)")
+    assert "t.py:1@loop > epoch > t.py:3@train > aten::bmm > gemm" in paths(profile)
+    assert walls.get(row_of(profile, "epoch")) == 5_000_000
+    assert walls.get(row_of(profile, "t.py:9@leaf")) == 170_000
+    assert walls.get(row_of(profile, "t.py:8@log")) == 400_000
+    assert profile.dropped == {}

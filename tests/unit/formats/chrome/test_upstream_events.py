@@ -239,7 +239,7 @@ def test_cycles_are_counted_by_the_clock_of_the_event() -> None:
         warp = {"pid": "k Core0 CTA0", "tid": "warp 0 (line 0)", "cat": "k", "args": stated}
         return {**warp, "name": name, "ts": ts, "dur": dur}
 
-    profile = decode(scope("a", 0, 1.5, 2000.0), scope("b", 2, 1.0, 1500.0), scope("a", 4, 1, 0))
+    profile = decode(scope("a", 0, 1.5, 2000.0), scope("b", 2, 1.0, 1500.0), scope("a", 5, 1, 0))
 
     assert totals(profile, "cycles") == {
         (): 5500,

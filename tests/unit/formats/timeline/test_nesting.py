@@ -10,6 +10,7 @@ from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.timeline.launched_work import AMBIGUOUS, UNMATCHED, place_work
 from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.ranges import Timeline, Work
+from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
@@ -161,6 +162,32 @@ def test_own_time_leaves_out_what_is_right_below() -> None:
     profile = found.tree.build(found.reading)
 
     assert profile.inclusive("cycles").tolist() == [10_000, 10_000, 2000, 1000]
+
+
+def test_ranges_are_the_work_where_no_device_worked() -> None:
+    found = timeline(("a", 0, 10), ("b", 2, 4), ("c", 3, 4), ("b", 6, 9))
+
+    profile = placed(found)
+
+    rows = {profile.path(row): row for row in range(1, len(profile))}
+    own = {path[-1]: profile.column("time (ns)").get(row) for path, row in rows.items()}
+    calls = {path[-1]: profile.column("count").get(row) for path, row in rows.items()}
+    assert own == {"a": 5000, "b": 4000, "c": 1000}
+    assert calls == {"a": 1, "b": 2, "c": 1}
+    assert {profile.device(row) for row in rows.values()} == {Device("CPU", 0)}
+
+
+def test_time_of_ranges_that_overlap_is_counted_once() -> None:
+    profile = placed(timeline(("a", 0, 20), ("b", 2, 12), ("c", 8, 16)))
+
+    assert profile.inclusive("time (ns)")[0] == 20_000
+
+
+def test_ranges_have_no_work_of_their_own_where_a_device_worked() -> None:
+    found = timeline(("a", 0, 10))
+    add_kernel(found, 1, duration=70)
+
+    assert placed(found).inclusive("time (ns)").tolist() == [70, 0, 70]
 
 
 RANGES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integers(0, 40)))
