@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import xml.etree.ElementTree as Xml
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,6 +81,36 @@ def test_the_same_times_pass(pytester: pytest.Pytester, run_pytest: RunPytest) -
     assert result.ret == 0
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got slower than allowed*"])
+
+
+@pytest.mark.usefixtures("benchmarks")
+@pytest.mark.parametrize(
+    ("times", "starts"),
+    [
+        ({A: 100.0, B: 46.0, C: 77.0}, [b"::error title=slower::", b"::error title=slower::"]),
+        (BASE, []),
+    ],
+)
+def test_github_reads_annotations_and_a_summary(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    times: dict[str, float],
+    starts: list[bytes],
+) -> None:
+    keep(pytester, times, seed=2)
+    summary = pytester.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+
+    # As GitHub reads it: bytes of a pipe, with commands where lines begin.
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *GATE, "--proton-github"]
+    done = subprocess.run(words, check=False, capture_output=True)
+
+    found = [line for line in done.stdout.split(b"\n") if line.startswith(b"::")]
+    assert len(found) == len(starts)
+    assert all(line.startswith(start) for line, start in zip(found, starts, strict=True))
+    assert b":\\:error" not in done.stdout
+    verdict = "FAIL" if starts else "PASS"
+    assert f"### {verdict}: " in summary.read_text(encoding="utf-8")
 
 
 def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(

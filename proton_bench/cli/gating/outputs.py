@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from collections.abc import Iterator
@@ -16,22 +15,24 @@ from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile, read_chart_files
-from proton_bench.report.ci.gate_github import gate_annotations, resumed, stopped
+from proton_bench.report.ci.gate_github import (
+    add_to_summary,
+    resumed,
+    stopped,
+    write_annotations,
+)
 from proton_bench.report.ci.gate_junit import gate_junit
-from proton_bench.report.ci.gate_markdown import SUMMARY_BYTES, gate_markdown
+from proton_bench.report.ci.gate_markdown import gate_markdown
 from proton_bench.report.ci.series import series_of
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.gate import GateReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
-from proton_bench.support.files import unwritable, write_file
+from proton_bench.support.files import write_file
 from proton_bench.support.text import raw, visible_lines
 
 __all__ = ["Outputs", "read_chart_files"]
-
-# A summary with less room than this is not changed.
-_LEAST_SUMMARY = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Outputs:
                 failed.append(error)
         if self.github:
             try:
-                _summarize(outcome)
+                add_to_summary(outcome)
             except OutputError as error:
                 failed.append(error)
         self._print(outcome, printed)
@@ -114,11 +115,7 @@ class Outputs:
         else:
             print_bytes(instead)
         if self.github:
-            # Not escaped: these commands are intended, and their data is encoded.
-            stream = raw(console.file if instead is None else sys.stderr)
-            workspace = os.environ.get("GITHUB_WORKSPACE", "")
-            for line in gate_annotations(outcome, workspace=workspace):
-                stream.write(f"{line}\n")
+            write_annotations(console.file if instead is None else sys.stderr, outcome)
 
     def _report(self, outcome: Outcome, console: Console) -> None:
         if outcome.result.verdict is SuiteVerdict.ERROR:
@@ -129,20 +126,3 @@ class Outputs:
         print_report(console, GateReport(outcome, self.everything))
         if self.github:
             raw(console.file).write(f"{resumed(token)}\n")
-
-
-def _summarize(outcome: Outcome) -> None:
-    """Add to the summary of the step up to GitHub's limit; GitHub drops a larger one completely."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not name:
-        return
-    try:
-        with open(name, "ab") as stream:
-            room = SUMMARY_BYTES - stream.tell()
-            if room < _LEAST_SUMMARY:
-                sys.stderr.write("proton: warning: the step summary is full; nothing was added\n")
-                return
-            text = gate_markdown(outcome, room)
-            stream.write(visible_lines(text).encode())
-    except OSError as error:
-        raise unwritable(name, error) from None

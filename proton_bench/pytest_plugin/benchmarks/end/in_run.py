@@ -94,6 +94,15 @@ class BenchmarksOfRun:
             for line in self._lines:
                 terminalreporter.write_line(visible_lines(line))
             self._lines = []
+            self._annotate(terminalreporter)
+
+    def _annotate(self, terminalreporter: Any) -> None:
+        """Write annotations for GitHub; a worker or a replicate has none to write."""
+        outcome = None if self._judging is None else self._judging.outcome
+        if self._settings.github and outcome is not None:
+            from proton_bench.report.ci.gate_github import write_annotations
+
+            write_annotations(terminalreporter._tw._file, outcome)
 
     def _draw(self, terminalreporter: Any) -> None:
         from proton_bench.pytest_plugin.benchmarks.end.histogram import histograms

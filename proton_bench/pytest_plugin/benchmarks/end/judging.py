@@ -69,7 +69,13 @@ class Judging:
             raise
         except ProtonError as error:
             self._outcome = Outcome.failed(error.report())
-        for step in (self._save, self._write_markdown, self._write_junit, self._write_page):
+        for step in (
+            self._save,
+            self._write_markdown,
+            self._write_junit,
+            self._write_page,
+            self._write_summary,
+        ):
             try:
                 step()
             except ProtonError as error:
@@ -131,10 +137,6 @@ class Judging:
             "baseline"
             for reference in self._saved
         ]
-        if outcome is not None and self._settings.github:
-            from proton_bench.report.ci.gate_github import gate_annotations
-
-            lines += gate_annotations(outcome)
         return lines
 
     def _decide(self, recorded: Callable[[], Run]) -> None:
@@ -147,7 +149,7 @@ class Judging:
             self._compare()
             return
         tests = [record.node_id for record in self._records]
-        with replicates_of(self._config, tests) as made:
+        with replicates_of(self._config, tests, settings.runs) as made:
             if settings.compare:
                 self._compare_afresh(made)
             else:
@@ -212,6 +214,12 @@ class Judging:
     def _write_page(self) -> None:
         if self._settings.html is not None and self._outcome is not None and self._runs:
             write_file(self._settings.html, self._page(self._outcome))
+
+    def _write_summary(self) -> None:
+        if self._settings.github and self._outcome is not None:
+            from proton_bench.report.ci.gate_github import add_to_summary
+
+            add_to_summary(self._outcome)
 
     def _page(self, outcome: Outcome) -> str:
         """Return the page of the changes, or of the first run where nothing was compared."""

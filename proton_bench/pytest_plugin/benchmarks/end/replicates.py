@@ -25,12 +25,13 @@ _TESTS = "tests.json"
 
 
 @contextlib.contextmanager
-def replicates_of(config: pytest.Config, tests: Sequence[str]) -> Iterator[Replicates]:
+def replicates_of(config: pytest.Config, tests: Sequence[str], most: int) -> Iterator[Replicates]:
     """Yield runs of tests, each in a fresh process without workers, and keep the profiles.
 
     Args:
         config: Of this run, whose arguments the processes are started with.
         tests: Node ids of the tests.
+        most: Processes there are at most.
 
     Raises:
         OutputError: Something cannot be written.
@@ -39,7 +40,7 @@ def replicates_of(config: pytest.Config, tests: Sequence[str]) -> Iterator[Repli
     file = folder / _TESTS
     write_file(file, json.dumps(list(tests)))
     command = replicate_command(config, file)
-    with replicates(command, doing="pytest", folder=folder) as made:
+    with replicates(command, doing="pytest", folder=folder, most=most) as made:
         yield made
 
 

@@ -1,10 +1,23 @@
 from __future__ import annotations
 
+import io
+from pathlib import Path
+from typing import Any
+
 import pytest
 from fakes.outcomes import every_outcome, hostile_outcome, outcome, row, structural, undecided
 
+from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
-from proton_bench.report.ci.gate_github import MOST, gate_annotations, resumed, stopped
+from proton_bench.report.ci.gate_github import (
+    MOST,
+    add_to_summary,
+    gate_annotations,
+    resumed,
+    stopped,
+    write_annotations,
+)
+from proton_bench.support.text import SafeStream
 
 
 @pytest.mark.parametrize(
@@ -22,7 +35,7 @@ from proton_bench.report.ci.gate_github import MOST, gate_annotations, resumed, 
         ("structure", ["::error title=structure::LAUNCHES step > more, 4 -> 6 launches"]),
         (
             "incomparable",
-            ["::error::INCOMPARABLE: GPU name", "::warning title=proton gate::not-comparable"],
+            ["::error::INCOMPARABLE: GPU name"],
         ),
         ("no-baseline", ["::error::NO-BASELINE: there is no baseline 'main'"]),
         ("error", ["::error::ERROR: x.proton is corrupt"]),
@@ -39,6 +52,66 @@ def test_a_gate_that_passes_undecided_only_warns() -> None:
     shown = outcome(SuiteVerdict.INCONCLUSIVE, undecided(), inconclusive_passes=True)
 
     assert {line.split("::")[1].split()[0] for line in gate_annotations(shown)} == {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rows", "structure", "said"),
+    [
+        # A path by two metrics, and the totals around it.
+        (
+            SuiteVerdict.FAIL,
+            [
+                row(Verdict.REGRESSED, path=("fit", "conv")),
+                row(Verdict.REGRESSED, path=("fit", "conv"), metric="total", change=0.07),
+                row(Verdict.REGRESSED, path=("fit",), metric="total"),
+                row(Verdict.REGRESSED, path=(), metric="total"),
+            ],
+            (),
+            ["fit > conv: median 5.0 %25 slower"],
+        ),
+        # A scope that is slower because of what is new in it.
+        (
+            SuiteVerdict.FAIL,
+            [row(Verdict.REGRESSED, path=("fit",), metric="total")],
+            (structural(path=("fit", "copy"), fails=True),),
+            ["LAUNCHES fit > copy"],
+        ),
+        # Two paths are two facts, also with equal names.
+        (
+            SuiteVerdict.FAIL,
+            [
+                row(Verdict.REGRESSED, path=("fit", "conv")),
+                row(Verdict.REGRESSED, path=("fit", "conv"), occurrence=1),
+                row(Verdict.REGRESSED, path=("test", "conv")),
+            ],
+            (),
+            ["fit > conv: median", "fit > conv: median", "test > conv: median"],
+        ),
+        # The headline of an undecided gate has the number of its checks.
+        (
+            SuiteVerdict.INCONCLUSIVE,
+            [undecided("conv"), undecided("conv", metric="total"), undecided("gemm")],
+            (),
+            ["INCONCLUSIVE: 3 of 3 checks may be slower than allowed"],
+        ),
+    ],
+)
+def test_a_fact_is_one_annotation(
+    verdict: SuiteVerdict, rows: list[GateRow], structure: Any, said: list[str]
+) -> None:
+    found = gate_annotations(outcome(verdict, *rows, structure=structure))
+
+    assert len(found) == len(said)
+    for line, text in zip(found, said, strict=True):
+        assert text in line
+
+
+def test_other_metrics_of_a_slower_path_stand_in_its_annotation() -> None:
+    both = [row(Verdict.REGRESSED, "conv", metric=name) for name in ("median", "tail")]
+
+    (line,) = gate_annotations(outcome(SuiteVerdict.FAIL, *both))
+
+    assert line.endswith("; tail +5.0 %25")
 
 
 @pytest.mark.parametrize("verdict", [SuiteVerdict.FAIL, SuiteVerdict.INCONCLUSIVE])
@@ -73,3 +146,30 @@ def test_the_innermost_python_frame_is_the_place() -> None:
 
 def test_commands_are_stopped_and_resumed_with_one_token() -> None:
     assert (stopped("abc"), resumed("abc")) == ("::stop-commands::abc", "::abc::")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_github_gets_commands_through_a_stream_that_escapes_them(encoding: str) -> None:
+    out = io.BytesIO()
+    stream = SafeStream(io.TextIOWrapper(out, encoding=encoding))
+    slower = outcome(SuiteVerdict.FAIL, row(Verdict.REGRESSED, "café"))
+
+    stream.write("::error::a name\n")
+    write_annotations(stream, slower)
+    stream.flush()
+
+    escaped, command, end = out.getvalue().split(b"\n")
+    assert (escaped, end) == (b":\\:error::a name", b"")
+    assert command.startswith(b"::error title=slower::step > caf")
+
+
+def test_a_summary_is_added_to_what_the_step_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "summary.md"
+    file.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
+
+    add_to_summary(every_outcome()["fail"])
+
+    assert file.read_text(encoding="utf-8").startswith("before\n<!-- proton gate -->\n### FAIL")

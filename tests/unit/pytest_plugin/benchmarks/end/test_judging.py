@@ -187,14 +187,17 @@ def test_without_benchmarks_there_is_nothing_to_judge(settings: Settings) -> Non
     assert "no test is a benchmark" in found.lines()[0]
 
 
-def test_markdown_and_annotations_are_written(judged: Any, tmp_path: Path) -> None:
+def test_markdown_and_the_summary_of_the_step_are_written(
+    judged: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slower = runs_of({A: 115.0, B: 40.0}, runs=6, seed=2, first=10)
-    file = tmp_path / "comment.md"
+    file, summary = tmp_path / "comment.md", tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
 
-    found = judged(slower, base_runs(), markdown=file, github=True)
+    judged(slower, base_runs(), markdown=file, github=True)
 
     assert "### FAIL" in file.read_text(encoding="utf-8")
-    assert any(line.startswith("::error") for line in found.lines())
+    assert "### FAIL" in summary.read_text(encoding="utf-8")
 
 
 def test_a_comment_is_written_without_a_baseline_too(judged: Any, tmp_path: Path) -> None:
