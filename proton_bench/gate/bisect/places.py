@@ -74,12 +74,17 @@ class Places:
         with worktree(revision, tree):
             front = first_folders_of(revision, tree)
             command = self._command(tree)
+            arm = Arm(name, command, label, front, revision=candidate.name)
             if not request.setup:
-                yield Arm(name, command, label, front)
+                yield arm
                 return
             with own_environment(environment, tree, request.setup) as own:
-                front = (own.packages, *front)
-                yield Arm(name, command, label, front, own.interpreter, own.variables)
+                yield replace(
+                    arm,
+                    first_folders=(own.packages, *front),
+                    interpreter=own.interpreter,
+                    environment=own.variables,
+                )
 
     def at_home(self, run: Run) -> Run:
         """Give files of both sides the same names, so that rows match."""

@@ -21,6 +21,7 @@ class Arm:
         first_folders: Folders that come first in the module search path.
         interpreter: Python of its own environment; "" for this one.
         environment: Variables that differ from those of this process.
+        revision: Commit of its checkout; "" for the code in the current folder.
     """
 
     name: str
@@ -29,3 +30,4 @@ class Arm:
     first_folders: tuple[str, ...] = ()
     interpreter: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    revision: str = ""

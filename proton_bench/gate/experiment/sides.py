@@ -44,17 +44,23 @@ def sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
         first_folders = {BASE: first_folders_of(revision, tree, script=script), NEW: ()}
         places = {BASE: tree, NEW: Path(revision.root)}
         labels = {BASE: revision.label, NEW: new.label}
+        commits = {BASE: revision.commit, NEW: ""}
         found = {}
         for name in (BASE, NEW):
-            arm = Arm(name, request.command, labels[name], first_folders[name])
+            arm = Arm(
+                name, request.command, labels[name], first_folders[name], revision=commits[name]
+            )
             if request.setup:
                 own = stack.enter_context(
                     own_environment(folder / f"{name}-environment", places[name], request.setup)
                 )
                 # Packages built for this side come even before its sources.
                 front = (own.packages, *first_folders[name])
-                arm = Arm(
-                    name, request.command, labels[name], front, own.interpreter, own.variables
+                arm = replace(
+                    arm,
+                    first_folders=front,
+                    interpreter=own.interpreter,
+                    environment=own.variables,
                 )
             found[name] = arm
         yield found

@@ -52,6 +52,7 @@ def _open(options: ChildOptions, name: str) -> Session:
             backend=options.backend,
             mode=options.mode,
             hook=options.hook,
+            revision=options.revision,
             trace_formats=trace_formats_of(options.formats, options.data),
             samples_host=True,
         )

@@ -43,6 +43,7 @@ class ChildOptions:
         backend: Names joined by ``+``; None asks the plugins.
         mode: Mode text.
         hook: Name of a launch hook.
+        revision: Commit of the program for the provenance; "" asks git.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ChildOptions:
     backend: str | None = None
     mode: str | None = None
     hook: str | None = None
+    revision: str = ""
 
     def to_json(self) -> str:
         """Encode as one ASCII line."""

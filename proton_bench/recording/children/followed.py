@@ -95,4 +95,5 @@ class FollowedChildren:
             backend=options.backend,
             mode=options.mode,
             hook=options.hook,
+            revision=options.revision,
         )

@@ -44,6 +44,7 @@ class RunOptions:
         strict: A profile that cannot be written changes the exit code.
         command: Command line for the provenance.
         first_folders: Folders that come first in the module search path.
+        revision: Commit that these folders are a checkout of; "" for the code in ``folder``.
         modules_file: File for the list of loaded modules; "" for none.
         canary: Run canary kernels for a gate.
     """
@@ -67,6 +68,7 @@ class RunOptions:
     strict: bool = False
     command: tuple[str, ...] = ()
     first_folders: tuple[str, ...] = ()
+    revision: str = ""
     modules_file: str = ""
     canary: bool = False
 
@@ -133,6 +135,7 @@ def session_options(options: RunOptions) -> SessionOptions:
         mode=options.mode,
         hook=options.hook,
         command=options.command,
+        revision=options.revision,
         trace_formats=trace_formats_of(options.formats, options.data),
         samples_host=True,
         program="python" if is_code else os.path.basename(options.target),

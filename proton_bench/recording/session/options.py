@@ -41,6 +41,7 @@ class SessionOptions:
         mode: Mode text, or an object of ``proton_bench.mode``, for the backend that declares it.
         hook: Name of a launch hook, a ``Hook``, or None.
         command: Command line for the provenance; None takes this process's own.
+        revision: Commit of the program for the provenance; "" asks git about the current folder.
         trace_formats: For ``trace``: formats that the timeline is written in while the program
             runs, ``chrome_trace`` and ``perfetto``; the end can choose among these.
         program: Name of the program for its timeline; "" takes that of the script.
@@ -57,6 +58,7 @@ class SessionOptions:
     mode: object = None
     hook: Hook | str | None = None
     command: tuple[str, ...] | None = None
+    revision: str = ""
     trace_formats: tuple[str, ...] = ("chrome_trace",)
     program: str = ""
     upstream_shape: bool = False
@@ -75,6 +77,7 @@ class CapturePlan:
         modes: One mode per backend.
         hook: Launch hook, not switched on yet.
         command: Command line for the provenance.
+        revision: Commit of the program; "" where git is asked at the end.
         trace_formats: Formats that the timeline is written in while the program runs.
         flushing: How phases are written while the program runs; None where they are not.
         program: Name of the program for its timeline.
@@ -91,6 +94,7 @@ class CapturePlan:
     modes: tuple[Mode, ...]
     hook: Hook | None
     command: tuple[str, ...]
+    revision: str
     trace_formats: tuple[str, ...]
     flushing: PeriodicFlushing | None
     program: str
@@ -185,6 +189,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         modes=tuple(modes),
         hook=hook,
         command=tuple(sys.orig_argv) if options.command is None else options.command,
+        revision=options.revision,
         trace_formats=streamed,
         flushing=flushing,
         program=options.program or os.path.basename(sys.argv[0]) or "python",

@@ -44,6 +44,8 @@ def start_facts(plan: CapturePlan) -> dict[str, Any]:
         "start_time_ns": now_ns,
         "realtime_base_ns": now_ns - time.monotonic_ns(),
     }
+    if plan.revision:
+        facts["git"] = {"revision": plan.revision, "dirty": False}
     process_started_ns = _process_start_ns(now_ns)
     if process_started_ns is not None:
         facts["process_start_time_ns"] = process_started_ns
@@ -71,7 +73,7 @@ def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str
     facts["estimated_cost_ns"] = estimated_cost_ns(counts)
     if "gpus_at_start" in started:
         facts["gpus_at_end"] = gpu_facts()
-    git = git_facts(str(started["directory"]))
+    git = started.get("git") or git_facts(str(started["directory"]))
     if git:
         facts["git"] = git
     return facts

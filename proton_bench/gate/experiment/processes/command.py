@@ -32,13 +32,19 @@ class Command:
     flags: tuple[str, ...] = ()
 
     def line(
-        self, name: str, *, first_folders: tuple[str, ...] = (), interpreter: str = ""
+        self,
+        name: str,
+        *,
+        first_folders: tuple[str, ...] = (),
+        revision: str = "",
+        interpreter: str = "",
     ) -> list[str]:
         """Return the command line of one run.
 
         Args:
             name: Absolute output path without a suffix.
             first_folders: Folders that modules are looked for in first.
+            revision: Commit that they are a checkout of, "" for none.
             interpreter: Python to use instead of this one.
         """
         options = replace(
@@ -49,6 +55,7 @@ class Command:
             quiet=True,
             strict=True,
             first_folders=first_folders,
+            revision=revision,
             modules_file=f"{name}.modules.json",
             canary=True,
         )
