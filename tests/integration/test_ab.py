@@ -19,7 +19,7 @@ from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.gate.experiment import series
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
-from proton_bench.gate.experiment.slot import NEW, Stage
+from proton_bench.gate.experiment.slot import BASE, NEW, Stage
 
 TESTS = Path(__file__).parents[1]
 BENCH = """
@@ -75,8 +75,9 @@ def ab(
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Write what each process would have recorded, without running it."""
+def made_up(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Callable[..., None]:
+    """Change a file, and write what each process would have recorded, without running it."""
+    (repository / "kernels.py").write_text(f"{KERNELS}# as fast\n")
 
     def use(slower: float, between: float, clocks: Sequence[float] = ()) -> None:
         def write(launch: Launch) -> Ended:
@@ -167,7 +168,7 @@ def runs_of_pairs(repository: Path) -> int:
     return len(KeptRuns.open(folder).of(Stage.PAIR))
 
 
-def test_identical_code_passes_after_four_pairs(
+def test_code_that_is_as_fast_passes_after_four_pairs(
     ab: Ab, repository: Path, made_up: Callable[..., None]
 ) -> None:
     made_up(slower=1.0, between=0.002)
@@ -178,6 +179,66 @@ def test_identical_code_passes_after_four_pairs(
     assert out.startswith("PASS")
     assert runs_of_pairs(repository) == 8
     assert_tidy(repository)
+
+
+@pytest.mark.parametrize("words", [(), ("--base-ref", "HEAD"), ("--setup", "true")])
+@pytest.mark.parametrize("untracked", [False, True])
+def test_the_same_code_is_refused_before_anything_runs(
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    words: Sequence[str],
+    untracked: bool,
+) -> None:
+    monkeypatch.chdir(repository)
+    if untracked:
+        (repository / "notes.txt").write_text("x")
+
+    code = main(["ab", "-b", "cpu", *words, "--", "bench.py"])
+
+    assert code == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("proton: error: no file that git tracks changed since 'HEAD', so both")
+    assert not (repository / ".proton").exists()
+
+
+def test_git_bisect_gets_good_for_the_same_code(ab: Ab, repository: Path) -> None:
+    assert ab("--bisect", "--", "bench.py") == (0, "")
+    assert not experiments(repository)
+
+
+def test_the_same_command_as_base_measures_the_same_code(ab: Ab, repository: Path) -> None:
+    code, _ = ab(*ONE, "--base", "bench.py", "--json", "verdict.json", "--", "bench.py")
+
+    assert code in {0, 3}
+    assert runs_of_pairs(repository) == 2
+
+
+@pytest.mark.parametrize("words", [(), ("--setup", "true")])
+def test_profiles_carry_the_revision_that_ran(
+    ab: Ab, repository: Path, words: Sequence[str]
+) -> None:
+    script = "import proton_bench, kernels\nwith proton_bench.cpu_timed_scope('step'): pass\n"
+    (repository / "bench.py").write_text(script)
+    for title in ("second", "third"):
+        git(repository, "commit", "--allow-empty", "-qam", title)
+    (repository / "kernels.py").write_text(MORE)
+
+    ab(*ONE, "--base-ref", "HEAD~1", *words, "--", "bench.py")
+
+    (folder,) = experiments(repository)
+    kept = KeptRuns.open(folder)
+    commits = [commit_of(repository, ref) for ref in ("HEAD~1", "HEAD")]
+    for arm, commit, is_dirty in zip((BASE, NEW), commits, (False, True), strict=True):
+        for stage in (Stage.WARM_UP, Stage.PAIR):
+            (run,) = kept.of(stage, arm)
+            facts = kept.read(run).profile.provenance["git"]
+            assert facts == {"revision": commit, "dirty": is_dirty}
+
+
+def commit_of(folder: Path, ref: str) -> str:
+    done = subprocess.run(["git", "rev-parse", ref], cwd=folder, check=True, capture_output=True)
+    return done.stdout.decode().strip()
 
 
 def test_a_slowdown_takes_as_many_pairs_as_can_fail(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import zipfile
@@ -95,11 +96,15 @@ class Processes:
         revisions: Text of ``kernels.py`` of each process.
         stop_after: Number of processes after which a signal comes.
         between: Noise between processes.
+        shaky: A path whose time says nothing.
+        commits: The revision of each process, as its profile would have it.
     """
 
     revisions: list[str] = field(default_factory=list)
     stop_after: int | None = None
     between: float = 0.002
+    shaky: str = ""
+    commits: list[str] = field(default_factory=list)
 
     def run(self, launch: Launch) -> Ended:
         if self.stop_after is not None and len(self.revisions) >= self.stop_after:
@@ -108,6 +113,7 @@ class Processes:
         file = Path((*options.first_folders, options.folder)[0]) / "kernels.py"
         content = file.read_text()
         self.revisions.append(content)
+        self.commits.append(options.revision)
         kernels: dict[str, Any] = {}
         try:
             exec(content, kernels)
@@ -120,6 +126,8 @@ class Processes:
             times["layer2/other"] = times.pop(KERNEL)
         digest = hashlib.sha256(content.encode()).hexdigest()
         seed = f"{digest} {name.name} {len(self.revisions)}"
+        if self.shaky:
+            times[self.shaky] *= 1.0 + random.Random(seed).random()
         code = file.with_name("code.md")  # a text, so that only the kernels tell the difference
         kernel = f"{code.read_text()} {kernels['SLOWER']}" if code.exists() else ""
         codes = dict.fromkeys(times, kernel)
@@ -183,6 +191,47 @@ def test_the_one_slower_commit_is_named(
     assert found["candidates"][0]["title"] == f"commit {guilty + 2}"
     assert found["path"] == "layer2 > k13"
     assert found["pairs"] <= 14
+
+
+def test_the_proof_ends_at_the_first_proven_path(
+    repository: Repository, bisect: Bisect, processes: Processes
+) -> None:
+    commits = repository.line(12, 5)
+    processes.shaky = "layer4/k27"
+
+    code, found, said = bisect()
+
+    assert (code, names(found)) == (0, [commits[5]])
+    assert len(found["proof"]["base_runs"]) == 6
+    assert any(row["verdict"] == "INCONCLUSIVE" for row in found["proof"]["rows"])
+    proof, _, search = said.partition("run 15: ")
+    assert "run 14 of at most 42: pair 6, " in proof
+    assert "left" not in search.partition("revisions left")[0]
+
+
+def test_each_run_carries_its_own_revision(
+    repository: Repository, bisect: Bisect, processes: Processes
+) -> None:
+    commits = repository.line(9, 4)
+    good = git(repository.folder, "rev-parse", "good")
+
+    bisect()
+
+    texts = dict(zip(processes.commits, processes.revisions, strict=True))
+    assert good in texts
+    assert set(texts) - {good} <= set(commits)
+    for commit, text in texts.items():
+        assert git(repository.folder, "show", f"{commit}:kernels.py") == text.strip()
+
+
+@pytest.mark.parametrize("ends", [("HEAD", "good"), ("good", "good"), ("good", "unknown")])
+def test_wrong_ends_leave_nothing_behind(
+    repository: Repository, bisect: Bisect, ends: tuple[str, str]
+) -> None:
+    repository.line(3, 1)
+
+    assert bisect(ends=ends)[0] == 2
+    assert not (repository.folder / ".proton").exists()
 
 
 @pytest.mark.usefixtures("processes")

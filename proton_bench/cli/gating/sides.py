@@ -73,7 +73,7 @@ class Fresh:
         if not (expected.runs or self.is_saved):
             return _judged(expected, Side(()), policy, store)
         place = new_folder("gate", store.folder)
-        with replicates(command, folder=place) as made:
+        with replicates(command, folder=place, most=self.most) as made:
             found = judged_afresh(
                 lambda runs: read_base(base, runs, store),
                 made,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proton_bench.errors import ProfileFormatError, TargetFailedError, UsageError
+from proton_bench.gate.bisect.history import Candidate, History
 from proton_bench.gate.bisect.likeness import Codes, LoadedFiles, codes_of
 from proton_bench.gate.bisect.places import LazyArms, Places
 from proton_bench.gate.bisect.proof import Proof, prove
@@ -34,7 +35,12 @@ _CLEAR = 0.9
 
 
 def run_bisect(
-    request: BisectRequest, kept: KeptRuns, progress: Progress, *, store: Path
+    request: BisectRequest,
+    kept: KeptRuns,
+    progress: Progress,
+    *,
+    revisions: tuple[Candidate, History],
+    store: Path,
 ) -> BisectResult:
     """Run the missing runs of a search and return what it found.
 
@@ -42,16 +48,17 @@ def run_bisect(
         request: The search.
         kept: Its folder; the runs of the proof are in it, those of revisions below it.
         progress: Gets the progress.
+        revisions: The good revision and those after it, from `BisectRequest.history`.
         store: The project's ``.proton``, which may have noise of this machine.
 
     Raises:
         TargetFailedError: A run of the good revision failed, or in the proof of the bad one.
         InterruptedExperimentError: A signal came; what had ended is kept.
-        UsageError: A revision is unknown, or nothing can be measured.
+        UsageError: Nothing can be measured.
         ProtonError: Something cannot be written.
     """
     with interruptible(), kept.in_use(), progress:
-        good, history = request.history()
+        good, history = revisions
         places = Places(request, kept.folder)
         count = count_text(len(history), "revision")
         progress.say(f"{count} to search, first {request.good} and {request.bad} in turn")
@@ -101,6 +108,7 @@ class _Bisection:
         self._learn(setting.kept, BASE, None)
         self._learn(setting.kept, NEW, setting.history.bad)
         self._weigh()
+        setting.progress.limit(None)  # how many follow depends on what they say
         for place in range(len(setting.history)):
             if setting.has_runs(setting.revision(place)):
                 self._restore(place)

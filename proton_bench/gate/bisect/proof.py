@@ -10,7 +10,7 @@ from proton_bench.gate.bisect.result import BisectResult, BisectVerdict
 from proton_bench.gate.bisect.revisions import differing_files
 from proton_bench.gate.bisect.search import Seen
 from proton_bench.gate.bisect.setting import Setting
-from proton_bench.gate.bisect.subject import Subject, subject_of
+from proton_bench.gate.bisect.subject import Subject, is_proven, subject_of
 from proton_bench.gate.experiment.ab import compare_arms
 from proton_bench.gate.experiment.loaded import loaded_alike
 from proton_bench.gate.experiment.slot import BASE, NEW, Stage
@@ -51,7 +51,9 @@ def prove(setting: Setting) -> Proof | BisectResult:
     bad = setting.revision(setting.history.bad)
     with LazyArms(setting.places, {NEW: bad}, setting.arms) as arms:
         series = setting.series(setting.kept, arms)
-        result = compare_arms(setting.request.proof, series, store=setting.store)
+        result = compare_arms(
+            setting.request.proof, series, store=setting.store, is_enough=is_proven
+        )
     alike = _loaded_alike(setting)
     if alike:
         return _nothing(setting, result, BisectVerdict.INCOMPARABLE, problem=_alike_text(alike))

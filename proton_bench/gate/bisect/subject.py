@@ -10,10 +10,11 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, GateRow
+from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["Subject", "is_proven", "subject_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,17 @@ def subject_of(result: GateResult) -> Subject | None:
     if failing:
         return Subject(failing[0].path, 0, "", _text(failing[0].path, result))
     return None
+
+
+def is_proven(result: GateResult) -> bool:
+    """Return whether a search may begin: its subject is proven, and no undecided path goes before.
+
+    Paths that the policy names go before all others.
+    """
+    is_named = any(row.named for row in result.regressions)
+    is_waiting = any(row.named and row.is_undecided for row in result.rows)
+    is_clear = is_named or not is_waiting
+    return result.verdict is SuiteVerdict.FAIL and is_clear and subject_of(result) is not None
 
 
 def _clearness(row: GateRow) -> tuple[bool, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -84,9 +84,22 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path)
     return result
 
 
-def compare_arms(request: Request, series: Series, *, store: Path) -> GateResult:
-    """Run the missing runs of both arms of a series and judge them; see `begin_ab`."""
-    return _Experiment(request, series, store).result()
+def compare_arms(
+    request: Request,
+    series: Series,
+    *,
+    store: Path,
+    is_enough: Callable[[GateResult], bool] = lambda result: False,
+) -> GateResult:
+    """Run the missing runs of both arms of a series and judge them; see `begin_ab`.
+
+    Args:
+        request: What is compared.
+        series: The runs.
+        store: The project's ``.proton``.
+        is_enough: Whether a result ends the experiment, whatever else is undecided.
+    """
+    return _Experiment(request, series, store, is_enough).result()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,9 +107,11 @@ class _Experiment:
     request: Request
     series: Series
     store: Path
+    is_enough: Callable[[GateResult], bool]
 
     def result(self) -> GateResult:
         warm_up = pairs(Stage.WARM_UP, 1)
+        self.series.plan([*warm_up, *pairs(Stage.PAIR, self._most)])
         self.series.run(warm_up)
         validity = self._check_validity()
         if validity.fatal:
@@ -136,17 +151,21 @@ class _Experiment:
 
     def _decided(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
         """Add pairs until every path is decided, or none are left to add."""
-        most = self.request.runs or MOST_PAIRS
+        asked = self.request.runs > 0
         lost = 0
-        for look in looks(most, self.request.policy.runs):
+        for look in looks(self._most, self.request.policy.runs, is_asked=asked):
             seen = self._pairs(look.pairs + lost)
             while lost < min(len(left_out(seen)), _MOST_LOST):
                 lost = min(len(left_out(seen)), _MOST_LOST)
                 seen = self._pairs(look.pairs + lost)
             result = self._judge(seen, Context(noise, seen, look.part, look.most))
-            if not look.goes_on(result, self.series.progress.say):
+            if self.is_enough(result) or not look.goes_on(result, self.series.progress.say):
                 break
         return result, seen
+
+    @property
+    def _most(self) -> int:
+        return self.request.runs or MOST_PAIRS
 
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:
         return judge(runs.base, runs.new, self.request.policy, context=context)

@@ -82,7 +82,7 @@ def judged_afresh(
         ProtonError: See `judged`, `Replicates.first` and `read_base`.
     """
     base, (fewest, most) = None, runs
-    for look in looks(most, fewest):
+    for look in looks(most, fewest, is_asked=True):
         new = Side(made.first(look.pairs))
         base = base or read_base(new.runs)
         outcome = judged(base, new, policy, explain=explain, store=store, look=look)

@@ -42,12 +42,15 @@ class Look:
         part: Share of the false alarms that noise may cause in this look.
         most: Pairs of the last look.
         is_first: Whether no other look came before.
+        is_asked: Whether the user named the number of the last one: then only a gate with nothing
+            undecided ends before.
     """
 
     pairs: int
     part: float
     most: int
     is_first: bool
+    is_asked: bool = False
 
     def goes_on(self, result: GateResult, say: Callable[[str], None]) -> bool:
         """Return whether further looks may decide more, and say what is undecided until then.
@@ -68,17 +71,22 @@ class Look:
 
     def _undecided(self, result: GateResult) -> str:
         """Return what further looks may decide, "" for nothing."""
+        if self.is_asked:
+            rows = sum(row.is_undecided for row in result.rows)
+            is_open = result.verdict is SuiteVerdict.INCONCLUSIVE
+            return count_text(rows, "check") if rows else "gate" if is_open else ""
         if not result.canaries.moved:
             return _undecided_rows(result, self.most)
         return "speed of the machine" if self.pairs < _SURE_OF_CANARIES else ""
 
 
-def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
+def looks(most: int, fewest: int = FIRST_PAIRS, *, is_asked: bool = False) -> tuple[Look, ...]:
     """Return the looks of an experiment: every two pairs, so that both orders occur as often.
 
     Args:
         most: Pairs of the last look.
         fewest: Pairs of the first look.
+        is_asked: Whether the user named the number of the last one.
     """
     first = min(max(fewest + fewest % 2, FIRST_PAIRS), most)
     counts = [*range(first, most, 2), most]
@@ -87,7 +95,7 @@ def looks(most: int, fewest: int = FIRST_PAIRS) -> tuple[Look, ...]:
         part = 1.0
         if count >= RECOMMENDED_PAIRS:
             part, before = (count - before) / most, count
-        found.append(Look(count, part, most, is_first=count == first))
+        found.append(Look(count, part, most, is_first=count == first, is_asked=is_asked))
     return tuple(found)
 
 

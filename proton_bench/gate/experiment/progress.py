@@ -19,7 +19,10 @@ class Progress(Protocol):
     """Receives the progress of an experiment."""
 
     def expect(self, slots: int) -> None:
-        """Set how many runs will follow."""
+        """Set how many runs will follow for certain."""
+
+    def limit(self, slots: int | None) -> None:
+        """Set how many will follow at most, None if that is unknown."""
 
     def begin(self, slot: Slot) -> None:
         """A run begins."""
@@ -41,12 +44,39 @@ class Progress(Protocol):
 
 
 class Pace:
-    """Counts runs and estimates the remaining time from their durations."""
+    """Counts runs and estimates the remaining time from their durations.
+
+    Attributes:
+        done: Runs that ended.
+        expected: Runs that are certain to be made, with those that ended.
+        most: Runs there are at most; 0 if these are all, None if that is unknown.
+    """
 
     def __init__(self) -> None:
         self.done = 0
         self.expected = 0
+        self.most: int | None = 0
         self._seconds: list[float] = []
+
+    def limit(self, slots: int | None) -> None:
+        """Set how many runs will follow at most, None if that is unknown."""
+        self.most = None if slots is None else self.done + slots
+
+    @property
+    def total(self) -> int:
+        """Runs there are at most, as far as it is known."""
+        return max(self.expected, self.most or 0)
+
+    @property
+    def number_text(self) -> str:
+        """The number of the next run, and of how many."""
+        if self.most is None:
+            return str(self.done + 1)
+        return f"{self.done + 1} of {self._at_most}{self.total}"
+
+    @property
+    def _at_most(self) -> str:
+        return "at most " if self.total > self.expected else ""
 
     def note(self, seconds: float) -> None:
         """Count one run."""
@@ -55,12 +85,12 @@ class Pace:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the last expected run ends, None before the first has ended."""
-        if not self._seconds:
+        """Seconds until the last run ends, None before the first has ended, or if unknown."""
+        if not self._seconds or self.most is None:
             return None
         # The first runs compile and fill caches.
         recent = self._seconds[-8:]
-        return sum(recent) / len(recent) * max(self.expected - self.done, 0)
+        return sum(recent) / len(recent) * max(self.total - self.done, 0)
 
     @property
     def left_text(self) -> str:
@@ -69,7 +99,8 @@ class Pace:
         if left is None:
             return ""
         minutes, seconds = divmod(round(left), 60)
-        return f"{minutes} min {seconds:02d} s left" if minutes else f"{seconds} s left"
+        text = f"{minutes} min {seconds:02d} s left" if minutes else f"{seconds} s left"
+        return f"{self._at_most}{text}"
 
 
 class Lines:
@@ -81,15 +112,18 @@ class Lines:
         self._pace = Pace()
 
     def expect(self, slots: int) -> None:
-        """Set how many runs will follow."""
+        """Set how many runs will follow for certain."""
         self._pace.expected += slots
+
+    def limit(self, slots: int | None) -> None:
+        """Set how many will follow at most, None if that is unknown."""
+        self._pace.limit(slots)
 
     def begin(self, slot: Slot) -> None:
         """Show which run begins."""
         left = self._pace.left_text
-        number = f"{self._pace.done + 1} of {self._pace.expected}"
         what = "" if slot.stage is Stage.ALONE else f": {slot.text}"
-        self.say(f"run {number}{what}{left and f', {left}'}")
+        self.say(f"run {self._pace.number_text}{what}{left and f', {left}'}")
 
     def end(self, slot: Slot, seconds: float) -> None:
         """Count a run."""
@@ -117,9 +151,14 @@ class TerminalBar:
         self._task = self._bar.add_task(f"proton {doing}", total=0, what="", left="")
 
     def expect(self, slots: int) -> None:
-        """Set how many runs will follow."""
+        """Set how many runs will follow for certain."""
         self._pace.expected += slots
-        self._bar.update(self._task, total=self._pace.expected)
+        self._bar.update(self._task, total=self._pace.total)
+
+    def limit(self, slots: int | None) -> None:
+        """Set how many will follow at most, None if that is unknown."""
+        self._pace.limit(slots)
+        self._bar.update(self._task, total=self._pace.total)
 
     def begin(self, slot: Slot) -> None:
         """Show which run is on."""

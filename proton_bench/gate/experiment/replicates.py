@@ -62,7 +62,12 @@ def record_runs(
 
 @contextlib.contextmanager
 def replicates(
-    command: Command, *, folder: Path, doing: str = "gate", progress: Progress | None = None
+    command: Command,
+    *,
+    folder: Path,
+    most: int = 0,
+    doing: str = "gate",
+    progress: Progress | None = None,
 ) -> Iterator[Replicates]:
     """Yield the runs of a command, which are recorded as they are asked for.
 
@@ -71,6 +76,7 @@ def replicates(
     Args:
         command: What to run.
         folder: Folder for the runs, such as `new_folder("gate", store)`.
+        most: How many are made at most, for progress; 0 if all are asked for at once.
         doing: Name of the calling command, for progress.
         progress: Gets the progress; stderr by default.
 
@@ -82,4 +88,6 @@ def replicates(
     exists = (folder / MANIFEST).exists()
     kept = KeptRuns.open(folder) if exists else KeptRuns.create(folder, description)
     with interruptible(), kept.in_use(), progress or open_progress(doing) as shown:
-        yield Replicates(Series(kept, {NEW: Arm(NEW, command)}, shown))
+        series = Series(kept, {NEW: Arm(NEW, command)}, shown)
+        series.plan(in_turn(Stage.ALONE, NEW, most))
+        yield Replicates(series)

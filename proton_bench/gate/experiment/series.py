@@ -66,6 +66,10 @@ class Series:
         self.progress = progress
         self._disturbances = disturbances or Disturbances()
 
+    def plan(self, slots: Sequence[Slot]) -> None:
+        """Tell the progress which runs the experiment has at most."""
+        self.progress.limit(len(missing(slots, self.kept)))
+
     def run(self, slots: Sequence[Slot]) -> None:
         """Run the missing slots in this order, and incomplete pairs again.
 
@@ -99,7 +103,10 @@ class Series:
             begun_ns = time.time_ns()
             launch = Launch(
                 line=arm.command.line(
-                    name, first_folders=arm.first_folders, interpreter=arm.interpreter
+                    name,
+                    first_folders=arm.first_folders,
+                    revision=arm.revision,
+                    interpreter=arm.interpreter,
                 ),
                 folder=arm.command.options.folder,
                 log=log,

@@ -49,9 +49,7 @@ def check_validity(kept: KeptRuns, request: Request) -> Validity:
     notes = []
     if request.revision is not None:
         changed = changed_files(request.revision)
-        if not changed:
-            notes.append(_unchanged(request.revision.ref))
-        elif not all(modules.values()):
+        if not all(modules.values()):
             notes.append(_unknown())
         else:
             base, new = modules[BASE][0], modules[NEW][0]
@@ -80,14 +78,6 @@ def _alike(files: list[str], request: Request) -> Note:
         "times say nothing about the change. An installed package comes before the worktree in the "
         "search path: give each side its own environment with --setup 'pip install .'. Or the "
         "program puts a folder in front of sys.path: name the folder in PYTHONPATH instead",
-    )
-
-
-def _unchanged(ref: str) -> Note:
-    return Note(
-        Reason.NOTICE,
-        f"no file that git tracks changed since {ref}, so both sides ran the same code; name "
-        "another revision with --base-ref, such as --base-ref HEAD~1",
     )
 
 

@@ -54,7 +54,7 @@ def add_options(group: Any) -> None:
         help="a threshold, such as median:5%%; may be repeated",
     )
     add("--proton-policy", metavar="FILE", help="policy of the gate instead of pyproject.toml's")
-    add("--proton-runs", metavar="R", help="measure in fresh processes, R at most")
+    add("--proton-runs", metavar="R", help="measure in R fresh processes, or fewer that decide all")
     add("--proton-inconclusive", choices=_FAIL_OR_PASS, help="result of an undecided gate")
     add(
         "--proton-missing-baseline",

@@ -18,7 +18,7 @@ from proton_bench.errors import (
 )
 from proton_bench.gate.experiment.ab import begin_ab, resume_ab
 from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
-from proton_bench.gate.experiment.processes.worktree import Revision, find_revision
+from proton_bench.gate.experiment.processes.worktree import Revision, changed_files, find_revision
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.judge.outcome import Outcome
@@ -63,7 +63,21 @@ class Comparison:
     skips_failures: bool = False
 
     def begin(self, request: Request) -> int:
-        """Run the experiment, show the outcome and return the exit code."""
+        """Run the experiment, show the outcome and return the exit code.
+
+        Raises:
+            UsageError: Both sides would run the same code.
+        """
+        revision = request.revision
+        if revision is not None and not changed_files(revision):
+            said = f"no file that git tracks changed since {revision.ref!a}"
+            if self.skips_failures:  # git bisect asks, and the same code is not slower
+                sys.stderr.write(f"proton ab: {said}: good\n")
+                return 0
+            raise UsageError(
+                f"{said}, so both sides would run the same code: name another revision with "
+                "--base-ref, such as --base-ref HEAD~1, or a command with --base CMD"
+            )
         store = default_store()
         folder = new_folder("ab", store)
         return self._outcome(

@@ -33,12 +33,14 @@ def find_revision(request: BisectRequest, *, json: Path | None, restart: bool) -
     Raises:
         ProtonError: See `run_bisect`.
     """
+    revisions = request.history()  # before there is a folder that an error would leave behind
     store = default_store()
     kept = open_folder(request, store, restart=restart)
     if len(kept):
         sys.stderr.write(f"proton bisect: continuing with the runs in {shown(kept.folder)}\n")
     try:
-        result = run_bisect(request, kept, open_progress("bisect"), store=store)
+        progress = open_progress("bisect")
+        result = run_bisect(request, kept, progress, revisions=revisions, store=store)
     except InterruptedExperimentError as error:
         hint = f"interrupted; every run is kept in {shown(kept.folder)}, and the same command "
         raise InterruptedExperimentError(error.signal, f"{hint}continues") from None

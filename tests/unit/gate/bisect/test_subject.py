@@ -3,12 +3,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from fakes.outcomes import row, structural
+from fakes.outcomes import row, structural, undecided
 from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.bisect.subject import Subject, subject_of
-from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.bisect.subject import Subject, is_proven, subject_of
+from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
@@ -86,3 +86,29 @@ def test_the_whole_run_may_be_searched() -> None:
     assert subject_of(GateResult(SuiteVerdict.FAIL, rows=(whole,))) == Subject(
         (), 0, "total", "whole run"
     )
+
+
+SLOW = row(Verdict.REGRESSED, "slow")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rows", "is_enough"),
+    [
+        (SuiteVerdict.FAIL, [SLOW, undecided("other"), undecided("third")], True),
+        (SuiteVerdict.FAIL, [SLOW, undecided("asked", named=True)], False),
+        (SuiteVerdict.FAIL, [row(Verdict.REGRESSED, "x", named=True), undecided(named=True)], True),
+        (SuiteVerdict.INCONCLUSIVE, [SLOW], False),  # a machine whose speed changed
+        (SuiteVerdict.INCONCLUSIVE, [undecided()], False),
+        (SuiteVerdict.PASS, [row()], False),
+    ],
+)
+def test_a_proven_path_is_enough_unless_a_named_one_is_undecided(
+    verdict: SuiteVerdict, rows: list[GateRow], is_enough: bool
+) -> None:
+    assert is_proven(GateResult(verdict, rows=tuple(rows))) is is_enough
+
+
+def test_a_forbidden_structural_change_is_enough() -> None:
+    found = GateResult(SuiteVerdict.FAIL, structure=(structural(fails=True),))
+
+    assert is_proven(found)

@@ -84,3 +84,25 @@ def test_the_last_look_is_the_last() -> None:
     result = outcome(SuiteVerdict.INCONCLUSIVE, undecided()).result
 
     assert not looks(20)[-1].goes_on(result, print)
+
+
+@pytest.mark.parametrize(
+    ("rows", "goes_on"),
+    [
+        ([row()], False),
+        ([HOPELESS], True),
+        ([undecided(pairs_needed=0)], True),
+        ([SLOWER, undecided(path=("step",), metric="total")], True),
+        ([SLOWER], False),
+    ],
+)
+@pytest.mark.parametrize("most", [6, 9])
+def test_a_number_that_the_user_names_is_used_while_anything_is_undecided(
+    most: int, rows: list[GateRow], goes_on: bool
+) -> None:
+    result = outcome(sum_up(rows, (), ()), *rows).result
+
+    *before, last = looks(most, is_asked=True)
+
+    assert {look.goes_on(result, str) for look in before} == {goes_on}
+    assert not last.goes_on(result, str)

@@ -55,6 +55,39 @@ def test_lines_name_the_run_its_side_and_the_time_left() -> None:
     ]
 
 
+def test_a_limit_is_said_to_be_one_until_all_runs_are_certain() -> None:
+    stream = io.StringIO()
+    with Lines(stream, "ab") as progress:
+        progress.limit(4)
+        for slot in SLOTS:
+            progress.expect(1)
+            progress.begin(slot)
+            progress.end(slot, 5.0)
+
+    assert stream.getvalue().splitlines() == [
+        "proton ab: run 1 of at most 4: pair 1, base",
+        "proton ab: run 2 of at most 4: pair 1, new, at most 15 s left",
+        "proton ab: run 3 of at most 4: pair 2, new, at most 10 s left",
+        "proton ab: run 4 of 4: pair 2, base, 5 s left",
+    ]
+
+
+def test_nothing_is_said_of_an_end_that_is_unknown() -> None:
+    stream = io.StringIO()
+    with Lines(stream, "bisect") as progress:
+        progress.expect(1)
+        progress.begin(SLOTS[0])
+        progress.end(SLOTS[0], 2.0)
+        progress.limit(None)
+        progress.expect(1)
+        progress.begin(SLOTS[1])
+
+    assert stream.getvalue().splitlines() == [
+        "proton bisect: run 1 of 1: pair 1, base",
+        "proton bisect: run 2: pair 1, new",
+    ]
+
+
 @pytest.mark.parametrize(("stream", "kind"), [(Terminal(), TerminalBar), (io.StringIO(), Lines)])
 def test_a_bar_is_for_terminals(stream: io.StringIO, kind: type) -> None:
     assert isinstance(open_progress("ab", stream), kind)
