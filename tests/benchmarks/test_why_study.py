@@ -23,21 +23,21 @@ def test_labels_are_of_the_closed_set() -> None:
     ("kind", "is_wrong"), [("memory:l2", False), ("unknown", False), ("latency", True)]
 )
 def test_another_verdict_is_wrong_and_none_is_not(kind: str, is_wrong: bool) -> None:
-    row = Row(LABEL, kind, "", {("sampled", "dram"): 80.04, ("sampled", "tensor"): None})
+    row = Row(LABEL, ("memory:dram", kind), ("", ""), {("mixed", "dram"): 80.04})
 
     assert row.is_wrong is is_wrong
     assert ("WRONG" in table([row])) is is_wrong
-    assert table([row]).endswith("| 80.0 % | - |")
+    assert table([row]).endswith("| dram 80.0 |")
 
 
 def test_a_label_without_a_row_is_unknown() -> None:
     rows = judge({"mixed": training_profile()})
 
-    assert {row.kind for row in rows} == {"unknown"}
+    assert all(row.is_unknown for row in rows)
     assert len(rows) == len(LABELS)
 
 
 def test_shares_are_those_below_the_scope() -> None:
     (row, *_) = judge({"mixed": replace(training_profile(), partial=True)})
 
-    assert row.shares == {("mixed", name): None for name in ("dram", "tensor", "l2")}
+    assert row.shares == {}

@@ -11,15 +11,24 @@ __all__ = [
     "atomics",
     "barriers",
     "chase",
+    "column_read",
+    "column_write",
     "dependent",
+    "exponents",
     "fill",
     "gather",
+    "histogram",
+    "integers",
     "issue",
+    "one_atomic",
     "product",
+    "roots",
     "row_softmax",
+    "scatter",
     "shared_memory",
     "spills",
     "strided",
+    "strided_cache",
     "total",
     "uneven",
 ]
@@ -217,3 +226,87 @@ def spills(values, out, rounds, WIDTH: tl.constexpr):
     for _ in range(rounds):
         first, second = first * 1.0001 + second, second * 0.9999 + first
     tl.store(out + start + places, first + second)
+
+
+@triton.jit
+def column_read(values, out, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """Sum columns of a row-major matrix: neighbouring lanes read from different rows."""
+    found = tl.zeros((256,), tl.float32)
+    for start in range(0, ROWS, 256):
+        rows = start + tl.arange(0, 256).to(tl.int64)
+        found += tl.load(values + rows * WIDTH + tl.program_id(0))
+    tl.store(out + tl.program_id(0), tl.sum(found))
+
+
+@triton.jit
+def column_write(out, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """Write columns of a row-major matrix."""
+    for start in range(0, ROWS, 256):
+        rows = start + tl.arange(0, 256).to(tl.int64)
+        tl.store(out + rows * WIDTH + tl.program_id(0), rows.to(tl.float32))
+
+
+@triton.jit
+def scatter(order, out, WIDTH: tl.constexpr):
+    """Write values in a random order."""
+    places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
+    tl.store(out + tl.load(order + places), places.to(tl.float32))
+
+
+@triton.jit
+def one_atomic(out, rounds):
+    """One lane of each program adds to one value."""
+    for _ in range(rounds):
+        tl.atomic_add(out, 1)
+
+
+@triton.jit
+def histogram(order, out, BINS: tl.constexpr, WIDTH: tl.constexpr):
+    """Count values in a few bins of global memory."""
+    places = tl.program_id(0).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
+    tl.atomic_add(out + tl.load(order + places) % BINS, 1)
+
+
+@triton.jit
+def exponents(out, rounds, WIDTH: tl.constexpr):
+    """Chains of exp2: the pipe of special functions."""
+    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    values = tl.load(out + places)
+    for _ in range(rounds):
+        for _ in tl.static_range(8):
+            values = tl.exp2(values)
+    tl.store(out + places, values)
+
+
+@triton.jit
+def roots(out, rounds, WIDTH: tl.constexpr):
+    """Reciprocal square roots with one FMA each."""
+    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    values = tl.load(out + places)
+    for _ in range(rounds):
+        for _ in tl.static_range(8):
+            values = tl.rsqrt(values) + 1.5
+    tl.store(out + places, values)
+
+
+@triton.jit
+def integers(out, rounds, WIDTH: tl.constexpr):
+    """Chains of integer operations."""
+    places = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    start = tl.load(out + places)
+    first, second = start, start + 1
+    for _ in range(rounds):
+        for _ in tl.static_range(8):
+            first = (first ^ start) & (second | 0x55)
+            second = (second ^ first) | (start & 0x77)
+    tl.store(out + places, first + second)
+
+
+@triton.jit
+def strided_cache(values, out, rounds, STRIDE: tl.constexpr, WIDTH: tl.constexpr):
+    """Read one value of each line again and again, from the first cache."""
+    places = tl.arange(0, WIDTH) * STRIDE
+    found = tl.zeros((WIDTH,), tl.float32)
+    for number in range(rounds):
+        found += tl.load(values + places + (number & 31), cache_modifier=".ca")
+    tl.store(out + tl.program_id(0), tl.sum(found))

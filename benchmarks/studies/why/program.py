@@ -33,6 +33,7 @@ def _memory() -> dict[str, Work]:
     values = torch.zeros(size, device="cuda")
     out = torch.empty_like(values)
     order = torch.randperm(1 << 26, device="cuda", dtype=torch.int32)
+    bins = torch.zeros(64, dtype=torch.int32, device="cuda")
     host = torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True)
     device = torch.empty(64 << 20, dtype=torch.uint8, device="cuda")
     width = 4096
@@ -46,6 +47,16 @@ def _memory() -> dict[str, Work]:
         ),
         "random-gather": lambda: kernels.gather[(len(order) // 1024,)](
             values, order, out, WIDTH=1024
+        ),
+        "random-scatter": lambda: kernels.scatter[(len(order) // 1024,)](order, out, WIDTH=1024),
+        "histogram": lambda: kernels.histogram[(len(order) // 4096,)](
+            order, bins, BINS=64, WIDTH=1024
+        ),
+        "column-read": lambda: kernels.column_read[(8192,)](
+            values, out, ROWS=8192, WIDTH=8192, num_warps=8
+        ),
+        "column-write": lambda: kernels.column_write[(8192,)](
+            out, ROWS=8192, WIDTH=8192, num_warps=8
         ),
         "copy-engine": lambda: device.copy_(host, non_blocking=True),
     }
@@ -66,6 +77,9 @@ def _caches() -> dict[str, Work]:
     return {
         "l2-resident": again(128, size=4 << 20, step=1024, cache=".cg"),
         "l1-resident": again(400, size=1024, step=32, cache=".ca"),
+        "strided-cache": lambda: kernels.strided_cache[(blocks,)](
+            values, out, 400, STRIDE=32, WIDTH=256, num_warps=8
+        ),
         "shared-bandwidth": shared(4000, "4"),
         "shared-conflict": shared(400, "128"),
     }
@@ -89,6 +103,9 @@ def _compute() -> dict[str, Work]:
         ),
         "fp32-fma": lambda: fma_chains[(blocks,)](single, 1.0001, 256),
         "fp64-fma": lambda: fma_chains[(blocks,)](double, 1.0001, 128),
+        "integers": lambda: kernels.integers[(blocks,)](whole, 128, WIDTH=1024),
+        "exponents": lambda: kernels.exponents[(blocks,)](single, 128, WIDTH=1024),
+        "roots": lambda: kernels.roots[(blocks,)](single, 128, WIDTH=1024),
         "issue-bound": lambda: kernels.issue[(blocks,)](whole, 256, WIDTH=1024),
     }
 
@@ -111,6 +128,7 @@ def _latency() -> dict[str, Work]:
         "latency-scoreboard": lambda: kernels.chase[(count,)](following, ends, 400, num_warps=1),
         "latency-barrier": lambda: kernels.barriers[(2 * count,)](numbers, 400, num_warps=32),
         "atomics": lambda: kernels.atomics[(4 * count,)](numbers, 60),
+        "one-atomic": lambda: kernels.one_atomic[(8 * count,)](numbers, 120, num_warps=1),
         "spills": lambda: kernels.spills[(8 * count,)](wide, held, 20, WIDTH=8192, num_warps=1),
     }
 

@@ -1,10 +1,10 @@
 """Held against their labels: python -m benchmarks.studies.why.study --out FOLDER.
 
-Records `program` four times: by `counters`, each kernel for a while and all kernels mixed, by
-`counters=exact`, and with samples of program counters, whose stall reasons are added. Nsight
-Compute counts it once more where there is `ncu`. Prints a line per kernel with its label, the
-verdict, and what part of their peaks DRAM and tensor units reached by each way. Needs a GPU, torch
-and Triton. Returns 1 where a verdict is wrong, or more than `--most-unknown` are unknown.
+Records `program` by `counters`, all kernels mixed and each alone for a while, and with samples of
+program counters, whose stall reasons are added for a second verdict. Nsight Compute counts it once
+more where there is `ncu`. Prints a line per kernel: its label, the verdicts, and the units that
+were busiest by each way; then how far samples were from Nsight Compute. Needs a GPU, torch and
+Triton. Returns 1 where a verdict is wrong, or more than `--most-unknown` are unknown.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.studies.why.labels import LABELS, Label, shuffled_labels
-from proton_bench.analysis.why.answer import why
+from proton_bench.analysis.why.answer import Answer, why
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 
@@ -30,61 +30,75 @@ __all__ = ["Row", "judge", "main", "record", "share", "table"]
 _TOP = Path(__file__).parents[3]
 _PROGRAM = Path(__file__).with_name("program.py")
 _COPIES = ("dram-copy", "copy-engine")
-_LAUNCHES = 2  # of each kernel
-# Rounds are fewer where launches wait for each other.
+_LAUNCHES = 2  # of each kernel, by Nsight Compute
+_UNKNOWN = "unknown"
 _RUNS = {
-    "mixed": ("counters:copies=on", ("--mixed",)),
-    "sampled": ("counters:copies=on", ()),
-    "exact": ("counters:exact=launch:copies=on", ("--rounds", "2", "--slice-ms", "3")),
+    "mixed": ("counters:copies=on", ("--mixed", "--rounds", "30")),
+    "alone": ("counters:copies=on", ("--rounds", "1", "--slice-ms", "800")),
     "stalls": ("pcsampling:copies=on", ("--rounds", "4")),
 }
 _TIME = "counter_time (ns)"
 _NCU = "ncu"
 _NCU_RUN = ("--rounds", "1", "--slice-ms", "0")  # two launches of each
+_MEAN = ".avg.pct_of_peak_sustained_elapsed"
 _NCU_METRICS = {
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram",
-    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed": "tensor",
-    "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": "l2",
-    "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed": "l1",
-    "sm__inst_executed.avg.pct_of_peak_sustained_elapsed": "issue",
+    f"dram__throughput{_MEAN}": "dram",
+    f"sm__pipe_tensor_cycles_active{_MEAN}": "tensor",
+    f"sm__pipe_fp64_cycles_active{_MEAN}": "fp64",
+    f"sm__inst_executed_pipe_fma{_MEAN}": "fp32",
+    f"sm__inst_executed_pipe_alu{_MEAN}": "alu",
+    f"sm__inst_executed_pipe_xu{_MEAN}": "xu",
+    f"sm__inst_executed{_MEAN}": "issue",
+    f"l1tex__data_pipe_lsu_wavefronts{_MEAN}": "l1",
+    f"l1tex__data_pipe_lsu_wavefronts_mem_shared{_MEAN}": "shared",
+    f"lts__t_sectors{_MEAN}": "l2",
+    f"lts__t_requests{_MEAN}": "l2_requests",
+    "lts__t_requests.max.pct_of_peak_sustained_elapsed": "l2_slice",
+    f"lts__throughput{_MEAN}": "L2 in all",
+    f"sm__cycles_active{_MEAN}": "sm_active",
 }
+_QUANTITIES = tuple(each for each in _NCU_METRICS.values() if " " not in each)
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kernel's verdict and what was measured.
+    """A kernel's verdicts and what was measured.
 
     Attributes:
         label: What is right.
-        kind: The verdict's kind.
-        short: The verdict in words.
-        shares: Part of the peak in percent by (run, quantity); None where it is not known.
+        kinds: The kinds of its verdicts: by counters, and with PC samples if there are any.
+        shorts: The verdicts in words.
+        shares: Part of the peak in percent by (run, quantity), where it is known.
     """
 
     label: Label
-    kind: str
-    short: str
-    shares: Mapping[tuple[str, str], float | None]
+    kinds: tuple[str, ...]
+    shorts: tuple[str, ...]
+    shares: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def is_wrong(self) -> bool:
         """Whether something else is named than what is right."""
-        return self.kind != "unknown" and self.kind not in self.label.right
+        return bool({*self.kinds} - {_UNKNOWN, *self.label.right})
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether neither verdict says anything."""
+        return {*self.kinds} == {_UNKNOWN}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Record, judge and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of the profiles")
-    parser.add_argument("--rounds", type=int, default=40, help="of the sampled run")
     parser.add_argument("--most-unknown", type=int, default=4)
     parser.add_argument("--keep", action="store_true", help="judge the profiles that are there")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     if not options.keep:
         for name, (mode, words) in _RUNS.items():
-            rounds = () if "--rounds" in words else ("--rounds", str(options.rounds))
-            record((options.out / name).absolute(), mode, (str(_PROGRAM), *words, *rounds))
+            record((options.out / name).absolute(), mode, (str(_PROGRAM), *words))
         _count_by_ncu(options.out / "ncu.csv")
     profiles = {
         name: read_profile(options.out / f"{name}.proton")
@@ -93,9 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     rows = judge(profiles, _of_ncu(options.out / "ncu.csv"))
     print(table(rows))
-    wrong = sum(row.is_wrong for row in rows)
-    unknown = sum(row.kind == "unknown" for row in rows)
+    wrong, unknown = sum(row.is_wrong for row in rows), sum(row.is_unknown for row in rows)
     print(f"\n{len(rows)} kernels: {wrong} wrong, {unknown} unknown")
+    for run in ("mixed", "alone"):
+        print(f"{run}, points from ncu at most: {_differences(rows, run)}")
     return 1 if wrong or unknown > options.most_unknown else 0
 
 
@@ -144,31 +159,35 @@ def judge(
     """Return a row for each label.
 
     Args:
-        profiles: By the name of their run; ``mixed`` decides, or ``exact`` without it. Samples of
-            program counters are added to it.
+        profiles: By the name of their run; ``mixed`` decides, for a second verdict with the samples
+            of program counters of ``stalls``.
         by_ncu: Parts of the peak in percent by (kernel, quantity).
     """
-    main_run = next(profiles[name] for name in ("mixed", "exact") if name in profiles)
-    parts = [main_run, profiles["stalls"]] if "stalls" in profiles else [main_run]
-    answer = why(Profile.merge(parts))
+    answers = [why(profiles["mixed"])]
+    if "stalls" in profiles:
+        answers.append(why(Profile.merge([profiles["mixed"], profiles["stalls"]])))
     rows = []
     for label in LABELS:
-        found = [row for row in answer.rows if label.name in row.path]
-        verdict = max(found, key=lambda row: row.time_ns).verdict if found else None
         shares = {
-            (run, quantity): share(profile, label.name, quantity)
+            (run, quantity): part
             for run, profile in profiles.items()
-            if run != "stalls"
-            for quantity in ("dram", "tensor", "l2")
+            for quantity in _QUANTITIES
+            if (part := share(profile, label.name, quantity)) is not None
         }
-        if by_ncu:
-            shares |= {
-                (_NCU, quantity): by_ncu.get((label.name, quantity))
-                for quantity in _NCU_METRICS.values()
-            }
-        kind, short = (verdict.kind, verdict.short) if verdict else ("unknown", "no row")
-        rows.append(Row(label, kind, short, shares))
+        for (name, quantity), part in (by_ncu or {}).items():
+            if name == label.name:
+                shares[_NCU, quantity] = part
+        kinds, shorts = zip(*(_verdict(answer, label) for answer in answers), strict=True)
+        rows.append(Row(label, kinds, shorts, shares))
     return rows
+
+
+def _verdict(answer: Answer, label: Label) -> tuple[str, str]:
+    rows = [row for row in answer.rows if label.name in row.path]
+    if not rows:
+        return _UNKNOWN, "no row"
+    verdict = max(rows, key=lambda row: row.time_ns).verdict
+    return verdict.kind, verdict.short
 
 
 def share(profile: Profile, scope: str, quantity: str) -> float | None:
@@ -184,19 +203,39 @@ def share(profile: Profile, scope: str, quantity: str) -> float | None:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as a table of Markdown."""
-    runs = list(dict.fromkeys(key for row in rows for key in row.shares))
-    heads = ["kernel", "right", "verdict", "", *(f"{quantity} {run}" for run, quantity in runs)]
+    runs = [
+        run
+        for run in (_NCU, "mixed", "alone")
+        if any(run in key for row in rows for key in row.shares)
+    ]
+    heads = ["kernel", "right", "counters say", "with PC samples", "", *runs]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
-        mark = "WRONG" if row.is_wrong else "unknown" if row.kind == "unknown" else "right"
-        cells = [row.label.name, row.label.right[0], f"{row.kind} ({row.short})", mark]
-        cells += [_text(row.shares.get(key)) for key in runs]
-        lines.append(f"| {' | '.join(cells)} |")
+        mark = "WRONG" if row.is_wrong else _UNKNOWN if row.is_unknown else "right"
+        said = [row.shorts[0], row.shorts[-1] if len(row.shorts) > 1 else ""]
+        cells = [row.label.name, row.label.right[0], *said, mark]
+        lines.append(f"| {' | '.join([*cells, *(_busiest(row, run) for run in runs)])} |")
     return "\n".join(lines)
 
 
-def _text(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1f} %"
+def _busiest(row: Row, run: str) -> str:
+    parts = {quantity: part for (of, quantity), part in row.shares.items() if of == run}
+    parts.pop("sm_active", None)
+    largest = sorted(parts, key=lambda each: -parts[each])[:_SHOWN]
+    return ", ".join(f"{each} {parts[each]:.1f}" for each in largest) or "-"
+
+
+def _differences(rows: Sequence[Row], run: str) -> str:
+    found = {}
+    for quantity in _QUANTITIES:
+        pairs = [
+            (abs(row.shares[run, quantity] - row.shares[_NCU, quantity]), row.label.name)
+            for row in rows
+            if (run, quantity) in row.shares and (_NCU, quantity) in row.shares
+        ]
+        if pairs:
+            found[quantity] = max(pairs)
+    return ", ".join(f"{each} {points:.1f} ({name})" for each, (points, name) in found.items())
 
 
 if __name__ == "__main__":

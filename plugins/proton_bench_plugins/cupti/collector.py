@@ -32,6 +32,7 @@ __all__ = ["GpuCollector"]
 # Variable in which NVTX, compiled into each library, looks at its first call for a receiving
 # library.
 _INJECTION = "NVTX_INJECTION64_PATH"
+_PAUSE_MS = 100  # between bursts, until these take a tenth of a core
 _TORCH_FIRST = (
     "torch.profiler records the GPU in this process, and CUPTI serves one profiler at a time: end "
     "it first, or give it activities=[ProfilerActivity.CPU]"
@@ -198,6 +199,7 @@ def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
         asked.sets,
         interval_ns=1000 * asked.interval_us,
         burst_ms=asked.burst_ms,
+        pause_ms=_PAUSE_MS,
         process=sampling_command(),
         environment=sampling_environment(),
     )

@@ -32,11 +32,11 @@ OPTIONS = {
         "names of metrics joined by +"
     ),
     "interval_us": "time between two samples of a burst, 1 to 1000 us; default 10",
-    "burst_ms": "length of a burst, 1 to 100 ms; default 10",
+    "burst_ms": "length of a burst, 1 to 100 ms; default 2",
 }
 _COUNTED = ("launch", "scope")
 _INTERVAL_US = Number("interval_us", (), range(1, 1001), 10)
-_BURST_MS = Number("burst_ms", (), range(1, 101), 10)
+_BURST_MS = Number("burst_ms", (), range(1, 101), 2)
 
 
 class Tier(StrEnum):

@@ -41,7 +41,9 @@ _TIMES = {
 _IDLE_SHARE = 0.1
 _SOON_NS = 50_000
 _WAITING_SHARE = 0.2
-_TRUSTED_SHARE = 0.5  # share of launches that started after they were called
+# Of the kernels; where more of them start before their launch, clocks differ by more than what the
+# latencies of the others are.
+_MOST_BEFORE_LAUNCH = 0.05
 
 
 def with_device_use(profile: Profile) -> Profile:
@@ -133,7 +135,7 @@ def device_verdicts(profile: Profile) -> tuple[DeviceVerdict, ...]:
 
 def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
     device = profile.devices[use.device]
-    is_trusted = use.latency_clamped <= _TRUSTED_SHARE * use.launches
+    is_trusted = use.latency_clamped <= _MOST_BEFORE_LAUNCH * use.launches
     latency_ns = use.latency_ns(0.5) if is_trusted else None
     reason = ""
     if counts_one_by_one(profile):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.gpm_means import gpm_means
+from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.kernels.counter_facts import counter_facts, range_facts
 from proton_bench.analysis.kernels.cpu_counters import cpu_counter_error
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
@@ -56,13 +57,16 @@ QUANTITIES: Mapping[str, str] = {
     "tensor": "tensor cores",
     "fp32": "FP32 pipe",
     "fp64": "FP64 pipe",
+    "alu": "integer pipe",
+    "xu": "special function pipe",
     "issue": "instruction issue",
     "dram": "DRAM",
     "l2": "L2",
+    "l2_requests": "L2 tags",
+    "l2_slice": "busiest slice of L2",
     "l1": "L1",
     "shared": "shared memory",
     "sm_active": "multiprocessors active",
-    "warps": "warps resident",
 }
 # Half width of the 95 % interval above which an estimate is not used, as a fraction.
 _LEAST_COVERED = 0.05  # of a row's time: a merged file may have counters of one run of many
@@ -127,6 +131,7 @@ class RowFacts:
         has_counters: Whether the profile has counters at all.
         refusal: Why it has none although the run asked for them, "" for none.
         coverage: Part of the time that counters stand for, from 0 to 1.
+        burst_period_ns: Time from one burst of samples to the next, on average; NaN if unknown.
         clock: SM clock while it ran / highest clock; NaN if unknown.
         launch: Facts of its launches.
         stalls: PC samples, None without.
@@ -149,6 +154,7 @@ class RowFacts:
     has_counters: bool = False
     refusal: str = ""
     coverage: float = 0.0
+    burst_period_ns: float = math.nan
     clock: float = math.nan
     launch: Launch = field(default_factory=Launch)
     stalls: Stalls | None = None
@@ -192,8 +198,11 @@ class Facts:
         self._is_captured = rows_below(is_captured[profile.frames], profile.subtree_end)
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
-        asked = counter_facts(profile) or range_facts(profile)
+        sampled, wall_ns = counter_facts(profile), run_ns(profile)
+        asked = sampled or range_facts(profile)
         self._refusal = asked.error if asked is not None else ""
+        bursts = sampled.bursts if sampled is not None else 0
+        self._burst_period_ns = wall_ns / bursts if bursts and wall_ns else math.nan
         self.processor_refusal = cpu_counter_error(profile)
         self._processor = {
             name: profile.columns[name]
@@ -276,6 +285,7 @@ class Facts:
             has_counters=self.has_counters,
             refusal=self.processor_refusal if is_cpu else self._refusal,
             coverage=min(max(covered, 0.0), 1.0),
+            burst_period_ns=self._burst_period_ns,
             clock=clock_ratio(device, float(self._cycles[row]), float(self._counter_time[row])),
             launch=Launch(**{name: float(values[row]) for name, values in self._launches.items()}),
             stalls=self._of_stalls(row),

@@ -30,25 +30,48 @@ _LITTLE_NS = 20_000.0
 _STALLED = 0.5  # of the stalled samples
 _LATENCY = 0.3  # of the stalled samples
 _MOST_OF_PEAK = 1.05
+_TENTHS = 0.5  # ratios below have two decimals
 _REUSED = 1.2  # asked for / moved; smaller ratios may be errors of the counter
 # If these were measured, it is unlikely that another unit of the GPU limits a kernel.
-_COMPLETE = ("tensor", "fp64", "issue", "dram", "l2", "l1")
-_HALF_RATE = 0.45  # of the issue slots fill the pipe of integers and comparisons
+_COMPLETE = (
+    *("tensor", "fp32", "fp64", "alu", "xu", "issue"),
+    *("dram", "l2", "l2_requests", "l2_slice", "l1"),
+)
+# Sectors of 32 bytes per request of L2, where both are at their peak: on an H200 a request had 1.0
+# where each lane reads another line, 2.0 with 8 bytes between lanes, and 3.0 to 4.0 coalesced.
+_SECTORS_AT_PEAKS = {"90": 3.0}
+_FEW_SECTORS, _ALL_SECTORS = 1.5, 4.0
+_LEAST_REQUESTS = 0.05  # of the peak; the ratio of less says little
+_MANY_REQUESTS = 0.25
+_WASTED = 0.4  # of the bytes that DRAM moved, the code asked for so much or less
+_MUCH_MOVED = 0.4  # of the ceiling of DRAM
+# A slice of L2 beside the mean of all: all accesses go to few addresses.
+_HOT_SLICE, _HOTTER = 0.2, 4.0
+_HOTTER_AT_ROOF = 2.0
+_MANY_WARPS = 0.75  # of those that a multiprocessor holds
 
 _GUIDE = "Nsight Compute's Kernel Profiling Guide, " + NVIDIA_SOURCE
 _ROOFLINE = "Williams, Waterman and Patterson, Roofline, CACM 52, 2009: the roof that is near"
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
-# The unit of a verdict, and the metrics of work that indicate its use.
-_UNITS = {
-    "compute:tensor": ("tensor", ("flops8", "flops16", "flops32")),
-    "compute:fp32": ("fp32", ()),
-    "compute:fp64": ("fp64", ("flops64",)),
-    "memory:dram": ("dram", ("bytes",)),
-    "memory:l2": ("l2", ()),
-    "memory:shared": ("shared", ()),
-    "memory:l1": ("l1", ()),
-    "compute:issue": ("issue", ()),
+# The verdict of each unit at its roof, and the metrics of work that indicate the use of some.
+_KIND_OF = {
+    "tensor": "compute:tensor",
+    "fp32": "compute:fp32",
+    "fp64": "compute:fp64",
+    "alu": "compute:alu",
+    "xu": "compute:xu",
+    "dram": "memory:dram",
+    "l2": "memory:l2",
+    "l2_requests": "memory:l2",
+    "shared": "memory:shared",
+    "l1": "memory:l1",
+    "issue": "compute:issue",
+}
+_WORK = {
+    "tensor": ("flops8", "flops16", "flops32"),
+    "fp64": ("flops64",),
+    "dram": ("bytes",),
 }
 
 
@@ -103,7 +126,7 @@ def counter_evidence(quantity: str, use: Use, *, brief: bool = False) -> Evidenc
     sure = f" +- {use.half_ratio * 100:.0f}" if use.half_ratio >= _HALF_POINT else ""
     if quantity == "tensor" and use.fraction < _ZERO_TENSOR:
         text = f"{words} idle"
-    elif brief or quantity in {"sm_active", "warps"}:
+    elif brief or quantity == "sm_active":
         text = f"{words} {done}{sure} %"
     else:
         text = f"{done}{sure} % of what this GPU's {words} can do"
@@ -159,7 +182,7 @@ def _waits(facts: RowFacts) -> Match | None:
 
 # -- counters ------------------------------------------------------------------------------------
 def _limit(facts: RowFacts) -> tuple[str, Use] | None:
-    """Return the verdict of the unit that limits a kernel: of several the one nearest to its roof.
+    """Return the unit that limits a kernel: of several the one nearest to its roof.
 
     Every instruction is issued, and data of shared memory passes L1, so these two come last. A wide
     estimate counts if all of it is near the roof, and forbids a verdict if only its upper end is.
@@ -171,18 +194,14 @@ def _limit(facts: RowFacts) -> tuple[str, Use] | None:
         name: use for name, use in facts.withheld.items() if use.ratio - use.half_ratio >= BOUND
     }
     found = [
-        (kind, known[quantity])
-        for kind, (quantity, _) in _UNITS.items()
-        if quantity in known and known[quantity].ratio >= BOUND
+        (unit, known[unit]) for unit in _KIND_OF if unit in known and known[unit].ratio >= BOUND
     ]
-    special = [each for each in found if each[0] not in {"compute:issue", "memory:l1"}]
+    special = [each for each in found if each[0] not in {"issue", "l1"}]
     nearest = max(special or found, key=lambda each: each[1].ratio, default=None)
-    if nearest is None or nearest[0] in {"compute:issue", "memory:l1"}:
+    if nearest is None or nearest[0] in {"issue", "l1"}:
         return nearest
     doubtful = (
-        facts.withheld[quantity]
-        for quantity, _ in _UNITS.values()
-        if quantity in facts.withheld and quantity not in known
+        facts.withheld[unit] for unit in _KIND_OF if unit in facts.withheld and unit not in known
     )
     if any(use.ratio + use.half_ratio > nearest[1].ratio for use in doubtful):
         return None
@@ -203,23 +222,16 @@ def _beside(facts: RowFacts, quantity: str) -> tuple[Evidence, ...]:
 
 
 def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
-    quantity, work = _UNITS[kind]
+    units = [unit for unit, its in _KIND_OF.items() if its == kind]
+    work = [metric for unit in units for metric in _WORK.get(unit, ())]
 
     def find(facts: RowFacts) -> Match | None:
         if kind == "memory:dram" and (match := _is_within_device(facts)) is not None:
             return match
         limit = _limit(facts)
         if limit is not None:
-            if limit[0] != kind:
-                return None
-            ratio = limit[1].ratio
-            evidence = _beside(facts, quantity)
-            if kind.startswith("memory:"):
-                evidence = (*evidence, *_asked(facts))
-            if kind.startswith("compute:") and facts.clock <= _CAPPED:
-                evidence = (*evidence, _clock_evidence(facts))
-            return Match(f"{_percent(ratio)} %", evidence, max(0.0, 1.0 - ratio))
-        if quantity in facts.uses:  # what was measured beats what was declared
+            return _at_roof(facts, *limit) if limit[0] in units else None
+        if any(unit in facts.uses for unit in units):  # what was measured beats what was declared
             return None
         declared = max((facts.declared.get(each, 0.0) for each in work), default=0.0)
         if not BOUND <= declared <= _MOST_OF_PEAK:  # caches serve more, or it was not done
@@ -231,18 +243,101 @@ def _of_unit(kind: str) -> Callable[[RowFacts], Match | None]:
     return find
 
 
-def _asked(facts: RowFacts) -> tuple[Evidence, ...]:
-    """Return how much more the kernel's code asks for than DRAM moved, if both are known."""
+def _at_roof(facts: RowFacts, unit: str, use: Use) -> Match:
+    evidence, gain, helps = _beside(facts, unit), max(0.0, 1.0 - use.ratio), ""
+    if _KIND_OF[unit].startswith("memory:"):
+        evidence = (*evidence, *_asked(facts), *_coalescing(facts))
+        used = _used_part(facts)
+        if unit != "shared" and used is not None:
+            gain, helps = max(gain, 1.0 - used), _COALESCE
+    elif facts.clock <= _CAPPED:
+        evidence = (*evidence, _clock_evidence(facts))
+    return Match(f"{_percent(use.ratio)} %", evidence, gain, helps=helps)
+
+
+def _asked_ratio(facts: RowFacts) -> float | None:
+    """Return the bytes that the code asks for / those that DRAM moved, None if one is unknown."""
     asked, moved = facts.declared.get("code_bytes", 0.0), facts.uses.get("dram")
     if asked <= 0 or moved is None or moved.fraction <= moved.half_width:
+        return None
+    return asked / moved.fraction
+
+
+def _asked(facts: RowFacts) -> tuple[Evidence, ...]:
+    ratio = _asked_ratio(facts)
+    if ratio is None:
         return ()
-    ratio = asked / moved.fraction
-    text = f"its code asks for {ratio:.1f} x the bytes that DRAM moved"
+    text = f"its code asks for {ratio:.{1 if ratio >= _TENTHS else 2}f} x the bytes that DRAM moved"
     if ratio >= _REUSED:
         text += ": caches serve the rest, or it is masked"
     elif ratio <= 1 / _REUSED:
         text += ": lines are moved again, or for a part of them"
     return (Evidence("code.bytes", text, ratio, "of the bytes that DRAM moved"),)
+
+
+def _sectors(facts: RowFacts) -> float | None:
+    """Return the sectors of a request of L2, None if unknown."""
+    sectors, requests = facts.uses.get("l2"), facts.uses.get("l2_requests")
+    at_peaks = _SECTORS_AT_PEAKS.get(facts.device.arch) if facts.device is not None else None
+    if sectors is None or requests is None or at_peaks is None:
+        return None
+    if requests.fraction - requests.half_width < _LEAST_REQUESTS:
+        return None
+    return at_peaks * sectors.fraction / requests.fraction
+
+
+def _coalescing(facts: RowFacts) -> tuple[Evidence, ...]:
+    sectors = _sectors(facts)
+    if sectors is None or sectors > _FEW_SECTORS:
+        return ()
+    text = (
+        f"a request of L2 has {sectors:.1f} sectors of 32 bytes, "
+        f"{_ALL_SECTORS:.0f} if lanes read side by side"
+    )
+    return (Evidence("counter.sectors", text, sectors, "sectors per request"),)
+
+
+def _used_part(facts: RowFacts) -> float | None:
+    """Return which part of what is moved is used at most, None if accesses seem coalesced."""
+    sectors, asked, moved = _sectors(facts), _asked_ratio(facts), facts.uses.get("dram")
+    parts = []
+    if sectors is not None and sectors <= _FEW_SECTORS:
+        requests = facts.uses["l2_requests"]
+        if requests.fraction - requests.half_width >= _MANY_REQUESTS:
+            parts.append(sectors / _ALL_SECTORS)
+    if asked is not None and asked <= _WASTED and moved is not None and moved.ratio >= _MUCH_MOVED:
+        parts.append(asked)
+    return min(parts, default=None)
+
+
+def _is_uncoalesced(facts: RowFacts) -> Match | None:
+    """Return a match if requests are many and small although no unit is at its roof."""
+    used = _used_part(facts)
+    if used is None:
+        return None
+    requests = facts.uses.get("l2_requests")
+    beside = () if requests is None else (counter_evidence("l2_requests", requests, brief=True),)
+    evidence = (*_coalescing(facts), *_asked(facts), *beside, *_beside(facts, "dram"))
+    return Match(f"{used * 100:.0f} % used", evidence, 1.0 - used)
+
+
+def _is_contended(facts: RowFacts) -> Match | None:
+    """Return a match if one slice of L2 works much more than the others."""
+    mean, busiest = facts.uses.get("l2_requests"), facts.uses.get("l2_slice")
+    if mean is None or busiest is None:
+        return None
+    least = busiest.fraction - busiest.half_width
+    hotter = least / max(mean.fraction, 1e-9)
+    is_hot = least >= _HOT_SLICE and hotter >= _HOTTER
+    if not (is_hot or (least >= BOUND and hotter >= _HOTTER_AT_ROOF)):
+        return None
+    text = (
+        f"one slice of L2 at {_percent(busiest.fraction)} %, "
+        f"all together at {_percent(mean.fraction)} %"
+    )
+    evidence = Evidence("counter.l2_slice", text, busiest.fraction, "fraction of peak")
+    gain = max(1.0 - mean.fraction, 0.0)
+    return Match("few addresses", (evidence, *_beside(facts, "sm_active")), gain)
 
 
 def _clock_evidence(facts: RowFacts) -> Evidence:
@@ -253,11 +348,13 @@ def _clock_evidence(facts: RowFacts) -> Evidence:
 def _is_capped(facts: RowFacts) -> Match | None:
     """Return a match if the lower clock costs more than the unit leaves unused."""
     limit = _limit(facts)
-    if limit is None or not limit[0].startswith("compute:") or not facts.clock <= _CAPPED:
+    if limit is None or not _KIND_OF[limit[0]].startswith("compute:"):
+        return None
+    if not facts.clock <= _CAPPED:
         return None
     if facts.clock > limit[1].ratio:
         return None
-    evidence = (_clock_evidence(facts), *_beside(facts, _UNITS[limit[0]][0]))
+    evidence = (_clock_evidence(facts), *_beside(facts, limit[0]))
     return Match(f"{facts.clock * 100:.0f} % clock", evidence, 1.0 - max(facts.clock, 0.0))
 
 
@@ -321,7 +418,7 @@ def _unfilled(facts: RowFacts) -> float:
     filled = min(waves, facts.launch.fill) if math.isfinite(waves) else 0.0
     if active is not None:
         filled = min(filled, active.fraction)
-    used = [facts.uses[unit].ratio for unit, _ in _UNITS.values() if unit in facts.uses]
+    used = [facts.uses[unit].ratio for unit in _KIND_OF if unit in facts.uses]
     return max(1.0 - max(filled, *used, 0.0), 0.0)
 
 
@@ -360,10 +457,10 @@ _QUEUES = {"mio_throttle": "memory:shared", "lg_throttle": "memory:l1", "tex_thr
 
 
 def _of_queue(kind: str) -> Callable[[RowFacts], Match | None]:
-    quantity, _ = _UNITS[kind]
+    unit = kind.removeprefix("memory:")
 
     def find(facts: RowFacts) -> Match | None:
-        if facts.stalls is None or quantity in facts.uses:
+        if facts.stalls is None or unit in facts.uses:
             return None
         reason, share = facts.stalls.shares[0]
         if _QUEUES.get(reason) != kind or share < _STALLED:
@@ -378,10 +475,10 @@ def _of_queue(kind: str) -> Callable[[RowFacts], Match | None]:
 
 # Reasons that also mean that a unit is used fully: only its counter tells.
 _AMBIGUOUS = {
-    "long_scoreboard": ("dram", "l2", "l1"),
+    "long_scoreboard": ("dram", "l2", "l2_requests", "l2_slice", "l1"),
     "waitcnt": ("dram", "l2"),
     "short_scoreboard": ("shared",),
-    "wait": ("issue", "fp64"),
+    "wait": ("issue", "fp64", "xu"),
 }
 _NO_LATENCY = {
     *("math_pipe_throttle", "gmma", "mio_throttle", "lg_throttle", "tex_throttle"),
@@ -391,7 +488,7 @@ _NO_LATENCY = {
 
 def _is_latency(facts: RowFacts) -> Match | None:
     """Return a match if warps wait although no unit is near its roof."""
-    uses = {name: facts.uses[name] for name, _ in _UNITS.values() if name in facts.uses}
+    uses = {unit: facts.uses[unit] for unit in _KIND_OF if unit in facts.uses}
     if any(use.ratio + use.half_ratio >= BOUND for use in uses.values()):
         return None
     largest = max(uses.items(), key=lambda each: each[1].ratio, default=None)
@@ -414,22 +511,29 @@ def _is_latency(facts: RowFacts) -> Match | None:
         return None
     if not all(facts.is_known(each) for each in _COMPLETE):
         return None
-    if "issue" in uses and uses["issue"].fraction >= _HALF_RATE:
-        return None
     evidence.append(counter_evidence("sm_active", active))
-    share_of_warps = facts.uses.get("warps")
-    if share_of_warps is not None:
-        evidence.append(counter_evidence("warps", share_of_warps))
-    if math.isfinite(facts.launch.occupancy):
-        text = f"at most {facts.launch.occupancy * 100:.0f} % of the warps fit"
-        evidence.append(Evidence("launch.occupancy", text, facts.launch.occupancy, "fraction"))
-    return Match("no unit is busy", tuple(evidence), gain)
+    occupancy = facts.launch.occupancy
+    if math.isfinite(occupancy):
+        text = f"at most {occupancy * 100:.0f} % of the warps fit"
+        evidence.append(Evidence("launch.occupancy", text, occupancy, "fraction"))
+    helps = _FULL if occupancy >= _MANY_WARPS else ""
+    return Match("no unit is busy", tuple(evidence), gain, helps=helps)
 
 
+_COALESCE = (
+    "neighbouring lanes read neighbouring addresses: another layout or order of the loops, a tile "
+    "in shared memory for transposed reads, sorted indices"
+)
+_FULL = (
+    "more independent work per warp: unrolled loops, more loads on their way; `-m pcsampling` "
+    "names what warps wait for"
+)
 _HELPS = {
     "compute:tensor": "that is what the kernel is for: a smaller type (FP8), or less work",
     "compute:fp32": "tensor cores (TF32, BF16) for products, or fewer operations",
     "compute:fp64": "FP32 where the result allows it",
+    "compute:alu": "fewer integer operations and comparisons: indices of 32 bits, computed once",
+    "compute:xu": "fewer exp, log, sin, roots, divisions and conversions; exp2 in place of exp",
     "compute:issue": "fewer instructions: wider loads, less index arithmetic, fewer conversions",
     "memory:dram": "move less: fuse with the kernels around it, smaller types, no copies",
     "memory:l2": "larger tiles, so that data is reused in shared memory; fewer atomics",
@@ -439,13 +543,14 @@ _HELPS = {
 _ROOF_RULES = tuple(
     Rule(
         kind,
-        f"{QUANTITIES[quantity]} at {BOUND:.0%} of its ceiling or more"
-        + (f", or by declared work ({', '.join(work)})" if work else ""),
+        f"{QUANTITIES[unit]} at {BOUND:.0%} of its ceiling or more"
+        + (f", or by declared work ({', '.join(_WORK[unit])})" if unit in _WORK else ""),
         _of_unit(kind),
         _HELPS[kind],
         _ROOFLINE,
     )
-    for kind, (quantity, work) in _UNITS.items()
+    for unit, kind in _KIND_OF.items()
+    if unit != "l2_requests"  # with the sectors
 )
 _QUEUE_RULES = tuple(
     Rule(
@@ -482,6 +587,23 @@ RULES: tuple[Rule, ...] = (
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
     ),
     *_ROOF_RULES,
+    Rule(
+        "contention",
+        f"one slice of L2 at {_HOT_SLICE:.0%} of its peak or more and {_HOTTER:.0f} times the mean "
+        f"of all, or at {BOUND:.0%} and {_HOTTER_AT_ROOF:.0f} times the mean",
+        _is_contended,
+        "fewer atomics on the same addresses: reduce within a block first, or into several copies",
+        _GUIDE,
+    ),
+    Rule(
+        "uncoalesced",
+        f"{_FEW_SECTORS:g} of {_ALL_SECTORS:.0f} sectors per request of L2 or less, with "
+        f"{_MANY_REQUESTS:.0%} of the requests that it can take; or the code asks for "
+        f"{_WASTED:.0%} or less of what DRAM moved, with {_MUCH_MOVED:.0%} of its ceiling",
+        _is_uncoalesced,
+        _COALESCE,
+        _BEST_PRACTICES,
+    ),
     Rule(
         "launch-bound",
         "the device waits for the host between kernels, and this one takes less than "

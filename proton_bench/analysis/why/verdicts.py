@@ -19,16 +19,17 @@ from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, WHY, Evidence, Ver
 from proton_bench.model import preorder
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
+from proton_bench.support.units import duration_text
 
 __all__ = ["Verdicts", "why_values"]
 
 _MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
 _COUNTERS = "proton run -m counters"
 _DOCTOR = "proton doctor"
-_EXACT = "proton run -m counters=exact"
 _SAMPLES = "proton run -m pcsampling"
-_LIMITS = ("tensor", "fp32", "issue", "dram", "l2", "l1", "shared")
-_MEMORIES = {"l2", "l1", "shared"}
+_LIMITS = ("tensor", "fp32", "fp64", "alu", "xu", "issue", "dram", "l2", "l2_requests", "l1")
+_MEMORIES = {"l2", "l2_requests", "l1"}
+_ENOUGH_BURSTS = 3
 _SHORT = 40
 _ALMOST_ALL = 0.995
 _PART = 0.05  # of a row's time
@@ -212,11 +213,12 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         )
         return f"no counters: {why}", measure, stalls
     known = [counter_evidence(name, use) for name, use in facts.uses.items()]
+    longer = _longer(facts)
     if not facts.uses and facts.withheld:
-        return f"estimate too wide: {_wide_text(facts, facts.withheld)}", _EXACT, stalls
+        return f"estimate too wide: {_wide_text(facts, facts.withheld)}", longer, stalls
     if not facts.uses:
         reason = f"not sampled: counters stand for {facts.coverage * 100:.0f} % of its time"
-        return reason, _EXACT, stalls
+        return reason, longer, stalls
     wide = [name for name in facts.withheld if name in _LIMITS]
     missing = [name for name in _LIMITS if name not in facts.uses]
     active = facts.uses.get("sm_active")
@@ -231,11 +233,19 @@ def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
         reason += f"; missing are {uncounted}" if uncounted else ""
         reason += f"; too uncertain are {_wide_text(facts, wide)}" if wide else ""
         memory = f"{_COUNTERS}:metrics=memory"
-        measure = _EXACT if wide else memory if {*missing} & _MEMORIES else _COUNTERS
+        measure = longer if wide else memory if {*missing} & _MEMORIES else _COUNTERS
         return reason, f"{measure}, {_SAMPLES}", (*known, *stalls)
     largest = max(facts.uses[name].ratio for name in _LIMITS)
     reason = f"near no ceiling: the busiest unit does {largest * 100:.0f} % of what it can"
     return reason, _SAMPLES, (*known, *stalls)
+
+
+def _longer(facts: RowFacts) -> str:
+    """Return how long a kernel has to run until some bursts of samples meet it."""
+    if not math.isfinite(facts.burst_period_ns):
+        return f"{_COUNTERS}, in a longer run"
+    enough = duration_text(_ENOUGH_BURSTS * facts.burst_period_ns)
+    return f"{_COUNTERS}, in a run in which it takes {enough} or more"
 
 
 def _wide_text(facts: RowFacts, names: Iterable[str]) -> str:

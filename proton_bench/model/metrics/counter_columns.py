@@ -48,12 +48,15 @@ UNITS: Mapping[str, str] = {
     "tensor": "cycles of the tensor pipes",
     "dram": "throughput of the device's memory",
     "l2": "sectors of the second-level cache",
+    "l2_requests": "requests of the second-level cache",
+    "l2_slice": "requests of that slice of it which has most of them",
     "issue": "instructions that the schedulers issued",
     "fp32": "instructions of the FMA pipe",
+    "alu": "instructions of the pipe of integers and comparisons",
+    "xu": "instructions of the pipe of special functions and conversions",
     "fp64": "cycles of the FP64 pipe",
     "l1": "passes of the first-level cache and shared memory",
     "shared": "passes of shared memory",
-    "warps": "warps that were resident",
 }
 
 # What GPUs reach at best as fractions of the peaks, where nothing was measured: on an H200 a copy

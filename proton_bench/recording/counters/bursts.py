@@ -112,11 +112,9 @@ def readings_of(burst: Burst, metrics: Sequence[str]) -> Readings:
     column = {name: burst.counts[:, index] for index, name in enumerate(metrics)}
     cycles = column.get(ELAPSED_CYCLES)
     meanings = {name: meaning_of(name) for name in metrics}
-    active = next((column[n] for n, m in meanings.items() if m and m.basis is Basis.NOTHING), None)
     bases = {
         Basis.NOTHING: 1.0 if cycles is not None else None,
         Basis.ELAPSED_CYCLES: cycles,
-        Basis.ACTIVE_CYCLES: active if cycles is not None else None,
         Basis.TIME: (burst.end_ns - burst.start_ns).astype(np.float64),
     }
     amounts: dict[str, Values] = {}

@@ -32,20 +32,21 @@ RANGE_TIME = "gpu__time_duration.sum"  # of exact counts alone: samples have tim
 DEFAULT_SET = "speed-of-light"
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
-_ACTIVE = ".avg.pct_of_peak_sustained_active"
-_TPC = "TPC.TriageCompute."  # counters of a second group, which Hopper takes in the same pass
+# Counters of a second group, which Hopper takes in the same pass.
+_TPC, _SM = "TPC.TriageCompute.", "SM_A.TriageCompute."
 
 _SM_ACTIVE = "sm__cycles_active.avg"
 _TENSOR = f"sm__pipe_tensor_cycles_active{_ELAPSED}"
 _DRAM = f"dram__throughput{_ELAPSED}"
+_BUSIEST = ".max.pct_of_peak_sustained_elapsed"
 _L2 = f"lts__t_sectors{_ELAPSED}"
+_L2_REQUESTS = (f"lts__t_requests{_ELAPSED}", f"lts__t_requests{_BUSIEST}")
 _ISSUE = f"sm__inst_executed{_ELAPSED}"
 _L1 = f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"
 _SHARED = f"l1tex__data_pipe_lsu_wavefronts_mem_shared{_ELAPSED}"
-_WARPS = f"sm__warps_active{_ACTIVE}"
 _FP64 = f"sm__pipe_fp64_cycles_active{_ELAPSED}"
 _FP32 = f"{_TPC}sm__inst_executed_pipe_fma_realtime{_ELAPSED}"
-_WAVEFRONTS = "SM_A.TriageCompute.l1tex__data_pipe_lsu_wavefronts"
+_WAVEFRONTS = f"{_SM}l1tex__data_pipe_lsu_wavefronts"
 
 # By name: the metrics of one pass, the richest first; a GPU takes the first that it can schedule.
 METRIC_SETS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -56,24 +57,22 @@ METRIC_SETS: dict[str, tuple[tuple[str, ...], ...]] = {
             f"{_TPC}sm__pipe_tensor_cycles_active_realtime{_ELAPSED}",
             _DRAM,
             _L2,
+            *_L2_REQUESTS,
             f"{_TPC}sm__inst_executed_realtime{_ELAPSED}",
             _FP32,
+            f"{_TPC}sm__inst_executed_pipe_alu_realtime{_ELAPSED}",
+            f"{_SM}sm__inst_executed_pipe_xu_realtime{_ELAPSED}",
             f"{_TPC}sm__pipe_fp64_cycles_active_realtime{_ELAPSED}",
             f"{_WAVEFRONTS}{_ELAPSED}",
             f"{_WAVEFRONTS}_mem_shared{_ELAPSED}",
-            f"{_TPC}tpc__warps_active_realtime{_ACTIVE}",
         ),
-        (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE),
+        (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, *_L2_REQUESTS, _ISSUE),
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
     ),
-    "memory": ((ELAPSED_CYCLES, _SM_ACTIVE, _DRAM, _L2, _L1, _SHARED),),
+    "memory": ((ELAPSED_CYCLES, _SM_ACTIVE, _DRAM, _L2, *_L2_REQUESTS, _L1, _SHARED),),
     "tensor": (
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _FP32),
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
-    ),
-    "latency": (
-        (ELAPSED_CYCLES, _SM_ACTIVE, _DRAM, _ISSUE, _WARPS),
-        (ELAPSED_CYCLES, _SM_ACTIVE, _DRAM, _WARPS),
     ),
 }
 
@@ -89,11 +88,9 @@ _RANGES = (
         f"sm__inst_executed_pipe_fma{_ELAPSED}",
         _FP64,
         _L1,
-        _WARPS,
     ),
-    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _FP64, _L1, _WARPS),
     (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _FP64, _L1),
-    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _L1, _WARPS),
+    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _L1),
     (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
 )
 
@@ -103,7 +100,6 @@ class Basis(StrEnum):
 
     NOTHING = "nothing"  # it counts cycles already
     ELAPSED_CYCLES = "elapsed cycles"
-    ACTIVE_CYCLES = "active cycles"
     TIME = "time"  # units whose clock does not change
 
 
@@ -133,21 +129,24 @@ _COUNTED = {
     "lts__t_sectors": "l2",
     "lts__t_sector_throughput": "l2",
     "lts__throughput": "l2",
+    "lts__t_requests": "l2_requests",
     "sm__inst_executed": "issue",
     "sm__inst_executed_realtime": "issue",
     "sm__inst_executed_pipe_fma": "fp32",
     "sm__inst_executed_pipe_fma_realtime": "fp32",
     "sm__pipe_fma_cycles_active": "fp32",
+    "sm__inst_executed_pipe_alu": "alu",
+    "sm__inst_executed_pipe_alu_realtime": "alu",
+    "sm__inst_executed_pipe_xu": "xu",
+    "sm__inst_executed_pipe_xu_realtime": "xu",
     "sm__pipe_fp64_cycles_active": "fp64",
     "sm__pipe_fp64_cycles_active_realtime": "fp64",
     "l1tex__data_pipe_lsu_wavefronts": "l1",
     "l1tex__throughput": "l1",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared": "shared",
-    "sm__warps_active": "warps",
-    "sm__warps_active_realtime": "warps",
-    "tpc__warps_active_realtime": "warps",
 }
-_OWN_CLOCK = ("dram", "l2")  # not the clock of the multiprocessors
+_OF_BUSIEST = {"l2_requests": "l2_slice"}
+_OWN_CLOCK = ("dram", "l2", "l2_requests", "l2_slice")  # not the clock of the multiprocessors
 _GROUPED = "TriageCompute."
 
 
@@ -164,11 +163,11 @@ def meaning_of(metric: str) -> Meaning | None:
         return None
     if quantity == "sm_active" and rollup == "avg":
         return Meaning(quantity, Basis.NOTHING, 1.0)
+    if f".{rollup}" == _BUSIEST and quantity in _OF_BUSIEST:
+        return Meaning(_OF_BUSIEST[quantity], Basis.TIME)
     if f".{rollup}" == _ELAPSED:
         basis = Basis.TIME if quantity in _OWN_CLOCK else Basis.ELAPSED_CYCLES
         return Meaning(quantity, basis)
-    if f".{rollup}" == _ACTIVE and quantity not in _OWN_CLOCK:
-        return Meaning(quantity, Basis.ACTIVE_CYCLES)
     return None
 
 

@@ -24,19 +24,22 @@ from proton_bench.recording.counters.metric_sets import RANGE_TIME
 
 __all__ = ["CounterSession", "store_counters", "store_phase"]
 
-_MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to ten tracks
+_MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to thirteen tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
 _TRACKS = {
     "sm_active": "SM active in bursts (%)",
     "tensor": "tensor in bursts (%)",
     "dram": "DRAM in bursts (%)",
     "l2": "L2 in bursts (%)",
+    "l2_requests": "L2 requests in bursts (%)",
+    "l2_slice": "L2 requests, busiest slice, in bursts (%)",
     "issue": "issue in bursts (%)",
     "fp32": "FP32 in bursts (%)",
+    "alu": "integers in bursts (%)",
+    "xu": "special functions in bursts (%)",
     "fp64": "FP64 in bursts (%)",
     "l1": "L1 in bursts (%)",
     "shared": "shared memory in bursts (%)",
-    "warps": "warps in bursts (%)",
 }
 
 

@@ -105,7 +105,8 @@ QUEUED = {**SOON, "latency_max_ns": 10**6, "latency_min_ns": 10**6, "latency_fir
         (use(95, 5, **SOON), ""),  # type: ignore[arg-type]
         (use(60, 40, **QUEUED), ""),  # type: ignore[arg-type]
         (use(60, 40), ""),
-        (use(60, 40, **SOON, latency_clamped=2), ""),  # type: ignore[arg-type]
+        (use(60, 40, **SOON, latency_clamped=1), ""),  # type: ignore[arg-type]
+        (use(60, 40, **SOON, latency_clamped=3), ""),  # type: ignore[arg-type]
         (use(60, 40, **SOON, waiting_ns=30), "waits for other devices"),  # type: ignore[arg-type]
     ],
 )
@@ -117,7 +118,7 @@ def test_a_verdict_says_why_a_device_was_not_busier(found: DeviceUse, reason: st
 
 
 def test_latencies_that_clocks_contradict_are_not_shown() -> None:
-    (verdict,) = device_verdicts(profile(use(60, 40, **SOON, latency_clamped=2)))  # type: ignore[arg-type]
+    (verdict,) = device_verdicts(profile(use(60, 40, **SOON, latency_clamped=1)))  # type: ignore[arg-type]
 
     assert verdict.latency_ns is None
 

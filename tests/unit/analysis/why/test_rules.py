@@ -30,9 +30,11 @@ def uses(**fractions: float) -> dict[str, Use]:
     return {name: Use(fraction, 0.0, 0.8) for name, fraction in fractions.items()}
 
 
-ALL_LOW = uses(
-    tensor=0.0, fp64=0.0, issue=0.2, dram=0.1, l2=0.1, l1=0.1, shared=0.1, sm_active=0.95
-)
+CORES = uses(tensor=0.0, fp32=0.1, fp64=0.0, alu=0.1, xu=0.0, issue=0.2, sm_active=0.95)
+CACHES = uses(dram=0.1, l2=0.1, l2_requests=0.1, l2_slice=0.1, l1=0.1, shared=0.1)
+ALL_LOW = CORES | CACHES
+# Reads by columns: each request of L2 is for one sector of 32 bytes.
+BY_COLUMNS = CORES | uses(dram=0.42, l2=0.15, l2_requests=0.45, l2_slice=0.46, l1=0.1, shared=0.0)
 
 
 def decided(facts: RowFacts) -> tuple[str, Match] | None:
@@ -94,6 +96,33 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         "compute:fp64",
         {"counter.fp64", "counter.dram"},
     ),
+    "requests of l2 for little": (
+        kernel(uses=uses(l2=0.25, l2_requests=0.74)),
+        "memory:l2",
+        {"counter.l2_requests", "counter.sectors"},
+    ),
+    "small requests of l2, none of its limits near": (
+        kernel(uses=BY_COLUMNS),
+        "uncoalesced",
+        {"counter.sectors", "counter.l2_requests", "counter.dram"},
+    ),
+    "code that asks for a part of what moved": (
+        kernel(uses=uses(dram=0.5), declared={"code_bytes": 0.1}),
+        "uncoalesced",
+        {"code.bytes", "counter.dram"},
+    ),
+    "one slice of l2": (
+        kernel(uses=ALL_LOW | uses(l2_requests=0.01, l2_slice=0.5)),
+        "contention",
+        {"counter.l2_slice", "counter.sm_active"},
+    ),
+    "one slice of l2 at its roof": (
+        kernel(uses=ALL_LOW | uses(l2=0.3, l2_requests=0.3, l2_slice=0.75)),
+        "contention",
+        {"counter.l2_slice"},
+    ),
+    "special functions": (kernel(uses=ALL_LOW | uses(xu=0.7)), "compute:xu", {"counter.xu"}),
+    "integers": (kernel(uses=ALL_LOW | uses(alu=0.7, issue=0.4)), "compute:alu", {"counter.alu"}),
     "l1": (kernel(uses=uses(l1=0.7)), "memory:l1", {"counter.l1"}),
     "shared, which passes l1": (
         kernel(uses=uses(shared=0.6, l1=0.7)),
@@ -147,7 +176,7 @@ POSITIVE: Mapping[str, tuple[RowFacts, str, set[str]]] = {
         {"launch.grid", "counter.sm_active"},
     ),
     "a pipe that the run did not use": (
-        kernel(stalls=stalled(wait=0.9), uses=uses(issue=0.5), unused=frozenset({"fp64"})),
+        kernel(stalls=stalled(wait=0.9), uses=uses(issue=0.5, xu=0.1), unused=frozenset({"fp64"})),
         "latency",
         {"samples.wait", "counter.issue"},
     ),
@@ -184,7 +213,25 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "another unit may be nearer": kernel(
         uses=uses(l2=0.6), withheld={"tensor": Use(0.6, 0.2, 0.8)}
     ),
-    "a pipe of integers may be full": kernel(uses=ALL_LOW | uses(issue=0.46)),
+    "a pipe of integers may be full": kernel(
+        uses={unit: use for unit, use in ALL_LOW.items() if unit != "alu"}
+    ),
+    "a pipe of special functions may be full": kernel(
+        uses={unit: use for unit, use in ALL_LOW.items() if unit != "xu"}
+    ),
+    "requests of l2 may be at their limit": kernel(
+        uses={unit: use for unit, use in ALL_LOW.items() if unit != "l2_requests"}
+    ),
+    "requests of several sectors": kernel(
+        uses=uses(dram=0.42, l2=0.45, l2_requests=0.5, l2_slice=0.5)
+    ),
+    "few small requests": kernel(uses=uses(dram=0.1, l2=0.06, l2_requests=0.18, l2_slice=0.2)),
+    "small requests on a device whose peaks are not known": kernel(
+        uses=uses(dram=0.42, l2=0.15, l2_requests=0.45), device=replace(H200, arch="100")
+    ),
+    "a slice that may be like the others": kernel(
+        uses=uses(l2_requests=0.05) | {"l2_slice": Use(0.25, 0.06, 1.0)}
+    ),
     "waiting for results of a pipe that may be full": kernel(
         stalls=stalled(wait=0.9), uses=uses(issue=0.5)
     ),

@@ -41,7 +41,7 @@ def test_a_wide_estimate_is_used_where_all_of_it_is_near_the_roof() -> None:
     assert near.kind == "memory:dram"
     assert {evidence.id for evidence in near.evidence} == {"counter.dram"}
     assert wide.kind == UNKNOWN
-    assert wide.measure == "proton run -m counters=exact"
+    assert wide.measure == "proton run -m counters, in a longer run"
 
 
 def test_errors_shrink_when_rows_are_folded() -> None:
@@ -295,7 +295,8 @@ def test_no_verdict_without_evidence_and_gains_within_the_run(kernels: list[Kern
 def test_a_unit_that_the_whole_run_hardly_used_limits_no_row(
     fp64_percent: float, sampled_s: float, kind: str
 ) -> None:
-    units = {"tensor": 0.0, "issue": 0.2, "dram": 0.1, "l2": 0.1, "l1": 0.1, "sm_active": 0.9}
+    units = {"alu": 0.1, "xu": 0.0, "issue": 0.2, "dram": 0.1, "l2": 0.1, "l1": 0.1}
+    units |= {"sm_active": 0.9, "l2_requests": 0.1, "l2_slice": 0.1}
     means = {"tensor_pct": 0.0, "fp32_pct": 0.0, "fp64_pct": fp64_percent}
     entry = {"device": 0, "sampled_ns": int(sampled_s * SECOND), "means": means}
     profile = counted_profile(
@@ -315,3 +316,28 @@ def test_a_refusal_of_counters_is_the_reason() -> None:
     assert found.kind == UNKNOWN
     assert found.measure == "proton doctor"
     assert "administrators" in found.reason
+
+
+def test_a_kernel_that_no_burst_met_has_to_run_longer() -> None:
+    missed = Kernel(path="missed", time_ns=2e6, metrics={"counter_time (ns)": 0.0})
+    met = Kernel(path="met", units={"dram": 0.8})
+    facts = {"cupti": {"counters": {"bursts": 5, "samples": 900}}}
+    profile = counted_profile(missed, met, collectors=facts, run_ns=2 * SECOND)
+
+    found = Verdicts(profile).own(1)
+
+    assert found is not None
+    assert found.reason.startswith("not sampled")
+    assert found.measure.endswith("in a run in which it takes 1.2 s or more")
+
+
+def test_resident_warps_of_earlier_files_are_no_evidence() -> None:
+    low = {"tensor": 0.0, "fp32": 0.0, "fp64": 0.0, "issue": 0.1, "l1": 0.1, "sm_active": 0.95}
+    profile = counted_profile(
+        Kernel(path="k", units={**low, "dram": 0.2, "l2": 0.1, "warps": 0.02})
+    )
+
+    found = verdict(profile)
+
+    assert found.kind == UNKNOWN
+    assert not any("warps" in each.id for each in found.evidence)
