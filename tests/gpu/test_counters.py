@@ -71,8 +71,8 @@ def test_bursts_cover_the_run(recorded: tuple[Profile, CounterFacts]) -> None:
     _, facts = recorded
 
     assert facts.error == ""
-    assert facts.bursts >= 3
-    assert facts.covered_ns >= 0.9 * facts.bursts * 10e6
+    assert facts.bursts >= 10
+    assert facts.covered_ns >= 0.9 * facts.bursts * 2e6
     assert (facts.lost_bursts, facts.lost_samples) == (0, 0)
     assert facts.thread_ns < 0.02e9 * RUN_S
 
