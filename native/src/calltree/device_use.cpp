@@ -14,10 +14,11 @@ void add_saturating(int64_t &sum, int64_t value) {
 
 } // namespace
 
-void LaunchLatency::add(int64_t latency_ns) {
-  if (latency_ns < 0)
+bool LaunchLatency::add(int64_t latency_ns) {
+  if (latency_ns < 0 || latency_ns > kLongestNs) {
     ++clamped;
-  latency_ns = std::clamp<int64_t>(latency_ns, 0, kLongestNs);
+    return false;
+  }
   min_ns = count == 0 ? latency_ns : std::min(min_ns, latency_ns);
   max_ns = std::max(max_ns, latency_ns);
   ++count;
@@ -26,15 +27,16 @@ void LaunchLatency::add(int64_t latency_ns) {
   if (place >= buckets.size())
     buckets.resize(place + 1);
   ++buckets[place];
+  return true;
 }
 
 void LaunchLatency::merge(const LaunchLatency &other) {
+  clamped += other.clamped;
   if (other.count == 0)
     return;
   min_ns = count == 0 ? other.min_ns : std::min(min_ns, other.min_ns);
   max_ns = std::max(max_ns, other.max_ns);
   count += other.count;
-  clamped += other.clamped;
   add_saturating(sum_ns, other.sum_ns);
   buckets.resize(std::max(buckets.size(), other.buckets.size()));
   for (size_t i = 0; i < other.buckets.size(); ++i)

@@ -9,11 +9,12 @@ namespace proton {
 /// From the host's launch call to the start on the device. Two-digit log buckets: 8 per octave.
 struct LaunchLatency {
   uint64_t count = 0;
-  uint64_t clamped = 0; ///< that would have been negative, and count as 0
+  uint64_t clamped = 0; ///< not counted: negative, or over an hour
   int64_t sum_ns = 0, min_ns = 0, max_ns = 0;
   std::vector<uint32_t> buckets; ///< by `bucket`; shorter when the tail is empty
 
-  void add(int64_t latency_ns);
+  /// Returns whether it counts: the clocks of host and device may disagree.
+  bool add(int64_t latency_ns);
   void merge(const LaunchLatency &other);
   /// Below 8 each value has a bucket; above, the leading bit and the three bits behind it choose
   /// one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -11,12 +12,14 @@ import msgspec
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trace
+from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "call_path", "nanoseconds", "read_trace"]
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
-_MAX_MICROSECONDS = 2.0**62 / 1e3
+_MAX_MICROSECONDS = MAX_NS / 1000
+_EXACT = 2**42  # a float of microseconds up to here is exact to a nanosecond
 
 
 class Arguments(msgspec.Struct, gc=False):
@@ -55,14 +58,18 @@ class TraceEvent(msgspec.Struct, gc=False):
     cat: str = ""
     pid: int | str | None = None
     tid: int | str | None = None
-    ts: float | None = None
-    dur: float | None = None
+    ts: int | float | None = None
+    dur: int | float | None = None
     args: Arguments | None = None
 
     @property
     def arguments(self) -> Arguments:
         """The arguments, empty where there are none."""
         return self.args if self.args is not None else _NO_ARGUMENTS
+
+
+class _ExactEvent(TraceEvent, gc=False):
+    ts: Decimal | None = None  # type: ignore[assignment]
 
 
 @dataclass(slots=True)
@@ -79,6 +86,7 @@ class TraceHead:
 
 
 _decode_events = msgspec.json.Decoder(list[TraceEvent]).decode
+_decode_exactly = msgspec.json.Decoder(list[_ExactEvent]).decode
 _decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
 
 
@@ -110,7 +118,7 @@ def read_trace(
             # A piece larger than some events may hold anything.
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
-            events = decoded(lambda content=content: _decode_events(content), source)  # type: ignore[misc]
+            events = decoded(lambda content=content: _exact_events(content), source)  # type: ignore[misc]
             take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
@@ -126,21 +134,30 @@ def read_trace(
         raise corrupt(source, "it holds no JSON document", "it is not a timeline")
 
 
+def _exact_events(content: bytes) -> list[TraceEvent]:
+    """Return the events of a batch, with every digit of their times."""
+    events = _decode_events(content)
+    if any(type(event.ts) is float and abs(event.ts) > _EXACT for event in events):
+        return list(_decode_exactly(content))
+    return events
+
+
 def _closing(content: bytes) -> bytes:
     return b"]" if content.lstrip()[:1] == b"[" else b"]}"
 
 
-def nanoseconds(microseconds: float | None, source: str) -> int | None:
+def nanoseconds(microseconds: float | Decimal | None) -> int | None:
     """Return a time in ns, None where there is none.
 
-    Raises:
-        ProfileFormatError: It does not fit 64 bits.
+    One that does not fit 64 bits is 2^62 or -2^62, which no reader takes for a time.
     """
     if microseconds is None:
         return None
     if not -_MAX_MICROSECONDS < microseconds < _MAX_MICROSECONDS:
-        raise corrupt(source, f"{microseconds} microseconds are not a valid time")
-    return round(microseconds * 1e3)
+        return MAX_NS if microseconds > 0 else -MAX_NS
+    # As one product, times of today would be multiples of 256 ns.
+    whole = int(microseconds)
+    return whole * 1000 + round((microseconds - whole) * 1000)
 
 
 def call_path(stack: Any, source: str) -> CallPath:

@@ -92,8 +92,8 @@ class KinetoReader:
         category = event.cat
         if category in _IGNORED:
             return
-        start = nanoseconds(event.ts, self._reading.source)
-        duration = nanoseconds(event.dur, self._reading.source)
+        start = nanoseconds(event.ts)
+        duration = nanoseconds(event.dur)
         if start is None or duration is None:
             self._reading.drop("slice without time or duration: left out")
         elif category in _RANGES:
@@ -101,7 +101,7 @@ class KinetoReader:
         elif category in _WORK:
             self._add_work(event, start, duration)
         elif _CALLS.fullmatch(category):
-            self._add_call(event, start)
+            self._add_call(event, start, duration)
         else:
             self._drop_category(category)
 
@@ -143,12 +143,12 @@ class KinetoReader:
             self._names[name] = found
         return found
 
-    def _add_call(self, event: TraceEvent, start: int) -> None:
+    def _add_call(self, event: TraceEvent, start: int, duration: int) -> None:
         correlation = self._integer(event.arguments.correlation, "correlation", _INT64)
         self._is_hip = self._is_hip or event.name.startswith("hip")
         if correlation:
             thread = self._timeline.number((event.pid, event.tid))
-            self._timeline.add_launch(0, correlation, thread, start_ns=start)
+            self._timeline.add_launch(0, correlation, thread, start_ns=start, duration_ns=duration)
 
     def _add_work(self, event: TraceEvent, start: int, duration: int) -> None:
         arguments, tree = event.arguments, self._timeline.tree
@@ -214,6 +214,8 @@ class KinetoReader:
             ProfileFormatError: Devices or numbers are invalid.
         """
         timeline, reading = self._timeline, self._reading
+        if type(head.facts.get("baseTimeNanoseconds")) is int:
+            timeline.first_ns = 0  # times count from there
         work = place_work(timeline, place_ranges(timeline))
         reading.provenance = _provenance(head.facts)
         reading.provenance["overlapping_ranges"] = timeline.overlapping

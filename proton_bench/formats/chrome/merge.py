@@ -23,6 +23,7 @@ from proton_bench.formats.chrome.own_facts import (
 from proton_bench.formats.chrome.split import Batch, split_trace
 from proton_bench.formats.chrome.stream import opened_trace
 from proton_bench.formats.timeline.inputs import TimelineInput, copying, merged_already
+from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.support.text import visible
 
@@ -167,7 +168,8 @@ class _Merger:
         if "ts" not in event:
             return
         time_us = decoded(lambda: _decode_time(event["ts"]), source)
-        nanoseconds(time_us, source)  # is one that 64 bits hold
+        if not abs(nanoseconds(time_us) or 0) < MAX_NS:
+            raise corrupt(source, f"{time_us} microseconds are not a valid time")
         event["ts"] = msgspec.Raw(_encode(round(time_us + shift_us, _DECIMALS)))
 
     def _renumber(self, event: _Event, process: object, offset: int) -> None:

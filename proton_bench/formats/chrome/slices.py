@@ -168,7 +168,7 @@ class _ChromeSlices:
 
     def _add_slice(self, event: TraceEvent) -> None:
         source, arguments = self.reading.source, event.arguments
-        start, duration = nanoseconds(event.ts, source), nanoseconds(event.dur, source)
+        start, duration = nanoseconds(event.ts), nanoseconds(event.dur)
         if start is None or duration is None or duration < 0:
             self.reading.drop("slice without a time, or of negative length: left out")
             return

@@ -23,7 +23,7 @@ from proton_bench.formats.timeline.launched_work import WAITING
 from proton_bench.formats.timeline.metric_texts import MetricTexts
 from proton_bench.formats.timeline.nesting import place_ranges
 from proton_bench.formats.timeline.own_timeline import guessed_kind
-from proton_bench.formats.timeline.ranges import Columns, Timeline
+from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline
 from proton_bench.model.device import UNNAMED_KIND, Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
@@ -79,8 +79,8 @@ class ProtonTraceReader:
                 self._reading.drop(_NO_PATH, event.cat not in _SCOPES or _has_metrics(event))
                 continue
             path = call_path(stack, self._reading.source)
-            duration = nanoseconds(event.dur, self._reading.source)
-            if duration is None or duration < 0:
+            duration = nanoseconds(event.dur)
+            if duration is None or not 0 <= duration < MAX_NS:
                 self._reading.drop(_NEGATIVE)
             elif isinstance(event.tid, str):
                 self._add_device_scope(event, path, duration)
@@ -111,10 +111,12 @@ class ProtonTraceReader:
         # Kernels that collect metrics are called <metric>, and their path may end at the scope.
         if path[-1:] != (event.name,):
             path = (*path, event.name)
+        start = nanoseconds(event.ts)
+        if start is not None and not self._timeline.is_possible("kernel", start, start + duration):
+            return
         row = self._row(path, FrameKind.KERNEL)
         self._tree.add(row, TIME, duration)
         self._tree.add(row, COUNT, 1)
-        start = nanoseconds(event.ts, self._reading.source)
         if start is not None:
             index = self._tree.strings.index
             scope = index(path[0]) if len(path) > 1 else -1
@@ -130,8 +132,8 @@ class ProtonTraceReader:
         if event.ts is None or event.dur is None:
             self._reading.drop(_NEGATIVE)
             return
-        start = self._clock(event.ts, event)
-        end = self._clock(event.ts + event.dur, event)
+        start = self._clock(float(event.ts), event)
+        end = self._clock(float(event.ts) + event.dur, event)
         lane = _WARP.fullmatch(str(event.tid))
         warp = lane[1] if lane else event.tid
         is_async = event.cat == _ASYNC and path[-1:] != (_ASYNC,)
@@ -146,7 +148,7 @@ class ProtonTraceReader:
         mhz = event.arguments.frequency_mhz
         is_known = isinstance(mhz, int | float) and math.isfinite(mhz) and mhz > 0
         cycles = microseconds * (float(mhz) if is_known else _UNKNOWN_MHZ)
-        return nanoseconds(cycles / 1e3, self._reading.source) or 0
+        return nanoseconds(cycles / 1e3) or 0
 
     def profile(self, head: TraceHead) -> Profile:
         """Return the profile of all that was added.

@@ -105,8 +105,8 @@ class _Export:
                 unended.append((on, name, start))
                 continue
             self._check(_NVTX, end)
-            self._timeline.add_range(on, name, FrameKind.SCOPE, start_ns=start, end_ns=end)
-            self._last_ns = max(self._last_ns, end)
+            if self._timeline.add_range(on, name, FrameKind.SCOPE, start_ns=start, end_ns=end):
+                self._last_ns = max(self._last_ns, end)
         for on, name, start in unended:  # open until the recording ended
             end = max(self._last_ns, start)
             self._timeline.add_range(on, name, FrameKind.SCOPE, start_ns=start, end_ns=end)
@@ -119,13 +119,14 @@ class _Export:
             if correlation is None:
                 continue
             self._check(table, start, thread, correlation)
-            if correlation > 0 and -MAX_NS < start < MAX_NS:
+            if correlation > 0:
                 place = places.get(thread)
                 if place is None:
                     on = self._timeline.number(("thread", thread))
                     place = places[thread] = (self._process(thread), on)
                 self._timeline.add_launch(place[0], correlation, place[1], start_ns=start)
-                self._last_ns = max(self._last_ns, start)
+                if start < MAX_NS:
+                    self._last_ns = max(self._last_ns, start)
 
     def _process(self, global_id: int | None) -> int:
         """Return the number of a process; one for all if the file does not say."""
@@ -178,8 +179,7 @@ class _Export:
         start, end, correlation, process, device, name, kind, variant, moved = row
         numbers = (each for each in (correlation, process, device, moved) if each is not None)
         self._check("a table of device work", start, end, *numbers)
-        self._last_ns = max(self._last_ns, end)
-        self._timeline.add_work(
+        is_added = self._timeline.add_work(
             Work(
                 process=self._process(process),
                 correlation=correlation if correlation is not None and correlation > 0 else -1,
@@ -192,6 +192,8 @@ class _Export:
                 moved_bytes=moved if moved is not None and moved >= 0 else -1,
             )
         )
+        if is_added:
+            self._last_ns = max(self._last_ns, end)
 
     def _check(self, table: str, *numbers: Any) -> None:
         for number in numbers:

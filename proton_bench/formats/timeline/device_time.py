@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.formats.timeline.ranges import FAR_NS
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS, DeviceUse, latency_bucket
 from proton_bench.model.profile import Profile
@@ -26,7 +27,6 @@ UNCALLED = -(2**63)
 _MOST_SCOPES = 4096
 _MOST = 2**63 - 1
 _FAR_NS = 2**61  # differences and sums of times below this fit 64 bits
-_LONGEST_NS = 2**42  # over an hour: the clocks disagree
 # NCCL's kernels also take time while they wait for the other devices.
 _WAITING = re.compile(r"(_Z\d+)?nccl(Dev)?Kernel")
 
@@ -144,14 +144,14 @@ def _use(work: DeviceWork, device: int) -> DeviceUse:
         waiting_ns = busy_ns - _covered_ns(work.take(~work.is_waiting))
     use = DeviceUse(None, device, busy_ns=busy_ns, waiting_ns=waiting_ns)
     measured = work.latencies
-    if not len(measured):
+    latencies = measured[(measured >= 0) & (measured <= FAR_NS)]
+    use = replace(use, latency_clamped=len(measured) - len(latencies))
+    if not len(latencies):
         return use
-    latencies = np.clip(measured, 0, _LONGEST_NS)
     first, buckets = _histogram(latencies)
     return replace(
         use,
         launches=len(latencies),
-        latency_clamped=int((measured < 0).sum()),
         latency_sum_ns=min(int(latencies.sum(dtype=object)), _MOST),
         latency_min_ns=int(latencies.min()),
         latency_max_ns=int(latencies.max()),

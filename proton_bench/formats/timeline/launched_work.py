@@ -8,7 +8,7 @@ import numpy.typing as npt
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.path_tree import BYTES, COUNT, TIME
 from proton_bench.formats.timeline.device_time import UNCALLED, DeviceWork, is_waiting_kernel
-from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
+from proton_bench.formats.timeline.ranges import FAR_NS, MAX_NS, UNTIMED, Timeline
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 
@@ -22,37 +22,42 @@ LATENCY_COUNT = "launch_latency_count"
 WAITING = "waiting_kernel"
 
 _NONE, _SEVERAL = -1, -2
+_EARLY_NS = 10**9
 _LAUNCHED = (FrameKind.KERNEL, FrameKind.GRAPH)
 
 Rows = npt.NDArray[np.int64]
 
 
 def place_work(
-    timeline: Timeline, launch_rows: Rows, *, known_parents: Rows | None = None
+    timeline: Timeline, launch_rows: Rows, *, path_rows: Rows | None = None
 ) -> DeviceWork:
     """Add the rows of device work below the rows of their launches, and return when it ran.
 
     Args:
         timeline: What to place, its ranges placed already.
         launch_rows: The row of each launch.
-        known_parents: The row that each piece of work stands below, where the file names it.
+        path_rows: The row of each call path, where the file names those that work stands below.
     """
     work = timeline.work
     launch = _launch_of(timeline, launch_rows)
-    known = launch >= 0
-    if known_parents is None:
+    kept = _fits_launch(timeline, launch)
+    timeline.reading.drop(UNTIMED, int((~kept).sum()))
+    timeline.keep_work(kept)
+    launch, known = launch[kept], launch[kept] >= 0
+    if path_rows is None:
         parents = np.zeros(len(work), dtype=np.int64)
         parents[known] = launch_rows[launch[known]]
-        placed = _place_by_range(timeline, parents)
+        placed = _place_by_range(timeline, launch, parents)
         timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~placed).sum()))
         timeline.reading.drop(AMBIGUOUS, int((launch == _SEVERAL).sum()))
     else:
-        parents = known_parents
+        parents = path_rows[timeline.paths["path"]]
     called = np.full(len(work), UNCALLED, dtype=np.int64)
     called[known] = timeline.launches["start"][launch[known]]
     is_timed = _first_kernels(timeline, launch)
-    latency = np.where(is_timed, np.maximum(work["start"] - called, 0), 0)
-    _add_sums(timeline, parents, latency=latency, is_timed=is_timed)
+    latency = np.where(is_timed, work["start"] - called, 0)
+    agrees = is_timed & (latency >= 0) & (latency <= FAR_NS)
+    _add_sums(timeline, parents, latency=np.where(agrees, latency, 0), is_timed=agrees)
     names = np.array(timeline.tree.top_names(), dtype=np.int64)
     return DeviceWork(
         device=work["device"].astype(np.int64),
@@ -66,8 +71,21 @@ def place_work(
     )
 
 
-def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
-    """Give work without a correlation id the row of the range that it names, if that is one row."""
+def _fits_launch(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
+    """Return which work may have begun when it says: not a second before its launch.
+
+    Clocks of hosts and devices may differ by more, but then for all work alike.
+    """
+    known = np.flatnonzero(launch >= 0)
+    later_ns = timeline.work["start"][known] - timeline.launches["start"][launch[known]]
+    found = np.ones(len(launch), dtype=np.bool_)
+    if len(known):
+        found[known] = later_ns >= min(0, int(np.median(later_ns))) - _EARLY_NS
+    return found
+
+
+def _place_by_range(timeline: Timeline, launch: Rows, parents: Rows) -> npt.NDArray[np.bool_]:
+    """Give work without a launch the row of the range that it names, if that is one row."""
     found = np.zeros(len(parents), dtype=np.bool_)
     orphans, named = timeline.orphans, timeline.range_ids
     if not (len(orphans) and len(named)):
@@ -78,6 +96,7 @@ def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
     lowest, highest = (pick.reduceat(rows, heads) for pick in (np.minimum, np.maximum))
     place = np.minimum(np.searchsorted(ids, orphans["id"]), len(ids) - 1)
     fits = (ids[place] == orphans["id"]) & (lowest == highest)[place]
+    fits &= launch[orphans["work"]] == _NONE
     parents[orphans["work"][fits]] = lowest[place][fits]
     found[orphans["work"][fits]] = True
     return found

@@ -135,6 +135,7 @@ def place_ranges(
         own: Name of an inclusive metric that receives the time of each range without those in it,
             and nothing else is added.
     """
+    timeline.leave_out_untimed()
     tree, above = timeline.tree, roots or {}
     ranges, launches, total = timeline.ranges, timeline.launches, len(timeline.ranges)
     points = np.full(len(launches), POINT, dtype=np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,7 +34,6 @@ _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.
 _OBJECTS_OF_PROCESS = 64
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
-_IMPOSSIBLE = "slice with impossible times: left out"
 # Paths deeper than those of programs cost more: reports visit all rows above each row.
 _DEEP = 1000
 
@@ -113,7 +111,6 @@ class SessionTimeline:
         self._work_texts = MetricTexts(self._work_metrics, reading.source)
         self._work_kinds: dict[tuple[int, int, FrameKind, int], int] = {}
         self._ops = Columns(thread="i", start="q", end="q", path="i")
-        self._parents = array("i")  # paths above the work of the timeline
         self._devices: dict[tuple[str, int], int] = {}
 
     def add(self, found: TimelineSlice) -> None:
@@ -133,7 +130,7 @@ class SessionTimeline:
         elif found.kind in _SCOPES:
             path = self._path(found.path)
             self._kinds.setdefault(path, _SCOPES[found.kind])
-            if not found.is_open:
+            if not found.is_open and found.duration_ns < MAX_NS:
                 self._walls[path] = self._walls.get(path, 0) + found.duration_ns
             self._texts.add(path, found.values)
         else:
@@ -156,8 +153,7 @@ class SessionTimeline:
         That is what it took less the operators and kernels inside of it on its thread.
         """
         end_ns = found.start_ns + found.duration_ns
-        if not -MAX_NS < found.start_ns <= end_ns < MAX_NS:
-            self._reading.drop(_IMPOSSIBLE)
+        if not self.timeline.is_possible(found.kind, found.start_ns, end_ns):
             return
         path = self._path(found.path)
         self._kinds.setdefault(path, _OPS[found.kind])
@@ -181,7 +177,7 @@ class SessionTimeline:
         if not self.timeline.add_work(work):
             return
         parent = self._path(found.path.parent)
-        self._parents.append(parent)
+        self.timeline.paths.add(len(self.timeline.work) - 1, parent)
         if found.values:
             key = (parent, work.name, kind, work.device)
             number = self._work_kinds.setdefault(key, len(self._work_kinds))
@@ -198,11 +194,7 @@ class SessionTimeline:
         rows = self._rows()
         self._add_host_values(rows)
         launches = place_ranges(timeline)
-        parents = rows[np.frombuffer(self._parents, dtype=np.int32)] if self._parents else None
-        nothing = np.zeros(0, dtype=np.int64)
-        work = place_work(
-            timeline, np.zeros_like(launches), known_parents=nothing if parents is None else parents
-        )
+        work = place_work(timeline, np.zeros_like(launches), path_rows=rows)
         self._add_work_values(rows)
         profile = timeline.tree.build(self._reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)

@@ -16,9 +16,12 @@ import numpy.typing as npt
 from proton_bench.formats.path_tree import PathTree, Reading
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Columns", "Timeline", "Work"]
+__all__ = ["FAR_NS", "MAX_NS", "UNTIMED", "Columns", "Timeline", "Work"]
 
 MAX_NS = 2**62
+# Profilers give what they could not time the time 0, or one long before all else.
+UNTIMED = "record that could not be timed: left out"
+FAR_NS = 2**42  # over an hour: times so far apart are not of one clock
 _WAITING = 1 << 12
 
 
@@ -54,6 +57,13 @@ class Columns:
                 column.extend(values)
             self._waiting.clear()
 
+    def keep(self, chosen: npt.NDArray[np.bool_], **changed: npt.NDArray[np.int64]) -> None:
+        """Leave out all other rows, and change columns."""
+        for name, column in self._arrays.items():
+            values = changed.get(name, self[name])[chosen].astype(column.typecode)
+            self._arrays[name] = array(column.typecode, values.tobytes())
+        self._length = int(chosen.sum())
+
     def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
         self._settle()
         found = self._arrays[name]
@@ -75,7 +85,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
         device: Number of its device, -1 for unknown.
         variant: Position of its variant, -1 for none.
         moved_bytes: What a copy moved or set, -1 for unknown.
-        range_id: Id of the range that launched it, where no correlation id is known; -1 for none.
+        range_id: Id of the range that launched it, in case its launch is not known; -1 for none.
     """
 
     process: int
@@ -104,8 +114,10 @@ class Timeline:
         range_ids: Ids of ranges, by which work without a correlation id finds them.
         callers: Ids of the Python calls that Python calls were made in, where a file has them.
         moved: Bytes that copies moved.
+        paths: Numbers of the call paths that work stands below, where a file has them.
         orphans: Work that names the range which launched it.
         range_rows: The row of each range, once they are placed.
+        first_ns: Nothing began before, None where the file does not say.
         overlapping: Ranges that overlap the end of another one, once they are placed. Where Python
             functions are recorded, that is usual: an annotation begins in one and ends in another.
     """
@@ -128,9 +140,11 @@ class Timeline:
         self.range_ids = Columns(range="i", id="q")
         self.callers = Columns(range="i", id="q")
         self.moved = Columns(work="i", bytes="q")
+        self.paths = Columns(work="i", path="i")
         self.orphans = Columns(work="i", id="q")
         self.range_rows = np.zeros(0, dtype=np.int64)
         self.rounding_ns = rounding_ns
+        self.first_ns: int | None = None
         self.overlapping = 0
         self._numbers: dict[Hashable, int] = {}
 
@@ -141,16 +155,26 @@ class Timeline:
     def add_range(
         self, thread: int, name: str, kind: FrameKind, *, start_ns: int, end_ns: int
     ) -> bool:
-        """Add a range of a host thread; one that ends before it starts is dropped and counted.
+        """Add a range of a host thread; one with impossible times is dropped and counted.
 
         Returns:
             Whether it was added.
         """
-        if not -MAX_NS < start_ns <= end_ns < MAX_NS:
-            self.reading.drop("range with impossible times: left out")
+        if not self.is_possible("range", start_ns, end_ns):
             return False
         self.ranges.add(thread, start_ns, end_ns, self.tree.strings.index(name), kind)
         return True
+
+    def is_possible(self, what: str, start_ns: int, end_ns: int) -> bool:
+        """Return whether something can have these times; it is counted where it cannot."""
+        reason = ""
+        if start_ns == end_ns == 0:
+            reason = UNTIMED
+        elif not (-MAX_NS < start_ns < MAX_NS and 0 <= end_ns - start_ns < MAX_NS):
+            reason = f"{what} with impossible times: left out"
+        if reason:
+            self.reading.drop(reason)
+        return not reason
 
     def name_range(self, range_id: int) -> None:
         """Give the range that was added last an id."""
@@ -160,22 +184,24 @@ class Timeline:
         """Say in which Python call the range that was added last was called."""
         self.callers.add(len(self.ranges) - 1, range_id)
 
-    def add_launch(self, process: int, correlation: int, thread: int, *, start_ns: int) -> None:
+    def add_launch(
+        self, process: int, correlation: int, thread: int, *, start_ns: int, duration_ns: int = 1
+    ) -> None:
         """Add a call that launched the work with this correlation id in this process."""
-        self.launches.add(process, correlation, thread, start_ns)
+        if self.is_possible("launch", start_ns, start_ns + duration_ns):
+            self.launches.add(process, correlation, thread, start_ns)
 
     def add_work(self, work: Work) -> bool:
-        """Add device work; one that ends before it starts is dropped and counted.
+        """Add device work; work with impossible times is dropped and counted.
 
         Returns:
             Whether it was added.
         """
-        if not (0 <= work.duration_ns < MAX_NS and -MAX_NS < work.start_ns < MAX_NS):
-            self.reading.drop("device work with impossible times: left out")
+        if not self.is_possible("device work", work.start_ns, work.start_ns + work.duration_ns):
             return False
         if work.moved_bytes >= 0:
             self.moved.add(len(self.work), work.moved_bytes)
-        if work.range_id >= 0 and work.correlation < 0:
+        if work.range_id >= 0:
             self.orphans.add(len(self.work), work.range_id)
         self.work.add(
             work.process,
@@ -188,3 +214,37 @@ class Timeline:
             work.variant,
         )
         return True
+
+    def leave_out_untimed(self) -> None:
+        """Leave out and count what began before all else, by the time that is not known."""
+        parts = (self.ranges, self.launches, self.work)
+        starts = [each["start"] for each in parts]
+        lengths = (self.ranges["end"] - starts[0], 0 * starts[1], self.work["duration"])
+        after = [each[each > 0] for each in starts]
+        first_ns = min((int(each.min()) for each in after if len(each)), default=-MAX_NS)
+        kept = []
+        for start, length in zip(starts, lengths, strict=True):
+            is_far = (start <= 0) & (start + length < first_ns - FAR_NS)
+            kept.append(~is_far if self.first_ns is None else ~is_far & (start >= self.first_ns))
+        self.reading.drop(UNTIMED, sum(int((~each).sum()) for each in kept))
+        self.keep_ranges(kept[0])
+        self.launches.keep(kept[1])
+        self.keep_work(kept[2])
+
+    def keep_ranges(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Leave out all other ranges."""
+        _keep(self.ranges, kept, "range", self.range_ids, self.callers)
+
+    def keep_work(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Leave out all other device work."""
+        _keep(self.work, kept, "work", self.moved, self.paths, self.orphans)
+
+
+def _keep(columns: Columns, kept: npt.NDArray[np.bool_], name: str, *others: Columns) -> None:
+    """Keep these rows, and of the others the rows that name one of them by its number."""
+    if kept.all():
+        return
+    columns.keep(kept)
+    numbers = np.cumsum(kept) - 1
+    for each in others:
+        each.keep(kept[each[name]], **{name: numbers[each[name]]})

@@ -36,7 +36,8 @@ class DeviceUse:
             ran.
         uncertain_ns: At most this much more was busy, and less idle, because records came too late.
         launches: Kernels with a known launch time.
-        latency_clamped: Kernels that started before their launch, by the clocks.
+        latency_clamped: Kernels that started before their launch, or over an hour after it: the
+            clocks disagree. They are not among ``launches``.
         latency_sum_ns: Sum over ``launches`` of the time from launch call to start.
         latency_min_ns: Smallest of them.
         latency_max_ns: Largest of them.

@@ -93,6 +93,8 @@ def device_line(verdict: DeviceVerdict) -> str:
         unit = Unit.of_times([verdict.latency_ns, mean_ns])
         median, mean = unit.text(verdict.latency_ns), unit.text(mean_ns)
         parts.append(f"launch latency {median} (median), {mean} (mean)")
+    if use.latency_clamped:
+        parts.append(f"no latency of {use.latency_clamped} launches: the clocks disagree")
     if use.uncertain_ns:
         parts.append(f"up to {duration_text(use.uncertain_ns)} more was busy")
     reason = f": {verdict.reason}" if verdict.reason else ""

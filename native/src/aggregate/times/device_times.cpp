@@ -132,9 +132,10 @@ void DeviceTimes::add(Leaf &leaf, int64_t start_ns, int64_t end_ns, int64_t call
   if (!leaf.is_kernel)
     return;
   int64_t latency_ns = start_ns - called_ns;
-  account->latency.add(latency_ns);
+  if (!account->latency.add(latency_ns))
+    return;
   ++leaf.launches;
-  leaf.latency_ns += std::max<int64_t>(latency_ns, 0);
+  leaf.latency_ns += latency_ns;
 }
 
 void DeviceTimes::publish_device(Device &device, std::vector<DeviceUse> &uses) const {

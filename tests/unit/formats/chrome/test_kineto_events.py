@@ -323,3 +323,38 @@ def test_annotations_and_calls_that_end_late_by_little_are_as_long_as_they_were(
     assert walls.get(row_of(profile, "t.py:9@leaf")) == 170_000
     assert walls.get(row_of(profile, "t.py:8@log")) == 400_000
     assert profile.dropped == {}
+
+
+WRAPPED = 7_523_372_036_854_775.8  # microseconds: 2^63 ns less the time of the start
+
+
+@pytest.mark.parametrize("dur", [WRAPPED, 2**63 / 1000, -(2**63) / 1000, 1e300, -2, 2**70])
+def test_an_operator_with_an_impossible_length_is_left_out_and_counted(dur: float) -> None:
+    profile = decode(*STEP, host("cpu_op", "open", 60, dur), call(3, 25), kernel(3, 70, 2))
+
+    assert profile.dropped == {"range with impossible times: left out": 1}
+    assert profile.inclusive("time (ns)")[0] == 2000
+    assert "open" not in {profile.name(row) for row in range(len(profile))}
+
+
+@pytest.mark.parametrize("ts", [2**63 / 1000, -1e300, 9.3e15])
+def test_impossible_starts_are_left_out_and_counted(ts: float) -> None:
+    profile = decode(
+        *STEP, host("cpu_op", "open", ts, 4), call(3, 25), kernel(3, ts, 2), call(5, ts)
+    )
+
+    assert sum(profile.dropped.values()) == 3
+    assert paths(profile) == paths(decode(*STEP))
+
+
+@pytest.mark.parametrize("base", ["1690000123456789", "1690000123456789.125"])
+def test_times_are_exact_to_a_nanosecond(base: str) -> None:
+    """Files of earlier versions of torch hold unix times; a float of those is off by 250 ns."""
+    whole, _, part = base.partition(".")
+    ends = f"{int(whole) + 3}.{part or '0'}"
+    op = f'{{"ph":"X","cat":"cpu_op","name":"op","pid":1,"tid":1,"ts":{base},"dur":10.001}}'
+    inner = f'{{"ph":"X","cat":"cpu_op","name":"in","pid":1,"tid":1,"ts":{ends},"dur":7.001}}'
+
+    profile = decode_profile(f'{{"traceEvents":[{op},{inner}]}}'.encode(), "old.json")
+
+    assert profile.column("time (ns)").to_list() == [None, 3000, 7001]

@@ -212,8 +212,7 @@ def test_events_without_a_duration_are_counted() -> None:
     [
         ({"args": {"call_stack": "k"}}, "call_stack is not a list"),
         ({"args": {"call_stack": ["k", 1]}}, "call_stack is not a list"),
-        ({"dur": "1"}, "Expected `float"),
-        ({"dur": 1e300}, "are not a valid time"),
+        ({"dur": "1"}, r"Expected `int | float"),
         ({"name": 1}, "Expected `str`"),
         ({"args": {"call_stack": ["k"], "metrics": [1]}}, "not a map"),
     ],

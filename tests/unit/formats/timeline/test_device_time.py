@@ -94,12 +94,15 @@ def test_waiting_is_when_nothing_runs_but_kernels_that_wait() -> None:
     assert (found["forward"].waiting_ns, found["backward"].waiting_ns) == (15, 5)
 
 
-def test_latencies_are_summed_and_those_before_the_launch_count_as_none() -> None:
-    use = uses(Piece(100, 1, called=60), Piece(110, 1, called=100), Piece(120, 1, called=125))[None]
+def test_latencies_are_summed_without_those_that_cannot_be() -> None:
+    far = Piece(2**43, 1, called=70)
+    use = uses(Piece(100, 1, called=60), Piece(110, 1, called=100), Piece(120, 1, called=125), far)[
+        None
+    ]
 
-    assert (use.launches, use.latency_clamped) == (3, 1)
-    assert (use.latency_sum_ns, use.latency_min_ns, use.latency_max_ns) == (50, 0, 40)
-    assert sum(use.latency_buckets) == 3
+    assert (use.launches, use.latency_clamped) == (2, 2)
+    assert (use.latency_sum_ns, use.latency_min_ns, use.latency_max_ns) == (50, 10, 40)
+    assert sum(use.latency_buckets) == 2
     assert use.latency_ns(0.5) == pytest.approx(10, rel=0.06)
 
 

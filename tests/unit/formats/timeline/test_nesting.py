@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.timeline.launched_work import AMBIGUOUS, UNMATCHED, place_work
 from proton_bench.formats.timeline.nesting import place_ranges
-from proton_bench.formats.timeline.ranges import Timeline, Work
+from proton_bench.formats.timeline.ranges import UNTIMED, Timeline, Work
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -190,10 +190,61 @@ def test_ranges_have_no_work_of_their_own_where_a_device_worked() -> None:
     assert placed(found).inclusive("time (ns)").tolist() == [70, 0, 70]
 
 
-RANGES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integers(0, 40)))
+@pytest.mark.parametrize("at", [(0, 0), (-3, -3), (-(10**7), -(10**7) + 40)])
+def test_what_could_not_be_timed_is_left_out_and_counted(at: tuple[int, int]) -> None:
+    day = 86_400 * 10**9
+    found = Timeline(Reading("x"))
+    name = found.tree.strings.index("k")
+    found.add_range(0, "first", FrameKind.OP, start_ns=at[0], end_ns=at[1])
+    found.name_range(31)
+    found.add_range(0, "op", FrameKind.OP, start_ns=day, end_ns=day + 50)
+    found.name_range(32)
+    found.add_launch(0, 8, 0, start_ns=at[0], duration_ns=at[1] - at[0])
+    for correlation, since, length in ((8, day + 90, 5), (-1, at[0], at[1] - at[0])):
+        work = Work(0, correlation, name, FrameKind.KERNEL, since, length, range_id=32)
+        found.add_work(work)
+
+    profile = placed(found)
+
+    assert paths(profile) == {"op", "op/k"}
+    assert profile.dropped == {UNTIMED: 3}
+    assert profile.inclusive("time (ns)")[0] == 5
+    assert "launch_latency_count" not in profile.columns
 
 
-@given(ranges=RANGES, launches=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40))))
+@pytest.mark.parametrize("offset", [0, -(10**10)])
+def test_work_that_begins_long_before_its_launch_is_left_out(offset: int) -> None:
+    """The clocks may differ by any constant."""
+    found = timeline(("a", 1, 40))
+    name = found.tree.strings.index("k")
+    for number, since in enumerate((9_000, 11_000, 14_000, 14_000 - 2 * 10**9)):
+        found.add_launch(0, number + 1, 0, start_ns=2000 + 1000 * number)
+        found.add_work(Work(0, number + 1, name, FrameKind.KERNEL, since + offset, 700))
+
+    profile = placed(found)
+
+    assert profile.dropped == {UNTIMED: 1}
+    assert profile.inclusive("count")[0] == 3
+
+
+def test_a_kernel_before_its_launch_has_no_latency() -> None:
+    found = timeline(("a", 1, 40))
+    name = found.tree.strings.index("k")
+    for number, since in enumerate((1500, 5000)):
+        found.add_launch(0, number + 1, 0, start_ns=2000)
+        found.add_work(Work(0, number + 1, name, FrameKind.KERNEL, since, 700))
+
+    profile = placed(found)
+
+    assert profile.inclusive("count")[0] == 2
+    assert profile.inclusive("launch_latency_sum (ns)")[0] == 3000
+    assert profile.inclusive("launch_latency_count")[0] == 1
+
+
+RANGES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 40), st.integers(1, 40)))
+
+
+@given(ranges=RANGES, launches=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 40))))
 def test_nothing_is_lost_however_ranges_lie(
     ranges: list[tuple[str, int, int]], launches: list[tuple[int, int]]
 ) -> None:
