@@ -104,6 +104,29 @@ class Selection:
         found.sort(key=lambda each: (each[0]["time_unix_nano"], each[0]["profile_id"]))
         return [Run(profile, f"{row['job']}/{row['run']}") for row, profile in found]
 
+    def each_run(self) -> Iterator[tuple[dict[str, Any], Profile]]:
+        """Yield the selected runs with their rows as `runs` has them, however many there are.
+
+        Runs of one process come first, by time. Only some are in memory at a time. The source of
+        a sum is one of its files.
+
+        Raises:
+            UsageError: There is no store, the condition is wrong, or it holds for no profile.
+            ProfileFormatError: The store is damaged.
+        """
+        from proton_bench.store.restore import read_runs
+
+        snapshot = self.snapshot()
+        rows = self._rows(snapshot)
+        columns = (rows[name].to_pylist() for name in ("source", "job", "run"))
+        files: dict[tuple[str, str], str] = {}
+        for source, *run in zip(*columns, strict=True):
+            files.setdefault((run[0], run[1]), source)
+        for row, profile in read_runs(snapshot, rows):
+            is_sum = row["members"] is not None
+            source = files[row["job"], row["run"]] if is_sum else row["source"]
+            yield {**row, "source": source}, profile
+
     def _refuse_too_many(self, rows: Any, samples: int) -> None:
         if samples > _MOST_SAMPLES:
             raise UsageError(

@@ -142,9 +142,9 @@ def otava_rules() -> dict[str, Rule]:
 
 def stored(series: Sequence[Numbers]) -> list[list[int]]:
     """Return the steps as `proton history STORE` finds them, with a file added for each point."""
-    from proton_bench.gate.history.stored import stored_points
+    from proton_bench.gate.baseline.store import BaselineStore
+    from proton_bench.gate.history.sources import Sources
     from proton_bench.store.adding.ingest import Labels, add_files
-    from proton_bench.store.selection import Selection
     from proton_bench.store.store import Store
 
     with TemporaryDirectory() as folder:
@@ -159,11 +159,13 @@ def stored(series: Sequence[Numbers]) -> list[list[int]]:
             write_profile(builder.build(provenance=facts), files[-1])
         store = Store.create(f"{folder}/store")
         add_files(store, files, Labels("fleet"))
-        points = stored_points(Selection(store.uri), Followed(Policy(), ("k*",)))
+        sources = Sources.named([store.uri], BaselineStore(Path(folder, ".proton")))
+        points = sources.points(Followed(Policy(), ("k*",)))
         history = history_of(points, Policy(), acknowledged={})
     found: list[list[int]] = [[] for _ in series]
     for trace in history.traces:
-        found[int(trace.series.key.path[0][1:])] = [step.at for step in trace.steps]
+        if trace.series.key.path:  # the total around them is followed too
+            found[int(trace.series.key.path[0][1:])] = [step.at for step in trace.steps]
     return found
 
 

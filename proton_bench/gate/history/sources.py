@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
+from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baseline.entry import Entry
@@ -18,6 +20,8 @@ from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.support.units import count_text
 
 __all__ = ["Sources"]
+
+_UNFINISHED = "it has no finished run"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +112,9 @@ class Sources:
             for id, why in self.store.catalogue.unreadable().items():
                 self.left_out[f"entry {id}"] = why  # whose it is cannot be read either
         yield from self._stored_points(followed)
+        yield from self._file_points(followed)
+
+    def _file_points(self, followed: Followed) -> Iterator[Point]:
         named: dict[tuple[object, ...], str] = {}
         for file in self.files:
             runs = read_runs([file])
@@ -119,28 +126,38 @@ class Sources:
             named |= {key: str(file) for key in keys if key is not None}
             found = list(points_of(runs, followed, group="", source=str(file)))
             if not found:
-                self.left_out[str(file)] = "it has no finished run"
+                self.left_out[str(file)] = _UNFINISHED
             yield from found
 
     def _stored_points(self, followed: Followed) -> Iterator[Point]:
-        """Yield the points of selections; of several that have a run the first counts."""
-        seen: set[tuple[object, ...]] = set()
+        """Yield the points of selections, of each run one; of several that have it the first."""
+        seen: set[tuple[str, str]] = set()
         for selection in self.stored:
-            from proton_bench.gate.history.stored import stored_points
-
             place, copies = selection.place, 0
             place = place if "://" in place else os.path.realpath(place)
-            new = []
-            for point in stored_points(selection, followed):
-                key = (place, point.group, point.source, point.machine)
-                copies += key in seen
-                if key not in seen:
-                    new.append((key, point))
+            new: dict[tuple[str, str], list[tuple[int, Point]]] = {}
+            for row, profile in selection.each_run():
+                of_ranks = row["members"] is not None or row["rank"] is not None
+                # Of several selections with ranks of one run the first has it.
+                key = (place, f"{row['job']}/{row['run']}" if of_ranks else row["profile_id"])
+                if key in seen:
+                    copies += 1
+                    continue
+                source = row["run"] if of_ranks else row["source"]
+                run = Run(profile, row["source"])
+                found = list(points_of([run], followed, group=row["job"], source=source))
+                if not found:
+                    self.left_out[source] = _UNFINISHED
+                if row["members"] is not None:  # whose machines differ
+                    machine = (("architecture", row["arch"]),) if row["arch"] else ()
+                    found = [replace(point, machine=machine) for point in found]
+                new[key] = [(row["time_unix_nano"], point) for point in found]
             if copies:
                 part = "a part of " if new else ""
                 condition = "" if selection.condition == EVERYTHING else f"?{selection.condition}"
                 self.left_out[f"{part}{selection.place}{condition}"] = (
                     f"{count_text(copies, 'of its runs was', 'of its runs were')} named before"
                 )
-            seen |= {key for key, _ in new}
-            yield from (point for _, point in new)
+            seen |= new.keys()
+            every = sorted(chain(*new.values()), key=lambda timed: timed[0])
+            yield from (point for _, point in every)
