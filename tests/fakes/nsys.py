@@ -6,6 +6,7 @@ schema 3.x: ``MODERN`` is the schema of current versions, ``OLD`` that of 2020.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -96,9 +97,10 @@ def write_export(
     tables = MODERN if schema is None else schema
     with closing(sqlite3.connect(path)) as connection:
         for table, entries in rows.items():
-            connection.execute(f"CREATE TABLE {table} ({tables[table]})")
+            columns = tables[re.sub(r"_V\d+$", "", table)]
+            connection.execute(f"CREATE TABLE {table} ({columns})")
             for entry in entries:
-                _insert(connection, table, _complete(entry, tables[table]))
+                _insert(connection, table, _complete(entry, columns))
         connection.commit()
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from proton_bench.formats.timeline.ranges import MAX_NS, Timeline, Work
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
+from proton_bench.support.text import visible
 
 __all__ = ["read_export"]
 
@@ -41,7 +43,22 @@ _SHAPE = (
     *("staticSharedMemory", "dynamicSharedMemory", "registersPerThread", "localMemoryPerThread"),
 )
 _COPY_KINDS = ("", " H2D", " D2H", " H2A", " A2H", " A2A", " A2D", " D2A", " D2D", " H2H", " P2P")
+_NUMBER = re.compile(r"-?[0-9]+(?=, |\Z)")
 _INT32 = range(-(2**31), 2**31)
+
+
+def name_of_range(text: str) -> str:
+    """Return NAME of ``NAME, seq = N, op_id = N, ...``: emit_nvtx of torch numbers every call.
+
+    Recorded ranges have the same names (``native/src/collector/gpu/launches/marker_ranges.cpp``).
+    """
+    name, is_torch = text, False
+    for key in (", op_id = ", ", seq = "):
+        at = name.find(key)
+        is_torch = is_torch or "::" in name[: max(at, 0)] or "Backward" in name[: max(at, 0)]
+        if at > 0 and _NUMBER.match(name, at + len(key)) and (is_torch or key == ", op_id = "):
+            name, is_torch = name[:at], True
+    return name
 
 
 def read_export(tables: NsysTables) -> Profile:
@@ -85,6 +102,8 @@ class _Export:
         work = place_work(timeline, place_ranges(timeline))
         self._reading.provenance = nsys_provenance(self._tables, self._gpus)
         self._reading.provenance["overlapping_ranges"] = self._timeline.overlapping
+        for table, rows in self._tables.unread((*_WORK, *_CALLS, _NVTX)):
+            self._reading.drop(f"row of the table {visible(table[:80])}, which is not read", rows)
         devices = self._gpus.devices()
         profile = timeline.tree.build(self._reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
@@ -99,7 +118,8 @@ class _Export:
                 self._reading.drop("NVTX range that ended on another thread: left out")
                 continue
             self._check(_NVTX, start, thread)
-            name = text if isinstance(text, str) else self._tables.text(number) or "<no text>"
+            name = text if isinstance(text, str) else self._tables.text(number) or ""
+            name = name_of_range(name) or "<no text>"
             on = self._timeline.number(("thread", thread))
             if end is None:
                 unended.append((on, name, start))
@@ -113,18 +133,21 @@ class _Export:
 
     def _add_calls(self, table: str) -> None:
         places: dict[int, tuple[int, int]] = {}
-        for start, thread, correlation in self._tables.rows(
-            table, ("start", "globalTid", "correlationId")
+        for start, thread, correlation, end in self._tables.rows(
+            table, ("start", "globalTid", "correlationId"), {"end": None}
         ):
             if correlation is None:
                 continue
-            self._check(table, start, thread, correlation)
+            until = start + 1 if end is None else end
+            self._check(table, start, thread, correlation, until)
             if correlation > 0:
                 place = places.get(thread)
                 if place is None:
                     on = self._timeline.number(("thread", thread))
                     place = places[thread] = (self._process(thread), on)
-                self._timeline.add_launch(place[0], correlation, place[1], start_ns=start)
+                self._timeline.add_launch(
+                    place[0], correlation, place[1], start_ns=start, duration_ns=until - start
+                )
                 if start < MAX_NS:
                     self._last_ns = max(self._last_ns, start)
 

@@ -6,6 +6,7 @@ Empty tables are missing, and columns differ between versions, so the schema is 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,11 +23,19 @@ _ROWS = 1 << 8  # read at once; each may hold a text of the greatest length
 _MOST_TEXT = 1 << 20
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock: a millisecond or two
 _HEADER = 100
+_DIGITS = 4
+_VERSIONED = re.compile(r"(.+?)_?[vV]([0-9]{1,4})", re.DOTALL)
 _ADVICE = "the file is damaged; export it again with nsys"
 
 
 class NsysTables:
-    """The tables of an export, by the names of tables and columns in the file."""
+    """The tables of an export, by the names of tables and columns in the file.
+
+    A table may have a version in its name (``NVTX_EVENTS_V2``): it is found by the name without.
+
+    Attributes:
+        source: Name of the file, for messages.
+    """
 
     def __init__(self, connection: sqlite3.Connection, source: str) -> None:
         self.source = source
@@ -39,10 +48,21 @@ class NsysTables:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' "
             "AND typeof(name) = 'text'"
         )
-        self._tables = frozenset(name for (name,) in found)
+        self._tables: dict[str, str] = {}  # the name in the file of each
+        self._names = [name for (name,) in found]
+        for name in sorted(self._names, key=_version):
+            match = _VERSIONED.fullmatch(name)
+            self._tables[match[1] if match else name] = name
 
     def __contains__(self, table: str) -> bool:
         return table in self._tables
+
+    def unread(self, known: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Yield tables that are called like one of these and not read, and their rows."""
+        for name in self._names:
+            if name.startswith(tuple(known)) and name not in self._tables.values():
+                (count,) = self._connection.execute(f"SELECT count(*) FROM {_quoted(name)}")
+                yield name, count[0]
 
     def has(self, table: str, column: str) -> bool:
         """Return whether there is such a column."""
@@ -56,7 +76,8 @@ class NsysTables:
 
     def _described(self, table: str) -> list[tuple[Any, ...]]:
         """Return number, name, type, and so on, of each column."""
-        return self._connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
+        name = _quoted(self._tables[table])
+        return self._connection.execute(f"PRAGMA table_info({name})").fetchall()
 
     def rows(
         self, table: str, wanted: Sequence[str], optional: Mapping[str, Any] | None = None
@@ -78,7 +99,7 @@ class NsysTables:
         if missing:
             raise corrupt(
                 self.source,
-                f"table {table} has no column {', '.join(missing)}",
+                f"table {self._tables[table]} has no column {', '.join(missing)}",
                 "this version of nsys is not known; export it with another one",
             )
         chosen = [_quoted(name) for name in wanted]
@@ -86,7 +107,8 @@ class NsysTables:
             _quoted(name) if name in known else _literal(value)
             for name, value in (optional or {}).items()
         ]
-        cursor = self._connection.execute(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}")
+        name = _quoted(self._tables[table])
+        cursor = self._connection.execute(f"SELECT {', '.join(chosen)} FROM {name}")
         while rows := cursor.fetchmany(_ROWS):
             take(Limit.EVENTS, len(rows))
             yield from rows
@@ -109,9 +131,15 @@ class NsysTables:
                     self._texts.setdefault(known, text)
             self._has_all_texts = True
             return self._texts.get(number)
-        question = "SELECT value FROM StringIds WHERE id = ?"
+        question = f"SELECT value FROM {_quoted(self._tables['StringIds'])} WHERE id = ?"
         found = self._connection.execute(question, (number,)).fetchone()
         return found[0] if found is not None and isinstance(found[0], str) else None
+
+
+def _version(table: str) -> int:
+    """Return what sorts versions of one table: the one without a version is the last."""
+    match = _VERSIONED.fullmatch(table)
+    return int(match[2]) if match else 10**_DIGITS
 
 
 def _quoted(name: str) -> str:

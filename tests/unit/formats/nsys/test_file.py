@@ -289,3 +289,65 @@ def test_texts_without_a_key_are_read_once(tmp_path: Path) -> None:
     profile = read_profile(write_export(tmp_path / "x.sqlite", rows, schema))
 
     assert paths(profile) == {f"kernel {number}" for number in range(many)}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("aten::mv, seq = 812, op_id = 99", "aten::mv"),
+        ("aten::mv, op_id = 99", "aten::mv"),
+        ("aten::mv, seq = -1, op_id = 9, sizes = [[3], []], input_op_ids = [(8,0)]", "aten::mv"),
+        ("aten::mv, op_id = 9, sizes = [[3, 4]]", "aten::mv"),
+        ("aten::mv, seq = 12", "aten::mv"),
+        ("MvBackward0, seq = 12, sizes = [[]]", "MvBackward0"),
+        ("prefill, seq = 128", "prefill, seq = 128"),
+        ("load, op_id = x1", "load, op_id = x1"),
+        ("load, op_id = 1x", "load, op_id = 1x"),
+        (", op_id = 1", ", op_id = 1"),
+    ],
+)
+def test_ranges_have_names_without_the_number_of_the_call(
+    tmp_path: Path, text: str, name: str
+) -> None:
+    profile = read(tmp_path, ranges=[push(text, 3, 9), push("other", 20, 30)])
+
+    assert paths(profile) == {name, "other"}
+
+
+def test_calls_of_one_operator_are_one_row(tmp_path: Path) -> None:
+    ranges = [push(f"aten::mv, op_id = {at}", at, at + 8) for at in range(0, 120, 10)]
+
+    profile = read(tmp_path, ranges=ranges)
+
+    assert profile.column("count").get(row_of(profile, "aten::mv")) == 12
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {f"{NVTX}_V2": RANGES},
+        {f"{NVTX}_V3": RANGES, f"{KERNEL}_V7": [kernel(1, 500, 520)]},
+        {"StringIds_V4": TEXTS, f"{RUNTIME}_V11": [call(1, 20)]},
+    ],
+)
+def test_tables_with_a_version_in_their_name_are_read(tmp_path: Path, tables: Any) -> None:
+    names = {KERNEL: [kernel(1, 500, 520)], RUNTIME: [call(1, 20)], NVTX: RANGES}
+    plain = {name.rpartition("_V")[0] for name in tables}
+    rest = {
+        name: rows for name, rows in ({"StringIds": TEXTS} | names).items() if name not in plain
+    }
+
+    profile = read_profile(write_export(tmp_path / "v.sqlite", {**rest, **tables}))
+
+    assert "step > forward > void gemm<float>(float*)" in paths(profile)
+    assert profile.dropped == {}
+
+
+def test_a_table_that_is_not_read_is_named_with_its_rows(tmp_path: Path) -> None:
+    more = {f"{NVTX}_V2": RANGES[:2], f"{NVTX}_V10": RANGES[1:]}
+
+    profile = read(tmp_path, ranges=RANGES[:1], **more)
+
+    assert paths(profile) == {"step"}
+    assert sorted(profile.dropped.values()) == [2, 2]
+    assert all("NVTX_EVENTS_V" in reason for reason in profile.dropped)

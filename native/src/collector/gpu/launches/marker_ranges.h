@@ -9,6 +9,10 @@
 
 namespace proton {
 
+/// The name in "NAME, seq = N, op_id = N, ...": torch's emit_nvtx numbers every call of an
+/// operator.
+std::string_view name_of_range(std::string_view text) noexcept;
+
 /// Used by its own thread only. Ranges past the limit are counted, but do not become scopes.
 class MarkerRanges {
 public:

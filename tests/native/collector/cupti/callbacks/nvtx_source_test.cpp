@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "collector/cupti/control/cupti_session.h"
+#include "collector/gpu/launches/marker_ranges.h"
 
 using namespace proton;
 
@@ -103,6 +104,28 @@ TEST(texts_of_every_kind_name_ranges) {
   fake_cupti_launch("b", 7);
   session.stop();
   CHECK_EQ(session.tree(), "caf\u00e9 \u20ac \U0001F600/plain/w\u00efde/<nvtx range>/a=1 b=1 ");
+}
+
+TEST(calls_of_one_operator_share_a_row) {
+  CuptiSession session(with_nvtx());
+  for (const char *text :
+       {"aten::mv, seq = 8, op_id = 31", "aten::mv, op_id = 32, sizes = [[4], []]",
+        "aten::mv, seq = -1, op_id = 33, sizes = [[2]], input_op_ids = [(8,0)]",
+        "aten::mv, seq = 9"}) {
+    fake_cupti_nvtx_push(text);
+    fake_cupti_launch("a", 7);
+    fake_cupti_nvtx_pop();
+  }
+  session.stop();
+  CHECK_EQ(session.tree(), "aten::mv/a=4 ");
+}
+
+TEST(other_names_with_numbers_stay) {
+  for (const char *text : {"prefill, seq = 128", "load, op_id = x1", ", op_id = 5",
+                           "a, op_id = ", "b, op_id = 5s", "plain"})
+    CHECK(name_of_range(text) == text);
+  CHECK(name_of_range("MvBackward, seq = 4, sizes = [[]]") == "MvBackward");
+  CHECK(name_of_range("prefill, seq = 128, op_id = 4") == "prefill");
 }
 
 TEST(registered_texts_name_ranges) {
