@@ -119,6 +119,7 @@ class PerfettoSlices:
             facts = {**facts, **self._start_facts(event)}
             source = Path(self.trace.reading.source).name
             self.processes[sequence] = _Process(Origin.of(facts, source), facts)
+            self.trace.ordered.add(sequence)
         elif event.name == _END and before is not None:
             before.has_ended = not event.annotations.get("is_partial")
             before.facts |= self._end_facts(event.annotations)

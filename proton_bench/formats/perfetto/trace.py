@@ -64,8 +64,8 @@ class Slice(msgspec.Struct, frozen=True, gc=False):
     flow: int = 0
 
 
-# The event that began the slice, its flow, the number of its sequence, and its time.
-_Begun: TypeAlias = tuple[TrackEvent, int, int, int]
+# An event, its flow, the number of its sequence, and its time.
+_Timed: TypeAlias = tuple[TrackEvent, int, int, int]
 
 
 class SliceReader(Protocol):
@@ -80,21 +80,27 @@ class SliceReader(Protocol):
 
 @dataclass(slots=True)
 class PerfettoTrace:
-    """Takes packets one by one and hands out slices when they end.
+    """Takes packets one by one and hands out slices.
+
+    Sequences of packets stand in a file in any order, and one may end what another one began. So
+    events wait for the end of the file, except those of sequences that are known to be in order.
 
     Attributes:
         reader: Receives slices.
         reading: Receives what cannot be placed.
         tracks: Every track that was described, by its number.
+        ordered: Numbers of sequences that alone write their tracks, in the order of time.
     """
 
     reader: SliceReader
     reading: Reading
     tracks: dict[int, Track] = field(default_factory=dict)
+    ordered: set[int] = field(default_factory=set)
+    _waiting: dict[int, list[_Timed]] = field(default_factory=dict)
     _sequences: dict[int, Sequence] = field(default_factory=dict)
     _clocks: Clocks = field(default_factory=Clocks)
     _plans: PlanBook = field(default_factory=PlanBook)
-    _open: dict[int, list[_Begun]] = field(default_factory=dict)
+    _open: dict[int, list[_Timed]] = field(default_factory=dict)
 
     def add(self, packets: Iterable[bytes]) -> None:
         """Take packets.
@@ -113,15 +119,16 @@ class PerfettoTrace:
                 event, sequence = plan.event, plan.sequence
                 at_ns = sequence.time_ns(packet_ns, 0, clocks)
                 track = event.track if plan.has_track else sequence.track
-                if event.type == BEGIN:
-                    self._begin(track, (event, flow or event.flow, sequence.number, at_ns))
-                else:
-                    self._end(track, event.annotations, at_ns)
+                self._take(track, (event, flow or event.flow, sequence.number, at_ns))
         except DamagedMessage as error:
             raise corrupt(self.reading.source, f"a packet is damaged: {error}") from None
 
     def finish(self) -> None:
-        """Count what never ended."""
+        """Hand out the slices of events that waited, and count what never ended."""
+        for track, events in self._waiting.items():
+            for found in sorted(events, key=_time):
+                self._pair(track, found)
+        self._waiting.clear()
         self.reading.drop(_NO_END, sum(map(len, self._open.values())))
         self._open.clear()
 
@@ -178,14 +185,24 @@ class PerfettoTrace:
     def _add_event(self, event: TrackEvent, sequence: int, at_ns: int) -> None:
         if event.is_legacy:
             self.reading.drop("event in the form of Chrome's old tracing: left out")
-        elif event.type == BEGIN:
-            self._begin(event.track, (event, event.flow, sequence, at_ns))
-        elif event.type == END:
-            self._end(event.track, event.annotations, at_ns)
+        elif event.type in (BEGIN, END):
+            self._take(event.track, (event, event.flow, sequence, at_ns))
         elif event.type == INSTANT:
             self.reader.add_instant(event, sequence, at_ns)
 
-    def _begin(self, track: int, begun: _Begun) -> None:
+    def _take(self, track: int, found: _Timed) -> None:
+        if found[2] in self.ordered:
+            self._pair(track, found)
+        else:
+            self._waiting.setdefault(track, []).append(found)
+
+    def _pair(self, track: int, found: _Timed) -> None:
+        if found[0].type == BEGIN:
+            self._begin(track, found)
+        else:
+            self._end(track, found[0].annotations, found[3])
+
+    def _begin(self, track: int, begun: _Timed) -> None:
         stack = self._open.get(track)
         if stack is None:
             take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
@@ -205,6 +222,10 @@ class PerfettoTrace:
         self.reader.add_slice(
             Slice(track, sequence, begun.name, begun.category, merged, start_ns, at_ns, flow)
         )
+
+
+def _time(found: _Timed) -> int:
+    return found[3]
 
 
 def _number(packet: dict[int, int | bytes], field_number: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import random
 import zlib
+from collections.abc import Iterable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -304,3 +306,25 @@ def outcome(content: bytes) -> tuple[bool, str]:
         return False, str(error)
     profile.self_check()
     return True, ""
+
+
+def of_sequences(events: Iterable[tuple[int, int, int, str]]) -> bytes:
+    """Return a trace with one track: sequence, kind, time and name of each event."""
+    packets = [Message().number(10, 1).message(60, Message().number(1, 9).text(2, "request"))]
+    for sequence, kind, at_ns, name in events:
+        event = Message().number(9, kind).number(11, 9).text(23, name)
+        packets.append(Message().number(8, at_ns).number(10, sequence).message(11, event))
+    return packed(packets)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_slices_that_one_thread_begins_and_another_ends_are_paired_by_time(
+    order: tuple[int, ...],
+) -> None:
+    events = [(7, BEGIN, 100, "get"), (8, END, 350, ""), (8, BEGIN, 400, "put"), (7, END, 900, "")]
+
+    profile = read(of_sequences(events[number] for number in order))
+
+    lengths = {profile.name(row): profile.column("wall (ns)").get(row) for row in (1, 2)}
+    assert lengths == {"get": 250, "put": 500}
+    assert profile.dropped == {}

@@ -36,7 +36,7 @@ class Kept:
 
 def slices_of(content: bytes) -> list[Slice]:
     kept = Kept()
-    trace = PerfettoTrace(kept, Reading("x"))
+    trace = PerfettoTrace(kept, Reading("x"), ordered={1})
     trace.add(PacketStream(io.BytesIO(content), "x"))
     trace.finish()
     return kept.slices
