@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from proton_bench.diagnosis.backends import backend_section, examined_sections, plugin_section
-from proton_bench.diagnosis.finding import Diagnosis
-from proton_bench.diagnosis.gpu import gpu_section
-from proton_bench.diagnosis.machine import (
-    folder_section,
-    interpreter_section,
-    native_section,
-)
-from proton_bench.diagnosis.packages import extra_section, version_section
+from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
+from proton_bench.diagnosis.packages import extra_section, native_finding, version_section
 from proton_bench.diagnosis.scripts import environment_place, script_section
 from proton_bench.diagnosis.variables import variable_section
-from proton_bench.plugin.manager import get_plugin_manager
 
 __all__ = ["examine"]
 
@@ -26,22 +17,33 @@ def examine() -> Diagnosis:
 
     No driver is started in this process; backends test theirs in child processes.
     """
-    # Before any plugin is loaded, because a plugin may import triton.
-    interpreter = interpreter_section(os.environ, frozenset(sys.modules))
-    manager = get_plugin_manager()
-    backends = (backend_section(manager), *examined_sections(manager))
-    return Diagnosis(
-        (
-            version_section(),
-            native_section(),
-            interpreter,
-            script_section(environment_place()),
-            gpu_section(),
-            *backends,
-            # After the backends, because loading them may find a plugin broken.
-            plugin_section(manager),
-            extra_section(),
-            variable_section(os.environ),
-            folder_section(),
-        )
+    native = native_finding()
+    found = (
+        version_section(native),
+        script_section(environment_place()),
+        *(_recording_sections() if native.usable else (_NO_BACKENDS,)),
+        extra_section(),
+        variable_section(os.environ),
     )
+    return Diagnosis(tuple(section for section in found if section.findings))
+
+
+_NO_BACKENDS = Section(
+    "backends",
+    (
+        Finding(
+            "none",
+            Status.ABSENT,
+            "nothing can be recorded without the native module",
+        ),
+    ),
+)
+
+
+def _recording_sections() -> tuple[Section, ...]:
+    # These import what records, which an installation for analysis alone does not have.
+    from proton_bench.diagnosis.backends import backend_section
+    from proton_bench.diagnosis.gpu import gpu_section
+    from proton_bench.plugin.manager import get_plugin_manager
+
+    return gpu_section(), backend_section(get_plugin_manager())

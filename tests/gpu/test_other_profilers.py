@@ -206,9 +206,8 @@ def test_the_doctor_records_a_kernel_here(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     sections = {each["name"]: each["findings"] for each in json.loads(done.stdout)["sections"]}
-    cupti = {each["name"]: each for each in sections["cupti"]}
-    assert cupti["recording a kernel"]["value"].startswith("works (libcupti ")
-    assert cupti["libcupti 1"]["status"] == "ok"
+    backends = {each["name"]: each["status"] for each in sections["backends"]}
+    assert backends["cupti"] == "ok"
+    assert "cupti: recording a kernel" not in backends  # what works is not named
     gpu = {each["name"]: each["value"] for each in sections["gpu"]}
-    assert {"NVIDIA driver", "NVIDIA 0", "NVIDIA 0 clocks", "NVIDIA 0 MIG"} <= set(gpu)
     assert torch.cuda.get_device_name(0) in gpu["NVIDIA 0"]

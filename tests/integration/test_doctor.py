@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -31,6 +34,29 @@ def test_text_shows_versions_settings_and_backends(proton: Run) -> None:
     assert ["TRITON_INTERPRET", "note"] in lines
     assert ["PROTON_BENCH_NATVE", "problem"] in lines
     assert ["cpu", "ok"] in lines
+
+
+def test_the_report_is_a_screen_without_a_native_module_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys; sys.modules['proton_bench._native'] = None"
+    )
+    plain = {name: os.environ[name] for name in os.environ if not name.startswith("PROTON_")}
+    whole, part = (
+        subprocess.run(
+            [sys.executable, "-m", "proton_bench", "doctor"],
+            env={**plain, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.splitlines()
+        for path in ("", str(tmp_path))
+    )
+
+    for lines in (whole, part):
+        assert len(lines) <= 45
+        assert max(map(len, lines)) <= 100
+        assert lines[-1] == "No problems found."
+    assert "not built: analysis works" in "\n".join(part)
 
 
 @pytest.mark.parametrize("name", ["no-such-thing", "no-such-extra"])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.work.progress_line import ProgressLine
-from proton_bench.diagnosis.calibration import calibrate
 from proton_bench.diagnosis.examination import examine
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.diagnosis.profiles import examine_files
@@ -70,6 +69,8 @@ def write_scripts() -> None:
 
 
 def _calibrated() -> tuple[Section, ...]:
+    from proton_bench.diagnosis.calibration import calibrate  # which imports what records
+
     with ProgressLine() as progress:
         progress.step("measuring what this GPU reaches")
         return (calibrate(),)

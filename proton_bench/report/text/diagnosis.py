@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -19,8 +19,7 @@ __all__ = ["DiagnosisReport", "diagnosis_document"]
 
 _VERSION = (1, 0)
 _MIN_VALUE_WIDTH = 20
-# Wider than any line; rich fills no line up to it.
-_UNFOLDED_WIDTH = 100_000
+_MOST_WIDTH = 100
 _STYLES = {
     Status.OK: Style(color="green"),
     Status.NOTE: Style(color="cyan"),
@@ -36,13 +35,13 @@ class DiagnosisReport:
     diagnosis: Diagnosis
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the tables; only a terminal folds long lines, a pipe gets them whole."""
-        width = options.max_width if console.is_terminal else _UNFOLDED_WIDTH
+        """Yield the tables; lines are folded at the same width in a terminal and a pipe."""
+        width = min(options.max_width, _MOST_WIDTH) if console.is_terminal else _MOST_WIDTH
         names = max((len(visible(each.name)) for each in self.diagnosis.findings()), default=0)
         for section in self.diagnosis.sections:
             yield Text(section.name, style=HEADING)
             table = _table(section, names, width)
-            # Without a terminal rich would take 80 columns and fold paths.
+            # Without a terminal rich would take 80 columns.
             yield from console.render(table, options.update(width=width))
             yield Text()
         yield Text(_summary(self.diagnosis))
@@ -87,13 +86,28 @@ def _table(section: Section, names: int, width: int) -> Table:
     states = max(map(len, Status))
     table.add_column(min_width=names + 2, no_wrap=True)
     table.add_column(min_width=states, no_wrap=True)
-    lines = [line for finding in section.findings for line in _lines(finding)]
+    lines = [line for finding in _gathered(section.findings) for line in _lines(finding)]
     longest = max((len(line[2]) for line in lines), default=0)
     room = max(width - names - states - 6, _MIN_VALUE_WIDTH)
     table.add_column(width=min(longest, room), overflow="fold")
     for line in lines:
         table.add_row(*line)
     return table
+
+
+def _gathered(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings, those that say the same words of different things as one."""
+    names: dict[tuple[Status, str], list[str]] = {}
+    for each in findings:
+        if not each.advice and each.value.replace(" ", "").isalpha():
+            names.setdefault((each.status, each.value), []).append(each.name)
+    found = {}
+    for each in findings:
+        own = [] if each.advice else names.get((each.status, each.value), [])
+        is_one = len(own) > 1
+        key = (each.status, each.value) if is_one else each.name
+        found[key] = replace(each, name=each.value, value=", ".join(own)) if is_one else each
+    return list(found.values())
 
 
 def _lines(finding: Finding) -> Iterator[tuple[Text, Text, Text]]:

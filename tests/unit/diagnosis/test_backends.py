@@ -5,12 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from proton_bench.diagnosis.backends import (
-    backend_section,
-    examined_sections,
-    plugin_section,
-)
-from proton_bench.diagnosis.finding import Finding, Section, Status
+from proton_bench.diagnosis.backends import backend_section
+from proton_bench.diagnosis.finding import Finding, Status
 from proton_bench.plugin.backend import Availability, Backend
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
@@ -35,7 +31,7 @@ def manager() -> PluginManager:
 
 
 def test_backends_say_whether_they_can_run_and_why(manager: PluginManager) -> None:
-    absent, cpu = backend_section(manager).findings
+    absent, cpu, _ = backend_section(manager).findings
 
     assert (cpu.status, cpu.value, cpu.provides) == (
         Status.OK,
@@ -43,15 +39,13 @@ def test_backends_say_whether_they_can_run_and_why(manager: PluginManager) -> No
         ("cpu",),
     )
     assert (absent.status, absent.value) == (Status.ABSENT, "no driver")
-    assert absent.advice == "summary of absent"
 
 
 def test_a_broken_plugin_is_a_problem_with_its_reason(manager: PluginManager) -> None:
-    broken, offering = plugin_section(manager).findings
+    *_, broken = backend_section(manager).findings
 
     assert broken.status is Status.PROBLEM
     assert "ModuleNotFoundError" in broken.value
-    assert (offering.status, offering.value) == (Status.OK, "offering 1.0")
 
 
 def test_no_backend_at_all_is_a_problem() -> None:
@@ -62,18 +56,21 @@ def test_no_backend_at_all_is_a_problem() -> None:
     assert finding.status is Status.PROBLEM
 
 
-def test_a_backend_adds_a_section_of_its_own() -> None:
-    finding = Finding("library", Status.OK, "1.0")
+def test_a_backend_that_can_run_says_what_it_cannot_do() -> None:
+    fine = Finding("library", Status.OK, "1.0")
+    limit = Finding("counters", Status.NOTE, "for administrators", provides=("able",))
     manager = PluginManager(builtin=(), entry_points=False)
-    able = replace(backend("able", True, ""), examine=lambda: [finding])
-    silent = replace(backend("silent", True, ""), examine=list)
+    able = replace(backend("able", True, ""), examine=lambda: [fine, limit])
+    absent = replace(backend("absent", False, "no driver"), examine=pytest.fail)
     broken = replace(backend("broken", True, ""), examine=lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-    plugin = types.SimpleNamespace(proton_backends=hookimpl(lambda: [able, silent, broken]))
+    plugin = types.SimpleNamespace(proton_backends=hookimpl(lambda: [able, absent, broken]))
     manager.register(plugin, "offering", origin="offering 1.0")
 
-    first, second = examined_sections(manager)
+    found = {each.name: each for each in backend_section(manager).findings}
 
-    assert first == Section("able", (finding,))
-    assert second.findings[0].status is Status.PROBLEM
-    assert "ZeroDivisionError" in second.findings[0].value
-    assert second.findings[0].advice == "from offering"
+    assert list(found) == ["able", "able: counters", "absent", "broken", "broken: examination"]
+    assert found["able: counters"] == replace(limit, name="able: counters")
+    last = found["broken: examination"]
+    assert last.status is Status.PROBLEM
+    assert "ZeroDivisionError" in last.value
+    assert last.advice == "from offering"
