@@ -6,6 +6,7 @@ from enum import IntEnum
 
 __all__ = [
     "CAPTURED_NAME",
+    "COLLECTION_NAME",
     "KIND_NAMES",
     "ROOT_NAME",
     "TEST_RUN_NAME",
@@ -19,6 +20,8 @@ ROOT_NAME = "ROOT"
 CAPTURED_NAME = "<captured_at>"
 # The outermost row of a test run.
 TEST_RUN_NAME = "session"
+# Below it: pytest collects tests and imports their modules.
+COLLECTION_NAME = "collection"
 
 
 class FrameKind(IntEnum):

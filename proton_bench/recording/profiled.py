@@ -50,7 +50,7 @@ class profiled:  # noqa: N801 - used like a function
     ) -> None:
         self.profile: Profile | None = None
         self._name = None if name is None else os.fspath(name)
-        self._options = {"context": AUTO, **options}
+        self._options = {"context": AUTO, "samples_host": True, **options}
         self._shows = shows
         self._formats: tuple[str, ...] = ()
         self._session: Session | None = None

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.profile import Profile
 
 __all__ = [
     "HOST_METRICS",
     "HOST_WALL",
     "IDLE",
+    "IMPORTS",
     "NOT_RECORDED",
     "OTHER_THREADS",
     "HostPath",
     "RunTime",
     "host_paths",
+    "host_recorded_ns",
+    "import_rows",
     "own_lines",
     "run_time_of",
 ]
@@ -29,10 +35,16 @@ HOST_WALL = "host_wall (ns)"
 IDLE = "idle (ns)"
 OTHER_THREADS = "other_threads (ns)"
 NOT_RECORDED = "<not recorded>"
+IMPORTS = "imports"
 # Samples say where the main thread was, also in a program that launched and entered nothing.
 HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
 
 _MADE = "<string>:"  # such as the methods of a dataclass
+_TOP_LEVEL = "<module>"
+# Frames of these run a program, or a cell of a notebook, whose top level is not imported.
+_RUNNERS = re.compile(r"<frozen runpy>|.*/runpy\.py|.*/(IPython|ipykernel)/.*", re.DOTALL)
+Mask = npt.NDArray[np.bool_]
+
 _MOST_NS = 2**63
 _MOST_LINES, _LEAST_LINE = 3, 0.01
 
@@ -48,7 +60,9 @@ class RunTime:
         gpu_busy_ns: Time of work on devices, without overlaps, summed over devices.
         gpu_idle_ns: Time in which no device worked, also before the first work and after the last.
         host_recorded_ns: Time of the main thread inside recorded operators and timed scopes.
-        host_not_recorded_ns: Time of the main thread outside of them: the row ``<not recorded>``.
+        host_not_recorded_ns: Time of the main thread outside of them: the rows ``<not recorded>``,
+            and pytest's collection of tests.
+        imports_ns: The part of it in imports and in the collection.
         before_ns: From the start of the process to the start of the recording. How long the
             process goes on after the end is not known when the file is written.
     """
@@ -58,12 +72,31 @@ class RunTime:
     gpu_idle_ns: int | None = None
     host_recorded_ns: int | None = None
     host_not_recorded_ns: int | None = None
+    imports_ns: int | None = None
     before_ns: int | None = None
 
     @property
     def is_sampled(self) -> bool:
         """Whether the main thread was sampled."""
         return self.host_not_recorded_ns is not None
+
+    @property
+    def host_parts(self) -> dict[str, int]:
+        """What the main thread did, by name; the times add up to the run.
+
+        Without samples there are none. ``not sampled`` is time while the session did not record.
+        """
+        if self.host_recorded_ns is None or self.host_not_recorded_ns is None:
+            return {}
+        imports_ns = self.imports_ns or 0
+        parts = {
+            "in recorded work": self.host_recorded_ns,
+            f"in {IMPORTS}": imports_ns,
+            "in other code": self.host_not_recorded_ns - imports_ns,
+        }
+        known_ns = sum(parts.values())
+        left_ns = (self.wall_ns or 0) - known_ns
+        return {**parts, "not sampled": left_ns} if left_ns > _LEAST_LINE * known_ns else parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +109,14 @@ class HostPath:
             known, such as after the last line of the program.
         wall_ns: Time of the main thread at this line, without that in frames below it.
         idle_ns: The part of it in which no device worked; None if no device was recorded.
+        is_import: Whether it is in an import.
     """
 
     row: int
     path: tuple[str, ...]
     wall_ns: int
     idle_ns: int | None
+    is_import: bool = False
 
 
 def run_time_of(profile: Profile) -> RunTime:
@@ -92,12 +127,52 @@ def run_time_of(profile: Profile) -> RunTime:
     busy_ns = sum(busy) if busy else None
     if idle_ns is None and len(busy) == 1 and wall_ns is not None and _is_one(profile):
         idle_ns = max(0, wall_ns - busy[0])
-    recorded_ns = not_recorded_ns = None
-    if total_ns is not None:
-        row = _row(profile)
-        not_recorded_ns = 0 if row is None else int(profile.inclusive(HOST_WALL)[row])
-        recorded_ns = total_ns - not_recorded_ns
-    return RunTime(wall_ns, busy_ns, idle_ns, recorded_ns, not_recorded_ns, _before_ns(profile))
+    recorded_ns = host_recorded_ns(profile)
+    other_ns = imports_ns = None
+    if total_ns is not None and recorded_ns is not None:
+        other_ns = total_ns - recorded_ns
+        imports_ns = _own(profile, HOST_WALL, import_rows(profile))
+    before_ns = _before_ns(profile)
+    return RunTime(wall_ns, busy_ns, idle_ns, recorded_ns, other_ns, imports_ns, before_ns)
+
+
+def host_recorded_ns(profile: Profile) -> int | None:
+    """Return the time of the main thread in recorded work, None if it was not sampled."""
+    total_ns = _total(profile, HOST_WALL)
+    if total_ns is None:
+        return None
+    outside = _below(profile, _tops(profile)) | _below(profile, _collections(profile))
+    return max(0, total_ns - _own(profile, HOST_WALL, outside))
+
+
+def import_rows(profile: Profile) -> Mask:
+    """Return for each row whether it is time in an import, or in pytest's collection of tests.
+
+    Modules are imported where their top level runs below another frame.
+    """
+    found = _below(profile, _collections(profile))
+    texts: dict[int, tuple[bool, bool, bool]] = {}
+    for top in _tops(profile):
+        for row in range(top + 1, int(profile.subtree_end[top])):
+            above, frame = int(profile.parents[row]), int(profile.frames[row])
+            if frame not in texts:
+                texts[frame] = _import_traits(profile.strings[frame])
+            is_import, is_top_level, _ = texts[frame]
+            if is_top_level and above != top:
+                is_import |= not texts[int(profile.frames[above])][2]
+            found[row] = found[above] or is_import
+    return found
+
+
+def _import_traits(name: str) -> tuple[bool, bool, bool]:
+    """Return whether a frame imports, is the top level of a module, and runs programs."""
+    frame = parse_frame(name)
+    if frame is None:
+        return False, False, False
+    is_top_level = frame.function == _TOP_LEVEL and not frame.file.startswith("<")
+    is_package = is_top_level and frame.file.endswith("/__init__.py")
+    is_importlib = frame.function == "import_module" and "/importlib/" in frame.file
+    return is_package or is_importlib, is_top_level, _RUNNERS.fullmatch(frame.file) is not None
 
 
 def host_paths(
@@ -110,14 +185,12 @@ def host_paths(
         by: Order by all time, or by the part in which no device worked.
         most: At most so many.
     """
-    top = _row(profile)
     wall = profile.columns.get(HOST_WALL)
-    if top is None or wall is None or not wall.kind.is_number:
+    if wall is None or not wall.kind.is_number:
         return ()
     idle = profile.columns.get(IDLE)
     idle = idle if idle is not None and idle.kind.is_number else None
-    rows = np.arange(top, int(profile.subtree_end[top]))
-    rows = rows[wall.known[rows]]
+    rows = np.flatnonzero(_below(profile, _tops(profile)) & wall.known)
     order = wall.values[rows]
     if by == "idle":
         if idle is None:
@@ -125,12 +198,14 @@ def host_paths(
         order = np.where(idle.known[rows], idle.values[rows], 0)
         rows, order = rows[order > 0], order[order > 0]
     chosen = rows[np.argsort(-order, kind="stable")][:most]
+    imports = import_rows(profile)
     return tuple(
         HostPath(
             row=int(row),
-            path=tuple(profile.path(int(row))[1:]),
+            path=_path_below_top(profile, int(row)),
             wall_ns=int(wall.values[row]),
             idle_ns=None if idle is None else int(idle.values[row]) if idle.known[row] else 0,
+            is_import=bool(imports[row]),
         )
         for row in chosen
     )
@@ -142,7 +217,8 @@ def own_lines(
     """Return the few lines of own code where the main thread was longest, with their times in ns.
 
     Time in a library, and in code that it made, counts for the innermost line of own code that
-    called it, or else for its outermost line. Lines with less than 1 % of the run are left out.
+    called it, or else for its outermost line. All imports are one line. Lines with less than 1 %
+    of the run are left out.
 
     Args:
         profile: The profile as it was recorded.
@@ -161,16 +237,45 @@ def own_lines(
         ]
         time_ns = found.idle_ns if by == "idle" else found.wall_ns
         if frames and time_ns:
-            line = own[-1] if own else frames[0]
+            line = IMPORTS if found.is_import else own[-1] if own else frames[0]
             spent[line] = spent.get(line, 0) + time_ns
-    texts = frame_texts(spent, places)
+    texts = {IMPORTS: IMPORTS, **frame_texts(spent, places)}
     longest = sorted(spent.items(), key=lambda each: -each[1])[:_MOST_LINES]
     return [(texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
 
 
-def _row(profile: Profile) -> int | None:
-    rows = (int(row) for row in profile.children(0))
-    return next((row for row in rows if profile.name(row) == NOT_RECORDED), None)
+def _tops(profile: Profile) -> list[int]:
+    """Return the rows ``<not recorded>``: one, or one of each merged process."""
+    return _named(profile, NOT_RECORDED)
+
+
+def _collections(profile: Profile) -> list[int]:
+    rows = _named(profile, COLLECTION_NAME)
+    return [row for row in rows if profile.kinds[row] == FrameKind.TEST]
+
+
+def _named(profile: Profile, name: str) -> list[int]:
+    is_name = np.array([text == name for text in profile.strings], dtype=np.bool_)
+    rows: list[int] = np.flatnonzero(is_name[profile.frames]).tolist()
+    return rows
+
+
+def _below(profile: Profile, tops: Sequence[int]) -> Mask:
+    """Return for each row whether it is one of these or below one."""
+    found = np.zeros(len(profile), dtype=np.bool_)
+    for top in tops:
+        found[top : int(profile.subtree_end[top])] = True
+    return found
+
+
+def _path_below_top(profile: Profile, row: int) -> tuple[str, ...]:
+    path = profile.path(row)
+    return path[path.index(NOT_RECORDED) + 1 :]
+
+
+def _own(profile: Profile, name: str, rows: Mask) -> int:
+    column = profile.columns[name]
+    return int(column.values[rows & column.known].sum())
 
 
 def _total(profile: Profile, name: str) -> int | None:

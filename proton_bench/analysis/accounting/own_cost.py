@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from proton_bench.analysis.accounting.host_time import host_recorded_ns
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
@@ -25,15 +26,22 @@ class OwnCost:
     Attributes:
         cost_ns: Cost of recording in the recorded processes.
         run_ns: Duration of the run, None if the file does not say.
+        recorded_ns: Time of the main thread in recorded work, None if it was not sampled.
     """
 
     cost_ns: float
     run_ns: int | None = None
+    recorded_ns: int | None = None
+
+    @property
+    def whole_ns(self) -> int | None:
+        """What the share is of: the recorded work, or the run where that is not known."""
+        return self.recorded_ns or self.run_ns
 
     @property
     def share(self) -> float | None:
-        """The cost as a share of the run; above 1 if many processes are merged."""
-        return None if self.run_ns is None else self.cost_ns / self.run_ns
+        """The cost as a share of `whole_ns`; above 1 if many processes are merged."""
+        return None if self.whole_ns is None else self.cost_ns / self.whole_ns
 
 
 def own_cost(profile: Profile) -> OwnCost | None:
@@ -42,7 +50,7 @@ def own_cost(profile: Profile) -> OwnCost | None:
     cost = facts.get("estimated_cost_ns")
     if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 <= cost < _MOST_NS:
         return None
-    return OwnCost(cost, run_ns(profile))
+    return OwnCost(cost, run_ns(profile), host_recorded_ns(profile))
 
 
 def costs_differ(base: Sequence[Run], new: Sequence[Run]) -> tuple[float, float] | None:

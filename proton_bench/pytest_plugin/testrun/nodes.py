@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proton_bench.model.frame import TEST_RUN_NAME
+from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME
 
 __all__ = ["TestNodes", "node_names"]
 
@@ -24,6 +24,12 @@ class TestNodes:
     def pytest_sessionstart(self) -> None:
         """Open the node of the whole run."""
         self._nodes.enter_context(_node(TEST_RUN_NAME))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Iterator[None]:
+        """Open the node of the collection, which imports the modules of the tests."""
+        with _node(COLLECTION_NAME):
+            return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proton_bench.errors import OutputError, ProtonError
+from proton_bench.recording.stderr import shown_path
+from proton_bench.recording.summary import best_file
 from proton_bench.support.text import visible, visible_lines
 from proton_bench.support.units import count_text
 
@@ -63,7 +67,7 @@ class ProfileReport:
         self._gather = gather
         self._profile = profile or run.session.profile
         self._is_over = False
-        self._paths: list[str] = []
+        self._summary: list[str] = []
         self._width = _PIPED_WIDTH
         self._notes: list[str] = []
         self._files: Sequence[Path] = ()
@@ -89,16 +93,14 @@ class ProfileReport:
                 session.exitstatus = self._exit_code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show the hottest paths, the files, and missing parts."""
-        lines = [*self._paths, *self._notes]
+        """Show the files, missing parts and the summary."""
+        lines = [*self._notes, *self._summary]
         if not lines:
             return
-        terminalreporter.section("proton: hottest paths")
-        for line in self._paths:
+        terminalreporter.section("proton")
+        for line in lines:
             terminalreporter.write_line(visible_lines(line))
-        for line in self._notes:
-            terminalreporter.write_line(visible_lines(line))
-        self._paths, self._notes = [], []
+        self._notes, self._summary = [], []
 
     def pytest_unconfigure(self) -> None:
         """Write the files of a run that ended early; print unshown messages."""
@@ -135,43 +137,46 @@ class ProfileReport:
             return
         self._is_over = True
         self._notes = reported(self._settle) + reported(self._gather)
-        self._paths = reported(self._summary)
+        profile = self._recorded_here()
         try:
             self._notes += self._write()
         except (ProtonError, ImportError) as error:
             self._notes.append(f"error: {error}")
             self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
+        if profile is not None:
+            self._summary = reported(lambda: self._summary_of(profile))
 
-    # Without this and the pause of the summary, the run would seem to spend its end with what the
-    # summary imports.
+    # Else the run would seem to spend its end with what the summary imports.
     def _settle(self) -> list[str]:
-        if self._run.formats is not None and self._run.session.is_live:
+        if not self._run.session.is_live:
+            return ["a test finalized the session of this run: the profile ends there"]
+        if self._run.formats is not None:
             self._run.session.settle()
         return []
 
-    def _summary(self) -> list[str]:
-        session = self._run.session
-        if not session.is_live:
-            return ["a test finalized the session of this run: the profile ends there"]
-        goes_on = session.is_active  # the program around the tests writes the file
-        session.deactivate(flushing=True)
-        try:
-            from proton_bench.report.text.hottest import hottest_paths
+    def _recorded_here(self) -> Profile | None:
+        """Return the profile; None if the program around the tests writes and summarizes it."""
+        if self._run.formats is None or not self._run.session.is_live:
+            return None
+        with contextlib.suppress(ProtonError, ImportError):  # writing says why
+            return self._run.session.profile()
+        return None
 
-            lines = hottest_paths(session.profile(), width=self._width)
-        finally:
-            if goes_on:
-                session.activate()
-        session.is_summarized = True
-        return lines
+    def _summary_of(self, profile: Profile) -> list[str]:
+        from proton_bench.report.text.summary import summary_lines
+
+        names = [str(path) for path in self._files]
+        file = best_file(names)
+        return summary_lines(profile, shown_path(file, os.getcwd()) if file else "", self._width)
 
     def _write(self) -> list[str]:
         if self._run.formats is None:
             return []
         self._files = paths = self._run.session.finalize(formats=self._run.formats)
         remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
-        wrote = [f"wrote {path}" for path in paths]
-        return [*remarks, *wrote, *(_added(self._run, paths) if self._run.store else ())]
+        wrote = [f"wrote {', '.join(shown_path(str(each), os.getcwd()) for each in paths)}"]
+        added = _added(self._run, paths) if self._run.store else []
+        return [*remarks, *(wrote if paths else ()), *added]
 
 
 def _added(run: RunSession, files: Sequence[Path]) -> list[str]:

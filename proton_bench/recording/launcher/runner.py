@@ -230,7 +230,7 @@ class _Recording:
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         self._children.report()
-        if not is_empty and not session.is_summarized and not is_quiet():
+        if not is_empty and not is_quiet():
             summarize_file([str(path) for path in paths], self._options.folder)
 
     def _interrupted(self) -> None:

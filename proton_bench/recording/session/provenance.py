@@ -60,15 +60,18 @@ def start_facts(plan: CapturePlan) -> dict[str, Any]:
     return facts
 
 
-def end_facts(started: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
+def end_facts(
+    started: Mapping[str, Any], counts: Mapping[str, int], stopped_ns: int
+) -> dict[str, Any]:
     """Return the facts of the start and what became known until now.
 
     Args:
         started: What ``start_facts`` returned.
         counts: The session's counts of records; they give the profiler's own estimated cost.
+        stopped_ns: When the session stopped to record, CLOCK_MONOTONIC.
     """
     # By the clock that is never set, so that a run is as long as it took.
-    ended_ns = time.monotonic_ns() + int(started["realtime_base_ns"])
+    ended_ns = stopped_ns + int(started["realtime_base_ns"])
     facts = {**started, "end_time_ns": ended_ns, **_library_versions()}
     facts["estimated_cost_ns"] = estimated_cost_ns(counts)
     if "gpus_at_start" in started:

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,6 @@ class Session:
         added_profiles: What other processes recorded for it.
         remarks: What its collectors had to say when it was finalized, for the user to read.
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
-        is_summarized: Somebody has already printed the hottest paths of this run.
     """
 
     def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -91,7 +91,7 @@ class Session:
         self.added_profiles: list[AddedProfile] = []
         self.remarks: list[str] = []
         self.clock_drift_ns = 0
-        self.is_summarized = False
+        self._stopped_ns: int | None = None  # monotonic; None while it records
         self._lease = lease
         self._joiner: PhaseJoiner | None = None
         self._started = start_facts(plan)
@@ -127,6 +127,7 @@ class Session:
                 undo.callback(HookManager.deactivate, self.id)
                 self.core.activate()
                 undo.pop_all()
+            self._stopped_ns = None
 
     def deactivate(self, *, flushing: bool = False) -> None:
         """Stop recording and keep what was recorded; does nothing while it is not active.
@@ -163,6 +164,8 @@ class Session:
                     self._lease.flush()
                     HookManager.flush(self.id)
                     native.drain()
+            # What is done after that, such as reading the profile, is no part of the run.
+            self._stopped_ns = self._stopped_ns or time.monotonic_ns()
 
     def add_profile(self, added: AddedProfile) -> None:
         """Make what other processes recorded part of this session's current phase and files.
@@ -191,12 +194,21 @@ class Session:
             native.drain()
             current = self.core.current_phase()
             number = current if phase is None else phase
+            if current == 0:  # else the file is about a part of the time since the start
+                self.core.set_provenance(encode_facts(self._facts_so_far()))
             encoded = self.core.encode(number, "proton")
+            self.core.set_provenance(encode_facts(self._started))
             added = list(self.added_profiles) if number == current else []
         from proton_bench.formats.registry import find_format
 
         own = find_format("proton").decode(encoded, f"session {self.id}")
         return merge_added(own, added)
+
+    def _facts_so_far(self) -> dict[str, Any]:
+        if self._stopped_ns is not None:
+            return end_facts(self._started, self.core.counts(), self._stopped_ns)
+        ended_ns = time.monotonic_ns() + int(self._started["realtime_base_ns"])
+        return {**self._started, "end_time_ns": ended_ns}  # no more, while the program waits
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
         """Add to the provenance what became known of the run.
@@ -257,9 +269,9 @@ class Session:
                 left_out = self._store_counters(formats)
                 self.core.settle()
                 counts = self.core.counts()
+                ended = self._facts_so_far()
                 self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
                 self.remarks += left_out
-                ended = end_facts(self._started, counts)
                 collectors = self._lease.facts()
                 self.clock_drift_ns = drift_of(collectors)
                 if self.plan.is_written_meanwhile:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.tree import MetricTree
@@ -22,7 +21,7 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.header import cost_line, device_line, losses, recorded_line
+from proton_bench.report.words.header import cost_line, device_lines, losses, recorded_line
 from proton_bench.support.units import count_text
 
 __all__ = [
@@ -69,7 +68,7 @@ def profile_summary(
     lines = [count_text(len(profile), "row")]
     if kernels is not None:
         lines[0] += f", {count_text(len(kernels.names), *_KERNELS)}"
-    lines += [device_line(verdict) for verdict in device_verdicts(profile)]
+    lines += device_lines(profile)
     lines += filter(None, [recorded_line(profile)])
     lines.append(cost_line(profile))
     return Summary(

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.host_time import (
+    HOST_WALL,
+    IMPORTS,
+    NOT_RECORDED,
+    import_rows,
+    run_time_of,
+)
 from proton_bench.analysis.metrics.derive import default_metrics
-from proton_bench.analysis.naming.frame_names import Places
+from proton_bench.analysis.metrics.formula import parse_formula
+from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.report.words.edge import fitting_path
+from proton_bench.report.words.edge import fitting, fitting_path
+from proton_bench.report.words.source_text import read_source
 from proton_bench.support.text import visible
 from proton_bench.support.units import number_texts
 
-__all__ = ["hottest_paths"]
+__all__ = ["hottest_paths", "source_line"]
 
 _MAX_NAME = 200
 _NOTHING = "no operator, kernel or copy was recorded"
+_LIBRARIES = "other code, in libraries alone"
+_TEST_RUN = "pytest itself"
+_LEAST_IMPORTS = 0.01
+# Samples begin a little later than the run.
+_CLOSE = 0.99
 
 
 def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -> list[str]:
     """Return the call paths with the most time of their own, rows below them not counted.
 
-    Library frames count for the frame that called them.
+    Library frames count for the frame that called them. All imports are one path, the last.
 
     Args:
         profile: A profile; its first default metric decides.
@@ -37,39 +53,85 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
             any number.
 
     Returns:
-        A heading and one line per path: share of the whole, value, calls, what limits it if
-        counters were recorded, path. A sentence if nothing was recorded.
+        A heading and one line per path: share of the run, or of all paths where its length is not
+        known or work of several devices adds up to more, value, calls, what limits it if counters
+        were recorded, path. A sentence if nothing was recorded.
     """
     metrics = default_metrics(profile)
     if not metrics:
         return [_NOTHING]
+    rest, imports = _without_imports(profile, metrics[0])
     selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
     limits = (WHY,) if has_counters(profile) else ()
-    tree = build_tree(profile, (metrics[0], *counted, *limits), selection)
+    tree = build_tree(rest, (metrics[0], *counted, *limits), selection)
     own = _of_own_code(tree, _own_values(tree), Places.of(profile.provenance))
-    total = float(own.sum())
+    total = float(own.sum()) + imports
     if not total > 0:
         return [_NOTHING]
-    hottest = [row for row in np.argsort(-own, kind="stable")[:limit].tolist() if own[row] > 0]
+    run = _run_length(profile, metrics[0])
+    whole = max(run, total) if run >= _CLOSE * total else total
+    last = [imports] if imports >= _LEAST_IMPORTS * whole else []
+    order = np.argsort(-own, kind="stable")[: limit - len(last)].tolist()
+    hottest = [row for row in order if own[row] > 0]
+    values = [*own[hottest].tolist(), *last]
     columns = [
-        ["share", *(f"{own[row] / total:.1%}" for row in hottest)],
-        [visible(tree.metrics[0].name), *number_texts(own[hottest].tolist())],
+        ["share" if whole > run else "of run", *(f"{value / whole:.1%}" for value in values)],
+        [visible(tree.metrics[0].name), *number_texts(values)],
     ]
-    if counted:
-        calls = tree.metrics[1].take(np.array(hottest)).to_list()
-        columns.append(["calls", *number_texts(calls)])
-    if limits:
-        said = tree.metrics[-1].take(np.array(hottest)).to_list()
-        columns.append(["limit", *(visible(text or "-") for text in said)])
+    for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):
+        found = [*metric.take(np.array(hottest, dtype=np.int64)).to_list(), *(None for _ in last)]
+        texts = [visible(text or "-") for text in found] if name == WHY else number_texts(found)
+        columns.append(["limit" if name == WHY else "calls", *texts])
     wides = [max(map(len, column)) for column in columns]
     starts = [
         "".join(f"{text:>{wide}}  " for text, wide in zip(texts, wides, strict=True))
         for texts in zip(*columns, strict=True)
     ]
     room = None if width is None else width - len(starts[0])
-    paths = (_path_text(tree, row, room) for row in hottest)
+    paths = [_fitted(_shown_names(tree, row, profile), room) for row in hottest]
+    paths += [IMPORTS for _ in last]
     return [f"{starts[0]}path", *map("".join, zip(starts[1:], paths, strict=True))]
+
+
+def source_line(profile: Profile, frame: str) -> str:
+    """Return the line of source that a frame ``file:line@function`` stands at, "" if unknown.
+
+    Args:
+        profile: What was recorded, in this process or just now: any folder of its run is read.
+        frame: The name as it was recorded.
+    """
+    parts = parse_frame(frame)
+    if parts is None or not parts.line.isdecimal():
+        return ""
+    number = int(parts.line)
+    for folder in Places.of(profile.provenance).folders:
+        source = read_source(parts.file, profile, number, root=Path(folder))
+        text = None if source.note else source.line(number)
+        if text:
+            return visible(" ".join(text.split()), _MAX_NAME)
+    return ""
+
+
+def _without_imports(profile: Profile, metric: str) -> tuple[Profile, float]:
+    """Return the profile without the time of imports, and that time in the unit of the metric."""
+    formula = parse_formula(metric)
+    column = profile.columns.get(HOST_WALL)
+    if column is None or formula is None or not HOST_WALL.startswith(f"{formula.source} ("):
+        return profile, 0.0
+    imports = import_rows(profile)
+    left = np.where(imports, 0, column.values).astype(column.values.dtype)
+    columns = {**profile.columns, HOST_WALL: replace(column, values=left)}
+    spent_ns = float(column.values[imports & column.known].sum())
+    return replace(profile, columns=columns), spent_ns * 1e-9 / formula.scale
+
+
+def _run_length(profile: Profile, metric: str) -> float:
+    """Return the length of the run in the unit of a time, 0 if it is not known or no time."""
+    formula, wall_ns = parse_formula(metric), run_time_of(profile).wall_ns
+    if formula is None or not formula.timed or wall_ns is None or profile.provenance.get("parts"):
+        return 0.0
+    return wall_ns * 1e-9 / formula.scale
 
 
 def _own_values(tree: MetricTree) -> npt.NDArray[np.float64]:
@@ -110,6 +172,19 @@ def _names(tree: MetricTree, row: int) -> Iterator[str]:
         row = above
 
 
-def _path_text(tree: MetricTree, row: int, room: int | None) -> str:
-    names = [*_names(tree, row)][::-1] or [tree.name(0)]
-    return " › ".join(names) if room is None else fitting_path(names, room)
+def _shown_names(tree: MetricTree, row: int, profile: Profile) -> list[str]:
+    names = [*_names(tree, row)][::-1] or [_TEST_RUN if row else tree.name(0)]
+    frame = (tree.recorded or tree.strings)[int(tree.frames[row])]
+    is_python = tree.kinds[row] == FrameKind.PYTHON
+    if NOT_RECORDED in names:  # the line says enough, and a row above it whose process it is
+        names = [*names[: names.index(NOT_RECORDED)], *names[-1 if is_python else -2 :]]
+    if frame == NOT_RECORDED:
+        names[-1] = _LIBRARIES
+    source = source_line(profile, frame) if is_python else ""
+    return [*names[:-1], f"{names[-1]}: {source}"] if source else names
+
+
+def _fitted(names: list[str], room: int | None) -> str:
+    if room is None:
+        return " › ".join(names)
+    return fitting(names[0], room) if len(names) == 1 else fitting_path(names, room)

@@ -4,41 +4,48 @@ from __future__ import annotations
 
 import shlex
 
-from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.host_time import own_lines, run_time_of
+from proton_bench.analysis.why.findings import find
+from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import has_counters
+from proton_bench.errors import ProtonError
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths
-from proton_bench.report.words.header import device_line, losses, recorded_line
+from proton_bench.report.words.edge import fitting
+from proton_bench.report.words.header import device_lines, losses, recorded_line
 from proton_bench.support.text import visible
 
 __all__ = ["summary_lines"]
 
-_MOST_PATHS = 5
-_MOST_DEVICES = 8
+# With the line that names the files it is ten.
+_MOST_LINES = 9
+_MOST_PATHS, _LEAST_PATHS = 5, 2
 _MAX_NAME = 80
 
 
 def summary_lines(profile: Profile, file: str = "", width: int | None = None) -> list[str]:
-    """Return the first answer of a profile, as lines that are safe to print.
+    """Return the first answer of a profile, nine lines at most that are safe to print.
+
+    All shares are those of the run, where its length is known.
 
     Args:
         profile: What was recorded.
         file: Its file, for the commands that show more; "" for none.
         width: Characters of a line, None for any number.
     """
-    verdicts = device_verdicts(profile)
-    lines = [device_line(verdict) for verdict in verdicts[:_MOST_DEVICES]]
-    if len(verdicts) > _MOST_DEVICES:
-        lines.append(f"{len(verdicts) - _MOST_DEVICES} more devices")
-    lines += filter(None, [recorded_line(profile), _idle_line(profile)])
-    lines += losses(profile)
-    lines += hottest_paths(profile, _MOST_PATHS, width)
-    if file:
-        shown = shlex.quote(file)
-        why = f", proton why {shown}" if has_counters(profile) else ""
-        lines.append(f"more: proton view {shown}{why}, or proton report {shown} for a page")
-    return lines
+    run = recorded_line(profile, shows_start=False)
+    head = [run, _idle_line(profile)] if run else device_lines(profile)
+    last = _more_lines(profile, file, width) if file else []
+    room = _MOST_LINES - len(last) - 1 - _LEAST_PATHS
+    head = _cut([*filter(None, head), *losses(profile)], room)
+    left = _MOST_LINES - len(head) - len(last) - 1
+    return [*head, *hottest_paths(profile, min(left, _MOST_PATHS), width), *last]
+
+
+def _cut(lines: list[str], room: int) -> list[str]:
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], f"{len(lines) - room + 1} more remarks: see proton view"]
 
 
 def _idle_line(profile: Profile) -> str:
@@ -50,5 +57,18 @@ def _idle_line(profile: Profile) -> str:
         f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
         for line, spent_ns in own_lines(profile, times.wall_ns)
     ]
-    idle = f"GPU idle {times.gpu_idle_ns / times.wall_ns * 100:.0f} % of the run"
-    return f"{idle}: {', '.join(parts)}" if parts else ""
+    return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
+
+
+def _more_lines(profile: Profile, file: str, width: int | None) -> list[str]:
+    """Return the commands that show more; `why` with its first finding, if it has one."""
+    shown = shlex.quote(file)
+    more = f"more: proton view {shown}, or proton report {shown} for a page"
+    try:
+        findings = find(WholeRun.of(profile))
+    except ProtonError:  # a metric of another tool's file has another type
+        findings = ()
+    if not findings:
+        return [more.replace(",", f", proton why {shown},", 1)] if has_counters(profile) else [more]
+    why = f"proton why {shown}: {visible(findings[0].text)}"
+    return [why if width is None else fitting(why, width), more]

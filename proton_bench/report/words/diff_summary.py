@@ -247,7 +247,7 @@ def cost_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
         return
     units = (
         Unit.of_times(cost.cost_ns for cost in known),
-        Unit.of_times(cost.run_ns for cost in known),
+        Unit.of_times(cost.whole_ns for cost in known),
     )
     for word, side in zip(("base", "new"), sides, strict=True):
         text = _cost(side[0], units) if len(side) == 1 else _costs(side, units[0])
@@ -258,8 +258,8 @@ def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
     if cost is None:
         return "unknown, the file does not say"
     text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
-    if cost.run_ns is not None and cost.share is not None:
-        text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.run_ns)}"
+    if cost.whole_ns is not None and cost.share is not None:
+        text += f", {100.0 * cost.share:.2g} % of {units[1].text(cost.whole_ns)}"
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 __all__ = [
     "HeaderReport",
     "cost_line",
-    "device_line",
+    "device_lines",
     "gpm_lines",
     "left_out_text",
     "losses",
     "recorded_line",
     "root_note",
+    "share_texts",
 ]
 
 _MOST_REASONS = 20
@@ -65,8 +66,8 @@ class HeaderReport:
         else:
             yield from prose(console, source, HEADING, edge=edge)
             yield from prose(console, f"  {facts}", DIM, edge=edge)
-        for verdict in device_verdicts(self.profile):
-            yield from prose(console, device_line(verdict), None, edge=edge)
+        for line in device_lines(self.profile):
+            yield from prose(console, line, None, edge=edge)
         for line in gpm_lines(self.profile):
             yield from prose(console, line, None, edge=edge)
         recorded = recorded_line(self.profile)
@@ -81,18 +82,29 @@ class HeaderReport:
         yield Segment("\n")
 
 
-def device_line(verdict: DeviceVerdict) -> str:
-    """Return how busy a device was: ``CUDA:0 busy 62 %, idle 38 % of 1.2 s, ...``."""
+def device_lines(profile: Profile) -> list[str]:
+    """Return how busy each device was: ``CUDA:0 busy 62 %, idle 38 % of 1.2 s, ...``.
+
+    Shares are those of the run where its length is known, as in all other lines.
+    """
+    parts = profile.provenance.get("parts")
+    whole_ns = None if parts else run_time_of(profile).wall_ns
+    return [_device_line(verdict, whole_ns) for verdict in device_verdicts(profile)]
+
+
+def _device_line(verdict: DeviceVerdict, run_ns: int | None) -> str:
     use = verdict.use
-    parts = [f"busy {_share(use.busy_ns, use.wall_ns)}"]
+    whole = max(run_ns or 0, use.wall_ns)
+    parts = [f"busy {_share(use.busy_ns, whole)}{' of the run' if run_ns else ''}"]
     if use.waiting_ns:
-        parts.append(f"of it only waiting {_share(use.waiting_ns, use.wall_ns)}")
-    parts.append(f"idle {_share(use.idle_ns, use.wall_ns)} of {duration_text(use.wall_ns)}")
+        parts.append(f"of it only waiting {_share(use.waiting_ns, whole)}")
+    where = "between its first and last work" if run_ns else f"of {duration_text(whole)}"
+    parts.append(f"idle {_share(use.idle_ns, whole)} {where}")
     if verdict.latency_ns is not None:
         mean_ns = use.latency_sum_ns / use.launches
         unit = Unit.of_times([verdict.latency_ns, mean_ns])
         median, mean = unit.text(verdict.latency_ns), unit.text(mean_ns)
-        parts.append(f"launch latency {median} (median), {mean} (mean)")
+        parts.append(f"kernels start {median} after their launch (median; mean {mean})")
     if use.latency_clamped:
         parts.append(f"no latency of {use.latency_clamped} launches: the clocks disagree")
     if use.uncertain_ns:
@@ -121,11 +133,18 @@ def _gpm_line(device: GpmMeans, *, is_only: bool) -> str:
     return f"{name} over the run: {', '.join(shown)}"
 
 
-def recorded_line(profile: Profile) -> str:
-    """Return how much of the run the rows cover, "" if the file does not say."""
+def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
+    """Return where the time of the run went, "" if the file does not say.
+
+    Shares of one sentence add up to 100 %.
+
+    Args:
+        profile: The run.
+        shows_start: Also say how long after its process it began.
+    """
     times = run_time_of(profile)
     if times.is_sampled:
-        return _run_line(times)
+        return _run_line(times, shows_start=shows_start)
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
@@ -136,31 +155,47 @@ def recorded_line(profile: Profile) -> str:
     elif recorded.share > 1:
         text = f"recorded: {work} of work in a run of {run}"
     else:
-        share = _share(recorded.work_ns, recorded.run_ns)
-        text = f"recorded: {work} of work, {share} of a run of {run}; the rest has no row"
+        covered, rest = share_texts([recorded.work_ns, recorded.run_ns - recorded.work_ns])
+        text = f"recorded: {work} of work, {covered} of a run of {run}; {rest} of it has no row"
     if recorded.scopes_ns is not None:
         text += f"; outermost scopes lasted {unit.text(recorded.scopes_ns)}"
     return text
 
 
-def _run_line(times: RunTime) -> str:
-    recorded, other = times.host_recorded_ns or 0, times.host_not_recorded_ns or 0
-    whole = max(times.wall_ns or 0, recorded + other, 1)
-    unit = Unit.of_times([whole])
+def _run_line(times: RunTime, *, shows_start: bool) -> str:
+    parts = times.host_parts
+    whole = max(times.wall_ns or 0, sum(parts.values()), 1)
+    text = f"run of {duration_text(whole)}: "
+    if times.host_recorded_ns or times.gpu_busy_ns is None:
+        texts = share_texts(parts.values())
+        shown = [f"{share} {name}" for name, share in zip(parts, texts, strict=True) if parts[name]]
+        text += f"host {', '.join(shown)}; "
+    if times.gpu_busy_ns is not None and times.gpu_idle_ns is not None:
+        busy, idle = share_texts([whole - times.gpu_idle_ns, times.gpu_idle_ns])
+        text += f"GPU busy {busy}, idle {idle}; "
+    elif times.gpu_busy_ns is not None:
+        text += f"GPUs busy {duration_text(times.gpu_busy_ns)}; "
+    if times.before_ns and shows_start:
+        text += f"recorded from {duration_text(times.before_ns)} after the start of the process"
+    return text.removesuffix("; ")
 
-    def part(of_ns: float) -> str:
-        return f"{unit.text(of_ns)} ({_share(of_ns, whole)})"
 
-    text = f"run of {unit.text(whole)}: "
-    if recorded or times.gpu_busy_ns is None:
-        text += f"host {part(recorded)} in recorded work, {part(other)} not"
-    if times.gpu_busy_ns is not None:
-        text += f"{'; ' if recorded else ''}GPU busy {part(times.gpu_busy_ns)}"
-    if times.gpu_idle_ns is not None:
-        text += f", idle {part(times.gpu_idle_ns)}"
-    if times.before_ns:
-        text += f"; recorded from {duration_text(times.before_ns)} after the start of the process"
-    return text
+def share_texts(parts: Iterable[float]) -> list[str]:
+    """Return each part in percent of their sum, whole numbers that add up to 100.
+
+    A part that is not zero and would be 0 % is ``<1 %``.
+    """
+    parts = list(parts)
+    whole = sum(parts) or 1
+    exact = [100.0 * part / whole for part in parts]
+    shown = [int(each) for each in exact]
+    order = sorted(range(len(parts)), key=lambda at: shown[at] - exact[at])
+    for at in order[: round(sum(exact)) - sum(shown)]:
+        shown[at] += 1
+    return [
+        f"{percent} %" if percent or not part else "<1 %"
+        for percent, part in zip(shown, parts, strict=True)
+    ]
 
 
 def root_note(profile: Profile) -> str:
@@ -168,8 +203,8 @@ def root_note(profile: Profile) -> str:
     times = run_time_of(profile)
     if times.is_sampled and times.wall_ns:
         run = f"run of {duration_text(times.wall_ns)}"
-        if not times.host_recorded_ns and times.gpu_busy_ns is not None:
-            return f"{run}, GPU busy {_share(times.gpu_busy_ns, times.wall_ns)}"
+        if not times.host_recorded_ns and times.gpu_idle_ns is not None:
+            return f"{run}, GPU busy {_share(times.wall_ns - times.gpu_idle_ns, times.wall_ns)}"
         return f"{run}, {_share(times.host_not_recorded_ns or 0, times.wall_ns)} in {NOT_RECORDED}"
     recorded = recorded_of(profile)
     if recorded is None or not 0 < recorded.share <= 1:
@@ -190,7 +225,8 @@ def cost_line(profile: Profile) -> str:
         return "own cost of the profiler: unknown, the file does not say"
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
-        text += f", {100.0 * cost.share:.2g} % of the run"
+        whole = "recorded work" if cost.recorded_ns else "run"
+        text += f", {100.0 * cost.share:.2g} % of the {whole}"
     return text
 
 

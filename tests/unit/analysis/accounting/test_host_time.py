@@ -48,6 +48,7 @@ def test_the_time_of_a_run_is_split_between_recorded_work_and_the_rest() -> None
         wall_ns=10 * SECOND,
         host_recorded_ns=2 * SECOND,
         host_not_recorded_ns=8 * SECOND,
+        imports_ns=0,
         before_ns=SECOND,
     )
 

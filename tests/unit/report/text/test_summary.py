@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 from fakes.counted import Kernel, counted_profile
 
@@ -9,7 +11,7 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.hottest import hottest_paths
+from proton_bench.report.text.hottest import hottest_paths, source_line
 from proton_bench.report.text.summary import summary_lines
 
 LIBRARY = "/venv/lib/python3.11/site-packages/torch/data.py"
@@ -23,12 +25,13 @@ def gpu_run() -> Profile:
     builder.add(
         0, "gemm", FrameKind.KERNEL, metrics={"time (ns)": SECOND, "count": 4}, device=device
     )
-    host = builder.add(0, "<not recorded>", FrameKind.PYTHON, metrics={"host_wall (ns)": SECOND})
+    start = {"host_wall (ns)": SECOND, "idle (ns)": SECOND}
+    host = builder.add(0, "<not recorded>", FrameKind.PYTHON, metrics=start)
     load = builder.add(host, "/home/me/train.py:31@load", FrameKind.PYTHON)
     for line, seconds in ((7, 3), (8, 1)):
         spent = {"host_wall (ns)": seconds * SECOND, "idle (ns)": seconds * SECOND}
         builder.add(load, f"{LIBRARY}:{line}@get", FrameKind.PYTHON, metrics=spent)
-    step = {"host_wall (ns)": 5 * SECOND, "idle (ns)": 2 * SECOND}
+    step = {"host_wall (ns)": 5 * SECOND, "idle (ns)": 4 * SECOND}
     builder.add(host, "/home/me/train.py:40@<module>", FrameKind.PYTHON, metrics=step)
     use = DeviceUse(device=0, scope=None, busy_ns=SECOND, idle_ns=9 * SECOND)
     facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND, "directory": "/home/me"}
@@ -38,9 +41,75 @@ def gpu_run() -> Profile:
 def test_idle_time_is_that_of_lines_of_own_code() -> None:
     lines = summary_lines(gpu_run())
 
-    assert (
-        "GPU idle 60 % of the run: 40 % in train.py:31 load, 20 % in train.py:40 <module>" in lines
+    assert lines[:2] == [
+        "run of 10 s: GPU busy 10 %, idle 90 %",
+        "GPU idle meanwhile: 40 % in train.py:40 <module>, 40 % in train.py:31 load",
+    ]
+
+
+def test_all_shares_of_a_screen_are_those_of_the_run() -> None:
+    *_, heading, row = summary_lines(gpu_run())
+
+    assert heading.split()[:2] == ["of", "run"]
+    assert row.split()[0] == "10.0%"  # of the run, as in the line above
+
+
+def host_run(tmp_path: Path) -> Profile:
+    """Return a run of 20 s on a CPU: imports for 12 s, a model, a loader, and its own lines."""
+    script = tmp_path / "fit.py"
+    script.write_text("import torch\n\n\ndef load():\n    return read( 'data' )\n")
+    builder = ProfileBuilder()
+    cpu = Device("CPU", 0)
+
+    def seconds(number: float) -> dict[str, int]:
+        return {"host_wall (ns)": int(number * SECOND)}
+
+    for number in range(3):
+        builder.add(0, f"aten::op{number}", FrameKind.OP, metrics=seconds(1), device=cpu)
+    host = builder.add(0, "<not recorded>", FrameKind.PYTHON)
+    main = builder.add(host, f"{script}:1@<module>", FrameKind.PYTHON)
+    for number in range(6):
+        module = f"/v/lib/python3.12/site-packages/torch/m{number}.py:3@<module>"
+        builder.add(main, module, FrameKind.PYTHON, metrics=seconds(2))
+    builder.add(main, f"{script}:5@load", FrameKind.PYTHON, metrics=seconds(4))
+    builder.add(host, "/v/lib/python3.12/runpy.py:8@run", FrameKind.PYTHON, metrics=seconds(1))
+    os.utime(script, (5, 5))  # before the run
+    facts = {"start_time_ns": 9, "end_time_ns": 20 * SECOND + 9, "directory": str(tmp_path)}
+    return builder.build(provenance=facts)
+
+
+def test_imports_are_one_row_and_the_last(tmp_path: Path) -> None:
+    lines = summary_lines(host_run(tmp_path), "fit.proton")
+
+    assert lines[0] == (
+        "run of 20 s: host 15 % in recorded work, 60 % in imports, 25 % in other code"
     )
+    assert [line.split()[0] for line in lines[2:7]] == ["20.0%", "5.0%", "5.0%", "5.0%", "60.0%"]
+    assert lines[6].split()[-1] == "imports"
+
+
+def test_a_line_of_own_code_is_shown_with_its_text(tmp_path: Path) -> None:
+    lines = summary_lines(host_run(tmp_path), width=100)
+
+    assert lines[2].endswith("fit.py:5 load: return read( 'data' )")
+
+
+def test_text_of_a_line_that_changed_after_the_run_is_left_out(tmp_path: Path) -> None:
+    profile = host_run(tmp_path)
+
+    assert source_line(profile, f"{tmp_path}/fit.py:1@<module>") == "import torch"
+    os.utime(tmp_path / "fit.py", (2**33, 2**33))
+    assert source_line(profile, f"{tmp_path}/fit.py:1@<module>") == ""
+
+
+def test_a_summary_has_nine_lines_at_most() -> None:
+    lost = {f"reason {number}": 7 for number in range(20)}
+
+    lines = summary_lines(replace(gpu_run(), dropped=lost), "x.proton")
+
+    assert len(lines) <= 9
+    assert any(line.endswith("more remarks: see proton view") for line in lines)
+    assert "proton view x.proton" in lines[-1]
 
 
 def test_the_hottest_path_of_a_library_is_the_own_line_that_called_it() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from fakes.profiles import training_profile
 
-from proton_bench.analysis.accounting.device_use import device_verdicts
 from proton_bench.analysis.accounting.host_time import NOT_RECORDED
 from proton_bench.analysis.accounting.recorded import Recorded, recorded_of
 from proton_bench.model.builder import ProfileBuilder
@@ -16,11 +15,12 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.words.header import (
     HeaderReport,
-    device_line,
+    device_lines,
     gpm_lines,
     losses,
     recorded_line,
     root_note,
+    share_texts,
 )
 from proton_bench.support.console import open_console
 
@@ -65,12 +65,38 @@ def test_header_says_how_busy_each_device_was() -> None:
     )
     profile = replace(training_profile(), device_use=(use, replace(use, scope="step")))
 
-    (line,) = map(device_line, device_verdicts(profile))
+    (line,) = device_lines(profile)
     assert line == (
         "CUDA:0 busy 62 %, of it only waiting 4 %, idle 38 % of 100 ms, "
-        "launch latency 8.704 us (median), 9 us (mean), up to 500 us more was busy: launch-bound"
+        "kernels start 8.704 us after their launch (median; mean 9 us), "
+        "up to 500 us more was busy: launch-bound"
     )
     assert f"\n{line[:60]}" in printed(HeaderReport(profile, "x"))
+
+
+def test_shares_of_devices_are_those_of_the_run_where_its_length_is_known() -> None:
+    use = DeviceUse(None, 0, busy_ns=3_000_000, idle_ns=1_000_000)
+    facts = Provenance({"start_time_ns": 7, "end_time_ns": 20_000_007})
+    profile = replace(training_profile(), device_use=(use,), provenance=facts)
+
+    (line,) = device_lines(profile)
+
+    assert line == "CUDA:0 busy 15 % of the run, idle 5 % between its first and last work"
+    assert recorded_line(profile) != ""
+
+
+@pytest.mark.parametrize(
+    ("parts", "texts"),
+    [
+        ([1, 1, 1], ["34 %", "33 %", "33 %"]),
+        ([997, 2, 1], ["100 %", "<1 %", "<1 %"]),
+        ([0, 5], ["0 %", "100 %"]),
+        ([], []),
+        ([0, 0], ["0 %", "0 %"]),
+    ],
+)
+def test_shares_add_up_to_all(parts: list[int], texts: list[str]) -> None:
+    assert share_texts(parts) == texts
 
 
 def a_run_of(run_ns: int, **columns: int) -> Profile:
