@@ -132,7 +132,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 sys.modules[__name__].__class__ = _Package

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -33,13 +34,13 @@ __all__ = [
     "StoreOption",
     "StrictOption",
     "TargetArgument",
+    "default_name",
     "read_output",
 ]
 
 # For commands that run a target: everything after the first positional belongs to it, including
 # --help and --.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
-_DEFAULT_NAME = "proton"
 
 TargetArgument = Annotated[
     list[str] | None,
@@ -57,8 +58,8 @@ NameOption = Annotated[
         "--name",
         metavar="NAME",
         help="Write NAME.proton and NAME.hatchet, with -d trace NAME.pftrace instead of "
-        "NAME.hatchet (default: proton); with a known suffix in NAME only that file. Fields: "
-        "{rank} {local_rank} {host} {pid} {date} {%ENV}.",
+        "NAME.hatchet (default: the script's name); with a known suffix in NAME only that file. "
+        "Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
     ),
 ]
 OutputOption = Annotated[
@@ -167,10 +168,16 @@ JobOption = Annotated[
 ]
 
 
+def default_name(target: str) -> str:
+    """Return the value of ``-n`` that stands for the name of a target, whatever is in it."""
+    stem = split_suffix(target)[0].replace("{", "{{").replace("}", "}}")
+    return os.path.join(os.curdir, stem)  # "-" would be stdout
+
+
 def read_output(
     name: str | None, output: str | None, data: str = "tree", mode: str | None = None
 ) -> OutputName:
-    """Turn ``-n`` and ``-o`` into a name and the formats to write.
+    """Turn ``-n`` and ``-o``, of which one is given, into a name and the formats to write.
 
     Args:
         name: Value of ``-n``.
@@ -184,7 +191,7 @@ def read_output(
     if name is not None and output is not None:
         raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
     if output is None:
-        return read_name(_DEFAULT_NAME if name is None else name, data=data, mode=mode)
+        return read_name(name or "", data=data, mode=mode)
     if output not in ("", "-") and not split_suffix(output)[1]:
         known = ", ".join(OUTPUT_SUFFIXES)
         raise UsageError(f"-o {output!r} has no suffix of a known format: end it with {known}")

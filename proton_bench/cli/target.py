@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 __all__ = ["TargetWords", "read_target"]
 
 _PYTHON = re.compile(r"python(\d+(\.\d+t?)?)?")
+_PYTHON_NAME = "python"
 _PYTEST = ("pytest", "py.test")
 _SCRIPT_SUFFIXES = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 # Short options of the interpreter that take a value, and those that end its options.
@@ -42,6 +43,22 @@ class TargetWords:
     value: str
     arguments: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What its profile is called: the script without its suffix, the module, the program."""
+        if self.kind in (TargetKind.CODE, TargetKind.STDIN):
+            return _PYTHON_NAME
+        if self.kind in (TargetKind.PYTEST, TargetKind.MODULE):
+            return self.value if self.kind is TargetKind.MODULE else _PYTEST[0]
+        return os.path.splitext(os.path.basename(os.path.abspath(self.value)))[0] or _PYTHON_NAME
+
+    def misplaced(self, options: Collection[str]) -> str:
+        """Return the first argument of a script that is one of these options, "" without one."""
+        if self.kind not in (TargetKind.SCRIPT, TargetKind.MODULE):
+            return ""
+        words = (word.partition("=")[0] for word in self.arguments)
+        return next((word for word in words if word in options), "")
 
 
 def read_target(

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from proton_bench.diagnosis.finding import Finding, Section, Status
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["VARIABLES", "Reader", "Variable", "variable_section"]
 
@@ -305,6 +305,5 @@ def _describe(variable: Variable, value: str) -> Finding:
 
 
 def _misspelt(name: str, value: str) -> Finding:
-    close = difflib.get_close_matches(name, [variable.name for variable in VARIABLES], n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = did_you_mean(name, [variable.name for variable in VARIABLES])
     return Finding(name, Status.PROBLEM, repr(value), f"nothing reads this variable{hint}")

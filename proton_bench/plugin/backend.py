@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from proton_bench.errors import UsageError
 from proton_bench.plugin.canary import Canary
 from proton_bench.plugin.finding import Finding
+from proton_bench.support.text import did_you_mean
 
 __all__ = [
     "Availability",
@@ -289,7 +290,6 @@ def _check_options(backend: Backend, spec: ModeSpec, mode: Mode) -> None:
 
 
 def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
-    names = "+".join(backend.name for backend in backends)
     specs = [spec for backend in backends for spec in backend.modes]
     known = [
         spec.name or f"options {', '.join(spec.options)}"
@@ -307,7 +307,5 @@ def _unknown_mode_message(backends: Sequence[Backend], mode: Mode) -> str:
     ]
     choices += "".join(f"; {why}" for why in refused)
     profiler = f"{backends[0].name.capitalize()}Profiler"  # upstream's word
-    return (
-        f"{profiler}: unsupported mode: {mode.name or mode.text}: "
-        f"backend {names!r} has no mode {mode.text!r}; {choices}"
-    )
+    meant = did_you_mean(mode.name, [spec.name for spec in specs])
+    return f"{profiler}: unsupported mode: {mode.text}{meant or f'; {choices}'}"

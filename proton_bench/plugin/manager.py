@@ -17,7 +17,7 @@ from proton_bench.errors import BackendUnavailableError, UsageError
 from proton_bench.plugin import hookspecs
 from proton_bench.plugin.backend import Availability, Backend
 from proton_bench.plugin.installed import may_have_plugins
-from proton_bench.support.text import visible
+from proton_bench.support.text import did_you_mean, visible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -238,12 +238,13 @@ def explaining_default(text: str | None, backends: Sequence[Backend]) -> Iterato
         yield
     except UsageError as error:
         reasons = [backend.default_because for backend in backends if backend.default_because]
-        if text or not reasons:
+        is_misspelt = str(error).endswith("?")
+        if text or not reasons or is_misspelt:
             raise
         names = "+".join(backend.name for backend in backends)
         raise UsageError(
             f"{error}. Backend {names!r} was chosen because {reasons[0]}: make one visible (see "
-            "`proton doctor`), or name another backend with -b (`proton plugins` lists them)"
+            "`proton doctor`), or name another backend with -b"
         ) from error
 
 
@@ -260,7 +261,8 @@ def _unknown_backend_message(
     name: str, manager: PluginManager, offered: Mapping[str, OfferedBackend]
 ) -> str:
     known = ", ".join(sorted(offered)) or "none"
-    message = f"Unknown profiler: {name}; choose backends from: {known} (several joined by '+')"
+    choices = f"; choose backends from: {known} (several joined by '+')"
+    message = f"Unknown profiler: {name}{did_you_mean(name, offered) or choices}"
     if manager.broken:
         broken = ", ".join(plugin.name for plugin in manager.broken)
         message += f"; broken plugins: {broken} (see `proton plugins`)"

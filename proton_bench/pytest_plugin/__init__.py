@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group = parser.getgroup("proton", "profiling with proton_bench")
     group.addoption("--proton", action="store_true", help="profile this test run")
     group.addoption(
-        "--proton-name", metavar="NAME", default="proton", help="output name without a suffix"
+        "--proton-name", metavar="NAME", default="pytest", help="output name without a suffix"
     )
     group.addoption("--proton-backend", metavar="NAME[+NAME]", help="see `proton plugins`")
     group.addoption(

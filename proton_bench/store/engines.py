@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(
         f"a store needs deltalake, duckdb and pyarrow, and one cannot be imported ({error}): "
-        "pip install 'proton-bench[store]'"
+        "pip install deltalake duckdb pyarrow"
     ) from error
 
 __all__ = [

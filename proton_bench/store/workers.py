@@ -70,7 +70,7 @@ def open_workers() -> Iterator[Workers]:
     except ImportError as error:
         raise MissingExtraError(
             f"{SCHEDULER_VARIABLE} needs distributed, which cannot be imported ({error}): "
-            "pip install 'proton-bench[fleet]'"
+            "pip install distributed"
         ) from error
     try:
         # A client of a wrong address would fail again when it is closed.

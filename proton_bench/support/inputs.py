@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from proton_bench.errors import UsageError
-from proton_bench.support.text import visible
+from proton_bench.support.text import did_you_mean, visible
 
 __all__ = ["open_file", "read_file", "unreadable"]
 
@@ -18,6 +18,7 @@ __all__ = ["open_file", "read_file", "unreadable"]
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # How long a writer of a named pipe may take for its next piece.
 _PIPE_WAIT_MS = 5000
+_MOST_BESIDE = 2000  # names that are compared
 _PIPE_BYTES, _MOST_PIPED = 1 << 20, 1 << 30
 
 
@@ -70,7 +71,17 @@ def unreadable(file: Path, error: Exception, kind: str = "file") -> UsageError:
         kind: What to name instead.
     """
     reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot read {visible(file)}: {reason}; name a {kind} that exists")
+    meant = did_you_mean(file.name, _beside(file)) if isinstance(error, FileNotFoundError) else ""
+    return UsageError(
+        f"cannot read {visible(file)}: {reason}{meant or f'; name a {kind} that exists'}"
+    )
+
+
+def _beside(file: Path) -> list[str]:
+    try:
+        return os.listdir(file.parent)[:_MOST_BESIDE]
+    except (OSError, ValueError):
+        return []
 
 
 def _piped(handle: int, wait_ms: int | None) -> bytes:

@@ -9,6 +9,7 @@ one. `visible` makes one text safe, `visible_lines` a text of several lines, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "MAX_NAME",
     "SafeStream",
     "bytes_for",
+    "did_you_mean",
     "json_text",
     "raw",
     "visible",
@@ -55,6 +57,19 @@ def visible(text: str | PurePath, limit: int = MAX_NAME) -> str:
     if "##[" in shown:
         shown = _MARK.sub(r"##\\", shown)
     return shown if len(whole) <= limit else f"{shown}... ({len(whole) - limit} more characters)"
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """Return ``; did you mean 'counters'?`` for the choice that is most like a word, "" for none.
+
+    Args:
+        word: As it was written.
+        choices: What would be understood.
+    """
+    import difflib
+
+    near = difflib.get_close_matches(word[:MAX_NAME], [*choices], n=1, cutoff=0.7)
+    return f"; did you mean {visible(near[0])!r}?" if near else ""
 
 
 def visible_lines(text: str) -> str:

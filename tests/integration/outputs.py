@@ -59,10 +59,12 @@ def below_file(file: Path) -> set[tuple[str, ...]]:
 
 
 def nodes_of_tests(file: Path) -> list[tuple[str, ...]]:
-    """Paths of the nodes of a test run, in pre-order."""
+    """Paths of the nodes of a test run, in pre-order, without that of the collection."""
     profile = read_profile(file)
-    rows = range(1, len(profile))
-    return [profile.path(row) for row in rows if profile.kind(row) is FrameKind.TEST]
+    rows = [row for row in range(1, len(profile)) if profile.kind(row) is FrameKind.TEST]
+    found = [profile.path(row) for row in rows]
+    assert found[1] == ("session", "collection")
+    return [path for path in found if "collection" not in path]
 
 
 def slice_names(path: Path) -> set[str]:

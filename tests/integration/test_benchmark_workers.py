@@ -54,7 +54,7 @@ def test_results_of_all_workers_are_in_one_profile_and_one_table(
 
     result.assert_outcomes(passed=6)
     assert len(document(pytester.path / "times.json")["benchmarks"]) == 6
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     ids = profile.columns["benchmark"]
     assert {ids.strings[place] for place in ids.values[ids.valid]} == {
         f"test_x.py::test_timed[{number}]" for number in range(6)

@@ -55,7 +55,7 @@ def test_rounds_stand_in_the_profile_and_in_json(
     result = run_pytest(*TIMED, "--proton", "--proton-json=times.json")
 
     assert result.ret == 0
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     ids = profile.columns["benchmark"]
     found = {
         ids.strings[ids.values[row]]: profile.path(row)
@@ -299,7 +299,7 @@ def test_with_torch_on_the_cpu_operators_stand_below_the_rounds(
     result = run_pytest(*TIMED, "--proton")
 
     result.assert_outcomes(passed=1)
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     paths = {profile.path(row): row for row in range(len(profile))}
     call = ("session", "test_x.py", "test_add", "call")
     assert profile.columns["count"].values[paths[(*call, "rounds", "aten::add")]] == 2

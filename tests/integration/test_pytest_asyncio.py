@@ -94,7 +94,7 @@ def test_scopes_of_coroutines_stand_below_their_test(
 
     result = run_pytest("--proton", f"--asyncio-mode={mode}")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     assert result.ret == 0
     assert {
         ("test_first", "setup", "connect"),
@@ -111,7 +111,7 @@ def test_interleaved_tasks_leave_the_other_tests_alone(
 
     result = run_pytest("--proton", "--asyncio-mode=auto", "--proton-backend", "cpu")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     together = ("test_two_tasks", "call", "together")
     assert result.ret == 0
     # One stack per thread: what b opens while a waits stands below a.
@@ -130,7 +130,7 @@ def test_a_task_that_runs_longer_than_its_test_does_not_shift_the_next_ones(
 
     result = run_pytest("--proton", "--asyncio-mode=strict")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     assert result.ret == 0
     assert ("test_starts", "call", "background") in found
     assert ("test_ends", "call", "before", "below") in found
@@ -143,7 +143,7 @@ def test_workers_run_asynchronous_tests(pytester: pytest.Pytester, run_pytest: R
 
     result = run_pytest("--proton", "--asyncio-mode=strict", "-n", "2")
 
-    nodes = nodes_of_tests(pytester.path / "proton.proton")
+    nodes = nodes_of_tests(pytester.path / "pytest.proton")
     assert result.ret == 0
     assert [path[2] for path in nodes if path[3:] == ("call",)] == ["test_first", "test_second"]
 
@@ -171,4 +171,4 @@ def test_scopes_of_anyio_tests_stand_below_their_test(
     result = run_pytest("--proton")
 
     assert result.ret == 0
-    assert ("test_waits", "call", "inside") in below_file(pytester.path / "proton.proton")
+    assert ("test_waits", "call", "inside") in below_file(pytester.path / "pytest.proton")

@@ -54,12 +54,12 @@ def test_nodes_of_an_inner_run_stand_below_the_test_that_started_it(
 
     result = run_pytest("--proton", "test_outer.py")
 
-    found = paths(folder / "proton.proton")
+    found = paths(folder / "pytest.proton")
     assert result.ret == 0
     assert (*BELOW_OUTER, "test_inner", "call", "inside") in found
     assert ("session", "test_outer.py", "test_after", "call") in found
-    assert [path.name for path in folder.glob("*.proton")] == ["proton.proton"]
-    assert result.stdout.str().count("proton: hottest paths") == 1
+    assert [path.name for path in folder.glob("*.proton")] == ["pytest.proton"]
+    assert result.stdout.str().count("= proton =") == 1
 
 
 def test_an_inner_run_with_an_output_of_its_own_writes_it_too(
@@ -71,7 +71,7 @@ def test_an_inner_run_with_an_output_of_its_own_writes_it_too(
 
     assert result.ret == 0
     assert nodes_of_tests(folder / "own.proton")[:2] == [("session",), ("session", "inner.py")]
-    assert (*BELOW_OUTER, "test_inner", "call") in paths(folder / "proton.proton")
+    assert (*BELOW_OUTER, "test_inner", "call") in paths(folder / "pytest.proton")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_inner_run_keeps_its_exit_code(
     result = run_pytest("--proton", "test_outer.py")
 
     assert result.ret == 0
-    assert ("session", "test_outer.py", "test_after", "teardown") in paths(folder / "proton.proton")
+    assert ("session", "test_outer.py", "test_after", "teardown") in paths(folder / "pytest.proton")
 
 
 def test_runs_of_pytester_in_this_process_are_part_of_their_test(
@@ -106,14 +106,14 @@ def test_runs_of_pytester_in_this_process_are_part_of_their_test(
             )
             result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
             result.assert_outcomes(passed=1, failed=1)
-            result.stdout.no_fnmatch_line("*proton: hottest*")
+            result.stdout.no_fnmatch_line("*= proton =*")
         """
     )
 
     result = run_pytest("--proton")
 
     inner = ("session", "test_plugin.py", "test_passes_and_fails", "call", "session", "test_it.py")
-    found = paths(pytester.path / "proton.proton")
+    found = paths(pytester.path / "pytest.proton")
     assert result.ret == 0, result.stdout.str()
     assert (*inner, "test_passes", "call", "inside") in found
     assert (*inner, "test_fails", "call") in found
@@ -133,8 +133,8 @@ def test_runs_of_pytester_with_the_option_write_their_files_each_time(
             pytester.makepyfile(test_it="def test_passes(): pass")
             result = pytester.runpytest_inprocess("--proton")
             assert result.ret == 0
-            assert (pytester.path / "proton.proton").exists()
-            assert (pytester.path / "proton.hatchet").exists()
+            assert (pytester.path / "pytest.proton").exists()
+            assert (pytester.path / "pytest.hatchet").exists()
         """
     )
 
@@ -170,7 +170,7 @@ def test_a_session_that_a_script_started_is_joined_and_left_to_it(tmp_path: Path
     (tmp_path / "script.py").write_text(
         "import pytest\n"
         "import proton_bench as proton\n"
-        "session = proton.start('proton', backend='cpu')\n"
+        "session = proton.start('pytest', backend='cpu')\n"
         "assert pytest.main(['-q', '--proton']) == 0\n"
         "with proton.scope('after'): pass\n"
         "proton.finalize(session, 'proton')\n"
@@ -178,7 +178,7 @@ def test_a_session_that_a_script_started_is_joined_and_left_to_it(tmp_path: Path
 
     result = run_script(tmp_path, "script.py")
 
-    found = paths(tmp_path / "proton.proton")
+    found = paths(tmp_path / "pytest.proton")
     assert result.returncode == 0, result.stderr
     assert ("session", "test_it.py", "test_passes", "call") in found
     assert ("after",) in found
@@ -193,7 +193,7 @@ def test_the_plugin_is_not_loaded_twice_where_a_conftest_names_it(
     result = run_pytest("--proton")
 
     assert result.ret == 0
-    assert nodes_of_tests(pytester.path / "proton.proton")
+    assert nodes_of_tests(pytester.path / "pytest.proton")
 
 
 def test_an_inner_run_with_workers_of_its_own_leaves_the_outer_profile_alone(
@@ -205,5 +205,5 @@ def test_an_inner_run_with_workers_of_its_own_leaves_the_outer_profile_alone(
     result = run_pytest("--proton", "test_outer.py")
 
     assert result.ret == 0
-    assert ("session", "test_outer.py", "test_after", "call") in paths(folder / "proton.proton")
+    assert ("session", "test_outer.py", "test_after", "call") in paths(folder / "pytest.proton")
     assert list(folder.glob("*.parts-*")) == []

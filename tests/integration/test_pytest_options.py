@@ -61,12 +61,12 @@ def test_options_that_run_no_test_leave_an_earlier_profile_alone(
     pytester: pytest.Pytester, run_pytest: RunPytest, option: str
 ) -> None:
     pytester.makepyfile(ONE)
-    (pytester.path / "proton.proton").write_text("earlier")
+    (pytester.path / "pytest.proton").write_text("earlier")
 
     result = run_pytest("--proton", option)
 
     assert result.ret == 0
-    assert (pytester.path / "proton.proton").read_text() == "earlier"
+    assert (pytester.path / "pytest.proton").read_text() == "earlier"
     result.stdout.no_fnmatch_line("*hottest paths*")
 
 
@@ -111,7 +111,7 @@ def test_a_run_without_a_terminal_writes_its_profile(
     result = run_pytest("--proton", "-p", "no:terminal")
 
     assert result.ret == 0
-    result.stderr.fnmatch_lines(["proton: wrote *proton.proton"])
+    result.stderr.fnmatch_lines(["proton: wrote pytest.proton, pytest.hatchet"])
 
 
 def test_the_last_failed_tests_can_be_run_again(
@@ -135,7 +135,7 @@ def test_tests_are_named_relative_to_rootdir(
 
     assert result.ret == 0
     assert ("session", "sub/test_deep.py", "test_one", "call") in paths(
-        pytester.path / "proton.proton"
+        pytester.path / "pytest.proton"
     )
 
 
@@ -164,9 +164,9 @@ def test_a_run_that_ends_early_keeps_its_code_and_its_profile(
     result = run_pytest("--proton")
 
     assert result.ret == plain.ret == code
-    assert profiles(pytester) == ["proton.proton"]
+    assert profiles(pytester) == ["pytest.proton"]
     wrote = [line for line in result.outlines + result.errlines if "wrote " in line]
-    assert len(wrote) == 2
+    assert len(wrote) == 1
 
 
 def test_an_exit_of_a_conftest_comes_before_any_recording(
@@ -196,7 +196,7 @@ def test_the_debugger_works(pytester: pytest.Pytester, monkeypatch: pytest.Monke
 
     assert result.returncode == 1
     assert "1041" in result.stdout
-    assert ("test_fails", "call") in below_file(pytester.path / "proton.proton")
+    assert ("test_fails", "call") in below_file(pytester.path / "pytest.proton")
 
 
 # -- kinds of tests ------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_fixtures_stand_below_the_test_that_sets_them_up_and_the_one_that_tears_
 
     result = run_pytest("--proton")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     first, unit = ("TestFirst",), ("TestUnit",)
     assert result.ret == 0
     assert {path for path in found if path[-1].endswith((" up", " down", " class", "sub"))} == {
@@ -245,7 +245,7 @@ def test_fixtures_that_end_after_a_stopped_run_stand_below_the_session(
 
     result = run_pytest("--proton", "-x")
 
-    released = [path for path in paths(pytester.path / "proton.proton") if path[-1] == "released"]
+    released = [path for path in paths(pytester.path / "pytest.proton") if path[-1] == "released"]
     assert result.ret == 1
     assert len(released) == 1
     assert released[0][0] == "session"
@@ -265,7 +265,7 @@ def test_subtests_stand_below_the_call(pytester: pytest.Pytester, run_pytest: Ru
 
     result = run_pytest("--proton")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     assert result.ret == 1
     assert {("test_parts", "call", "scope_0"), ("test_parts", "call", "scope_1")} <= found
 
@@ -283,7 +283,7 @@ def test_doctests_are_tests(pytester: pytest.Pytester, run_pytest: RunPytest) ->
 
     result = run_pytest("--proton", "--doctest-modules")
 
-    found = paths(pytester.path / "proton.proton")
+    found = paths(pytester.path / "pytest.proton")
     assert result.ret == 0
     assert ("session", "library.py", "library", "call", "in doctest") in found
     assert ("session", "test_text.txt", "test_text.txt", "call") in found
@@ -303,7 +303,7 @@ def test_long_and_odd_ids_are_kept_whole(pytester: pytest.Pytester, run_pytest: 
 
     result = run_pytest("--proton", "-q", "--no-header", "--proton-backend", "cpu")
 
-    names = {path[0] for path in below_file(pytester.path / "proton.proton")}
+    names = {path[0] for path in below_file(pytester.path / "pytest.proton")}
     assert result.ret == 0
     assert f"test_text[{'x' * 100_000}]" in names
     assert {"test_text[a::b[c]]", r"test_text[\xe9]", "test_text[]"} <= names
@@ -343,11 +343,11 @@ def test_a_test_that_runs_again_adds_to_the_same_nodes(
 
     result = run_pytest("--proton")
 
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     (row,) = (row for row in range(len(profile)) if profile.name(row) == "try")
     assert result.ret == 0
     assert profile.column("tries").get(row) == 2
-    assert [path[-1] for path in nodes_of_tests(pytester.path / "proton.proton")].count("call") == 1
+    assert [path[-1] for path in nodes_of_tests(pytester.path / "pytest.proton")].count("call") == 1
 
 
 @pytest.mark.parametrize("words", [["--collect-only"], ["-p", "no:proton_bench"]])

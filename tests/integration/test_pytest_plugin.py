@@ -47,7 +47,7 @@ def test_tests_are_nodes_of_file_class_and_phase(
 
     result = run_pytest("--proton")
 
-    found = paths(pytester.path / "proton.proton")
+    found = paths(pytester.path / "pytest.proton")
     root = ("session", "test_scoped.py")
     assert result.ret == 0
     assert (*root, "TestGroup", "test_sized[1]", "call", "size_1") in found
@@ -55,7 +55,7 @@ def test_tests_are_nodes_of_file_class_and_phase(
     assert (*root, "test_with_resource", "setup", "acquire") in found
     assert (*root, "test_with_resource", "call", "work") in found
     assert (*root, "test_with_resource", "teardown", "release") in found
-    assert (pytester.path / "proton.hatchet").exists()
+    assert (pytester.path / "pytest.hatchet").exists()
 
 
 def test_nodes_have_the_kind_test_and_carry_wall_time(
@@ -65,7 +65,7 @@ def test_nodes_have_the_kind_test_and_carry_wall_time(
 
     run_pytest("--proton", "--proton-backend", "cpu")
 
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     rows = {profile.path(row)[-1:]: row for row in range(1, len(profile))}
     assert profile.kind(rows["test_with_resource",]) is FrameKind.TEST
     assert profile.kind(rows["work",]) is FrameKind.SCOPE
@@ -91,7 +91,7 @@ def test_python_frames_stand_below_the_nodes_of_their_test(
     result = run_pytest("--proton", "--proton-context", "python")
 
     assert result.ret == 0
-    kernel = next(path for path in paths(pytester.path / "proton.proton") if path[-1] == "fill")
+    kernel = next(path for path in paths(pytester.path / "pytest.proton") if path[-1] == "fill")
     assert kernel[:4] == ("session", "test_frames.py", "test_launches", "call")
     assert [name.rpartition("@")[2] for name in kernel[-3:-1]] == ["test_launches", "launch"]
 
@@ -121,7 +121,7 @@ def test_failures_and_x_keep_their_exit_code_and_their_nodes(
 
     result = run_pytest("--proton", "-x")
 
-    found = {path[0] for path in below_file(pytester.path / "proton.proton")}
+    found = {path[0] for path in below_file(pytester.path / "pytest.proton")}
     assert result.ret == 1
     assert found == {"test_first", "test_second"}
 
@@ -149,7 +149,7 @@ def test_scopes_left_open_or_closed_twice_do_not_shift_later_tests(
 
     result = run_pytest("--proton")
 
-    found = below_file(pytester.path / "proton.proton")
+    found = below_file(pytester.path / "pytest.proton")
     assert result.ret == 0
     assert ("test_last", "call", "inside", "deeper") in found
     assert ("test_leaves_open", "call", "left") in found
@@ -199,18 +199,44 @@ def test_nothing_is_recorded_or_written_without_the_option(
 
     result = run_pytest()
 
-    result.stdout.no_fnmatch_line("*proton: hottest paths*")
+    result.stdout.no_fnmatch_line("*= proton =*")
     assert result.ret == 0
     assert list(pytester.path.glob("*.proton")) == []
 
 
-def test_a_run_without_tests_keeps_its_exit_code(
-    pytester: pytest.Pytester, run_pytest: RunPytest
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_run_without_tests_keeps_its_exit_code_and_the_earlier_profile(
+    pytester: pytest.Pytester, run_pytest: RunPytest, is_there: bool
 ) -> None:
-    result = run_pytest("--proton")
+    pytester.makepyfile(test_one="def test_one(): pass")
+    file = pytester.path / "pytest.proton"
+    if is_there:
+        file.write_text("earlier")
+
+    result = run_pytest("--proton", "-k", "two")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert (pytester.path / "proton.proton").exists()
+    result.stdout.fnmatch_lines(["no tests ran, so no profile was written"])
+    assert file.exists() == is_there
+    assert not is_there or file.read_text() == "earlier"
+
+
+@pytest.mark.parametrize(("words", "code"), [(["-k", "two"], 5), (["--nonsense"], 4)])
+def test_the_command_line_writes_no_profile_of_a_run_without_tests(
+    pytester: pytest.Pytester, words: list[str], code: int
+) -> None:
+    pytester.makepyfile(test_one="def test_one(): pass")
+
+    result = subprocess.run(
+        [sys.executable, "-m", "proton_bench", "pytest", "-q", *words],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == code
+    assert "proton: warning: no tests ran, so no profile was written" in result.stderr
+    assert list(pytester.path.glob("*.proton")) == []
 
 
 @pytest.mark.parametrize(
@@ -243,7 +269,7 @@ def test_the_plugin_can_be_named_as_a_module_beside_its_entry_point(
     result = run_pytest("-p", "proton_bench.pytest_plugin", "--proton")
 
     assert result.ret == 0
-    assert (pytester.path / "proton.proton").exists()
+    assert (pytester.path / "pytest.proton").exists()
 
 
 def test_a_test_that_finalizes_every_session_does_not_break_the_run(
@@ -264,7 +290,7 @@ def test_a_test_that_finalizes_every_session_does_not_break_the_run(
 
     result = run_pytest("--proton")
 
-    found = {path[0] for path in below_file(pytester.path / "proton.hatchet")}
+    found = {path[0] for path in below_file(pytester.path / "pytest.hatchet")}
     assert result.ret == 0
     assert {"test_own_session", "test_all"} <= found
     result.stdout.fnmatch_lines(["a test finalized the session of this run: *"])
@@ -313,7 +339,7 @@ def test_a_strict_run_that_writes_its_profile_passes(
     pytester.makepyfile("def test_nothing(): pass")
 
     assert run_pytest("--proton", "--proton-strict").ret == 0
-    assert (pytester.path / "proton.proton").exists()
+    assert (pytester.path / "pytest.proton").exists()
 
 
 # -- the interpreter -----------------------------------------------------------------------------
@@ -362,10 +388,11 @@ def test_the_command_line_session_gets_nodes_and_a_summary(pytester: pytest.Pyte
     found = below_file(pytester.path / "cli.proton")
     assert result.returncode == 0
     assert ("test_with_resource", "call", "work") in found
-    assert "proton: hottest paths" in result.stdout
+    assert "proton: wrote cli.proton, cli.hatchet\nr" in result.stderr
+    assert "test_scoped.py › Test" in result.stderr
     everything = paths(pytester.path / "cli.proton")
     assert not [path for path in everything if any("report/text" in name for name in path)]
-    assert not (pytester.path / "proton.proton").exists()
+    assert not (pytester.path / "pytest.proton").exists()
 
 
 # -- summary -------------------------------------------------------------------------------------
@@ -386,12 +413,12 @@ def test_the_summary_shows_operators_of_torch(
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "*proton: hottest paths*",
-            "share * calls  path",
+            "*= proton =*",
+            "of run * calls  path",
             "*%*  test_ops.py › test_product › call › aten::*",
         ]
     )
-    result.stdout.fnmatch_lines([f"wrote {pytester.path / 'proton.proton'}"])
+    result.stdout.fnmatch_lines(["wrote pytest.proton, pytest.hatchet"])
 
 
 def profile_of(times: dict[str, int]) -> Profile:
@@ -421,7 +448,7 @@ def test_what_the_summary_imports_is_not_time_of_the_tests(
 
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "--proton")
 
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     names = {profile.name(row) for row in range(len(profile))}
     assert any("conftest.py" in name for name in names)
     assert not any("report/text/hottest.py" in name for name in names)

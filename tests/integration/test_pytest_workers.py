@@ -81,7 +81,8 @@ def two_files(pytester: pytest.Pytester) -> Path:
 
 def recorded_in(folder: Path, start: str = "") -> list[str]:
     names = (path.name for path in folder.iterdir())
-    return sorted(name for name in names if "proton" in name and name.startswith(start))
+    kinds = ("pytest.hatchet", "proton", "parts")
+    return sorted(name for name in names if name.endswith(kinds) and name.startswith(start))
 
 
 @pytest.mark.nightly(keep=2)
@@ -96,8 +97,8 @@ def test_workers_give_one_profile_with_the_nodes_of_one_process(
     result = run_pytest("--proton", "-n", "2", "--dist", mode)
 
     assert result.ret == 0
-    assert recorded_in(two_files, "proton.") == ["proton.hatchet", "proton.proton"]
-    assert set(nodes_of_tests(two_files / "proton.proton")) == set(
+    assert recorded_in(two_files, "pytest.") == ["pytest.hatchet", "pytest.proton"]
+    assert set(nodes_of_tests(two_files / "pytest.proton")) == set(
         nodes_of_tests(two_files / "serial.proton")
     )
 
@@ -128,7 +129,7 @@ def test_merged_tests_stand_in_the_order_of_collection(
 ) -> None:
     result = run_pytest("--proton", "-n", "2", "--dist", "load", "--maxschedchunk", "1")
 
-    nodes = nodes_of_tests(two_files / "proton.proton")
+    nodes = nodes_of_tests(two_files / "pytest.proton")
     tests = [path[-1] for path in nodes if path[-1].startswith("test_") and len(path) > 2]
     assert result.ret == 0
     assert [name.partition("[")[0] for name in tests] == [
@@ -144,7 +145,7 @@ def test_merged_tests_stand_in_the_order_of_collection(
 def test_every_worker_of_dist_each_counts(two_files: Path, run_pytest: RunPytest) -> None:
     result = run_pytest("--proton", "--dist", "each", "--tx", "2*popen", "test_two.py")
 
-    profile = read_profile(two_files / "proton.proton")
+    profile = read_profile(two_files / "pytest.proton")
     row = next(row for row in range(len(profile)) if profile.name(row) == "first")
     assert result.ret == 0
     assert profile.column("items").get(row) == 2
@@ -153,7 +154,7 @@ def test_every_worker_of_dist_each_counts(two_files: Path, run_pytest: RunPytest
 def test_provenance_names_the_process_of_each_part(two_files: Path, run_pytest: RunPytest) -> None:
     run_pytest("--proton", "-n", "2")
 
-    provenance = read_profile(two_files / "proton.proton").provenance.to_plain()
+    provenance = read_profile(two_files / "pytest.proton").provenance.to_plain()
     controller, *workers = provenance["parts"]
     assert "worker" not in controller
     assert "worker" not in provenance
@@ -175,7 +176,7 @@ def test_the_command_line_merges_its_workers_too(two_files: Path) -> None:
     )
 
     assert result.returncode == 0, result.stderr
-    assert "proton: hottest paths" in result.stdout
+    assert "run of " in result.stderr
     assert "proton: wrote cli.proton, cli.hatchet" in result.stderr
     assert "empty" not in result.stderr
     assert ("session", "test_two.py", "test_first", "call", "first") in paths(
@@ -218,11 +219,11 @@ def test_the_tests_of_a_killed_worker_are_named_as_missing(
 
     result = run_pytest("--proton", "-n", "1", "--max-worker-restart", "0")
 
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["worker gw0 left no profile: 5 tests*"])
     assert profile.dropped == {"tests of worker gw0, which left no profile": 5}
-    assert recorded_in(pytester.path) == ["proton.hatchet", "proton.proton"]
+    assert recorded_in(pytester.path) == ["pytest.hatchet", "pytest.proton"]
 
 
 def test_the_worker_that_replaces_a_killed_one_is_recorded(
@@ -234,7 +235,7 @@ def test_the_worker_that_replaces_a_killed_one_is_recorded(
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert ("session", "test_dies.py", "test_after", "call") in paths(
-        pytester.path / "proton.proton"
+        pytester.path / "pytest.proton"
     )
 
 
@@ -256,7 +257,7 @@ def test_what_a_killed_worker_left_half_written_is_used(
 
     run_pytest("--proton", "-n", "1", "--max-worker-restart", "0")
 
-    profile = read_profile(pytester.path / "proton.proton")
+    profile = read_profile(pytester.path / "pytest.proton")
     assert profile.partial
     assert "test_dies" in {profile.name(row) for row in range(len(profile))}
     assert profile.provenance.to_plain()["parts"][-1]["partial"] is True
@@ -278,8 +279,8 @@ def test_stopping_at_a_failure_keeps_code_and_profile(
     result = run_pytest("--proton", "-n", "2", "-x")
 
     assert result.ret == plain.ret
-    assert nodes_of_tests(pytester.path / "proton.proton")
-    assert recorded_in(pytester.path) == ["proton.hatchet", "proton.proton"]
+    assert nodes_of_tests(pytester.path / "pytest.proton")
+    assert recorded_in(pytester.path) == ["pytest.hatchet", "pytest.proton"]
 
 
 def test_a_part_that_cannot_be_read_is_left_out_and_kept(
@@ -305,11 +306,11 @@ def test_a_part_that_cannot_be_read_is_left_out_and_kept(
 
     result = run_pytest("--proton", "-n", "2")
 
-    (folder,) = pytester.path.glob("proton.parts-*")
+    (folder,) = pytester.path.glob("pytest.parts-*")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["error: worker gw1: *; it is kept: *gw1.proton"])
     assert sorted(path.name for path in folder.iterdir()) == ["gw0.proton", "gw1.proton"]
-    assert nodes_of_tests(pytester.path / "proton.proton")
+    assert nodes_of_tests(pytester.path / "pytest.proton")
 
 
 def test_parts_are_kept_where_the_profile_cannot_be_written(
@@ -319,15 +320,15 @@ def test_parts_are_kept_where_the_profile_cannot_be_written(
         """
         import pathlib
 
-        def test_blocks_the_output(): pathlib.Path("proton.proton").mkdir()
+        def test_blocks_the_output(): pathlib.Path("pytest.proton").mkdir()
         """
     )
 
     result = run_pytest("--proton", "-n", "1")
 
-    (folder,) = pytester.path.glob("proton.parts-*")
+    (folder,) = pytester.path.glob("pytest.parts-*")
     assert result.ret == 0
-    result.stdout.fnmatch_lines([f"error: *proton.proton*are kept: {folder}"])
+    result.stdout.fnmatch_lines([f"error: *pytest.proton*are kept: {folder}"])
     assert [path.name for path in folder.iterdir()] == ["gw0.proton"]
 
 
@@ -351,7 +352,7 @@ def test_metrics_that_do_not_fit_leave_one_worker_out(
 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["error: worker gw1 is left out: *'x' holds *; it is kept in *"])
-    assert nodes_of_tests(pytester.path / "proton.proton")
+    assert nodes_of_tests(pytester.path / "pytest.proton")
 
 
 def test_an_output_that_cannot_be_written_ends_the_run_before_the_workers_start(

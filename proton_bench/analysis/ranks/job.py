@@ -16,7 +16,7 @@ def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
     A partial file of a process with a complete one is left out, because it is an earlier state.
 
     Raises:
-        UsageError: Two files are the same recording, or of two jobs.
+        UsageError: Two files are the same recording, of the same rank, or of two jobs.
     """
     kept: dict[object, Member] = {}
     notes: list[str] = []
@@ -36,7 +36,29 @@ def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
                 "twice: name one of them"
             )
     _check_sizes(kept.values())
+    _check_ranks(kept.values())
     return sorted(kept.values(), key=lambda each: each.origin.order), notes
+
+
+def _check_ranks(members: Iterable[Member]) -> None:
+    """Check that no two processes claim the same rank; its GPUs would be taken for the same.
+
+    A process that a rank started has its process id in the name of its file.
+
+    Raises:
+        UsageError: Two do.
+    """
+    known: dict[int, Member] = {}
+    for member in members:
+        rank, process = member.origin.rank, member.origin.process_id
+        if rank is None or process is None or str(process) in member.source:
+            continue
+        first = known.setdefault(rank, member)
+        if first.origin.place != member.origin.place:
+            raise UsageError(
+                f"{first.source} and {member.source} both say rank {rank}, of processes "
+                f"{first.origin.process_id} and {process}: merge files of one job"
+            )
 
 
 def _check_sizes(members: Iterable[Member]) -> None:

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from proton_bench.cli.boundary import warn
 from proton_bench.cli.options import (
     CONTEXT_SETTINGS,
     BackendOption,
@@ -30,12 +31,14 @@ from proton_bench.cli.options import (
     StoreOption,
     StrictOption,
     TargetArgument,
+    default_name,
     read_output,
 )
 from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
+from proton_bench.recording.stderr import is_quiet
 
 __all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
 
@@ -69,6 +72,12 @@ def command(
     words = read_target(target or [], module, lambda word: _hint(word, commands))
     if store is not None and (name is not None or output is not None):
         raise UsageError("--store takes the files of the run: leave -n and -o out")
+    misplaced = words.misplaced(_options_of(context))
+    if misplaced and not (quiet or is_quiet()):
+        script = os.path.basename(words.value)
+        warn(f"{misplaced} stands after {script} and goes to it; options of proton stand before it")
+    if name is None and output is None:
+        name = default_name(words.name)
     where = read_output(name, output, data, mode)
     options = RunOptions(
         kind=words.kind,
@@ -95,6 +104,11 @@ def command(
     from proton_bench.cli.work.store import record
 
     return record(store, job, lambda folder: _line(_written_to(folder, options), words))
+
+
+def _options_of(context: typer.Context) -> set[str]:
+    options = {text for each in context.command.params for text in each.opts if text[:1] == "-"}
+    return options - set(context.help_option_names)
 
 
 def _joined(passes: Sequence[str]) -> str:

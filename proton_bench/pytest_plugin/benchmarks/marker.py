@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import pytest
 
 from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.rounds.plan import Device, Plan
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_marker"]
 
@@ -73,12 +73,9 @@ def _read(arguments: Mapping[str, Any], test: str) -> dict[str, Any]:
     found = {}
     for name, value in arguments.items():
         if name not in _ARGUMENTS:
-            close = difflib.get_close_matches(name, _ARGUMENTS, 1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise UsageError(
-                f"{test}: proton_bench has no argument {name!r}; {hint}"
-                f"arguments are {', '.join(_ARGUMENTS)}"
-            )
+            choices = f"; arguments are {', '.join(_ARGUMENTS)}"
+            hint = did_you_mean(name, _ARGUMENTS) or choices
+            raise UsageError(f"{test}: proton_bench has no argument {name!r}{hint}")
         field_name, read = _ARGUMENTS[name]
         try:
             found[field_name] = read(value)

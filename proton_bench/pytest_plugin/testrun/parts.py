@@ -9,14 +9,14 @@ from pathlib import Path
 from proton_bench.errors import MetricError, ProtonError
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
+from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import order_siblings
 
 __all__ = ["Parts", "in_order", "no_rows", "read_parts"]
 
 _FIRST, _LAST = -1, 2**62
-_STEPS = {"setup": 0, "call": 1, "teardown": 2}
+_STEPS = {COLLECTION_NAME: _FIRST, "setup": 0, "call": 1, "teardown": 2}
 _PARTIAL = ".partial"
 
 

@@ -87,6 +87,8 @@ class ProfileReport:
         try:
             return (yield)
         finally:
+            if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._is_over:
+                self._discard()
             self._end()
             is_fine = session.exitstatus == pytest.ExitCode.OK
             if self._exit_code and self._run.is_strict and is_fine:
@@ -145,6 +147,13 @@ class ProfileReport:
             self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
         if profile is not None:
             self._summary = reported(lambda: self._summary_of(profile))
+
+    def _discard(self) -> None:
+        """Write nothing: a profile of earlier tests stays as it is."""
+        self._is_over = True
+        if self._run.formats is not None and self._run.session.is_live:
+            self._run.session.finalize(formats=())
+            self._notes = ["no tests ran, so no profile was written"]
 
     # Else the run would seem to spend its end with what the summary imports.
     def _settle(self) -> list[str]:

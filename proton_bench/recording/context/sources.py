@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["AUTO", "SOURCES", "parse_context"]
 
@@ -27,10 +28,9 @@ def parse_context(text: object) -> str:
     names = text.lower().split("+") if isinstance(text, str) else [text]
     unknown = [name for name in names if name not in (*SOURCES, AUTO)]
     if unknown:
-        raise UsageError(
-            f"Unknown context source: {unknown[0]}; choose from: {', '.join((*SOURCES, AUTO))}, "
-            "joined by '+'"
-        )
+        choices = f"; choose from: {', '.join((*SOURCES, AUTO))}, joined by '+'"
+        meant = did_you_mean(str(unknown[0]), (*SOURCES, AUTO))
+        raise UsageError(f"Unknown context source: {unknown[0]}{meant or choices}")
     if "shadow" in names and "python" in names:
         raise UsageError(
             "context sources shadow and python exclude each other: Python frames take the place "

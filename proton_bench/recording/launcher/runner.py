@@ -43,6 +43,8 @@ _EMPTY = (
     "plugins`, and -b for another backend)"
 )
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
+_NO_TESTS_RAN = (4, 5)  # pytest's codes for wrong usage, and for no tests
+_NO_TESTS = "no tests ran, so no profile was written"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -101,7 +103,9 @@ def _uncaught(target: Target, recording: _Recording) -> BaseException | None:
     """Run the target and return the error that ended it."""
     try:
         _load(target, recording)()
-    except SystemExit:
+    except SystemExit as end:
+        if target.kind is TargetKind.PYTEST and end.code in _NO_TESTS_RAN:
+            recording.discard(_NO_TESTS)
         # The interpreter turns it into the exit code, and prints it if it is a text.
         raise
     except BaseException as error:  # noqa: BLE001 - as at the end of any Python program
@@ -181,11 +185,13 @@ class _Recording:
             self._canary = _begin_canary(self._session)
         flags.command_line = True
 
-    def discard(self) -> None:
-        """Close the session without writing a file."""
+    def discard(self, remark: str = "") -> None:
+        """Close the session without writing a file, and say why."""
         if self._session is not None:
             self._session.finalize(formats=())
             self._session = None
+            if remark:
+                warn(remark)
 
     def finish_at_exit(self) -> None:
         """Finalize when the target ends, in any way.

@@ -21,6 +21,7 @@ from proton_bench.recording.session.output_format import (
     default_formats,
     trace_formats_of,
 )
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
 
@@ -248,7 +249,8 @@ def _has_upstream_shape(options: SessionOptions) -> bool:
 def _choice(what: str, value: object, choices: Sequence[str]) -> str:
     text = value.lower() if isinstance(value, str) else value
     if text not in choices:
-        raise UsageError(f"Unknown {what}: {value}; choose from: {', '.join(choices)}")
+        meant = did_you_mean(str(value), choices) or f"; choose from: {', '.join(choices)}"
+        raise UsageError(f"Unknown {what}: {value}{meant}")
     return str(text)
 
 
@@ -274,9 +276,8 @@ def _resolve_hook(hook: object) -> Hook | None:
     factory = offered.get(hook) if isinstance(hook, str) else None
     if factory is None:
         known = ", ".join(sorted(offered)) or "none"
-        raise UsageError(
-            f"Unsupported hook: {hook!r}; choose from: {known}, or pass a proton_bench.hooks.Hook"
-        )
+        choices = f"; choose from: {known}, or pass a proton_bench.hooks.Hook"
+        raise UsageError(f"Unsupported hook: {hook!r}{did_you_mean(str(hook), offered) or choices}")
     made = factory()
     if not isinstance(made, Hook):
         raise UsageError(

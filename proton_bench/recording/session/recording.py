@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -81,6 +82,7 @@ class Session:
         added_profiles: What other processes recorded for it.
         remarks: What its collectors had to say when it was finalized, for the user to read.
         clock_drift_ns: How much the clock of the devices gained on the host's, known at the end.
+        forks: How many processes were forked from this one; they are not recorded.
     """
 
     def __init__(self, core: native.Session, plan: CapturePlan, lease: CollectorLease) -> None:
@@ -91,6 +93,7 @@ class Session:
         self.added_profiles: list[AddedProfile] = []
         self.remarks: list[str] = []
         self.clock_drift_ns = 0
+        self.forks = 0
         self._stopped_ns: int | None = None  # monotonic; None while it records
         self._lease = lease
         self._joiner: PhaseJoiner | None = None
@@ -206,7 +209,8 @@ class Session:
 
     def _facts_so_far(self) -> dict[str, Any]:
         if self._stopped_ns is not None:
-            return end_facts(self._started, self.core.counts(), self._stopped_ns)
+            ended = end_facts(self._started, self.core.counts(), self._stopped_ns)
+            return {**ended, "forked_children": self.forks} if self.forks else ended
         ended_ns = time.monotonic_ns() + int(self._started["realtime_base_ns"])
         return {**self._started, "end_time_ns": ended_ns}  # no more, while the program waits
 
@@ -473,5 +477,14 @@ def _after_fork_in_child() -> None:
     flags.profiling_on = flags.upstream_shape = False
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+def _after_fork_in_parent() -> None:
+    """Count a child, unless subprocess forked it to run another program."""
+    caller = sys._getframe(1)
+    if os.path.basename(caller.f_code.co_filename) == "subprocess.py":
+        return
+    for session in list(_live.values()):
+        session.forks += 1
+
+
+os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 atexit.register(_at_exit)

@@ -244,6 +244,12 @@ def losses(profile: Profile) -> tuple[str, ...]:
     if profile.partial:
         found.append("PARTIAL: the file was written before the run ended")
     found.extend(f"INCOMPLETE: {gap}" for gap in gap_sentences(gaps_of(profile.provenance)))
+    forked = profile.provenance.get("forked_children")
+    if type(forked) is int and forked > 0:
+        found.append(
+            f"INCOMPLETE: {count_text(forked, 'forked process', 'forked processes')} not recorded: "
+            "spawn workers (of a pool or DataLoader) to record them"
+        )
     lost = [(reason, count) for reason, count in profile.dropped.items() if count]
     for reason, count in lost[:_MOST_REASONS]:
         found.append(f"DROPPED: {count_text(count, 'record')}: {visible(reason)}")

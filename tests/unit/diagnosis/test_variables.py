@@ -34,7 +34,7 @@ def test_a_misspelt_variable_is_a_problem_and_the_right_one_is_named() -> None:
     (finding,) = variable_section({"PROTON_BENCH_DISABLED": "1"}).findings
 
     assert finding.status is Status.PROBLEM
-    assert finding.advice == "nothing reads this variable; did you mean PROTON_BENCH_DISABLE?"
+    assert finding.advice == "nothing reads this variable; did you mean 'PROTON_BENCH_DISABLE'?"
 
 
 def test_values_cannot_break_a_line() -> None:

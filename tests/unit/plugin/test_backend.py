@@ -70,7 +70,7 @@ def test_options_of_the_default_mode_go_to_the_backend_that_has_them() -> None:
     assert assign_modes([PLAIN, tunable], "depth=3")[1].options == {"depth": "3"}
     with pytest.raises(UsageError, match="has no option 'width'; its options: depth"):
         assign_modes([tunable], "width=3")
-    with pytest.raises(UsageError, match="no mode 'fast'; choose one of options depth"):
+    with pytest.raises(UsageError, match="unsupported mode: fast; choose one of options depth"):
         assign_modes([tunable], "fast")
 
 
@@ -104,10 +104,15 @@ def test_without_a_mode_every_backend_gets_its_default() -> None:
 
 
 def test_an_unknown_mode_names_the_choices() -> None:
-    expected = "backend 'cpu+gpu' has no mode 'sampling'; choose one of pcsampling, graph"
+    expected = "unsupported mode: quick; choose one of pcsampling, graph"
 
     with pytest.raises(UsageError, match=re.escape(expected)):
-        assign_modes([PLAIN, SAMPLING], "sampling")
+        assign_modes([PLAIN, SAMPLING], "quick")
+
+
+def test_a_misspelt_mode_is_named_once_with_the_right_one() -> None:
+    with pytest.raises(UsageError, match=r"mode: pcsampler; did you mean 'pcsampling'\?$"):
+        assign_modes([PLAIN, SAMPLING], "pcsampler")
 
 
 DEEP = make_backend("cpu", ModeSpec("cpu", {"depth": "operators"}))
@@ -155,7 +160,7 @@ def test_an_unknown_option_names_the_known_ones() -> None:
 
 
 def test_options_without_a_mode_name_are_refused() -> None:
-    with pytest.raises(UsageError, match="has no mode ':a=3'"):
+    with pytest.raises(UsageError, match="unsupported mode: :a=3"):
         assign_modes([PLAIN], ":a=3")
 
 

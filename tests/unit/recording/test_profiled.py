@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import proton_bench as proton
+from proton_bench.analysis.accounting.host_time import run_time_of
 from proton_bench.errors import ProtonError, SessionError, UsageError
+from proton_bench.recording.session.options import SessionOptions
+from proton_bench.recording.session.recording import open_session
+from proton_bench.report.words.header import losses
 
 pytest.importorskip("torch")
 
@@ -35,6 +43,50 @@ def test_a_block_has_its_profile_and_prints_a_summary(
     assert list(tmp_path.iterdir()) == []
     _, *rows = [line.split() for line in capfd.readouterr().err.splitlines()]
     assert any("inside" in row for row in rows)
+
+
+def test_a_block_knows_the_time_outside_of_recorded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setenv("PROTON_BENCH_HOST_SAMPLES", "100")
+
+    with proton.profiled(shows=False, backend="cpu") as block:
+        begin = time.perf_counter()
+        while time.perf_counter() < begin + 0.3:
+            sum(range(50))
+        torch.ones(4, 4) @ torch.ones(4, 4)
+
+    assert block.profile is not None
+    times = run_time_of(block.profile)
+    assert times.wall_ns is not None
+    assert sum(times.host_parts.values()) == pytest.approx(times.wall_ns, rel=0.02)
+    assert times.host_parts["in other code"] > 0.28e9
+
+
+def test_what_follows_the_block_is_no_part_of_it() -> None:
+    session = open_session(SessionOptions(name="x", backend="cpu", samples_host=True))
+    session.settle()
+    settled = time.time_ns()
+    while time.time_ns() < settled + 50_000_000:
+        pass
+    profile = session.profile()
+    session.finalize(formats=())
+
+    assert profile.provenance["end_time_ns"] < settled + 20_000_000
+
+
+def test_forked_processes_are_counted_as_missing() -> None:
+    with proton.profiled(shows=False, backend="cpu") as block:
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        subprocess.run([sys.executable, "-c", "pass"], preexec_fn=lambda: None, check=True)
+
+    assert block.profile is not None
+    (line,) = [each for each in losses(block.profile) if "forked" in each]
+    assert line.startswith("INCOMPLETE: 3 forked processes not recorded")
 
 
 def test_a_block_inside_of_itself_is_refused_and_recorded_once() -> None:

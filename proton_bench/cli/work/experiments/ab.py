@@ -17,7 +17,7 @@ from proton_bench.errors import (
     UsageError,
 )
 from proton_bench.gate.experiment.ab import begin_ab, resume_ab
-from proton_bench.gate.experiment.folders.store import kept_folder, new_folder, shown
+from proton_bench.gate.experiment.folders.store import drop_unused, kept_folder, new_folder, shown
 from proton_bench.gate.experiment.processes.worktree import Revision, changed_files, find_revision
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
@@ -98,6 +98,8 @@ class Comparison:
             hint = f"{error}; continue with `proton ab --resume {shown(folder)}`"
             raise InterruptedExperimentError(error.signal, hint) from None
         except ProtonError as error:
+            if isinstance(error, UsageError):
+                drop_unused(folder)
             code = report_error(error)
             self.outputs.write(Outcome.failed(error.report()))
             is_skipped = self.skips_failures and isinstance(error, TargetFailedError)

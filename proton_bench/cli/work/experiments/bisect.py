@@ -7,11 +7,11 @@ from pathlib import Path
 
 from proton_bench.cli.output_file import STDOUT, write_output
 from proton_bench.cli.project import default_store
-from proton_bench.errors import InterruptedExperimentError
+from proton_bench.errors import InterruptedExperimentError, UsageError
 from proton_bench.gate.bisect.bisect import run_bisect
 from proton_bench.gate.bisect.folder import open_folder
 from proton_bench.gate.bisect.request import BisectRequest
-from proton_bench.gate.experiment.folders.store import shown
+from proton_bench.gate.experiment.folders.store import drop_unused, shown
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.report.json.bisect import bisect_document
 from proton_bench.report.json.tree import encode_document
@@ -41,6 +41,9 @@ def find_revision(request: BisectRequest, *, json: Path | None, restart: bool) -
     try:
         progress = open_progress("bisect")
         result = run_bisect(request, kept, progress, revisions=revisions, store=store)
+    except UsageError:
+        drop_unused(kept.folder)
+        raise
     except InterruptedExperimentError as error:
         hint = f"interrupted; every run is kept in {shown(kept.folder)}, and the same command "
         raise InterruptedExperimentError(error.signal, f"{hint}continues") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from proton_bench.errors import UsageError
 from proton_bench.support.files import Folder, refused
 from proton_bench.support.text import visible
 
-__all__ = ["kept_folder", "new_folder", "shown"]
+__all__ = ["drop_unused", "kept_folder", "new_folder", "shown"]
 
 _IGNORE = ".gitignore"
 
@@ -40,6 +42,17 @@ def new_folder(kind: str, store: Path) -> Path:
             above.write(_IGNORE, b"*\n")
         above.make(name)
     return (place / name).resolve()
+
+
+def drop_unused(folder: Path) -> None:
+    """Remove a folder of an experiment that ended before a run, and what was made for it above."""
+    if any(folder.rglob("*.proton")):
+        return
+    with contextlib.suppress(OSError):  # it says no more than the error that ended it
+        shutil.rmtree(folder)
+        if os.listdir(folder.parent) == [_IGNORE]:
+            shutil.rmtree(folder.parent)
+            folder.parent.parent.rmdir()
 
 
 def kept_folder(kind: str, store: Path) -> Path:

@@ -140,6 +140,9 @@ class BenchmarksOfRun:
             return
         from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None and terminal._tw.width_of_current_line:
+            terminal._tw.line()  # else notices would follow "[100%]"
         judging = Judging(self._config, self._settings, list(self._records.values()))
         try:
             judging.run(self._recorded)

@@ -11,13 +11,16 @@ from proton_bench.analysis.accounting.host_time import (
     NOT_RECORDED,
     RunTime,
     host_paths,
+    own_lines,
     run_time_of,
 )
 from proton_bench.analysis.metrics.derive import default_metrics, derive
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import Member, merge_members
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
@@ -75,6 +78,90 @@ def test_without_samples_one_device_was_idle_for_the_rest_of_the_run() -> None:
     assert (times.gpu_busy_ns, times.gpu_idle_ns) == (3 * SECOND, 7 * SECOND)
     assert not times.is_sampled
     assert host_paths(profile) == ()
+
+
+LIBRARY = "/v/lib/python3.12/site-packages"
+
+
+def frames_profile(*names: str, kind: FrameKind = FrameKind.PYTHON) -> Profile:
+    """Return a chain of frames outside of recorded work, 1 s each, in a run of 10 s."""
+    builder = ProfileBuilder()
+    row = builder.add(0, NOT_RECORDED, FrameKind.PYTHON)
+    for name in names:
+        row = builder.add(row, name, kind, metrics={HOST_WALL: SECOND})
+    return replace(builder.build(), provenance=Provenance(FACTS))
+
+
+@pytest.mark.parametrize(
+    ("frames", "seconds"),
+    [
+        (["/a/fit.py:3@<module>"], 0),
+        (["/a/fit.py:3@<module>", "/a/fit.py:9@load"], 0),
+        (["/a/fit.py:3@<module>", "/a/nets.py:1@<module>", "/a/nets.py:4@made"], 2),
+        (["/a/fit.py:3@load", f"{LIBRARY}/x.py:4@_get", f"{LIBRARY}/y.py:1@<module>"], 1),
+        ([f"{LIBRARY}/tool/__init__.py:8@<module>"], 1),
+        (["/usr/lib/python3.12/importlib/__init__.py:126@import_module"], 1),
+        ([f"{LIBRARY}/IPython/core/interactiveshell.py:5@run_code", "/tmp/7.py:1@<module>"], 0),
+        (["<frozen runpy>:88@_run_code", "/a/fit.py:3@<module>"], 0),
+        (["/a/fit.py:3@<module>", "<string>:1@<module>"], 0),
+        (["no frame", "/a/fit.py:3@<module>"], 1),
+    ],
+)
+def test_top_levels_below_other_frames_are_imports(frames: list[str], seconds: int) -> None:
+    times = run_time_of(frames_profile(*frames))
+
+    assert times.imports_ns == seconds * SECOND
+    assert times.host_not_recorded_ns == len(frames) * SECOND
+
+
+def test_collection_of_tests_counts_as_imports() -> None:
+    builder = ProfileBuilder()
+    session = builder.add(0, "session", FrameKind.TEST, metrics={HOST_WALL: SECOND})
+    collection = builder.add(session, "collection", FrameKind.TEST, metrics={HOST_WALL: SECOND})
+    builder.add(collection, "aten::add", FrameKind.OP, metrics={HOST_WALL: SECOND})
+    builder.add(session, "test_a.py", FrameKind.TEST, metrics={HOST_WALL: 5 * SECOND})
+    profile = replace(builder.build(), provenance=Provenance(FACTS))
+
+    times = run_time_of(profile)
+
+    assert (times.imports_ns, times.host_recorded_ns) == (2 * SECOND, 6 * SECOND)
+
+
+def test_parts_of_a_run_add_up_to_it() -> None:
+    profile = host_profile()
+    whole = run_time_of(profile)
+    paused = run_time_of(host_profile(end_time_ns=18 * SECOND))  # 3 s longer than its samples
+
+    assert sum(whole.host_parts.values()) == whole.wall_ns
+    assert sum(paused.host_parts.values()) == paused.wall_ns == 13 * SECOND
+    assert paused.host_parts["not sampled"] == 3 * SECOND
+    assert "not sampled" not in whole.host_parts
+    assert RunTime(wall_ns=5).host_parts == {}
+
+
+@pytest.mark.parametrize("by", [ApartBy.NOTHING, ApartBy.RANK, ApartBy.PROCESS])
+def test_merged_processes_keep_what_was_not_recorded(by: ApartBy) -> None:
+    members = []
+    for rank in range(2):
+        facts = {"host": "h", "pid": 40 + rank, "rank": rank}
+        profile = host_profile(**facts)
+        origin = Origin.of(profile.provenance, "x.proton")
+        members.append(Member(f"{rank}.proton", origin, profile))
+
+    times = run_time_of(merge_members(members, by))
+
+    assert (times.host_recorded_ns, times.host_not_recorded_ns) == (4 * SECOND, 16 * SECOND)
+    assert sum(times.host_parts.values()) == times.wall_ns == 20 * SECOND
+
+
+def test_all_imports_are_one_line() -> None:
+    frames = ["/a/fit.py:3@load", "/a/nets.py:1@<module>", f"{LIBRARY}/y.py:1@<module>"]
+    profile = frames_profile(*frames)
+
+    assert own_lines(profile, 3 * SECOND, by="wall") == [
+        ("imports", 2 * SECOND),
+        ("fit.py:3 load", SECOND),
+    ]
 
 
 def test_what_a_file_does_not_say_is_unknown() -> None:

@@ -8,6 +8,8 @@ from fakes.runs import profile_of
 
 from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own_cost
 from proton_bench.analysis.run import Run
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
@@ -26,6 +28,18 @@ def test_cost_is_reported_with_the_length_of_the_run() -> None:
 
     assert cost == OwnCost(50, 1000)
     assert cost.share == 0.05
+
+
+def test_the_share_is_of_recorded_work_where_the_host_was_sampled() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "aten::mul", FrameKind.OP, metrics={"host_wall (ns)": 400})
+    builder.add(0, "<not recorded>", FrameKind.PYTHON, metrics={"host_wall (ns)": 600})
+    facts = {"estimated_cost_ns": 20, "start_time_ns": 100, "end_time_ns": 1100}
+
+    cost = own_cost(builder.build(provenance=facts))
+
+    assert cost is not None
+    assert (cost.whole_ns, cost.share) == (400, 0.05)
 
 
 @pytest.mark.parametrize("cost", [None, "much", True, -1, float("nan"), float("inf"), 2**70])

@@ -65,6 +65,24 @@ def facts(member: Member) -> dict[str, Any]:
     return member.profile.provenance.to_plain()
 
 
+def test_two_processes_that_claim_one_rank_are_refused() -> None:
+    other = rank(2, pid=77, start_time_ns=900)
+
+    with pytest.raises(
+        UsageError, match=r"rank2\.proton and .* rank 2, of processes 102 and 77"
+    ):
+        in_order([rank(2), rank(1), other])
+
+
+@pytest.mark.parametrize("name", ["x.rank2.pid77.proton", "job-77.proton"])
+def test_a_process_that_a_rank_started_is_one_of_the_job(name: str) -> None:
+    child = Member(name, rank(2, pid=77).origin, None)
+
+    ordered, _ = in_order([child, rank(2)])
+
+    assert len(ordered) == 2
+
+
 def test_the_same_recording_twice_is_refused() -> None:
     with pytest.raises(UsageError, match=r"x\.rank1\.proton .*y\.proton"):
         in_order([rank(1), Member("y.proton", rank(1).origin, None)])

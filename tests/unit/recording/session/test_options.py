@@ -33,7 +33,7 @@ def test_empty_name_and_dash_mean_stdout(name: str) -> None:
     ("options", "said"),
     [
         ({"mode": "depth=1"}, "these are options of 'cpu': write cpu:depth=1"),
-        ({"mode": "default:cta=1"}, "backend 'cpu' has no mode 'default:cta=1'; choose one of cpu"),
+        ({"mode": "default:cta=1"}, "unsupported mode: default:cta=1; choose one of cpu"),
     ],
 )
 def test_without_a_gpu_errors_say_why_the_backend_is_cpu(
@@ -65,7 +65,7 @@ def test_name_that_is_not_a_path_is_refused(name: Any) -> None:
         ({"context": None}, "Unknown context source: None"),
         ({"data": "list"}, "Unknown data: list; choose from: tree, trace"),
         ({"data": "trace"}, "does not record data='trace'; choose from: tree"),
-        ({"mode": "turbo"}, "has no mode 'turbo'; choose one of slow, fast"),
+        ({"mode": "turbo"}, "unsupported mode: turbo; choose one of slow, fast"),
         ({"mode": "slow:speed=1"}, "no option 'speed'; its options: interval"),
         ({"backend": 3}, "backend 3 is not a text"),
         ({"hook": "inductor"}, "Unsupported hook: 'inductor'; choose from: triton"),
@@ -83,8 +83,22 @@ def test_what_is_unknown_is_named_with_the_choices(
 
 
 def test_unknown_backend_is_named_with_the_choices() -> None:
-    with pytest.raises(UsageError, match=r"Unknown profiler: cuptii; choose backends from: .*cpu"):
-        plan_capture(SessionOptions(name="x", backend="cuptii"))
+    with pytest.raises(UsageError, match=r"Unknown profiler: acme; choose backends from: .*cpu"):
+        plan_capture(SessionOptions(name="x", backend="acme"))
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"backend": "cuptii"}, "cupti"),
+        ({"context": "ops+layrs"}, "layers"),
+        ({"data": "trase"}, "trace"),
+        ({"hook": "triton_"}, "triton"),
+    ],
+)
+def test_a_misspelt_word_is_named_with_the_right_one(options: dict[str, Any], meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"did you mean '{meant}'\?$"):
+        plan_capture(SessionOptions(name="x", **options))
 
 
 def test_context_and_backend_ignore_case(fakes: FakeBackends) -> None:

@@ -96,7 +96,7 @@ def test_end_knows_what_the_target_imported(
     )
     started = start_facts(plan_capture(SessionOptions(name="x")))
 
-    facts = end_facts(started, _COUNTS)
+    facts = end_facts(started, _COUNTS, time.monotonic_ns())
 
     assert facts["torch"] == "9.9"
     assert facts["cuda"] == "13.0"
