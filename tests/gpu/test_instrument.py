@@ -72,7 +72,7 @@ def run(folder: Path, *words: str, **environment: str) -> subprocess.CompletedPr
 
 def scopes(folder: Path) -> dict[str, dict[str, float]]:
     """Cycles of all scopes that passes made, by kernel and name."""
-    profile = read_profile(folder / "proton.proton")
+    profile = read_profile(folder / "work.proton")
     if "cycles" not in profile.columns:
         return {}
     cycles = profile.column("cycles")
@@ -142,7 +142,7 @@ def test_kernels_of_inductor_take_passes(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    profile = read_profile(tmp_path / "proton.proton")
+    profile = read_profile(tmp_path / "work.proton")
     names = {profile.path(row)[-1].partition("@")[0] for row in range(1, len(profile))}
     assert {"load.0", "store.0"} <= names, done.stderr
 

@@ -76,8 +76,8 @@ def proton(folder: Path, *words: str, **environment: str) -> subprocess.Complete
     )
 
 
-def below_kernel(folder: Path, kernel: str) -> list[tuple[str, ...]]:
-    found = paths(folder / "proton.proton")
+def below_kernel(folder: Path, kernel: str, name: str = "work") -> list[tuple[str, ...]]:
+    found = paths(folder / f"{name}.proton")
     return [path[path.index(kernel) + 1 :] for path in found if kernel in path[:-1]]
 
 
@@ -97,7 +97,7 @@ def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(fol
         (f"load.1@work.py:{MULTIPLY}",),
         (f"dot.0@work.py:{MULTIPLY}",),
     ]
-    profile = read_profile(folder / "proton.proton")
+    profile = read_profile(folder / "work.proton")
     wall = profile.column("wall (ns)")
     loads = [row for row in range(1, len(profile)) if profile.path(row)[-1].startswith("load.")]
     assert len(loads) == 5
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_said_before_the_program_runs(
 
     assert done.returncode == code
     assert says in done.stderr
-    assert not (folder / "proton.proton").exists()
+    assert not (folder / "work.proton").exists()
 
 
 def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
@@ -211,8 +211,8 @@ def test_pytest_takes_passes(
     )
 
     assert result.ret == 0
-    assert below_kernel(pytester.path, "multiply") == [(f"dot.0@work.py:{MULTIPLY}",)]
-    assert below_kernel(pytester.path, "reduce_rows") == []
+    assert below_kernel(pytester.path, "multiply", "pytest") == [(f"dot.0@work.py:{MULTIPLY}",)]
+    assert below_kernel(pytester.path, "reduce_rows", "pytest") == []
 
 
 def test_pytest_refuses_an_unknown_pass(

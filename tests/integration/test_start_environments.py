@@ -115,4 +115,4 @@ def test_a_profile_without_a_folder_goes_where_stderr_says(tmp_path: Path) -> No
     assert (code, out) == (0, "said ['D/says.py']\n"), err
     (folder,) = tmp_path.glob("proton-*")
     assert f"the current folder was removed: the profile goes to {folder}" in err
-    assert (folder / "proton.proton").exists()
+    assert (folder / "says.proton").exists()

@@ -172,7 +172,7 @@ def test_a_run_goes_on_without_counters_and_keeps_its_exit_code(tmp_path: Path) 
     )
 
     assert done.returncode == 3, done.stderr
-    assert (tmp_path / "target.proton").exists() or (tmp_path / "proton.proton").exists()
+    assert (tmp_path / "target.proton").exists()
 
 
 def test_the_mode_keeps_the_contract_of_backends() -> None:

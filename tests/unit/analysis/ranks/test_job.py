@@ -68,9 +68,7 @@ def facts(member: Member) -> dict[str, Any]:
 def test_two_processes_that_claim_one_rank_are_refused() -> None:
     other = rank(2, pid=77, start_time_ns=900)
 
-    with pytest.raises(
-        UsageError, match=r"rank2\.proton and .* rank 2, of processes 102 and 77"
-    ):
+    with pytest.raises(UsageError, match=r"rank2\.proton and .* rank 2, of processes 102 and 77"):
         in_order([rank(2), rank(1), other])
 
 
