@@ -178,8 +178,11 @@ def _joined(profile: Profile, path: Path) -> JoinedCounters:
 
 def _warn_about(profile: Profile, file: Path) -> None:
     if len(profile) == 1 or not available_metrics(profile).recorded:
-        what = "no rows" if len(profile) == 1 else "no metrics"
-        warn(f"{str(file)!a} is empty: it has {what}; nothing was recorded in that run")
+        what, lost = "no rows" if len(profile) == 1 else "no metrics", sum(profile.dropped.values())
+        if lost:
+            warn(f"{str(file)!a} has {what}: all it holds was left out, {lost} records")
+        else:
+            warn(f"{str(file)!a} is empty: it has {what}; nothing was recorded in that run")
 
 
 def _warn_about_overflow(tree: MetricTree) -> None:

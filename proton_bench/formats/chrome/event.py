@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, split_trace
+from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, invalid, split_trace
 from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
@@ -85,6 +87,8 @@ class TraceHead:
     documents: int = 0
 
 
+T = TypeVar("T")
+_BYTE = re.compile(r" \(byte (\d+)\)\Z")
 _decode_events = msgspec.json.Decoder(list[TraceEvent]).decode
 _decode_exactly = msgspec.json.Decoder(list[_ExactEvent]).decode
 _decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
@@ -118,13 +122,13 @@ def read_trace(
             # A piece larger than some events may hold anything.
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
-            events = decoded(lambda content=content: _exact_events(content), source)  # type: ignore[misc]
+            events = _decoded(_exact_events, content, source, start=piece.start)
             take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
             yield events
             continue
         # Before its last piece, a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)
-        frame = decoded(lambda closed=closed: _decode_frame(closed), source)  # type: ignore[misc]
+        frame = _decoded(_decode_frame, closed, source, start=-1 if head.facts else 0)
         if isinstance(frame, dict):
             if not isinstance(frame.pop("traceEvents", None), list):
                 raise corrupt(source, "it has no traceEvents", "it is not a timeline")
@@ -132,6 +136,27 @@ def read_trace(
         head.documents += piece.is_whole
     if not head.documents and not may_be_cut:
         raise corrupt(source, "it holds no JSON document", "it is not a timeline")
+
+
+def _decoded(decode: Callable[[bytes], T], content: bytes, source: str, *, start: int = 0) -> T:
+    """Return what a piece of a file holds; the error says where in the file it is not JSON.
+
+    Args:
+        decode: What decodes a piece.
+        content: The piece.
+        source: Name of the file, for messages.
+        start: Where the piece begins in the file, -1 for several places.
+    """
+    try:
+        return decoded(lambda: decode(content), source)
+    except ProfileFormatError as error:
+        cause = error.__context__
+        if isinstance(cause, UnicodeDecodeError):
+            raise invalid(source, f"a text is not UTF-8: {cause.reason}") from None
+        if type(cause) is not msgspec.DecodeError:
+            raise
+        what = _BYTE.sub(lambda at: f" (byte {int(at[1]) + start})" * (start >= 0), str(cause))
+        raise invalid(source, what) from None
 
 
 def _exact_events(content: bytes) -> list[TraceEvent]:

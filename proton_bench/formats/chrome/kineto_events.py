@@ -35,6 +35,8 @@ _WORK = {
     "Memcpy": FrameKind.COPY,
     "Memset": FrameKind.COPY,
 }
+# torch before 1.8 wrote a list of events without categories.
+_OF_PROCESSES = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 _CALLS = re.compile(r".*_(runtime|driver)|Runtime|CUDA API")
 # What repeats other events, or says nothing of paths and times.
 _IGNORED = frozenset({"Trace", "overhead", "gpu_user_annotation", "cpu_instant_event"})
@@ -61,7 +63,9 @@ _INT64 = range(2**63)
 def is_kineto(head: TraceHead, events: Iterable[TraceEvent]) -> bool:
     """Say whether the timeline is Kineto's, from the keys before its events and its first ones."""
     return not _HEAD_KEYS.isdisjoint(head.facts) or any(
-        event.cat in _RANGES or (event.cat in _WORK and event.arguments.correlation is not None)
+        event.cat in _RANGES
+        or (event.cat in _WORK and event.arguments.correlation is not None)
+        or event.pid in _OF_PROCESSES
         for event in events
     )
 
@@ -75,6 +79,7 @@ class KinetoReader:
         self._names: dict[str, str] = {}
         self._devices: set[int] = set()
         self._is_hip = False
+        self._ignored = 0  # events that have no duration
 
     def add(self, events: Iterable[TraceEvent]) -> None:
         """Take a batch.
@@ -87,9 +92,11 @@ class KinetoReader:
                 self._add_slice(event)
             elif event.ph not in _IGNORED_PHASES:
                 self._reading.drop("event that is not a slice: left out")
+            else:
+                self._ignored += event.ph in "iC"
 
     def _add_slice(self, event: TraceEvent) -> None:
-        category = event.cat
+        category = event.cat = event.cat or _OF_PROCESSES.get(str(event.pid), "")
         if category in _IGNORED:
             return
         start = nanoseconds(event.ts)
@@ -222,6 +229,8 @@ class KinetoReader:
         names, devices = self._device_table(head.facts.get("deviceProperties"))
         if names:
             reading.provenance["device_names"] = names
+        if len(timeline.tree) == 1:  # say what the file holds instead
+            reading.drop("event without a duration: left out", self._ignored)
         profile = timeline.tree.build(reading, devices)
         return with_uses(profile, device_uses(work, timeline.tree.strings.texts()), devices)
 

@@ -15,10 +15,20 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.budget import Limit, take
 
-__all__ = ["BLOCK", "MAX_PIECE", "Batch", "Frame", "Readable", "split_trace"]
+__all__ = [
+    "BLOCK",
+    "MAX_PIECE",
+    "Batch",
+    "Frame",
+    "InvalidJsonError",
+    "Readable",
+    "invalid",
+    "split_trace",
+]
 
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 23
@@ -36,6 +46,16 @@ _CLASS[[ord("}"), ord("]")]] = -1
 _CLASS[_QUOTE] = 2
 
 
+class InvalidJsonError(ProfileFormatError):
+    """A file is not JSON; with its texts escaped it may be."""
+
+
+def invalid(source: str, what: str, advice: str = "") -> InvalidJsonError:
+    """Return the error for a file that is not JSON: what is wrong, where, and what to do."""
+    advice = advice or "correct that place, or write the file with a later version of the tool"
+    return InvalidJsonError(f"{source}: {what}; {advice}")
+
+
 class Readable(Protocol):
     """A source of bytes."""
 
@@ -45,9 +65,15 @@ class Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A JSON array of events."""
+    """A JSON array of events.
+
+    Attributes:
+        content: The array.
+        start: Where it stands in the stream.
+    """
 
     content: bytes
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +115,7 @@ def split_trace(
         # A piece that is larger than a block is not looked through again with every block.
         wanted = max(BLOCK, len(splitter.rest)) if len(splitter.rest) > before else BLOCK
         if len(splitter.rest) > MAX_PIECE:
-            raise corrupt(source, f"one value of it is larger than {MAX_PIECE >> 20} MiB")
+            raise invalid(source, f"one value of it is larger than {MAX_PIECE >> 20} MiB")
     splitter.finish(may_be_cut=may_be_cut)
 
 
@@ -99,6 +125,7 @@ class _Splitter:
     def __init__(self, source: str) -> None:
         self.rest = b""
         self._source = source
+        self._start = 0  # of the rest in the stream
         self._depth = 0
         self._events_depth = 0  # of the array of events that is open, 0 for none
         self._is_first = True  # no event of this array was seen
@@ -112,7 +139,7 @@ class _Splitter:
         plain = _ESCAPED.sub(b"__", content) if b"\\" in content else content
         places, after = _brackets(plain, self._depth)
         if len(after) and int(after.min()) < 0:
-            raise corrupt(self._source, "JSON has a closing bracket too many")
+            raise invalid(self._source, "JSON has a closing bracket too many")
         if len(after) and int(after.max()) > MAX_DEPTH:
             raise corrupt(self._source, f"values are nested deeper than {MAX_DEPTH} levels")
         before = np.concatenate([[self._depth], after[:-1]]) if len(after) else after
@@ -121,7 +148,7 @@ class _Splitter:
             place, depth = int(places[index]), int(after[index])
             if self._events_depth:
                 if depth == self._events_depth - 1:
-                    yield from self._batch(content[start:place], is_last=True)
+                    yield from self._batch(content[start:place], start, is_last=True)
                     start = place
             elif depth > int(before[index]) and _opens_events(plain, start, place, depth=depth):
                 self._keep(content[start : place + 1])
@@ -150,20 +177,22 @@ class _Splitter:
         if last >= first:
             stop, depth = int(places[last]) + 1, int(after[last])
             if self._events_depth:
-                yield from self._batch(content[start:stop], is_last=False)
+                yield from self._batch(content[start:stop], start, is_last=False)
             else:
                 self._keep(content[start:stop])
             start = stop
         self.rest, self._depth = content[start:], depth
+        self._start += start
 
-    def _batch(self, events: bytes, *, is_last: bool) -> Iterator[Batch]:
+    def _batch(self, events: bytes, start: int, *, is_last: bool) -> Iterator[Batch]:
+        start += len(events) - len(events.lstrip(_BLANK)) - 1
         events = events.strip(_BLANK)
         if events and not self._is_first:
             if events[:1] != b",":
-                raise corrupt(self._source, "JSON has no comma between two events")
-            events = events[1:]
+                raise invalid(self._source, "JSON has no comma between two events")
+            events, start = events[1:], start + 1
         if events:
-            yield Batch(b"[" + events + b"]")
+            yield Batch(b"[" + events + b"]", self._start + start)
             self._is_first = False
         if is_last:
             self._events_depth = 0
@@ -181,7 +210,7 @@ class _Splitter:
         if may_be_cut and self._has_events:
             return
         if self._depth or self._around or self.rest.strip(_BLANK):
-            raise corrupt(
+            raise invalid(
                 self._source,
                 "JSON ends too early",
                 "the tool that wrote it had not finished; write it again",

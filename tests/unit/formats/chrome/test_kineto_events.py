@@ -206,7 +206,7 @@ def test_what_is_not_understood_is_counted() -> None:
 def test_what_repeats_other_events_is_left_out_without_a_word() -> None:
     again = [host(cat, "x", 0, 1) for cat in ("gpu_user_annotation", "overhead", "Trace")]
 
-    profile = decode(*again, {"ph": "f", "cat": "ac2g", "id": 1}, {"ph": "i", "pid": ""})
+    profile = decode(*again, {"ph": "f", "cat": "ac2g", "id": 1}, {"ph": "M", "pid": ""})
 
     assert len(profile) == 1
     assert profile.dropped == {}
@@ -358,3 +358,31 @@ def test_times_are_exact_to_a_nanosecond(base: str) -> None:
     profile = decode_profile(f'{{"traceEvents":[{op},{inner}]}}'.encode(), "old.json")
 
     assert profile.column("time (ns)").to_list() == [None, 3000, 7001]
+
+
+def test_a_list_of_an_old_torch_is_read() -> None:
+    cpu = {"ph": "X", "tid": 3, "pid": "CPU functions", "args": {}}
+    events = [
+        {**cpu, "name": "add", "ts": 12.5, "dur": 30.25},
+        {**cpu, "name": "mul", "ts": 15.5, "dur": 10.0},
+        {"ph": "s", "name": "mul", "ts": 15.5, "tid": 3, "pid": "CPU functions", "cat": "x"},
+        {**cpu, "name": "mulk", "pid": "CUDA functions", "ts": 20.5, "dur": 3.5},
+    ]
+
+    profile = decode_profile(json.dumps(events).encode(), "old.json")
+
+    assert paths(profile) == {"add", "add > mul", "mulk"}
+    assert profile.inclusive("time (ns)")[0] == 3500
+
+
+def test_a_file_of_events_without_durations_says_how_many_it_holds() -> None:
+    profile = decode({"ph": "i", "name": "mark", "ts": 4}, {"ph": "C", "name": "memory", "ts": 5})
+
+    assert profile.dropped == {"event without a duration: left out": 2}
+
+
+def test_a_file_of_another_tool_is_refused_with_what_it_holds() -> None:
+    event = {"ph": "X", "cat": "gpu work", "name": "a", "ts": 4, "dur": 2}
+
+    with pytest.raises(ProfileFormatError, match="categories 'gpu work'"):
+        decode_profile(json.dumps([event]).encode(), "x.json")

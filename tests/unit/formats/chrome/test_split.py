@@ -70,7 +70,7 @@ def test_keys_before_the_events_are_passed_on_before_them() -> None:
     first, second, third = split_trace(io.BytesIO(text), "x")
 
     assert first == Frame(b'{"schemaVersion":1,"traceEvents":[', is_whole=False)
-    assert second == Batch(b"[{}]")
+    assert second == Batch(b"[{}]", text.index(b"[{}]"))
     assert third == Frame(b'{"schemaVersion":1,"traceEvents":[],"z":2}', is_whole=True)
 
 
