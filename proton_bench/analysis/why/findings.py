@@ -7,19 +7,26 @@ time: then the rule that stands first in the table claims it, so that ``own_ns``
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
+
+import numpy as np
 
 from proton_bench.analysis.accounting.calls import call_values, has_own_calls
 from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.analysis.view.name_filter import rows_below
+from proton_bench.analysis.why.compilation import compilation_of
 from proton_bench.analysis.why.host_limit import (
     SYNC_OPS,
     host_limit_ns,
     most_sampled_ns,
     outermost,
+    recorded_in_ns,
+    sampled_in_ns,
 )
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import WholeRun
@@ -42,7 +49,7 @@ _ZERO_TENSOR = 0.05
 _THREE_DIGITS = 99.5
 
 # Pools of time that findings claim parts of, besides rows.
-_BETWEEN, _OUTSIDE, _WAITING = "between", "outside", "waiting"
+_BETWEEN, _OUTSIDE, _WAITING, _BUSY = "between", "outside", "waiting", "busy"
 
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
@@ -87,6 +94,7 @@ class FindingRule:
         find: Yields what it finds in a run.
         helps: What usually helps.
         source: Where the rule comes from.
+        is_once: Whether a longer run would have no more of it.
     """
 
     id: str
@@ -94,14 +102,19 @@ class FindingRule:
     find: Callable[[WholeRun], Iterator[Claim]]
     helps: str
     source: str
+    is_once: bool = False
 
 
 def find(run: WholeRun) -> tuple[Finding, ...]:
-    """Return the findings of a run, the one that can save most first."""
+    """Return the findings of a run, the one that can save most first.
+
+    What a longer run would not have more of comes last.
+    """
     left: dict[object, float] = {
         _BETWEEN: run.between_ns,
         _OUTSIDE: run.outside_ns,
         _WAITING: float(sum(device.use.waiting_ns for device in run.devices)),
+        _BUSY: max(run.span_ns - run.idle_ns, 0.0),
     }
     own_ns = run.verdicts.facts.own_ns
     left.update({row: float(own_ns[row]) for row in run.verdicts.facts.rows()})
@@ -139,7 +152,8 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
                     rows=tuple(rows),
                 )
             )
-    return tuple(sorted(found, key=lambda each: -each.gain_ns))
+    once = {rule.id for rule in FINDINGS if rule.is_once}
+    return tuple(sorted(found, key=lambda each: (each.id in once, -each.gain_ns)))
 
 
 def _host_limit_ns(run: WholeRun) -> float:
@@ -176,24 +190,48 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
     """Find where the host waits for the device, so that the device then waits for the host."""
     if not run.between_ns > 0 or not _has_idle_device(run):
         return
-    calls = _sync_calls(run)
     waits_ns, lines = _sync_lines(run)
-    evidence = [
-        Evidence("ops.sync", f"{_counted(count, unit)} {name}", float(count), unit)
-        for (name, unit), count in calls.items()
-    ]
+    evidence = _sync_evidence(run)
     evidence += [
         Evidence("host.sync", f"{duration_text(spent_ns)} in {line}", float(spent_ns), "ns")
         for line, spent_ns in islice(lines.items(), _MOST_LINES)
     ]
     if not evidence:
         return
-    # Without samples of the host it is only known that the device cannot save more than it idles.
-    gain_ns = run.between_ns
-    if waits_ns > 0 and not calls:
-        gain_ns = min(max(most_sampled_ns(run.recorded, waits_ns), waits_ns), run.between_ns)
+    waits_ns += sampled_in_ns(run.recorded, SYNC_OPS)
+    shown_ns = max(
+        waits_ns, most_sampled_ns(run.recorded, waits_ns), recorded_in_ns(run.recorded, SYNC_OPS)
+    )
     text = f"the host waits for the GPU: {', '.join(each.text for each in evidence[:2])}"
-    yield Claim(text, tuple(evidence), pools={_BETWEEN: gain_ns})
+    yield Claim(text, tuple(evidence), pools={_BETWEEN: min(shown_ns, run.between_ns)})
+
+
+def _sync_evidence(run: WholeRun) -> list[Evidence]:
+    return [
+        Evidence("ops.sync", f"{_counted(count, unit)} {name}", float(count), unit)
+        for (name, unit), count in _sync_calls(run).items()
+    ]
+
+
+def _compiles(run: WholeRun) -> Iterator[Claim]:
+    """Find time in which code was compiled or tuned."""
+    found = compilation_of(run.recorded)
+    if not found.total_ns > 0:
+        return
+    stages = ", ".join(f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages)
+    evidence = [
+        Evidence("host.compile", f"{duration_text(time_ns)} in {name}", time_ns, "ns")
+        for name, time_ns in found.stages
+    ]
+    if found.trials_ns > 0:
+        trials = f"{duration_text(found.trials_ns)} of trials of autotuners on the GPU"
+        evidence.append(Evidence("kernels.trials", trials, found.trials_ns, "ns"))
+        stages = f"{stages}, {trials}" if stages else trials
+    between_ns = min(found.idle_ns, run.between_ns)
+    outside_ns = min(found.idle_ns - between_ns, run.outside_ns)
+    rest_ns = max(found.total_ns - between_ns - outside_ns, 0.0)
+    pools = {_BETWEEN: between_ns, _OUTSIDE: outside_ns, _BUSY: rest_ns}
+    yield Claim(f"compilation: {stages}", tuple(evidence), pools=pools)
 
 
 def _counted(count: int, unit: str) -> str:
@@ -301,18 +339,19 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
     """Find the gaps that late launches do not explain: long ones beside those of launches."""
     if not _has_idle_device(run):
         return
-    gaps_ns, text = run.between_ns, "GPU idle between kernels"
+    compiled_ns = min(compilation_of(run.recorded).idle_ns, run.between_ns)
+    gaps_ns, text = run.between_ns - compiled_ns, "GPU idle between kernels"
     if any(_launches(run)):
-        gaps_ns = min(run.between_ns, run.most(device.use.long_idle_ns for device in run.devices))
+        long_ns = run.most(device.use.long_idle_ns for device in run.devices)
+        gaps_ns = min(run.between_ns, long_ns) - compiled_ns
         text = f"{text} for {duration_text(LONG_IDLE_NS)} and more at once"
-        if gaps_ns < _IDLE * run.between_ns:
-            return
-    if not gaps_ns > 0:
+    if not gaps_ns > 0 or gaps_ns < _IDLE * run.between_ns:
         return
     share = gaps_ns / run.span_ns
     evidence = Evidence("device.idle", text, share, "fraction of the run")
     helps = "" if run.times.is_sampled else "see what the host does: proton run samples it"
-    yield Claim(text, (evidence,), pools={_BETWEEN: gaps_ns}, helps=helps)
+    waits = _sync_evidence(run)
+    yield Claim(text, (evidence, *waits), pools={_BETWEEN: gaps_ns}, helps=helps)
 
 
 def _no_work(run: WholeRun) -> Iterator[Claim]:
@@ -401,21 +440,17 @@ def _part_of_tf32(device: Device | None) -> float | None:
 
 
 _CHAINED = ("elementwise ", "reduce ")
-_OPTIMIZER = "foreach "
+_FOREACH, _FUSED = "foreach ", "fused"
+_OF_ADAM = ("foreach sqrt", "foreach divides")
+_OPTIMIZER_STEP = re.compile(r"Optimizer\.step\b|/torch/optim/[^/]*@step$")
 _OPTIMIZER_FOLDER = "/torch/optim/"
 _USUAL = 0.05  # of the time of a chain
 
 
 def _optimizer(run: WholeRun) -> Iterator[Claim]:
     """Find an optimizer that passes over all parameters once per operation."""
-    rows = [
-        row
-        for row in run.verdicts.facts.rows()
-        if run.verdicts.facts.text(row).startswith(_OPTIMIZER)
-    ]
-    found = _Chain.of(
-        run, rows, max
-    )  # the state stays: a fused kernel moves what each of them moves
+    # The state stays: a fused kernel moves what each of them moves.
+    found = _Chain.of(run, _optimizer_rows(run), max)
     if found is None:
         return
     kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
@@ -427,6 +462,24 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
         evidence += (Evidence("host.optimizer", host, host_ns, "ns"),)
         gap_ns = min(max(gap_ns, host_ns), run.between_ns)
     yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=found.gains)
+
+
+def _optimizer_rows(run: WholeRun) -> list[int]:
+    """Return the foreach kernels of optimizers: other code, such as averages of weights, has some.
+
+    They are below the steps of optimizers. Where no step was recorded, they are those of a run
+    without any fused one that has operations which Adam and its kin have.
+    """
+    facts = run.verdicts.facts
+    texts = {row: facts.text(row) for row in facts.rows()}
+    rows = [row for row, text in texts.items() if text.startswith(_FOREACH)]
+    is_step = np.array([_OPTIMIZER_STEP.search(text) is not None for text in run.profile.strings])
+    below = rows_below(is_step[run.profile.frames], run.profile.subtree_end)
+    if bool((below & (facts.own_ns > 0)).any()):
+        return [row for row in rows if below[row] and _FUSED not in texts[row]]
+    is_fused = any(_FUSED in texts[row] for row in rows)
+    is_adam = any(texts[row].startswith(_OF_ADAM) for row in rows)
+    return rows if is_adam and not is_fused else []
 
 
 def _in_optimizers_ns(run: WholeRun) -> float:
@@ -626,8 +679,19 @@ def _throttles(run: WholeRun) -> tuple[Evidence, ...]:
 
 FINDINGS: tuple[FindingRule, ...] = (
     FindingRule(
+        "compile",
+        "samples of the host in dynamo, Inductor, Triton's compiler or an autotuner, ranges of "
+        "torch.compile, or trials of autotuners",
+        _compiles,
+        "a cache that lasts (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR), fixed shapes, fewer graph "
+        "breaks; of no weight in a long run",
+        "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html",
+        is_once=True,
+    ),
+    FindingRule(
         "sync",
-        "operators or functions that wait for the device, while it is idle between kernels",
+        "operators or functions that wait for the device, while it is idle between kernels, for as "
+        "long as samples of the host or the times of operators say",
         _syncs,
         "fetch results less often, keep conditions on the device, copy with non_blocking=True",
         _TUNING,
@@ -654,6 +718,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         _no_work,
         "set up once and run longer, or load in the background; of no weight in a long run",
         _TUNING,
+        is_once=True,
     ),
     FindingRule(
         "waiting",
@@ -671,7 +736,7 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "unfused-optimizer",
-        "several foreach kernels per step",
+        "several foreach kernels per step of an optimizer, none of them fused",
         _optimizer,
         "fused=True of torch.optim, or torch.compile of the step",
         "https://docs.pytorch.org/docs/stable/optim.html",

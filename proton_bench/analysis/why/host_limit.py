@@ -8,14 +8,26 @@ queue never was full, because then a launch waits too.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict
 from proton_bench.analysis.accounting.host_time import HOST_WALL
 from proton_bench.analysis.accounting.own_cost import own_cost
+from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["SYNC_OPS", "host_limit_ns", "idle_cost_ns", "most_sampled_ns", "outermost"]
+__all__ = [
+    "SYNC_OPS",
+    "host_limit_ns",
+    "idle_cost_ns",
+    "most_sampled_ns",
+    "outermost",
+    "recorded_in_ns",
+    "sampled_in_ns",
+]
 
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
@@ -47,7 +59,7 @@ def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float)
         return math.inf
     if use.latency_max_ns * (use.launches / use.wall_ns) > _MOST_QUEUED:
         return math.inf
-    waiting_ns = most_sampled_ns(profile, in_sync_ns + _in_operators_ns(profile))
+    waiting_ns = most_sampled_ns(profile, in_sync_ns + sampled_in_ns(profile, _MAY_WAIT))
     return waiting_ns + _COST_ERROR * idle_cost_ns(profile)
 
 
@@ -70,10 +82,43 @@ def idle_cost_ns(profile: Profile) -> float:
     return cost.cost_ns if cost is not None else 0.0
 
 
-def _in_operators_ns(profile: Profile) -> float:
-    """Return the sampled time in the operators that may wait."""
+def sampled_in_ns(profile: Profile, names: Collection[str]) -> float:
+    """Return the sampled time of the host in operators, 0 if it was not sampled."""
+    column = profile.columns.get(HOST_WALL)
+    if column is None or not column.kind.is_number:
+        return 0.0
     wall_ns = profile.inclusive(HOST_WALL)
-    return sum(float(wall_ns[row]) for row in outermost(profile, _MAY_WAIT))
+    return sum(float(wall_ns[row]) for row in outermost(profile, names))
+
+
+def recorded_in_ns(profile: Profile, names: Collection[str]) -> float:
+    """Return the time that operators took by their own records, 0 if these have no times."""
+    rows = list(outermost(profile, names))
+    return max(_of_ranges_ns(profile, rows), _on_cpu_ns(profile, rows))
+
+
+def _of_ranges_ns(profile: Profile, rows: Sequence[int]) -> float:
+    name = find_metric("wall", profile.columns)
+    if name is None or not profile.columns[name].kind.is_number:
+        return 0.0
+    column = profile.columns[name]
+    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
+    return unit * sum(float(column.values[row]) for row in rows if column.known[row])
+
+
+def _on_cpu_ns(profile: Profile, rows: Sequence[int]) -> float:
+    """Return the time of these rows and those below them that is not of a device."""
+    name = find_metric("time", profile.columns)
+    if name is None or not profile.columns[name].kind.is_number:
+        return 0.0
+    column = profile.columns[name]
+    on_cpu = np.array([each.kind == "CPU" for each in profile.devices] + [False])
+    known = column.known & on_cpu[profile.device_rows]
+    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
+    return unit * sum(
+        float(column.values[row:end][known[row:end]].sum())
+        for row, end in ((row, int(profile.subtree_end[row])) for row in rows)
+    )
 
 
 def outermost(profile: Profile, names: Collection[str]) -> Iterator[int]:

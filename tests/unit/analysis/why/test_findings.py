@@ -24,6 +24,7 @@ SGEMM = "ampere_sgemm_128x64_nn"
 TF32 = "cutlass_80_tensorop_s1688gemm_128x128_nn_align4"
 MUL = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
+STEP = "Optimizer.step#AdamW.step"
 FOREACH = (
     "void at::native::(anonymous namespace)::multi_tensor_apply_kernel"
     "<at::native::TensorListMetadata<1>, {}<float>>()"
@@ -138,18 +139,104 @@ def test_small_kernels_are_told_by_their_share_not_by_the_mean() -> None:
     assert "420 us" not in text
 
 
-def test_calls_that_wait_claim_the_gaps_first() -> None:
-    profile = counted_profile(
-        Kernel(path="k", time_ns=10.0 * MS, count=2000),
-        Kernel(path="aten::item/<memcpy D2H>", time_ns=0.01 * MS, count=50, kind=FrameKind.COPY),
-        use=used(10, 990, 2000),
+def waiting(**metrics: float) -> Profile:
+    """Return a run of small kernels with fifty calls that copy to the host."""
+    call = Kernel(
+        path="aten::nonzero/aten::copy_",
+        time_ns=0.0,
+        count=50,
+        kind=FrameKind.OP,
+        device=None,
+        metrics=metrics,
+    )
+    kernel = Kernel(path="k", time_ns=10.0 * MS, count=2000)
+    return counted_profile(kernel, call, use=used(10, 990, 2000), host_rate_hz=1000.0)
+
+
+def test_calls_that_wait_claim_as_much_as_they_were_sampled() -> None:
+    found = found_in(waiting(**{"host_wall (ns)": 400.0 * MS}))
+
+    assert found["sync"].own_ns == 400 * MS + 2 * (400 * MS * MS) ** 0.5
+    assert found["launches"].own_ns == pytest.approx(990 * MS - found["sync"].own_ns)
+    assert found["sync"].evidence[0].value == 50
+
+
+def test_calls_that_wait_claim_nothing_without_samples_or_times() -> None:
+    found = found_in(waiting())
+
+    assert "sync" not in found
+    assert found["launches"].own_ns == 990 * MS
+
+
+@pytest.mark.parametrize("metric", ["wall (ns)", "time (ns)"])
+def test_calls_that_wait_claim_their_own_time(metric: str) -> None:
+    builder = ProfileBuilder()
+    kernel = builder.add(0, "k", FrameKind.KERNEL, device=H200)
+    builder.set(kernel, "time (ns)", 10 * MS)
+    builder.set(kernel, "count", 2000)
+    call = builder.add(0, "cudaStreamSynchronize", FrameKind.OP, device=Device("CPU", 0))
+    builder.set(call, "count", 3)
+    builder.set(call, metric, 70 * MS)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + SECOND}
+    profile = replace(builder.build(provenance=facts), device_use=(used(10, 900, 2000),))
+
+    assert found_in(profile)["sync"].gain_ns == 70 * MS
+
+
+COMPILERS = {
+    "dynamo": "/opt/lib/python3.12/site-packages/torch/_dynamo/symbolic_convert.py:900@step",
+    "Inductor": "/opt/lib/python3.12/site-packages/torch/_inductor/graph.py:70@compile_to_module",
+    "Triton": "/opt/lib/python3.12/site-packages/triton/compiler/compiler.py:320@compile",
+    "autotuning": "/opt/lib/python3.12/site-packages/triton/testing.py:120@do_bench",
+}
+COMPILED = "/opt/lib/python3.12/site-packages/torch/_dynamo/eval_frame.py:700@compile_wrapper"
+LAUNCHED = "/opt/lib/python3.12/site-packages/triton/runtime/jit.py:650@run"
+
+
+@pytest.mark.parametrize("stage", COMPILERS)
+def test_compilation_is_named_with_its_time_and_comes_last(stage: str) -> None:
+    profile = sampled(
+        (["/home/me/train.py:8@main", COMPILED, COMPILERS[stage]], 450 * MS),
+        (["/home/me/train.py:9@main"], 120 * MS),
+        use=used(100, 600, long_ms=590),
     )
 
-    found = found_in(profile)
+    found = list(find(WholeRun.of(profile)))
 
-    assert found["sync"].own_ns == 990 * MS
-    assert found["launches"].own_ns == 0
-    assert found["sync"].evidence[0].value == 50
+    compiled = next(each for each in found if each.id == "compile")
+    assert compiled.gain_ns == 450 * MS
+    assert f"{stage} 450 ms" in compiled.text
+    assert (found[0].id, found[0].gain_ns) == ("idle", 120 * MS)
+    assert {each.id for each in found[1:]} == {"compile", "no-work"}
+
+
+@pytest.mark.parametrize("frame", [COMPILED, LAUNCHED])
+def test_calls_of_compiled_code_are_no_compilation(frame: str) -> None:
+    line = (["/home/me/train.py:8@main", frame], 450 * MS)
+
+    assert "compile" not in found_in(sampled(line, use=used(100, 600)))
+
+
+def test_ranges_of_torch_and_trials_are_compilation() -> None:
+    builder = ProfileBuilder()
+    step = builder.add(0, "compile_fx_inner (dynamo_timed)", FrameKind.OP)
+    builder.set(step, "wall (ns)", 300 * MS)
+    inner = builder.add(step, "Scheduler.codegen (dynamo_timed)", FrameKind.OP)
+    builder.set(inner, "wall (ns)", 200 * MS)
+    trials = builder.add(0, "<autotune>", FrameKind.STATE)
+    for above, time_ns in ((trials, 50 * MS), (0, 400 * MS)):
+        metrics = {"time (ns)": time_ns, "count": 10}
+        builder.add(above, "k", FrameKind.KERNEL, metrics=metrics, device=H200)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + SECOND}
+    profile = replace(builder.build(provenance=facts), device_use=(used(450, 500),))
+
+    found = found_in(profile)["compile"]
+
+    assert found.gain_ns == 300 * MS
+    assert [(each.id, each.value) for each in found.evidence] == [
+        ("host.compile", 300 * MS),
+        ("kernels.trials", 50 * MS),
+    ]
 
 
 def test_launches_of_an_operator_are_not_its_calls() -> None:
@@ -160,6 +247,8 @@ def test_launches_of_an_operator_are_not_its_calls() -> None:
         for name in ("a", "b")
     ]
     calls = Kernel(path="aten::item", time_ns=1.0, count=50, kind=FrameKind.OP, device=None)
+    sampled_ms = {"host_wall (ns)": 100.0 * MS}
+    calls, below[0] = replace(calls, metrics=sampled_ms), replace(below[0], metrics=sampled_ms)
     found = [found_in(counted_profile(*each, use=use))["sync"] for each in ([calls], below)]
 
     assert [each.evidence[0].text for each in found] == [
@@ -308,16 +397,42 @@ def test_forward_and_backward_are_two_chains() -> None:
 
 def test_optimizer_of_several_kernels() -> None:
     names = ("std::multiplies", "std::plus", "std::divides")
-    kernels = [Kernel(path=f"step/{FOREACH.format(name)}") for name in names]
+    kernels = [Kernel(path=f"{STEP}/{FOREACH.format(name)}") for name in names]
 
     assert "unfused-optimizer" in found_in(counted_profile(*kernels))
     assert "unfused-optimizer" not in found_in(counted_profile(*kernels[:1]))
 
 
+FUSED = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel"
+    "<at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<4>, "
+    "at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>()"
+)
+AVERAGES = [FOREACH.format(name) for name in ("std::multiplies", "std::plus", "at::native::Lerp")]
+
+
+@pytest.mark.parametrize(
+    ("paths", "is_found"),
+    [
+        ([f"{STEP}/{FUSED}", *(f"ema/{name}" for name in AVERAGES)], False),
+        ([f"{STEP}/my_kernel", *AVERAGES], False),
+        ([FUSED, *AVERAGES], False),
+        (AVERAGES, False),
+        ([*AVERAGES, FOREACH.format("at::native::Sqrt")], True),
+        ([f"{STEP}/{FUSED}", *(f"Optimizer.step#SGD.step/{name}" for name in AVERAGES)], True),
+    ],
+    ids=["average beside", "other kernels", "fused by name", "average", "adam", "two optimizers"],
+)
+def test_only_steps_of_optimizers_are_unfused(paths: list[str], *, is_found: bool) -> None:
+    profile = counted_profile(*(Kernel(path=path) for path in paths))
+
+    assert ("unfused-optimizer" in found_in(profile)) == is_found
+
+
 def test_of_an_optimizer_the_dearest_kernel_remains() -> None:
     names = {"std::multiplies": 10.0 * MS, "std::plus": 20.0 * MS, "std::divides": 70.0 * MS}
     kernels = [
-        Kernel(path=f"step/{FOREACH.format(name)}", time_ns=time_ns, count=10)
+        Kernel(path=f"{STEP}/{FOREACH.format(name)}", time_ns=time_ns, count=10)
         for name, time_ns in names.items()
     ]
 
@@ -451,7 +566,9 @@ def test_bounds_lie_within_the_run_and_can_be_added(
     run = WholeRun.of(counted_profile(*kernels, use=use))
     found = find(run)
 
-    assert [each.gain_ns for each in found] == sorted((f.gain_ns for f in found), reverse=True)
+    gains = [each.gain_ns for each in found if each.id not in {"compile", "no-work"}]
+    assert gains == sorted(gains, reverse=True)
+    assert [each.gain_ns for each in found[: len(gains)]] == gains
     assert sum(each.own_ns for each in found) <= run.span_ns * (1 + 1e-9)
     for each in found:
         assert each.evidence
