@@ -393,9 +393,8 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
         said = "proton view says why its counters are missing"
         how = said if are_missing(run.recorded) else "proton run -m counters"
         found.append(f"what limits kernels ({how})")
-    if "CPU" in kinds and not facts.has_processor_counters:
-        how = "proton doctor says why" if facts.processor_refusal else "proton run -m counters"
-        found.append(f"what limits operators ({how})")
+    if "CPU" in kinds and facts.processor_refusal:
+        found.append("what limits operators (proton doctor says why)")
     if "CUDA" in kinds and not facts.has_stalls:
         found.append("what warps wait for (proton run -m pcsampling)")
     if kinds and kinds != {"CPU"} and not run.times.is_sampled:

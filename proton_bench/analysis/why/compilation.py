@@ -52,6 +52,7 @@ _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
         ("C++ extensions", r"/torch/utils/cpp_extension\.py$", r"load|compile|build"),
     )
 )
+_MODULE = "<module>"  # a compiler that is imported
 _RANGE = " (dynamo_timed)"  # ends the names of torch's ranges
 
 
@@ -95,7 +96,7 @@ def _stage_of(frames: Iterable[PythonFrame | None]) -> str:
     """Return what is compiled at the innermost of these frames that says it, "" if none does."""
     found = ""
     for frame in frames:
-        if frame is None:
+        if frame is None or frame.function == _MODULE:
             continue
         for stage, file, function in _PLACES:
             if file.search(frame.file) and function.search(frame.function):

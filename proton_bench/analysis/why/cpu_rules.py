@@ -1,26 +1,33 @@
-"""The rules of verdicts on processors: instructions per cycle, and misses.
+"""The rules of verdicts on processors: instructions per cycle, misses, and the length of calls.
 
-They are two of the questions of a top-down analysis, asked of the counters that every processor
-has: do instructions retire at a high rate, and if not, does the processor wait for memory or for
-mispredicted branches? Other waits, such as those for data that prefetching brings too late, have no
-counter that all processors share: these rows are unknown.
+The first are two of the questions of a top-down analysis, asked of the counters that every
+processor has: do instructions retire at a high rate, and if not, does the processor wait for memory
+or for mispredicted branches? Other waits, such as those for data that prefetching brings too late,
+have no counter that all processors share: these rows are unknown. Where nothing was counted, a call
+that takes about as long as torch needs to begin an operator is overhead, and of a longer one it is
+said how long it took.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import Match, Rule
 from proton_bench.analysis.why.verdict import Evidence
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.counter_columns import (
     BRANCH_MISSES,
     CACHE_MISSES,
     CPU_CYCLES,
     INSTRUCTIONS,
 )
+from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["CPU_RULES", "why_unknown"]
+__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_on_cpu", "why_unknown"]
+
+SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
 _HIGH = 2.0  # instructions per cycle: half of the four slots of Yasin's processor
 _LOW = 1.0
@@ -37,8 +44,10 @@ _TOP_DOWN = (
 )
 _MANUAL = "Intel 64 and IA-32 Architectures Optimization Reference Manual, Top-Down Analysis Method"
 _MEASURE = "perf stat --topdown"
-_COUNTERS = "proton run -m counters"
-_DOCTOR = "proton doctor"
+_TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+_PRODUCT = re.compile(r"mm(_|$)|addbmm|matmul|linear|conv|dot_product|einsum|lstm|gru")
+_COMPILED = "Torch-Compiled Region"
+_MOVE = re.compile(r"copy|clone|contiguous|::to$|::cat$|::stack$|index|gather|scatter|embedding")
 
 
 def _ratio(facts: RowFacts, of: str, by: str) -> float | None:
@@ -106,12 +115,50 @@ def _is_compute(facts: RowFacts) -> Match | None:
     return Match(f"{per_cycle:.1f} per cycle", evidence, max(0.0, 1.0 - per_cycle / _WIDEST))
 
 
+def is_on_cpu(facts: RowFacts) -> bool:
+    """Return whether a row is of a processor: also a range whose file names no device."""
+    is_work = facts.kind in {FrameKind.KERNEL, FrameKind.COPY, FrameKind.GRAPH}
+    return facts.device_kind == "CPU" or (facts.device is None and not is_work)
+
+
+def _calls(facts: RowFacts) -> Evidence:
+    calls = count_text(int(facts.launches), "call")
+    text = f"{calls} of {duration_text(facts.mean_ns)}, without operators below"
+    return Evidence("row.mean_time", text, facts.mean_ns, "ns")
+
+
+def _is_overhead(facts: RowFacts) -> Match | None:
+    if not is_on_cpu(facts) or not facts.mean_ns < SHORT_CALL_NS:
+        return None
+    return Match(f"{duration_text(facts.mean_ns)} a call", (_calls(facts),), 1.0)
+
+
+def _is_work(facts: RowFacts) -> Match | None:
+    if not is_on_cpu(facts) or facts.processor:
+        return None
+    evidence = [Evidence("row.time", f"{duration_text(facts.time_ns)} in all", facts.time_ns, "ns")]
+    short = ""
+    if facts.launches > 0:
+        evidence, short = [_calls(facts)], f"{duration_text(facts.mean_ns)} a call"
+    if facts.refusal:
+        evidence.append(Evidence("counter.refused", f"no counters: {facts.refusal}"))
+    return Match(short, tuple(evidence), 1.0, helps=help_for(facts.name))
+
+
+def help_for(name: str) -> str:
+    """Return what usually helps with an operator of this name; "" if nothing else than fusing."""
+    if name.startswith(_COMPILED):
+        return "mode='max-autotune', larger inputs, fewer regions"
+    if _PRODUCT.search(name):
+        return "more threads (torch.set_num_threads), BF16 where the processor has units for it"
+    if _MOVE.search(name):
+        return "fewer copies: keep layout, type and device, write results in place"
+    return ""
+
+
 def why_unknown(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     """Return why nothing can be said of a row of the CPU, what would tell, and what is known."""
     cycles = facts.processor.get(CPU_CYCLES)
-    if not facts.processor:
-        why = facts.refusal or "cache misses and instructions per cycle are not recorded"
-        return f"no CPU counters: {why}", _DOCTOR if facts.refusal else _COUNTERS, ()
     if cycles is None or INSTRUCTIONS not in facts.processor:
         return "not all measured: instructions or cycles are missing", _MEASURE, ()
     if cycles < _LEAST_CYCLES * max(facts.launches, 1.0):
@@ -146,5 +193,19 @@ CPU_RULES: tuple[Rule, ...] = (
         _is_compute,
         "fewer instructions: wider vectors, compiled in place of interpreted code; more threads",
         f"{_TOP_DOWN}: retiring; {_MANUAL}",
+    ),
+    Rule(
+        "overhead",
+        f"calls on a processor that take less than {SHORT_CALL_NS / 1e3:.0f} us each",
+        _is_overhead,
+        "fewer and larger calls: batches, operators on whole tensors, torch.compile",
+        _TUNING,
+    ),
+    Rule(
+        "on-cpu",
+        "longer calls on a processor that was not counted",
+        _is_work,
+        "torch.compile, which fuses operators; smaller types; more threads",
+        _TUNING,
     ),
 )

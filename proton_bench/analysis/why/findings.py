@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
@@ -20,6 +20,13 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.why.compilation import compilation_of
+from proton_bench.analysis.why.cpu_findings import (
+    LEAST_HOT,
+    LEAST_SMALL,
+    hottest_operators,
+    small_operators,
+)
+from proton_bench.analysis.why.cpu_rules import SHORT_CALL_NS
 from proton_bench.analysis.why.host_limit import (
     SYNC_OPS,
     host_limit_ns,
@@ -30,13 +37,13 @@ from proton_bench.analysis.why.host_limit import (
 )
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import WholeRun
-from proton_bench.analysis.why.verdict import Evidence, Finding
+from proton_bench.analysis.why.verdict import Claim, Evidence, Finding
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
 from proton_bench.support.units import Unit, count_text, duration_text
 
-__all__ = ["FINDINGS", "Claim", "FindingRule", "find"]
+__all__ = ["FINDINGS", "FindingRule", "find"]
 
 # Smaller findings are not worth a line: parts of the run, and of the time of all work.
 _LEAST_RUN, _LEAST_WORK = 0.001, 0.02
@@ -53,35 +60,6 @@ _BETWEEN, _OUTSIDE, _WAITING, _BUSY = "between", "outside", "waiting", "busy"
 
 _BEST_PRACTICES = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What one rule found.
-
-    Attributes:
-        text: The finding in one line.
-        evidence: What was recorded; never empty.
-        pools: Time that it can save by pool, in ns.
-        rows: Time that it can save by row of the folded profile, in ns.
-        helps: What helps in this case, if it is more than the rule knows.
-    """
-
-    text: str
-    evidence: tuple[Evidence, ...]
-    pools: Mapping[str, float] = field(default_factory=dict)
-    rows: Mapping[int, float] = field(default_factory=dict)
-    helps: str = ""
-
-    @property
-    def gap_ns(self) -> float:
-        """Time without work that it can save."""
-        return sum(self.pools.values())
-
-    @property
-    def work_ns(self) -> float:
-        """Work that it can save."""
-        return sum(self.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -746,6 +724,22 @@ FINDINGS: tuple[FindingRule, ...] = (
         "several elementwise kernels or reductions per call of one layer",
         _chains,
         "torch.compile, or one Triton kernel for the chain",
+        _TUNING,
+    ),
+    FindingRule(
+        "small-operators",
+        f"on processors alone: {LEAST_SMALL:.0%} of the operators' time or more in calls below "
+        f"{SHORT_CALL_NS / 1e3:.0f} us",
+        small_operators,
+        "fewer and larger calls: batches, operators on whole tensors, torch.compile",
+        _TUNING,
+    ),
+    FindingRule(
+        "hottest-operators",
+        f"on processors alone: {LEAST_HOT:.0%} of the operators' time or more in longer calls of "
+        "one operator",
+        hottest_operators,
+        "torch.compile, which fuses operators; smaller types; more threads",
         _TUNING,
     ),
     FindingRule(

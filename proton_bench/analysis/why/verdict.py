@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.profile import Profile
 
-__all__ = ["KINDS", "UNKNOWN", "WHY", "Evidence", "Finding", "Verdict", "has_counters"]
+__all__ = ["KINDS", "UNKNOWN", "WHY", "Claim", "Evidence", "Finding", "Verdict", "has_counters"]
 
 WHY = "why"  # the column of verdicts in a tree
 UNKNOWN = "unknown"
@@ -33,6 +34,8 @@ KINDS = (
     "power-capped",
     "copy-engine",
     "waiting",
+    "overhead",
+    "on-cpu",
     UNKNOWN,
 )
 
@@ -111,6 +114,35 @@ class Finding:
     gain_ns: float
     own_ns: float
     rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one rule found.
+
+    Attributes:
+        text: The finding in one line.
+        evidence: What was recorded; never empty.
+        pools: Time that it can save by pool, in ns.
+        rows: Time that it can save by row of the folded profile, in ns.
+        helps: What helps in this case, if it is more than the rule knows.
+    """
+
+    text: str
+    evidence: tuple[Evidence, ...]
+    pools: Mapping[str, float] = field(default_factory=dict)
+    rows: Mapping[int, float] = field(default_factory=dict)
+    helps: str = ""
+
+    @property
+    def gap_ns(self) -> float:
+        """Time without work that it can save."""
+        return sum(self.pools.values())
+
+    @property
+    def work_ns(self) -> float:
+        """Work that it can save."""
+        return sum(self.rows.values())
 
 
 def has_counters(profile: Profile) -> bool:

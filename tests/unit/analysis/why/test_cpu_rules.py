@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.why.cpu_rules import CPU_RULES, why_unknown
+from proton_bench.analysis.why.cpu_rules import CPU_RULES, help_for, why_unknown
 from proton_bench.analysis.why.row_facts import Facts, RowFacts
 from proton_bench.analysis.why.rules import Match
 from proton_bench.analysis.why.verdict import KINDS
@@ -64,7 +64,6 @@ def test_counters_decide(facts: RowFacts, kind: str, ids: set[str]) -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        ROW,
         counted(1.5),
         counted(0.5, cache=9.9),
         counted(1.01, cache=30),
@@ -81,6 +80,43 @@ def test_nothing_is_said_without_evidence(facts: RowFacts) -> None:
     reason, measure, _ = why_unknown(facts)
     assert reason
     assert measure
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        (replace(ROW, launches=101), "overhead"),
+        (replace(ROW, launches=100), "on-cpu"),
+        (replace(ROW, launches=0), "on-cpu"),
+        (replace(ROW, device=None), "on-cpu"),  # a range of a file that names no device
+        (replace(counted(1.5), launches=1000), "overhead"),
+        (replace(ROW, device=Device("CUDA", 0)), None),
+        (replace(ROW, device=None, kind=FrameKind.KERNEL), None),
+    ],
+)
+def test_what_was_not_counted_is_told_by_the_length_of_its_calls(
+    facts: RowFacts, kind: str | None
+) -> None:
+    found = decided(facts)
+
+    assert (None if found is None else found[0]) == kind
+    if found is not None:
+        assert "counters" not in found[1].helps
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("aten::addmm", "threads"),
+        ("aten::convolution_backward", "threads"),
+        ("aten::copy_", "copies"),
+        ("Torch-Compiled Region: 1/0", "max-autotune"),
+        ("aten::softmax", ""),
+    ],
+)
+def test_what_helps_depends_on_the_operator(name: str, words: str) -> None:
+    assert words in help_for(name)
+    assert bool(words) == bool(help_for(name))
 
 
 def test_rows_of_unknown_limits_show_what_is_known() -> None:
@@ -156,5 +192,5 @@ def test_a_refusal_of_the_kernel_is_the_reason() -> None:
     verdict = Verdicts(operator({"backend": "cpu", "collectors": collectors})).of(1)
 
     assert verdict is not None
-    assert "the kernel said no" in verdict.reason
-    assert verdict.measure == "proton doctor"
+    assert verdict.kind == "on-cpu"
+    assert any("the kernel said no" in each.text for each in verdict.evidence)

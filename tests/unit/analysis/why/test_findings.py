@@ -55,6 +55,36 @@ def found_in(profile: Profile) -> dict[str, Finding]:
     return {finding.id: finding for finding in find(WholeRun.of(profile))}
 
 
+CPU = Device("CPU", 0)
+
+
+def test_operators_on_a_processor_are_named_over_all_their_rows() -> None:
+    profile = counted_profile(
+        Kernel(path="a/aten::bmm", time_ns=30.0 * MS, count=6, kind=FrameKind.OP, device=CPU),
+        Kernel(path="b/aten::bmm", time_ns=20.0 * MS, count=4, kind=FrameKind.OP, device=CPU),
+        Kernel(path="b/aten::add", time_ns=40.0 * MS, count=9000, kind=FrameKind.OP, device=CPU),
+        Kernel(path="aten::relu", time_ns=10.0 * MS, count=10, kind=FrameKind.OP, device=CPU),
+    )
+
+    found = found_in(profile)
+
+    assert found.keys() == {"hottest-operators", "small-operators"}
+    assert found["hottest-operators"].gain_ns == 50 * MS
+    assert "aten::bmm: 50 %" in found["hottest-operators"].text
+    assert "10 calls of 5 ms" in found["hottest-operators"].text
+    assert found["small-operators"].gain_ns == 40 * MS
+    assert "9 000 calls of 4.444 us" in found["small-operators"].text
+
+
+def test_operators_beside_a_device_are_no_findings() -> None:
+    profile = counted_profile(
+        Kernel(path="aten::bmm", time_ns=30.0 * MS, kind=FrameKind.OP, device=CPU),
+        Kernel(path="k", time_ns=30.0 * MS),
+    )
+
+    assert not {"hottest-operators", "small-operators"} & found_in(profile).keys()
+
+
 def test_time_before_and_after_the_work_is_told_from_gaps() -> None:
     profile = counted_profile(
         Kernel(path="k", time_ns=100.0 * MS, count=10), use=used(100, 300), run_ns=SECOND
@@ -207,7 +237,7 @@ def test_compilation_is_named_with_its_time_and_comes_last(stage: str) -> None:
     assert compiled.gain_ns == 450 * MS
     assert f"{stage} 450 ms" in compiled.text
     assert (found[0].id, found[0].gain_ns) == ("idle", 120 * MS)
-    assert {each.id for each in found[1:]} == {"compile", "no-work"}
+    assert {each.id for each in found[1:]} == {"compile"}
 
 
 @pytest.mark.parametrize("frame", [COMPILED, LAUNCHED])

@@ -123,7 +123,6 @@ def test_row_without_time_has_none() -> None:
     [
         (Kernel(path="k"), "proton run -m counters"),
         (Kernel(path="k", device=Device("HIP", 0, "gfx942")), "proton run -m pcsampling"),
-        (Kernel(path="k", device=Device("CPU", 0)), "proton run -m counters"),
         (
             Kernel(path="k", units={"dram": 0.1, "sm_active": 0.9}),
             "proton run -m counters:metrics=memory, proton run -m pcsampling",
