@@ -142,8 +142,8 @@ class Backend:
             ``--instrument``; None if there is none.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
-        examine: Returns the backend's section of ``proton doctor``. May take seconds, and starts
-            drivers in child processes only. A finding that provides the backend's name and is not
+        examine: Checks an available backend for ``proton doctor``, which shows what is not ok. May
+            take seconds, and starts drivers in child processes only. A finding that provides the backend's name and is not
             usable makes ``--require`` of it fail.
         canary: Makes the canary kernels of runs for a gate.
         refused_modes: Modes of other backends that this one lacks, by name, with the reason.

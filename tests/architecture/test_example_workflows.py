@@ -83,6 +83,16 @@ def test_workflows_ask_for_little(name: str) -> None:
     assert not writes or not any("checkout" in each or not each for each in uses)
 
 
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_code_of_forks_runs_on_own_machines(name: str) -> None:
+    workflow: dict[Any, Any] = WORKFLOWS[name]
+    own = "github.event.pull_request.head.repo.full_name == github.repository"
+    if "pull_request" not in workflow[True]:
+        return
+    for job in workflow["jobs"].values():
+        assert "self-hosted" not in job["runs-on"] or job.get("if") == own
+
+
 @pytest.mark.parametrize(
     ("name", "action"), [(name, step["uses"]) for name, step in STEPS if "uses" in step]
 )
