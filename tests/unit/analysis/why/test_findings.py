@@ -62,8 +62,8 @@ def test_operators_on_a_processor_are_named_over_all_their_rows() -> None:
     profile = counted_profile(
         Kernel(path="a/aten::bmm", time_ns=30.0 * MS, count=6, kind=FrameKind.OP, device=CPU),
         Kernel(path="b/aten::bmm", time_ns=20.0 * MS, count=4, kind=FrameKind.OP, device=CPU),
-        Kernel(path="b/aten::add", time_ns=40.0 * MS, count=9000, kind=FrameKind.OP, device=CPU),
-        Kernel(path="aten::relu", time_ns=10.0 * MS, count=10, kind=FrameKind.OP, device=CPU),
+        Kernel(path="b/aten::add", time_ns=41.0 * MS, count=9000, kind=FrameKind.OP, device=CPU),
+        Kernel(path="aten::relu", time_ns=9.0 * MS, count=10, kind=FrameKind.OP, device=CPU),
     )
 
     found = found_in(profile)
@@ -72,8 +72,8 @@ def test_operators_on_a_processor_are_named_over_all_their_rows() -> None:
     assert found["hottest-operators"].gain_ns == 50 * MS
     assert "aten::bmm: 50 %" in found["hottest-operators"].text
     assert "10 calls of 5 ms" in found["hottest-operators"].text
-    assert found["small-operators"].gain_ns == 40 * MS
-    assert "9 000 calls of 4.444 us" in found["small-operators"].text
+    assert found["small-operators"].gain_ns == 41 * MS
+    assert "9 000 calls of 4.556 us" in found["small-operators"].text
 
 
 def test_operators_beside_a_device_are_no_findings() -> None:
