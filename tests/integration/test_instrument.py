@@ -127,7 +127,7 @@ leaky[(2,)](torch.rand(4), N=2)
     done = proton(folder, "--instrument=loops", "leaks.py")
 
     assert done.returncode == 0, done.stderr
-    assert below_kernel(folder, "leaky") == [
+    assert below_kernel(folder, "leaky", "leaks") == [
         ("loop.0@leaks.py:8",),
         ("loop.0@leaks.py:8", "in loop"),
         ("loop.0@leaks.py:8", "in loop", "in loop"),

@@ -27,6 +27,7 @@ __all__ = [
     "host_paths",
     "host_recorded_ns",
     "import_rows",
+    "other_threads",
     "own_lines",
     "run_time_of",
 ]
@@ -143,6 +144,19 @@ def host_recorded_ns(profile: Profile) -> int | None:
         return None
     outside = _below(profile, _tops(profile)) | _below(profile, _collections(profile))
     return max(0, total_ns - _own(profile, HOST_WALL, outside))
+
+
+def other_threads(profile: Profile) -> tuple[int, int, int]:
+    """Return where threads besides the main one were: time in ns in recorded work and elsewhere.
+
+    The third number is the row of recorded work with most of it. All are 0 without samples.
+    """
+    column = profile.columns.get(OTHER_THREADS)
+    if column is None or not column.kind.is_number:
+        return 0, 0, 0
+    outside = _below(profile, _tops(profile))
+    spent = np.where(column.known & ~outside, column.values, 0)
+    return int(spent.sum()), _own(profile, OTHER_THREADS, outside), int(spent.argmax())
 
 
 def import_rows(profile: Profile) -> Mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from proton_bench.analysis.accounting.host_time import own_lines, run_time_of
+from proton_bench.analysis.accounting.host_time import other_threads, own_lines, run_time_of
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import has_counters
@@ -14,6 +14,7 @@ from proton_bench.report.text.hottest import hottest_paths
 from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.header import device_lines, losses, recorded_line
 from proton_bench.support.text import visible
+from proton_bench.support.units import duration_text
 
 __all__ = ["summary_lines"]
 
@@ -35,6 +36,7 @@ def summary_lines(profile: Profile, file: str = "", width: int | None = None) ->
     """
     run = recorded_line(profile, shows_start=False)
     head = [run, _idle_line(profile)] if run else device_lines(profile)
+    head.append(_threads_line(profile))
     last = _more_lines(profile, file, width) if file else []
     room = _MOST_LINES - len(last) - 1 - _LEAST_PATHS
     head = _cut([*filter(None, head), *losses(profile)], room)
@@ -58,6 +60,16 @@ def _idle_line(profile: Profile) -> str:
         for line, spent_ns in own_lines(profile, times.wall_ns)
     ]
     return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
+
+
+def _threads_line(profile: Profile) -> str:
+    """Return what threads besides the main one did, whose time is not part of the run's."""
+    recorded_ns, other_ns, row = other_threads(profile)
+    if not recorded_ns:
+        return ""
+    path = " › ".join(visible(name, _MAX_NAME) for name in profile.path(row)[-2:])
+    work = f"{duration_text(recorded_ns)} in recorded work, most in {path}"
+    return f"other threads: {work}; {duration_text(other_ns)} in other code, which may wait"
 
 
 def _more_lines(profile: Profile, file: str, width: int | None) -> list[str]:

@@ -4,12 +4,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from fakes.counted import Kernel, counted_profile
 
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths, source_line
 from proton_bench.report.text.summary import summary_lines
@@ -100,6 +102,21 @@ def test_text_of_a_line_that_changed_after_the_run_is_left_out(tmp_path: Path) -
     assert source_line(profile, f"{tmp_path}/fit.py:1@<module>") == "import torch"
     os.utime(tmp_path / "fit.py", (2**33, 2**33))
     assert source_line(profile, f"{tmp_path}/fit.py:1@<module>") == ""
+
+
+def test_work_of_other_threads_is_named_beside_the_run(tmp_path: Path) -> None:
+    profile = host_run(tmp_path)
+    values = np.zeros(len(profile), dtype="<i8")
+    values[1], values[2], values[-1] = 2 * SECOND, 7 * SECOND, 3 * SECOND
+    spec = MetricSpec("other_threads (ns)", Aggregation.INCLUSIVE)
+    column = MetricColumn(spec, ValueKind.INT, values, values > 0)
+
+    lines = summary_lines(replace(profile, columns={**profile.columns, spec.name: column}))
+
+    assert lines[1] == (
+        "other threads: 9 s in recorded work, most in aten::op1; 3 s in other code, which may wait"
+    )
+    assert not any("other threads" in line for line in summary_lines(profile))
 
 
 def test_a_summary_has_nine_lines_at_most() -> None:
