@@ -14,7 +14,7 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.why.changes import kernel_changes
-from proton_bench.report.words.header import losses, percent_text
+from proton_bench.report.words.header import losses, own_share_text
 from proton_bench.report.words.names import sources_text
 from proton_bench.report.words.quantity import measured_unit, percent_text
 from proton_bench.support.text import visible
@@ -259,7 +259,7 @@ def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
         return "unknown, the file does not say"
     text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
     if cost.whole_ns is not None and cost.share is not None:
-        text += f", {percent_text(cost.share)} of {units[1].text(cost.whole_ns)}"
+        text += f", {own_share_text(cost.share)} of {units[1].text(cost.whole_ns)}"
     return text
 
 
@@ -271,8 +271,8 @@ def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
     text = f"about {low} (its estimate)" if low == high else f"about {low} to {high} (its estimate)"
     shares = [cost.share for cost in known if cost.share is not None]
     if shares:
-        least, most = (percent_text(pick(shares)) for pick in (min, max))
-        text += f", {least}" if least == most else f", {least} to {most}"
+        least, most = (own_share_text(pick(shares)) for pick in (min, max))
+        text += f", {least}" if least == most else f", {least.removesuffix(' %')} to {most}"
         text += " of a run"
     missing = len(costs) - len(known)
     return f"{text}; unknown for {count_text(missing, 'run')}" if missing else text

@@ -34,7 +34,7 @@ __all__ = [
     "gpm_lines",
     "left_out_text",
     "losses",
-    "percent_text",
+    "own_share_text",
     "recorded_line",
     "root_note",
     "share_texts",
@@ -214,7 +214,7 @@ def root_note(profile: Profile) -> str:
     return f"{share} of a run of {duration_text(recorded.run_ns)}"
 
 
-def percent_text(share: float) -> str:
+def own_share_text(share: float) -> str:
     """Return a share with two digits, ``0.031 %`` or ``170 %``."""
     percent = 100.0 * share
     return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
@@ -233,7 +233,7 @@ def cost_line(profile: Profile) -> str:
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
         whole = "recorded work" if cost.recorded_ns else "run"
-        text += f", {percent_text(cost.share)} of the {whole}"
+        text += f", {own_share_text(cost.share)} of the {whole}"
     return text
 
 
