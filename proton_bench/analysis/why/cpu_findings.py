@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proton_bench.analysis.why.cpu_rules import SHORT_CALL_NS, help_for, is_on_cpu
+from proton_bench.analysis.why.cpu_rules import help_for, is_on_cpu, is_short
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
 __all__ = ["LEAST_HOT", "LEAST_SMALL", "hottest_operators", "small_operators"]
 
-LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of the operators' time
+LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of CPU time
 
 
 def small_operators(run: WholeRun) -> Iterator[Claim]:
     """Find operators whose calls are about as short as it takes to begin one."""
     facts = [run.verdicts.facts.of(row) for row in _operators(run)]
     rows = zip(_operators(run), facts, strict=True)
-    gains = {row: each.time_ns for row, each in rows if each.mean_ns < SHORT_CALL_NS}
+    gains = {row: each.time_ns for row, each in rows if is_short(each)}
     time_ns = sum(gains.values())
     if not gains or time_ns < LEAST_SMALL * run.work_ns:
         return
     calls = sum(run.verdicts.facts.of(row).launches for row in gains)
     text = (
         f"small operators: {count_text(int(calls), 'call')} of {duration_text(time_ns / calls)} on "
-        f"average, {_share(time_ns, run)} of the operators' time"
+        f"average, {_share(time_ns, run)} of CPU time"
     )
     yield Claim(text, (Evidence("ops.small", text, time_ns, "ns"),), rows=gains)
 
 
 def hottest_operators(run: WholeRun) -> Iterator[Claim]:
-    """Find the operators in which most of the time is, wherever they are called."""
+    """Find the operators and ranges in which most of the time is, wherever they are called."""
     facts = run.verdicts.facts
     by_name: dict[str, dict[int, float]] = {}
     for row in _operators(run):
-        if not facts.of(row).mean_ns < SHORT_CALL_NS:
+        if not is_short(facts.of(row)):
             by_name.setdefault(facts.text(row), {})[row] = facts.of(row).time_ns
     for name, gains in by_name.items():
         time_ns = sum(gains.values())
         if time_ns < LEAST_HOT * run.work_ns:
             continue
-        text = f"{name}: {_share(time_ns, run)} of the operators' time"
+        text = f"{name}: {_share(time_ns, run)} of CPU time"
         calls = sum(facts.of(row).launches for row in gains)
         if calls > 0:
             text += f", {count_text(int(calls), 'call')} of {duration_text(time_ns / calls)}"

@@ -25,7 +25,7 @@ from proton_bench.model.metrics.counter_columns import (
 )
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_on_cpu", "why_unknown"]
+__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_on_cpu", "is_short", "why_unknown"]
 
 SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
@@ -46,6 +46,8 @@ _MANUAL = "Intel 64 and IA-32 Architectures Optimization Reference Manual, Top-D
 _MEASURE = "perf stat --topdown"
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 _PRODUCT = re.compile(r"mm(_|$)|addbmm|matmul|linear|conv|dot_product|einsum|lstm|gru")
+_OF_HOST = frozenset({FrameKind.OP, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.PYTHON})
+_OPERATOR = "::"  # in the names of torch's
 _COMPILED = "Torch-Compiled Region"
 _MOVE = re.compile(r"copy|clone|contiguous|::to$|::cat$|::stack$|index|gather|scatter|embedding")
 
@@ -117,8 +119,12 @@ def _is_compute(facts: RowFacts) -> Match | None:
 
 def is_on_cpu(facts: RowFacts) -> bool:
     """Return whether a row is of a processor: also a range whose file names no device."""
-    is_work = facts.kind in {FrameKind.KERNEL, FrameKind.COPY, FrameKind.GRAPH}
-    return facts.device_kind == "CPU" or (facts.device is None and not is_work)
+    return facts.device_kind == "CPU" or (facts.device is None and facts.kind in _OF_HOST)
+
+
+def is_short(facts: RowFacts) -> bool:
+    """Return whether calls of an operator of torch take so little that they are overhead."""
+    return _OPERATOR in facts.name and facts.mean_ns < SHORT_CALL_NS
 
 
 def _calls(facts: RowFacts) -> Evidence:
@@ -128,7 +134,7 @@ def _calls(facts: RowFacts) -> Evidence:
 
 
 def _is_overhead(facts: RowFacts) -> Match | None:
-    if not is_on_cpu(facts) or not facts.mean_ns < SHORT_CALL_NS:
+    if not is_on_cpu(facts) or not is_short(facts):
         return None
     return Match(f"{duration_text(facts.mean_ns)} a call", (_calls(facts),), 1.0)
 
@@ -146,9 +152,11 @@ def _is_work(facts: RowFacts) -> Match | None:
 
 
 def help_for(name: str) -> str:
-    """Return what usually helps with an operator of this name; "" if nothing else than fusing."""
+    """Return what usually helps with a row of this name; "" for operators that can be fused."""
     if name.startswith(_COMPILED):
         return "mode='max-autotune', larger inputs, fewer regions"
+    if _OPERATOR not in name:
+        return "less work in it, or other threads and processes beside it"
     if _PRODUCT.search(name):
         return "more threads (torch.set_num_threads), BF16 where the processor has units for it"
     if _MOVE.search(name):
@@ -196,7 +204,7 @@ CPU_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "overhead",
-        f"calls on a processor that take less than {SHORT_CALL_NS / 1e3:.0f} us each",
+        f"operators of torch on a processor with calls of less than {SHORT_CALL_NS / 1e3:.0f} us",
         _is_overhead,
         "fewer and larger calls: batches, operators on whole tensors, torch.compile",
         _TUNING,

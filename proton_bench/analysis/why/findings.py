@@ -728,16 +728,16 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "small-operators",
-        f"on processors alone: {LEAST_SMALL:.0%} of the operators' time or more in calls below "
-        f"{SHORT_CALL_NS / 1e3:.0f} us",
+        f"on processors alone: {LEAST_SMALL:.0%} of their time or more in calls of torch's "
+        f"operators below {SHORT_CALL_NS / 1e3:.0f} us",
         small_operators,
         "fewer and larger calls: batches, operators on whole tensors, torch.compile",
         _TUNING,
     ),
     FindingRule(
         "hottest-operators",
-        f"on processors alone: {LEAST_HOT:.0%} of the operators' time or more in longer calls of "
-        "one operator",
+        f"on processors alone: {LEAST_HOT:.0%} of their time or more in longer calls of one "
+        "operator or range",
         hottest_operators,
         "torch.compile, which fuses operators; smaller types; more threads",
         _TUNING,

@@ -89,6 +89,8 @@ def test_nothing_is_said_without_evidence(facts: RowFacts) -> None:
         (replace(ROW, launches=100), "on-cpu"),
         (replace(ROW, launches=0), "on-cpu"),
         (replace(ROW, device=None), "on-cpu"),  # a range of a file that names no device
+        (replace(ROW, name="request", launches=1000), "on-cpu"),
+        (replace(ROW, device=None, kind=FrameKind.UNKNOWN), None),
         (replace(counted(1.5), launches=1000), "overhead"),
         (replace(ROW, device=Device("CUDA", 0)), None),
         (replace(ROW, device=None, kind=FrameKind.KERNEL), None),
@@ -111,6 +113,7 @@ def test_what_was_not_counted_is_told_by_the_length_of_its_calls(
         ("aten::convolution_backward", "threads"),
         ("aten::copy_", "copies"),
         ("Torch-Compiled Region: 1/0", "max-autotune"),
+        ("request", "threads"),
         ("aten::softmax", ""),
     ],
 )
