@@ -7,7 +7,6 @@ reached while it compiles count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,8 +79,13 @@ def compilation_of(profile: Profile) -> Compilation:
     """Return how long code was compiled while a profile was recorded, as far as it says."""
     stages: dict[str, float] = {}
     idle_ns = 0.0
+    known: dict[str, str] = {}
     for path in host_paths(profile):
-        stage = _stage_of(map(parse_frame, path.path))
+        stage = ""
+        for name in path.path:  # the innermost decides
+            if name not in known:
+                known[name] = _stage_of(parse_frame(name))
+            stage = known[name] or stage
         if stage:
             stages[stage] = stages.get(stage, 0.0) + path.wall_ns
             idle_ns += path.idle_ns or 0
@@ -92,17 +96,16 @@ def compilation_of(profile: Profile) -> Compilation:
     return Compilation(tuple(ordered), idle_ns, _in_trials_ns(profile))
 
 
-def _stage_of(frames: Iterable[PythonFrame | None]) -> str:
-    """Return what is compiled at the innermost of these frames that says it, "" if none does."""
-    found = ""
-    for frame in frames:
-        if frame is None or frame.function == _MODULE:
-            continue
-        for stage, file, function in _PLACES:
-            if file.search(frame.file) and function.search(frame.function):
-                found = stage
-                break
-    return found
+def _stage_of(frame: PythonFrame | None) -> str:
+    """Return what is compiled in a frame, "" if nothing is."""
+    if frame is None or frame.function == _MODULE:
+        return ""
+    found = (
+        stage
+        for stage, file, function in _PLACES
+        if file.search(frame.file) and function.search(frame.function)
+    )
+    return next(found, "")
 
 
 def _in_trials_ns(profile: Profile) -> float:

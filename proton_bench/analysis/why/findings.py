@@ -19,7 +19,6 @@ from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.view.name_filter import rows_below
-from proton_bench.analysis.why.compilation import compilation_of
 from proton_bench.analysis.why.cpu_findings import (
     LEAST_HOT,
     LEAST_SMALL,
@@ -193,7 +192,7 @@ def _sync_evidence(run: WholeRun) -> list[Evidence]:
 
 def _compiles(run: WholeRun) -> Iterator[Claim]:
     """Find time in which code was compiled or tuned."""
-    found = compilation_of(run.recorded)
+    found = run.compilation
     if not found.total_ns > 0:
         return
     stages = ", ".join(f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages)
@@ -317,7 +316,7 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
     """Find the gaps that late launches do not explain: long ones beside those of launches."""
     if not _has_idle_device(run):
         return
-    compiled_ns = min(compilation_of(run.recorded).idle_ns, run.between_ns)
+    compiled_ns = min(run.compilation.idle_ns, run.between_ns)
     gaps_ns, text = run.between_ns - compiled_ns, "GPU idle between kernels"
     if any(_launches(run)):
         long_ns = run.most(device.use.long_idle_ns for device in run.devices)

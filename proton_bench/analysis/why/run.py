@@ -16,6 +16,7 @@ from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
+from proton_bench.analysis.why.compilation import Compilation, compilation_of
 from proton_bench.analysis.why.host_limit import idle_cost_ns
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
@@ -42,6 +43,7 @@ class WholeRun:
         verdicts: The verdicts of its rows.
         times: Where the time of the run went.
         devices: The use of each device.
+        compilation: How long code was compiled.
         owners: For each row the layer, scope or frame above it, and whether it runs backward.
     """
 
@@ -50,6 +52,7 @@ class WholeRun:
     verdicts: Verdicts
     times: RunTime
     devices: tuple[DeviceVerdict, ...]
+    compilation: Compilation
     owners: Sequence[tuple[int, bool]]
 
     @classmethod
@@ -59,7 +62,8 @@ class WholeRun:
         shown = folded(with_stable_names(shown), readable).fold_variants()
         verdicts = Verdicts(shown)
         times, devices = run_time_of(profile), device_verdicts(profile)
-        return cls(profile, shown, verdicts, times, devices, _owners(shown))
+        compilation = compilation_of(profile)
+        return cls(profile, shown, verdicts, times, devices, compilation, _owners(shown))
 
     @property
     def span_ns(self) -> float:
