@@ -32,7 +32,12 @@ _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
             r"|autotune_process|select_algorithm)\.py$|/triton/(testing|runtime/autotuner)\.py$",
             r"autotune|bench|tun(e|ing)|precompile|do_bench",
         ),
-        ("Triton", r"/triton/(compiler/|backends/|runtime/build\.py$)", r""),
+        (
+            "Triton",
+            r"/triton/(compiler/|backends/[^/]*/compiler\.py$|runtime/build\.py$)",
+            r"^(?!(launch_metadata|run|runner|__getattribute__|__getitem__|launch_(enter|exit)_hook)$)",
+        ),
+        ("Triton", r"/triton/backends/[^/]*/driver\.py$", r"compile|make_launcher"),
         ("Triton", r"/triton/runtime/jit\.py$", r"compile"),
         (
             "Inductor",

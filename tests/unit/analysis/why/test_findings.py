@@ -240,7 +240,20 @@ def test_compilation_is_named_with_its_time_and_comes_last(stage: str) -> None:
     assert {each.id for each in found[1:]} == {"compile"}
 
 
-@pytest.mark.parametrize("frame", [COMPILED, LAUNCHED])
+PACKAGES = "/opt/lib/python3.12/site-packages"
+CALLED = [
+    COMPILED,
+    LAUNCHED,
+    f"{PACKAGES}/triton/backends/nvidia/driver.py:713@__call__",
+    f"{PACKAGES}/triton/compiler/compiler.py:490@launch_metadata",
+    f"{PACKAGES}/torch/_inductor/runtime/triton_heuristics.py:1300@run",
+    f"{PACKAGES}/torch/_inductor/output_code.py:600@__call__",
+    f"{PACKAGES}/torch/_dynamo/convert_frame.py:1@<module>",
+    "/home/me/torch_tools/compiler.py:3@compile",
+]
+
+
+@pytest.mark.parametrize("frame", CALLED)
 def test_calls_of_compiled_code_are_no_compilation(frame: str) -> None:
     line = (["/home/me/train.py:8@main", frame], 450 * MS)
 
