@@ -27,6 +27,7 @@ __all__ = [
     "host_paths",
     "host_recorded_ns",
     "import_rows",
+    "is_runner",
     "other_threads",
     "own_lines",
     "run_time_of",
@@ -43,7 +44,11 @@ HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
 _MADE = "<string>:"  # such as the methods of a dataclass
 _TOP_LEVEL = "<module>"
 # Frames of these run a program, or a cell of a notebook, whose top level is not imported.
-_RUNNERS = re.compile(r"<frozen runpy>|.*/runpy\.py|.*/(IPython|ipykernel)/.*", re.DOTALL)
+_RUNNERS = re.compile(
+    r"<frozen runpy>|.*/runpy\.py|.*/(IPython|ipykernel)/.*"
+    r"|.*/proton_bench/(cli/notebook|recording/profiled)\.py",
+    re.DOTALL,
+)
 Mask = npt.NDArray[np.bool_]
 
 _MOST_NS = 2**63
@@ -178,15 +183,21 @@ def import_rows(profile: Profile) -> Mask:
     return found
 
 
+def is_runner(name: str) -> bool:
+    """Return whether a frame only runs a program, or a cell of a notebook."""
+    frame = parse_frame(name)
+    return frame is not None and _RUNNERS.fullmatch(frame.file) is not None
+
+
 def _import_traits(name: str) -> tuple[bool, bool, bool]:
     """Return whether a frame imports, is the top level of a module, and runs programs."""
     frame = parse_frame(name)
     if frame is None:
-        return False, False, False
+        return name == IMPORTS, False, False  # as `fold_host_rows` calls them
     is_top_level = frame.function == _TOP_LEVEL and not frame.file.startswith("<")
     is_package = is_top_level and frame.file.endswith("/__init__.py")
     is_importlib = frame.function == "import_module" and "/importlib/" in frame.file
-    return is_package or is_importlib, is_top_level, _RUNNERS.fullmatch(frame.file) is not None
+    return is_package or is_importlib, is_top_level, is_runner(name)
 
 
 def host_paths(

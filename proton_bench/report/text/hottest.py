@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,8 @@ def source_line(profile: Profile, frame: str) -> str:
     if parts is None or not parts.line.isdecimal():
         return ""
     number = int(parts.line)
+    if parts.file in linecache.cache:  # such as a cell of a notebook, which is no file
+        return visible(" ".join(linecache.getline(parts.file, number).split()), _MAX_NAME)
     for folder in Places.of(profile.provenance).folders:
         source = read_source(parts.file, profile, number, root=Path(folder))
         text = None if source.note else source.line(number)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import linecache
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from fakes.counted import Kernel, counted_profile
 
 from proton_bench.model.builder import ProfileBuilder
@@ -117,6 +119,13 @@ def test_work_of_other_threads_is_named_beside_the_run(tmp_path: Path) -> None:
         "other threads: 9 s in recorded work, most in aten::op1; 3 s in other code, which may wait"
     )
     assert not any("other threads" in line for line in summary_lines(profile))
+
+
+def test_a_line_of_a_cell_is_shown_with_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = (30, None, ["import torch\n", "model.fit( 3 )\n"], "<cell 7>")
+    monkeypatch.setitem(linecache.cache, "<cell 7>", cell)
+
+    assert source_line(gpu_run(), "<cell 7>:2@<module>") == "model.fit( 3 )"
 
 
 def test_a_summary_has_nine_lines_at_most() -> None:
