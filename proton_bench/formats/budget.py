@@ -71,10 +71,10 @@ OBJECTS_OF_REASON = 8
 CELLS_OF_NUMBER = 5  # of a vector
 # Bytes of a text. A file holds each text once, but output repeats it for every row that has it.
 USUAL_TEXT = 256
-# What a byte of a packed stream may hold, and how much unused allowance may add up. Without this
-# bound, noise at the start of a file would pay for a bomb at its end. Timelines have up to 0.8
-# events per byte, and up to a hundred bytes per byte where names are long.
-_STREAMED = {Limit.BYTES: (200.0, 16.0 * _MIB), Limit.EVENTS: (2.0, 100_000.0)}
+# Packets and events that a byte of a packed stream may hold, and how much unused allowance may add
+# up. Without this bound, noise at the start of a file would pay for a bomb at its end. Timelines
+# have up to 0.8 per byte.
+_STREAMED, _MOST_SAVED = 2.0, 100_000.0
 
 
 class DecodeBudget:
@@ -100,7 +100,7 @@ class DecodeBudget:
         self._left = dict(self._most)
         self._ends = 0.0
         self._factor = factor
-        self._saved: dict[Limit, float] = {}  # of a packed stream
+        self._saved: float | None = None  # events of a packed stream
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -124,9 +124,9 @@ class DecodeBudget:
         for each in (self._earned, self._most):
             each[Limit.SECONDS] += more
         self._ends += more
-        if limit in self._saved:
-            self._saved[limit] -= count
-            if self._saved[limit] < 0:
+        if limit is Limit.EVENTS and self._saved is not None:
+            self._saved -= count
+            if self._saved < 0:
                 raise ProfileFormatError(
                     f"{self.source}: a part of it has more {limit.value[0]} per compressed byte "
                     f"than recordings do; if you trust the file, set {DECODE_LIMIT}=10"
@@ -134,7 +134,7 @@ class DecodeBudget:
         self.look()
 
     def unpacked(self, packed: int, found: int) -> None:
-        """Charge bytes of a compressed stream; each part has a limit by its size.
+        """Charge bytes of a compressed stream; events of each part have a limit by its size.
 
         Args:
             packed: Bytes of the file that were read since the last time.
@@ -143,9 +143,9 @@ class DecodeBudget:
         Raises:
             ProfileFormatError: The stream exceeds its limit, here or in total.
         """
-        for limit, (of_byte, most) in _STREAMED.items():
-            saved = self._saved.get(limit, self._factor * most) + self._factor * of_byte * packed
-            self._saved[limit] = min(saved, self._factor * most)
+        most = self._factor * _MOST_SAVED
+        saved = most if self._saved is None else self._saved
+        self._saved = min(saved + self._factor * _STREAMED * packed, most)
         self.take(Limit.BYTES, found)
 
     def once_more(self) -> Callable[[], None]:

@@ -123,7 +123,8 @@ def read_trace(
             take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
             events = _decoded(_exact_events, content, source, start=piece.start)
-            take(Limit.EVENTS, _PACKETS_OF_EVENT * len(events))
+            # Names of threads may be repeated without end, and cost next to nothing.
+            take(Limit.EVENTS, _PACKETS_OF_EVENT * sum(event.ph != "M" for event in events))
             yield events
             continue
         # Before its last piece, a frame lacks the brackets that close its events and itself.

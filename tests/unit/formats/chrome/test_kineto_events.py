@@ -386,3 +386,15 @@ def test_a_file_of_another_tool_is_refused_with_what_it_holds() -> None:
 
     with pytest.raises(ProfileFormatError, match="categories 'gpu work'"):
         decode_profile(json.dumps([event]).encode(), "x.json")
+
+
+def test_metadata_that_repeats_itself_in_a_compressed_file_costs_nothing() -> None:
+    named = [
+        {"ph": "M", "name": n, "pid": 5, "args": {}} for n in ("thread_name", "thread_sort_index")
+    ]
+    content = gzip.compress(trace((*STEP, *named * 60_000)), mtime=0)
+
+    profile = decode_profile(content, "x.json.gz")
+
+    assert len(content) < 1 << 16
+    assert paths(profile) == paths(decode(*STEP))
