@@ -76,7 +76,7 @@ def show(request: ViewRequest) -> None:
     """
     profile = read_profile(request.file)
     _warn_about(profile, request.file)
-    metrics = request.metrics or default_metrics(profile)
+    metrics = request.metrics or default_metrics(profile, flat=request.selection.flat)
     if request.why and WHY not in metrics:
         # After the time and its share: a narrow terminal leaves out what stands behind.
         metrics = (*metrics[:_BEFORE_WHY], WHY, *metrics[_BEFORE_WHY:])

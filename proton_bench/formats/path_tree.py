@@ -26,6 +26,7 @@ __all__ = ["BYTES", "COUNT", "HOST", "TIME", "WALL", "PathTree", "Reading"]
 TIME = "time (ns)"
 COUNT = "count"
 WALL = "wall (ns)"
+RANGES = "range_count"
 BYTES = "bytes"
 HOST = -2  # number of the device of what ran on host threads
 _HOST_DEVICE = Device("CPU", 0)
@@ -91,6 +92,12 @@ class PathTree:
     def variant(self, variant: Variant) -> int:
         """Return the index of the variant, added if it is new."""
         return self.variants.setdefault(variant, len(self.variants))
+
+    def add_range(self, row: int, duration_ns: int, count: int = 1) -> None:
+        """Add host ranges to their row: their duration and number."""
+        for metric, value in ((WALL, duration_ns), (RANGES, count)):
+            self.declare(metric, Aggregation.EXCLUSIVE)
+            self.add(row, metric, value)
 
     def declare(self, metric: str, aggregation: Aggregation) -> None:
         """Declare how a metric adds up; see `ProfileBuilder.declare`."""

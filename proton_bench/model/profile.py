@@ -161,9 +161,9 @@ class Profile:
     def inclusive(self, metric: str) -> npt.NDArray[Any]:
         """Return the value of each row in views, int64 or float64 in the metric's unit.
 
-        Inclusive metrics are summed over the subtree. Exclusive metrics and properties are the
-        row's own values. Missing values, NaN and infinity count as 0, because JSON files cannot
-        hold them. Integer sums beyond 64 bits become float64.
+        Inclusive metrics are summed over the subtree, with NaN and infinity as in any sum of
+        floats. Exclusive metrics and properties are the row's own values. Missing values count as
+        0. Integer sums beyond 64 bits become float64.
 
         Raises:
             MetricError: The metric does not exist, or its values are not numbers.
@@ -172,8 +172,6 @@ class Profile:
         if not column.kind.is_number:
             raise MetricError(f"metric {metric!r} holds {column.kind} values, which have no sum")
         values = column.values
-        if column.kind is ValueKind.FLOAT:
-            values = np.where(np.isfinite(values), values, 0.0)
         if column.spec.aggregation is not Aggregation.INCLUSIVE:
             return values
         if column.kind is ValueKind.FLOAT or float(np.abs(values.astype("f8")).sum()) >= 2.0**62:

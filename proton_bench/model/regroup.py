@@ -15,6 +15,7 @@ from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.spans import without_nested
 
 __all__ = [
     "Stack",
@@ -202,7 +203,12 @@ def regroup(stack: Stack, groups: Rows, origin: Profile) -> Profile:
         variant_rows=stack.variant_rows[heads],
         devices=stack.devices,
         variants=stack.variants,
-        columns={c.spec.name: sum_column(c, target, len(heads)) for c in stack.columns},
+        columns={
+            each.spec.name: sum_column(
+                without_nested(each, stack.parents, groups), target, len(heads)
+            )
+            for each in stack.columns
+        },
         distributions={
             name: _merged(entries, target) for name, entries in stack.distributions.items()
         },
@@ -231,26 +237,13 @@ def sum_column(column: MetricColumn, target: Rows, total: int) -> MetricColumn:
         values[target[column.valid]] = column.values[column.valid]
         return replace(column, values=values, valid=valid)
     if column.kind is ValueKind.FLOAT:
-        return replace(column, values=_summed_floats(column, target, total), valid=valid)
+        sums = np.bincount(target, weights=column.values, minlength=total).astype("<f8", copy=False)
+        return replace(column, values=sums, valid=valid)
     weights = np.bincount(target, weights=column.values, minlength=total)
     if bool((np.abs(weights) >= 2.0**63).any()):
         return replace(column, kind=ValueKind.FLOAT, values=weights, valid=valid)
     np.add.at(values, target, column.values)
     return replace(column, values=values, valid=valid)
-
-
-def _summed_floats(column: MetricColumn, target: Rows, total: int) -> npt.NDArray[np.float64]:
-    """Sum finite values; NaN and infinity stay only if there is nothing else."""
-    finite = np.isfinite(column.values)
-    weights = np.where(finite, column.values, 0.0)
-    sums: npt.NDArray[np.float64] = np.bincount(target, weights=weights, minlength=total).astype(
-        np.float64, copy=False
-    )
-    covered = np.zeros(total, dtype=np.bool_)
-    covered[target[column.valid & finite]] = True
-    lost = column.valid & ~finite & ~covered[target]
-    sums[target[lost]] = column.values[lost]
-    return sums
 
 
 def _summed_vectors(

@@ -1,24 +1,38 @@
 """Calls of rows, and values per call.
 
-The count, mean and quantiles of a row are about its own calls. A row without any, such as a
-scope, shows the launches below it instead. Sums over a subtree are never divided by counts of
-another scope.
+A kernel or operator counts its calls, a scope or layer how often it was entered, if that is known.
+Means and quantiles are about a row's own calls, or else about the launches below it. Sums over a
+subtree are never divided by counts of another scope.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric, unknown_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
-from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["CALLS", "call_values", "has_own_calls", "per_call"]
+__all__ = ["CALLS", "ENTERED", "call_values", "has_own_calls", "per_call", "with_entered"]
 
 CALLS = "count"
-_COUNTED = "calls of the row, else launches below it"
+_COUNTED = "calls of the row; of the whole run its launches"
+ENTERED = "range_count"
+_SPAN = "wall (ns)"
+# Rows of other kinds may be kernels of formats that name no kinds.
+_OF_HOST = (
+    FrameKind.SCOPE,
+    FrameKind.OP,
+    FrameKind.STATE,
+    FrameKind.PYTHON,
+    FrameKind.TEST,
+    FrameKind.LAYER,
+)
 _AVERAGED = "of one call of the row or, if it has none, of one launch below it"
 
 Mask = npt.NDArray[np.bool_]
@@ -35,13 +49,37 @@ def has_own_calls(profile: Profile) -> Mask:
 
 
 def call_values(profile: Profile) -> MetricValues:
-    """Return the calls of each row.
+    """Return the calls of each row: of kernels their launches, of scopes how often they ran.
 
     Raises:
         MetricError: No counts were recorded.
     """
-    values, valid = _of_calls(profile, CALLS)
-    return MetricValues(CALLS, Aggregation.EXCLUSIVE, values, valid, _COUNTED)
+    entered = profile.columns.get(ENTERED)
+    if entered is None or not entered.kind.is_number:
+        values, valid = _of_calls(profile, CALLS)
+    elif find_metric(CALLS, profile.columns) is None:
+        values, valid = entered.values, entered.known
+    else:
+        own = has_own_calls(profile)
+        counts, counted = _of_calls(profile, CALLS)
+        values = np.where(own | ~entered.known, counts, entered.values)
+        valid = counted | entered.known
+    is_host = np.isin(profile.kinds, _OF_HOST) & ~has_own_calls(profile)
+    if entered is not None:
+        is_host &= ~entered.known
+    return MetricValues(CALLS, Aggregation.EXCLUSIVE, values, valid & ~is_host, _COUNTED)
+
+
+def with_entered(profile: Profile) -> Profile:
+    """Return the profile with the number of times that timed scopes were entered."""
+    table = profile.distributions.get(_SPAN)
+    if table is None or ENTERED in profile.columns or _SPAN not in profile.columns:
+        return profile
+    values = np.zeros(len(profile), dtype=np.int64)
+    values[table.rows] = table.n
+    spec = MetricSpec(ENTERED, Aggregation.EXCLUSIVE)
+    column = MetricColumn(spec, ValueKind.INT, values, values > 0)
+    return replace(profile, columns={**profile.columns, ENTERED: column})
 
 
 def per_call(profile: Profile, metric: str, name: str, *, scale: float) -> MetricValues:

@@ -10,11 +10,11 @@ import numpy as np
 
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
 from proton_bench.model.profile import Profile
+from proton_bench.model.spans import is_span
 
 __all__ = ["Recorded", "recorded_of", "run_ns"]
 
 _MOST_NS = 2**63
-_WALL = "wall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,8 @@ def _length(facts: Any) -> int | None:
 
 def _outermost_ns(profile: Profile) -> float | None:
     """Return the sum of wall times of rows without an ancestor with a wall time."""
-    full = find_metric(_WALL, profile.columns)
-    if full is None or profile.columns[full].spec.unit not in SECONDS:
-        return None
-    column = profile.columns[full]
-    if not column.kind.is_number or not column.valid.any():
+    column = next(filter(is_span, profile.columns.values()), None)
+    if column is None or not column.known.any():
         return None
     timed = np.flatnonzero(column.known)
     ends = np.maximum.accumulate(np.append(0, profile.subtree_end[timed]))[:-1]

@@ -376,7 +376,7 @@ def _rated(sides: _Sides, by: By) -> Comparison:
         derive(_laid_out(profile, tree, places, with_samples=sampled), asked)[0]
         for profile, places in zip(prepared, tree.places, strict=True)
     ]
-    valid = np.stack([each.valid for each in found])
+    valid = np.stack([each.valid & np.isfinite(each.values) for each in found])
     values = np.stack([np.where(each.valid, each.values, 0).astype(np.float64) for each in found])
     base, new = (_valid_mean(*each) for each in _halves(values, valid, len(sides.base)))
     base_valid, new_valid = sides.any_valid(valid)

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.accounting.calls import CALLS, call_values, per_call
+from proton_bench.analysis.accounting.calls import (
+    CALLS,
+    ENTERED,
+    call_values,
+    per_call,
+    with_entered,
+)
 from proton_bench.analysis.accounting.device_use import (
     DEVICE_WALL,
     is_device_time,
@@ -36,6 +42,7 @@ from proton_bench.analysis.kernels.stalls import ALL as ALL_SAMPLES
 from proton_bench.analysis.kernels.stalls import is_stall_ratio, stall_names, stall_values
 from proton_bench.analysis.metrics.formula import (
     SECONDS,
+    SELF,
     Divisor,
     Formula,
     derivable_names,
@@ -64,6 +71,7 @@ from proton_bench.analysis.why.verdict import WHY
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.spans import is_span, spans_of
 from proton_bench.plugin.others import offered_by_others
 
 __all__ = [
@@ -143,6 +151,9 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names += unit_use_names(numbers)
     names += cpu_ratio_names(numbers)
     names += measured_work_names(profile)
+    for column in (profile.columns[name] for name in numbers):
+        if column.spec.unit in SECONDS and (is_span(column) or _is_inclusive(column)):
+            names += [f"{SELF}{column.spec.base.lower()}/{unit}" for unit in SECONDS]
     if find_metric("count", numbers) is not None:
         names.append(LAUNCHES)
     has_launches = any(variant.registers for variant in profile.variants)
@@ -153,42 +164,56 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names, *mean_names(profile)]))
 
 
-def default_metrics(profile: Profile) -> tuple[str, ...]:
-    """Return the default metrics: a time or similar, its share, the count."""
-    profile = with_device_use(profile)
+def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
+    """Return the default metrics: one clock with its share, self times if rows have both, calls.
+
+    Args:
+        profile: The profile.
+        flat: Whether they are for a table, whose values are self values anyway.
+    """
+    profile = with_device_use(with_entered(profile))
     inclusive, exclusive = _recorded(profile)
     recorded = {
         MetricSpec(name).base.lower(): name
         for name in reversed(inclusive + exclusive)
         if profile.columns[name].kind.is_number
     }
-    has_devices = bool(profile.device_use) or any(d.kind != "CPU" for d in profile.devices)
-    if _is_number(profile, HOST_WALL) and not has_devices:
-        return _host_metrics(profile, recorded)
-    primary = next((base for base in _PRIMARY if base in recorded), None)
+    primary = _clock(profile, recorded)
     if primary is None:
         return (next(reversed(recorded)),) if recorded else ()
-    primary_name = shown = _name_of(profile, recorded[primary])
-    if MetricSpec(recorded[primary]).unit in SECONDS:
-        shown = _as_time(profile, recorded[primary])
-    found = [shown, f"{primary_name}/%", *(["count"] if "count" in recorded else [])]
-    if _is_number(profile, IDLE):
-        found.append(_as_time(profile, IDLE))
-    if ALL_SAMPLES in recorded and primary != ALL_SAMPLES:  # lines of kernels have nothing else
+    unit = _fitting_unit(profile, primary) if MetricSpec(primary).unit in SECONDS else ""
+    name = _name_of(profile, primary)
+    found = [f"{name}/{unit}" if unit else name, f"{name}/%"]
+    if not flat and _has_self_values(profile, primary):
+        found.append(f"{SELF}{found[0]}")
+    if {CALLS, ENTERED} & recorded.keys():
+        found.append(CALLS)
+    base = MetricSpec(primary).base.lower()
+    if primary != HOST_WALL and _is_number(profile, IDLE):
+        found.append(f"{_name_of(profile, IDLE)}/{unit or _fitting_unit(profile, IDLE)}")
+    if ALL_SAMPLES in recorded and base != ALL_SAMPLES:  # lines of kernels have nothing else
         found.append(f"{ALL_SAMPLES}/%")
     if INSTANCES not in recorded:
         return tuple(found)
     # Scopes inside kernels: beside the times of kernels, or alone.
     more = {CYCLES: CYCLES, INSTANCES: INSTANCES, LOST: COVERAGE}
-    return (*found, *(more[base] for base in more if base in recorded and more[base] not in found))
+    return (*found, *(more[each] for each in more if each in recorded and more[each] not in found))
 
 
-def _host_metrics(profile: Profile, recorded: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the metrics of a run without a device: its time, whose shares add up to the run."""
-    found = [_as_time(profile, HOST_WALL), f"{_name_of(profile, HOST_WALL)}/%"]
-    if "time" in recorded and MetricSpec(recorded["time"]).unit in SECONDS:
-        found.append(_as_time(profile, recorded["time"]))
-    return (*found, *(["count"] if "count" in recorded else []))
+def _clock(profile: Profile, recorded: Mapping[str, str]) -> str | None:
+    """Return the metric of a table: of a run without a device one that all host rows have."""
+    has_devices = bool(profile.device_use) or any(d.kind != "CPU" for d in profile.devices)
+    order = _PRIMARY if has_devices else ("host_wall", "wall", *_PRIMARY)
+    return next((recorded[base] for base in order if base in recorded), None)
+
+
+def _has_self_values(profile: Profile, metric: str) -> bool:
+    """Return whether a row has a value of its own beside those of the rows below it."""
+    column = profile.columns[metric]
+    if not (is_span(column) or _is_inclusive(column)):
+        return False
+    own, whole = _self_values(profile, metric), _source(profile, metric)
+    return bool((own.valid & (own.values > 0) & (whole.values > own.values)).any())
 
 
 def _is_number(profile: Profile, metric: str) -> bool:
@@ -201,12 +226,10 @@ def _name_of(profile: Profile, metric: str) -> str:
     return short if find_metric(short, profile.columns) == metric else metric
 
 
-def _as_time(profile: Profile, metric: str) -> str:
-    return f"{_name_of(profile, metric)}/{_fitting_unit(profile, metric)}"
-
-
 def _fitting_unit(profile: Profile, metric: str) -> str:
-    largest = float(np.abs(profile.inclusive(metric)).max()) * SECONDS[MetricSpec(metric).unit]
+    values = np.abs(_source(profile, metric).values)
+    seconds = SECONDS[MetricSpec(metric).unit]
+    largest = float(values[np.isfinite(values)].max(initial=0.0)) * seconds
     return "s" if largest >= 100.0 else "us" if largest < 1e-3 else "ms"
 
 
@@ -242,6 +265,8 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
         profile = with_occupancy(profile)
     if WHY in asked and WHY not in known:
         profile = with_launch_facts(profile)
+    if CALLS in asked:
+        profile = with_entered(profile)
     if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
         profile = replace(profile, distributions={})
     return profile
@@ -257,7 +282,8 @@ def _derive_one(profile: Profile, name: str) -> MetricValues:
     full = find_metric(name, recorded)
     if full is not None:
         # "count (inc)" is the sum over the subtree.
-        if full == CALLS and name.strip().lower() == CALLS and profile.columns[full].kind.is_number:
+        is_own = name.strip().lower() == CALLS
+        if full == CALLS and is_own and profile.columns[full].kind.is_number:
             return call_values(profile)
         return _recorded_values(full, profile.columns[full], profile)
     own = offered_by_others("proton_metrics").get(name.strip())
@@ -280,9 +306,14 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
     mean = find_metric(name, mean_names(profile))
     if mean is not None:
         return mean_values(profile, mean, name.strip())
-    if name.strip().lower() == LAUNCHES:
+    text = name.strip().lower()
+    if text == LAUNCHES:
         return launch_values(profile)
-    if name.strip().lower() == WHY:
+    if text == CALLS:
+        return call_values(profile)
+    if text.startswith(SELF) and find_metric(text.removeprefix(SELF), profile.columns):
+        return replace(_source(profile, text), name=text)
+    if text == WHY:
         from proton_bench.analysis.why.verdicts import why_values  # slow to load
 
         return why_values(profile)
@@ -292,7 +323,9 @@ def _computed(profile: Profile, name: str) -> MetricValues | None:
 
 def _source(profile: Profile, name: str) -> MetricValues:
     recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
-    full = find_metric(name, recorded)
+    full, of_self = find_metric(name, recorded), find_metric(name.removeprefix(SELF), recorded)
+    if full is None and of_self is not None and name.startswith(SELF):
+        return _self_values(profile, of_self)
     if full is None:
         raise unknown_metric(name, recorded)
     found = _recorded_values(full, profile.columns[full], profile)
@@ -301,7 +334,24 @@ def _source(profile: Profile, name: str) -> MetricValues:
     return found
 
 
+def _self_values(profile: Profile, metric: str) -> MetricValues:
+    """Return the values of rows without those of the rows below them, named ``self_<metric>``."""
+    column = profile.columns[metric]
+    if is_span(column):
+        spans = spans_of(profile, column)
+        values, valid = spans.own, spans.has_own
+    elif column.kind.is_number and _is_inclusive(column):
+        values, valid = column.values, column.valid
+    else:
+        raise MetricError(f"metric {metric!r} does not add up over rows, so it has no self values")
+    meaning = "without the rows below"
+    return MetricValues(f"{SELF}{metric}", Aggregation.EXCLUSIVE, values, valid, meaning)
+
+
 def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
+    if is_span(column):
+        spans = spans_of(profile, column)
+        return MetricValues(name, Aggregation.INCLUSIVE, spans.whole, spans.has_whole)
     if column.kind.is_number and _is_inclusive(column):
         values = profile.inclusive(name)
         return MetricValues(name, Aggregation.INCLUSIVE, values, profile.covered(name))
@@ -309,8 +359,7 @@ def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> Metri
     if _is_inclusive(column):
         aggregation = Aggregation.EXCLUSIVE
     if column.kind.is_number:
-        valid = column.known
-        return MetricValues(name, aggregation, column.values, valid)
+        return MetricValues(name, aggregation, column.values, column.valid)
     objects = np.empty(len(column), dtype=object)
     objects[:] = column.to_list()
     return MetricValues(name, aggregation, objects, column.valid)
@@ -326,7 +375,7 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
         values, valid = _ratio(source.values * 100.0, source.valid, by=wall)
         return MetricValues(formula.name, source.aggregation, values, valid)
     if formula.divisor is Divisor.TOTAL:
-        return _percent(formula.name, source)
+        return _percent(profile, formula.name, source)
     scale = formula.scale
     if formula.timed:
         unit = MetricSpec(source.name).unit
@@ -338,7 +387,7 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
     values, valid = source.values / scale, source.valid
     if formula.divisor is Divisor.SECONDS:
         values, valid = _ratio(values, valid, by=_time_seconds(profile))
-    return MetricValues(formula.name, source.aggregation, values, valid)
+    return replace(source, name=formula.name, values=values, valid=valid)
 
 
 def _time_seconds(profile: Profile) -> MetricValues:
@@ -353,13 +402,16 @@ def _ratio(
     return quotient(values, by.values, valid & by.valid)
 
 
-def _percent(name: str, source: MetricValues) -> MetricValues:
-    if source.aggregation is Aggregation.INCLUSIVE:
-        total = float(source.values[0])
-    else:
-        total = float(source.values[source.valid].sum())
+def _percent(profile: Profile, name: str, source: MetricValues) -> MetricValues:
     inclusive = source.aggregation is Aggregation.INCLUSIVE
+    whole = _source(profile, source.name.removeprefix(SELF))
+    if whole.aggregation is Aggregation.INCLUSIVE:
+        total = float(whole.values[0])
+    else:
+        total = float(whole.values[whole.valid].sum())
     meaning = f"share of the whole profile: {_OF_SUBTREE if inclusive else _OF_ROW}"
+    if not np.isfinite(total):  # no part of it has a share
+        total = np.nan
     known = source.valid & (total != 0.0)
     shares, valid = quotient(source.values, np.full(len(known), total), known)
     return MetricValues(name, source.aggregation, shares * 100.0, valid, meaning)

@@ -19,6 +19,7 @@ from proton_bench.support.text import visible
 __all__ = [
     "FLOPS_WIDTHS",
     "SECONDS",
+    "SELF",
     "Divisor",
     "Formula",
     "derivable_names",
@@ -36,6 +37,8 @@ _RATE = re.compile(
     r"(?P<by>(?:dram_|pipe_)?)(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s"
 )
 _AVERAGE = "avg_"
+# Of an inclusive metric or of wall times: the values of rows without those of the rows below.
+SELF = "self_"
 # `count` counts kernels and operators, so an average over it says nothing about other times.
 _AVERAGED = ("time", "cpu_time")
 _MAX_SHOWN = 80  # characters of a name in a message

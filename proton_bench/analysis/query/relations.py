@@ -156,12 +156,12 @@ def _values(profile: Profile, name: str, column: MetricColumn) -> dict[str, Arra
         cells = _cells([column.get(row) for row in where.tolist()])
         return {"node": where, "text" if column.kind is ValueKind.STR else "vector": cells}
     if column.spec.aggregation is not Aggregation.INCLUSIVE:
-        where = np.flatnonzero(column.known)
+        where = np.flatnonzero(column.valid)
         return {"node": where, "value": column.values[where]}
     where = np.flatnonzero(profile.covered(name))
     return {
         "node": where,
-        "value": masked(column.values[where], column.known[where]),
+        "value": masked(column.values[where], column.valid[where]),
         "inclusive": profile.inclusive(name)[where],
     }
 

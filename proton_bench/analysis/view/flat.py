@@ -1,4 +1,4 @@
-"""The kernel table of a profile: one row per kernel, over all call paths."""
+"""A profile as a table: one row per kernel, operator or scope, over all call paths."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.view.name_filter import rows_below
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, regroup
 
 __all__ = ["flattened"]
 
+_MEASURES = ("count", "time", "wall", "host_wall", "other_threads", "cpu_time")
+
 
 def flattened(profile: Profile) -> Profile:
-    """Return the profile with its kernels and operators right below the root.
+    """Return the profile with the rows that were measured right below the root.
 
-    Rows equal in name, kind and device are summed, with the rows below them (lines of a kernel);
-    rows with counts are kernels or operators, and inclusive values of other rows go to the root, so
-    totals do not change.
+    Rows equal in name, kind and device are summed, with lines of kernels. Inclusive values of rows
+    without a count or time go to the row above, so totals do not change.
     """
-    is_work = _counted(profile)
+    is_work = _measured(profile)
     owners = np.where(is_work, np.arange(len(profile)), 0)
     for row, above in enumerate(profile.parents.tolist()):
         if above >= 0 and not is_work[row]:
@@ -63,16 +66,19 @@ def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColu
     return replace(column, valid=valid, values=np.where(valid, column.values, nothing))
 
 
-def _counted(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Mark the rows with counts, else those with a time, else the leaves."""
-    for base in ("count", "time"):
+def _measured(profile: Profile) -> npt.NDArray[np.bool_]:
+    """Mark the rows with a count or a time of their own, else the leaves; lines are their kernel's."""
+    marked = np.zeros(len(profile), dtype=np.bool_)
+    for base in _MEASURES:
         full = find_metric(base, profile.columns)
         if full is not None and profile.columns[full].kind.is_number:
             column = profile.columns[full]
-            marked: npt.NDArray[np.bool_] = column.valid & (column.values != 0)
-            marked[0] = False
-            if bool(marked.any()):
-                return marked
+            marked |= column.valid & (column.values != 0)
+    marked[0] = False
+    kernels = marked & (profile.kinds == FrameKind.KERNEL)
+    marked &= kernels | ~rows_below(kernels, profile.subtree_end)
+    if bool(marked.any()):
+        return marked
     leaves: npt.NDArray[np.bool_] = profile.subtree_end == np.arange(1, len(profile) + 1)
     leaves[0] = False
     return leaves

@@ -51,5 +51,6 @@ def _ranks(by: MetricValues) -> npt.NDArray[np.int64]:
     _, ranks = np.unique(texts, return_inverse=True)
     ranks = ranks.astype(np.int64)
     if by.is_number:
-        ranks = -ranks
+        known = by.valid & ~np.isnan(by.values.astype(np.float64))
+        return np.where(known, -ranks, np.iinfo(np.int64).max)
     return np.where(by.valid, ranks, np.iinfo(np.int64).max)

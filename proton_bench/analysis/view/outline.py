@@ -80,7 +80,9 @@ def _weights(tree: MetricTree) -> npt.NDArray[np.float64]:
     """Return for each row the largest absolute value of the row and the rows below it."""
     first = tree.metrics[0]
     sizes = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
-    weights = np.where(np.isfinite(sizes), sizes, 0.0).tolist()
+    finite = np.isfinite(sizes)
+    # What is infinite or not a number is worth a line.
+    weights = np.where(finite, sizes, sizes[finite].max(initial=1.0)).tolist()
     parents = tree.parents.tolist()
     for row in range(len(weights) - 1, 0, -1):  # rows below come first
         weights[parents[row]] = max(weights[parents[row]], weights[row])
@@ -161,6 +163,7 @@ def _drawn(tree: MetricTree, lines: _Lines) -> MetricTree:
         devices=tuple("" if row < 0 else tree.devices[row] for row, *_ in found),
         metrics=tuple(_summed(metric, rows, summed) for metric in tree.metrics),
         cut=tree.cut,
+        unvalued=tree.unvalued,
         chains=tuple(chain for *_, chain in found),
     )
 

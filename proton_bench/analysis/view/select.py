@@ -18,10 +18,12 @@ from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.order import BY_NAME, BY_SIZE, sorted_tree
 from proton_bench.analysis.view.tree import Mask, MetricTree, renumbered
 from proton_bench.errors import UsageError
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import MetricColumn
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import fold_into_ancestors
+from proton_bench.model.spans import with_self_times
 
 __all__ = [
     "METADATA_SCOPE",
@@ -31,6 +33,7 @@ __all__ = [
     "build_tree",
     "drop_metadata",
     "drop_trials",
+    "fold_trials",
     "is_metadata",
     "kept_rows",
     "narrowed",
@@ -41,6 +44,7 @@ __all__ = [
 
 METADATA_SCOPE = "__proton_launch_metadata"
 TRIALS_STATE = "<autotune>"
+_SCOPES = (FrameKind.SCOPE, FrameKind.TEST, FrameKind.LAYER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,10 @@ class Selection:
 def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -> MetricTree:
     """Return the rows and values to show of a profile.
 
-    Launch metadata is left out, and trials of autotuners unless requested. Variants of one kernel
-    are one row, and so are kernels whose names differ only in Inductor's running number, except
-    with raw names. Rows without a value of these metrics are left out where rows are made readable.
+    Launch metadata is left out; trials of an autotuner are one row unless requested. Variants of
+    one kernel are one row, and so are kernels whose names differ only in Inductor's running number,
+    except with raw names. Where rows are made readable, those without a value of these metrics are
+    left out and counted, except scopes.
 
     Raises:
         MetricError: A metric is unknown or cannot be derived.
@@ -103,12 +108,12 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     wanted = [*metrics, by_metric] if by_metric else metrics
     shown = drop_metadata(prepare(profile, wanted))
     if not selection.trials:
-        shown = drop_trials(shown)
+        shown = fold_trials(shown)
     if not selection.raw_names:
         shown = with_stable_names(shown)
     if selection.readable is not None and not selection.flat:
         shown = _folded(shown, selection.readable, selection.names)
-    shown = flattened(shown) if selection.flat else shown.fold_variants()
+    shown = flattened(with_self_times(shown)) if selection.flat else shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
     tree = MetricTree(
@@ -123,7 +128,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         rows = [(tree.frames, tree.kinds)]
         texts = texts_of(tree.strings, rows, selection.readable, provenance=profile.provenance)
         tree = replace(tree, strings=texts, recorded=tree.strings)
-        tree = _with_values(tree)
+        tree = _with_values(tree, shown)
     tree = select(tree, selection)
     is_by_size = selection.sort == BY_SIZE or (selection.sort is None and selection.flat)
     if not (metrics if is_by_size else selection.sort):
@@ -145,14 +150,16 @@ def _folded(profile: Profile, readable: Readable, names: NameFilter) -> Profile:
     return before if names.is_lost(old, new) else after
 
 
-def _with_values(tree: MetricTree) -> MetricTree:
-    """Return the rows that have a value of a shown metric, and the rows above them."""
+def _with_values(tree: MetricTree, profile: Profile) -> MetricTree:
+    """Return the rows with a value of a shown metric, measured scopes, and the rows above them."""
     if not tree.metrics:
         return tree
     valid = np.logical_or.reduce([metric.valid for metric in tree.metrics])
-    keep = rows_above(valid, subtree_ends(tree.parents))
+    columns = [column.valid for column in profile.columns.values()]
+    measured = np.logical_or.reduce([valid, *columns])
+    keep = rows_above(valid | (measured & np.isin(tree.kinds, _SCOPES)), profile.subtree_end)
     keep[0] = True
-    return tree.take(keep)
+    return replace(tree.take(keep), unvalued=int((measured & ~keep).sum()))
 
 
 def narrowed(profile: Profile, names: NameFilter) -> Profile:
@@ -219,6 +226,15 @@ def is_metadata(name: str) -> bool:
 def drop_metadata(profile: Profile) -> Profile:
     """Return the profile without launch metadata and rows that are then empty."""
     return _drop(profile, [is_metadata(text) for text in profile.strings])
+
+
+def fold_trials(profile: Profile) -> Profile:
+    """Return the profile with all trials of an autotuner in one row, with their time."""
+    is_trials = np.array([text == TRIALS_STATE for text in profile.strings], dtype=np.bool_)
+    if not bool(is_trials.any()):
+        return profile
+    rows = rows_below(is_trials[profile.frames], profile.subtree_end)
+    return fold_into_ancestors(profile, rows & rows[profile.parents])
 
 
 def drop_trials(profile: Profile) -> Profile:

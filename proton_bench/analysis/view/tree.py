@@ -27,6 +27,7 @@ class MetricTree:
         devices: "CUDA:0" and the like per row, "" for rows without a device.
         metrics: Values to show; the first one decides thresholds and colours.
         cut: Rows left out because they are too deep.
+        unvalued: Rows left out because they have no value of these metrics.
         chains: For each row the names of the rows above it that stand in the same line, as
             positions in ``strings``; empty if each row has a line of its own.
         recorded: The recorded name for each of ``strings``; empty if these are the recorded ones.
@@ -39,6 +40,7 @@ class MetricTree:
     devices: tuple[str, ...]
     metrics: tuple[MetricValues, ...]
     cut: int = 0
+    unvalued: int = 0
     chains: tuple[tuple[int, ...], ...] = ()
     recorded: tuple[str, ...] = ()
 

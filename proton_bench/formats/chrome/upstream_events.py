@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from proton_bench.formats.chrome.event import TraceEvent, TraceHead, call_path, nanoseconds
-from proton_bench.formats.path_tree import COUNT, TIME, WALL, Reading
+from proton_bench.formats.path_tree import COUNT, TIME, Reading
 from proton_bench.formats.timeline.device_time import (
     UNCALLED,
     DeviceWork,
@@ -60,7 +60,6 @@ class ProtonTraceReader:
         self._rows: dict[tuple[Any, ...], int] = {}
         self._roots: dict[int, int] = {}
         self._kernels = Columns(start="q", duration="q", name="i", scope="i")
-        self._tree.declare(WALL, Aggregation.EXCLUSIVE)
 
     def add(self, events: Iterable[TraceEvent]) -> None:
         """Take a batch.
@@ -88,7 +87,7 @@ class ProtonTraceReader:
                 self._add_kernel(event, path, duration)
             elif event.cat in _SCOPES:
                 row = self._row(path, FrameKind.SCOPE)
-                self._tree.add(row, WALL, duration)
+                self._tree.add_range(row, duration)
                 self._metrics.add(row, event.arguments.metrics)
             else:
                 self._reading.drop("event of an unknown category: left out")

@@ -14,6 +14,7 @@ from proton_bench.errors import MetricError
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
+from proton_bench.model.spans import with_self_times
 
 __all__ = [
     "MAX_DEPTH",
@@ -36,7 +37,7 @@ __all__ = [
 # Formats that write the whole path of each row: a file is as large as the rows times their depth.
 MAX_DEPTH = 1000
 # Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
-_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
+_FAVOURITES = ("num_samples", "time", "cycles", "wall", "cpu_time", "count")
 # Units as pprof spells them.
 UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 _INT64 = range(2**63)
@@ -59,8 +60,8 @@ class FlameFrame:
 
 
 def flame_rows(profile: Profile) -> Profile:
-    """Return the profile with the variants of a kernel as one row."""
-    return profile.fold_variants()
+    """Return the profile with self times, and the variants of a kernel as one row."""
+    return with_self_times(profile.fold_variants())
 
 
 def flame_frame(profile: Profile, row: int) -> FlameFrame:
@@ -92,7 +93,7 @@ def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]
         MetricError: There is none.
     """
     found = []
-    for column in profile.columns.values():
+    for column in with_self_times(profile).columns.values():
         if column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number:
             known = column.known & (column.values > 0)
             if known.any():

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.path_tree import COUNT, HOST, TIME, WALL
+from proton_bench.formats.path_tree import COUNT, HOST, RANGES, TIME, WALL
 from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
@@ -127,7 +127,7 @@ def place_ranges(
     A launch belongs to the innermost range that is open when it starts. ``wall (ns)`` receives the
     duration of each range. Where nothing ran on a device, the ranges are the work: ``time (ns)``
     receives the time in which each one was the innermost of its thread, and ``count`` how many
-    there were.
+    there were; else ``range_count`` does.
 
     Args:
         timeline: What to place.
@@ -165,7 +165,10 @@ def place_ranges(
     _add(timeline, WALL, (nesting.end - start)[:total])
     if is_work:
         _add(timeline, TIME, nesting.own_ns[:total])
-        _add(timeline, COUNT, np.ones(total, dtype=np.int64))
+    counts = COUNT if is_work else RANGES
+    if counts == RANGES:
+        tree.declare(RANGES, Aggregation.EXCLUSIVE)
+    _add(timeline, counts, np.ones(total, dtype=np.int64))
     return placed[total:]
 
 

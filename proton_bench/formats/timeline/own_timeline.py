@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.path_tree import COUNT, HOST, TIME, WALL, PathTree, Reading
+from proton_bench.formats.path_tree import COUNT, HOST, TIME, PathTree, Reading
 from proton_bench.formats.timeline.device_time import device_uses, with_uses
 from proton_bench.formats.timeline.launched_work import place_work
 from proton_bench.formats.timeline.metric_texts import MetricTexts
@@ -104,7 +104,7 @@ class SessionTimeline:
         self._paths: dict[CallPath, int] = {}  # asked for so far
         self._frames: dict[tuple[int, str], int] = {}  # each by the path above and its name
         self._kinds: dict[int, FrameKind] = {}
-        self._walls: dict[int, int] = {}
+        self._walls: dict[int, tuple[int, int]] = {}  # time in ranges, and their number
         self._metrics = PathTree()  # of paths instead of rows
         self._texts = MetricTexts(self._metrics, reading.source)
         self._work_metrics = PathTree()  # of kinds of work instead of rows
@@ -131,7 +131,8 @@ class SessionTimeline:
             path = self._path(found.path)
             self._kinds.setdefault(path, _SCOPES[found.kind])
             if not found.is_open and found.duration_ns < MAX_NS:
-                self._walls[path] = self._walls.get(path, 0) + found.duration_ns
+                wall_ns, count = self._walls.get(path, (0, 0))
+                self._walls[path] = wall_ns + found.duration_ns, count + 1
             self._texts.add(path, found.values)
         else:
             self._reading.drop("slice of an unknown category: left out")
@@ -219,10 +220,8 @@ class SessionTimeline:
 
     def _add_host_values(self, rows: npt.NDArray[np.int64]) -> None:
         tree = self.timeline.tree
-        if self._walls:
-            tree.declare(WALL, Aggregation.EXCLUSIVE)
-        for path, wall_ns in self._walls.items():
-            tree.add(int(rows[path]), WALL, wall_ns)
+        for path, ranges in self._walls.items():
+            tree.add_range(int(rows[path]), *ranges)
         _add_metrics(tree, self._metrics, rows.tolist())
         if not len(self._ops):
             return

@@ -107,7 +107,11 @@ def _texts(metric: MetricValues) -> list[str]:
         return ["-" if value is None else _interval(value, half) for value, half in pairs]
     if metric.name.endswith("/%"):
         return ["-" if value is None else f"{value:.1f}" for value in values]
-    return number_texts(values)
+    texts = number_texts(values)
+    return [
+        "nan" if value is not None and math.isnan(value) else text
+        for value, text in zip(values, texts, strict=True)
+    ]
 
 
 def _interval(value: float, half: float) -> str:

@@ -29,19 +29,23 @@ def legend(console: Console, tree: MetricTree, *, edge: int | None) -> Iterator[
         edge: Width of the terminal, None for none.
     """
     meanings = list(_meanings(tree))
-    if meanings or tree.cut:
+    if meanings or tree.cut or tree.unvalued:
         yield Segment("\n")
     if meanings:
         yield from prose(console, "; ".join(meanings), DIM, edge=edge)
     if tree.cut:
         deeper = count_text(tree.cut, "deeper row is", "deeper rows are")
         yield from prose(console, f"{deeper} not shown; -d shows more", DIM, edge=edge)
+    if tree.unvalued:
+        without = count_text(tree.unvalued, "row has", "rows have")
+        text = f"{without} no value of these metrics; -l lists others for -m"
+        yield from prose(console, text, DIM, edge=edge)
 
 
 def largest_of(metric: MetricValues) -> float:
-    """Return the largest absolute value, 0 if there is none."""
+    """Return the largest absolute finite value, 0 if there is none."""
     values = np.abs(metric.values[metric.valid].astype(np.float64))
-    return float(values.max()) if values.size else 0.0
+    return float(values[np.isfinite(values)].max(initial=0.0))
 
 
 def _meanings(tree: MetricTree) -> Iterator[str]:

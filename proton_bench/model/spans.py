@@ -1,0 +1,139 @@
+"""Wall times of host ranges: each row has all of its time, with that of the rows below it.
+
+Their self times add up like any inclusive metric, so sums and shares are made of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.model import preorder
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.profile import Profile
+
+__all__ = ["Spans", "is_span", "spans_of", "with_self_times", "without_nested"]
+
+_WALL = "wall"
+_NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_TIME = "time"
+_HOST = "CPU"
+
+Values = npt.NDArray[np.float64] | npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """The time of each row in the unit of its column.
+
+    Attributes:
+        own: Time outside of the rows below, 0 where those overlap or none was recorded.
+        whole: Time with the rows below; of a row without a time the sum of the outermost below.
+        has_own: Whether the row was timed.
+        has_whole: Whether it or a row below was timed.
+    """
+
+    own: Values
+    whole: Values
+    has_own: Mask
+    has_whole: Mask
+
+
+def is_span(column: MetricColumn) -> bool:
+    """Return whether a column holds wall times of host ranges."""
+    spec = column.spec
+    return (
+        spec.aggregation is Aggregation.EXCLUSIVE
+        and column.kind.is_number
+        and spec.base.lower() == _WALL
+        and spec.unit in _NANOSECONDS
+    )
+
+
+def spans_of(profile: Profile, column: MetricColumn) -> Spans:
+    """Return the times of host ranges; operators without a wall time have their recorded time."""
+    timed = column.known & (column.values >= 0)
+    wall = np.where(timed, column.values, 0)
+    work = _host_work(profile, column)
+    work = np.where(timed, 0, work)
+    owners = _owners(profile.parents, timed)
+    inside = np.zeros(len(profile), dtype=np.result_type(wall, work))
+    np.add.at(inside, owners[1:], (wall + work)[1:])
+    parts = wall + work - np.where(timed, inside, 0)
+    has_own = timed | (work > 0)
+    whole = preorder.sums(profile.parents, parts)
+    covered = preorder.sums(profile.parents, has_own) > 0
+    return Spans(np.maximum(parts, 0), whole, has_own, covered)
+
+
+def with_self_times(profile: Profile) -> Profile:
+    """Return the profile with self times instead of wall times, which then add up over rows."""
+    found = {}
+    for name, column in profile.columns.items():
+        if is_span(column):
+            spans = spans_of(profile, column)
+            is_whole = spans.own.dtype.kind == "i"
+            found[name] = replace(
+                column,
+                spec=replace(column.spec, aggregation=Aggregation.INCLUSIVE),
+                kind=ValueKind.INT if is_whole else ValueKind.FLOAT,
+                values=np.where(spans.has_own, spans.own, 0),
+                valid=spans.has_own,
+            )
+    return replace(profile, columns={**profile.columns, **found}) if found else profile
+
+
+def without_nested(
+    column: MetricColumn, parents: npt.NDArray[np.int32], groups: npt.NDArray[np.int32]
+) -> MetricColumn:
+    """Return a column of wall times to sum by group, without times that another one includes.
+
+    Args:
+        column: Wall times of the rows.
+        parents: Row of each row's parent, -1 for a root.
+        groups: Group of each row.
+    """
+    inside = groups[1:] == groups[parents[1:]]
+    if not (is_span(column) and bool((inside & (parents[1:] >= 0)).any())):
+        return column
+    timed = column.known
+    owners = _owners(parents, timed)
+    again = timed[owners] & (groups[owners] == groups) & (owners != np.arange(len(owners)))
+    return replace(
+        column, valid=column.valid & ~again, values=np.where(again, 0, column.values)
+    )
+
+
+def _owners(parents: npt.NDArray[np.int32], timed: Mask) -> npt.NDArray[np.int32]:
+    """Return for each row the nearest timed row above it, else the root; the root has none."""
+    flags, found = timed.tolist(), [0] * len(parents)
+    for row, above in enumerate(parents.tolist()):
+        if above >= 0:
+            found[row] = above if flags[above] else found[above]
+    return np.array(found, dtype=np.int32)
+
+
+def _host_work(profile: Profile, column: MetricColumn) -> Values:
+    """Return the recorded time of operators that ran on the host, in the unit of a column."""
+    nothing = np.zeros(len(profile), dtype=np.int64)
+    time = next((each for each in profile.columns.values() if _is_time(each)), None)
+    is_host = np.array([*(device.kind == _HOST for device in profile.devices), False])
+    if time is None or not bool(is_host.any()):
+        return nothing
+    worked = is_host[profile.device_rows] & time.known & (time.values > 0)
+    scale = _NANOSECONDS[time.spec.unit] / _NANOSECONDS[column.spec.unit]
+    values = time.values if scale == 1.0 else time.values * scale
+    return np.where(worked, values, 0)
+
+
+def _is_time(column: MetricColumn) -> bool:
+    spec = column.spec
+    return (
+        spec.base.lower() == _TIME
+        and spec.unit in _NANOSECONDS
+        and spec.aggregation is Aggregation.INCLUSIVE
+        and column.kind.is_number
+    )
