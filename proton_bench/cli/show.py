@@ -32,6 +32,7 @@ __all__ = ["ViewRequest", "list_metrics", "show"]
 # prompt of the shell.
 _OTHER_LINES = 6
 _LEAST_ROWS = 10
+_ROWS_OF_PIPES = 50
 _BEFORE_WHY = 2
 
 
@@ -50,8 +51,8 @@ class ViewRequest:
         counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
         why: Also show what limits each row.
-        fits_screen: Show no more rows on a terminal than it has lines, the largest ones, unless the
-            selection chooses rows.
+        fits_screen: Show no more rows than a terminal has lines, the largest ones, unless the
+            selection chooses rows; a pipe or file gets as many as a large terminal.
     """
 
     file: Path
@@ -103,7 +104,7 @@ def show(request: ViewRequest) -> None:
         reports.append(join.report())
     note = root_note(profile) if request.minus is None else ""
     shown, left_out = tree, ""
-    if request.fits_screen and console.file.isatty() and not request.selection.chooses_rows:
+    if request.fits_screen and not request.selection.chooses_rows:
         outline = outlined(tree, _free_lines(console, reports))
         shown, left_out = outline.tree, left_out_text(outline.hidden, outline.share)
     flat = request.selection.flat
@@ -124,6 +125,8 @@ def show(request: ViewRequest) -> None:
 
 def _free_lines(console: Console, reports: Sequence[Any]) -> int:
     """Return how many rows fit a screen below these reports, with a heading and a legend."""
+    if not console.file.isatty():
+        return _ROWS_OF_PIPES
     above = sum(segment.text.count("\n") for each in reports for segment in console.render(each))
     return max(console.height - above - _OTHER_LINES, _LEAST_ROWS)
 

@@ -35,14 +35,13 @@ def row_columns(profile: Profile) -> dict[str, Array]:
 def metric_columns(profile: Profile) -> Iterator[tuple[str, str, Array]]:
     """Yield each metric's name, "" and the rows' own values; then the sums over subtrees.
 
-    Sums have ``" (inc)"`` instead of "". NaN and infinity are masked, as in sums, but kept below
-    the mask. Vectors are tuples.
+    Sums have ``" (inc)"`` instead of "". Missing values are masked. Vectors are tuples.
     """
     for name, column in profile.columns.items():
         if not column.kind.is_number:
             yield name, "", objects(column.to_list())
             continue
-        yield name, "", masked(column.values, column.known)
+        yield name, "", masked(column.values, column.valid)
         if column.spec.aggregation is Aggregation.INCLUSIVE:
             yield name, " (inc)", masked(profile.inclusive(name), profile.covered(name))
 

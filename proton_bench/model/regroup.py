@@ -26,6 +26,7 @@ __all__ = [
     "number_paths",
     "order_siblings",
     "regroup",
+    "row_labels",
     "sum_column",
 ]
 
@@ -115,7 +116,7 @@ def order_siblings(profile: Profile, keys: npt.NDArray[np.int64]) -> Profile:
 
 def group_equal_rows(stack: Stack) -> Rows:
     """Number the paths in order of first appearance; all roots are one path."""
-    return number_paths(stack.parents, _labels(stack)[0])
+    return number_paths(stack.parents, row_labels(stack))
 
 
 def number_paths(parents: Rows, labels: npt.NDArray[np.int64]) -> Rows:
@@ -155,8 +156,8 @@ def _number_by_level(parents: Rows, labels: npt.NDArray[np.int64], depths: Rows)
     return numbers[first].astype("<i4")
 
 
-def _labels(stack: Stack) -> tuple[npt.NDArray[np.int64], int]:
-    """Return one number for name, kind, device and variant of each row, and their count."""
+def row_labels(stack: Stack) -> npt.NDArray[np.int64]:
+    """Return one number for name, kind, device and variant of each row."""
     labels = stack.frames.astype(np.int64)
     for part, size in (
         (stack.kinds, 256),
@@ -166,11 +167,12 @@ def _labels(stack: Stack) -> tuple[npt.NDArray[np.int64], int]:
         if int(labels.max()) >= 2**62 // size:
             labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         labels = labels * size + part
-    return labels, int(labels.max()) + 1
+    return labels
 
 
 def _siblings_differ(stack: Stack) -> bool:
-    labels, count = _labels(stack)
+    labels = row_labels(stack)
+    count = int(labels.max()) + 1
     if len(labels) * count >= 2**62:
         return False
     paths = (stack.parents.astype(np.int64) + 1) * count + labels

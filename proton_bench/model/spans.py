@@ -102,9 +102,7 @@ def without_nested(
     timed = column.known
     owners = _owners(parents, timed)
     again = timed[owners] & (groups[owners] == groups) & (owners != np.arange(len(owners)))
-    return replace(
-        column, valid=column.valid & ~again, values=np.where(again, 0, column.values)
-    )
+    return replace(column, valid=column.valid & ~again, values=np.where(again, 0, column.values))
 
 
 def _owners(parents: npt.NDArray[np.int32], timed: Mask) -> npt.NDArray[np.int32]:

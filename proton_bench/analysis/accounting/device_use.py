@@ -19,6 +19,7 @@ __all__ = [
     "counts_one_by_one",
     "device_verdicts",
     "is_device_time",
+    "runs_on_devices",
     "with_device_use",
 ]
 
@@ -44,6 +45,11 @@ _WAITING_SHARE = 0.2
 # Of the kernels; where more of them start before their launch, clocks differ by more than what the
 # latencies of the others are.
 _MOST_BEFORE_LAUNCH = 0.05
+
+
+def runs_on_devices(profile: Profile) -> bool:
+    """Return whether work on a device was recorded, so that times are those of the device."""
+    return bool(profile.device_use) or any(device.kind != "CPU" for device in profile.devices)
 
 
 def with_device_use(profile: Profile) -> Profile:

@@ -19,11 +19,12 @@ from proton_bench.analysis.kernels.stalls import ALL, has_samples
 from proton_bench.analysis.metrics.derive import derive, prepare
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
-from proton_bench.analysis.naming.layers import fold_layers
+from proton_bench.analysis.naming.layers import fold_layers, fold_steps
 from proton_bench.analysis.naming.library_frames import fold_library_frames
+from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
-from proton_bench.analysis.view.select import drop_metadata, drop_trials
+from proton_bench.analysis.view.select import drop_metadata, fold_trials
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
@@ -54,6 +55,7 @@ class CompareOptions:
         follow: A row that moved to another scope is one row with both values.
         fold_frames: Compare runs of library frames as one row.
         fold_layers: Compare equal layers of a model as one row.
+        fold_steps: Compare numbered steps as one row.
     """
 
     metric: str | None = None
@@ -64,6 +66,7 @@ class CompareOptions:
     follow: bool = True
     fold_frames: bool = False
     fold_layers: bool = False
+    fold_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +188,11 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:
     shown = drop_metadata(profile)
     if not options.trials:
-        shown = drop_trials(shown)
+        shown = fold_trials(shown)
     if options.fold_frames:
-        shown = fold_library_frames(shown, counted=False)
+        shown = fold_library_frames(fold_nested(shown, counted=False), counted=False)
+    if options.fold_steps:
+        shown = fold_steps(shown, counted=False)
     return fold_layers(shown) if options.fold_layers else shown
 
 

@@ -20,6 +20,7 @@ from proton_bench.analysis.accounting.calls import (
 from proton_bench.analysis.accounting.device_use import (
     DEVICE_WALL,
     is_device_time,
+    runs_on_devices,
     with_device_use,
 )
 from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE
@@ -202,9 +203,13 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
 
 def _clock(profile: Profile, recorded: Mapping[str, str]) -> str | None:
     """Return the metric of a table: of a run without a device one that all host rows have."""
-    has_devices = bool(profile.device_use) or any(d.kind != "CPU" for d in profile.devices)
-    order = _PRIMARY if has_devices else ("host_wall", "wall", *_PRIMARY)
-    return next((recorded[base] for base in order if base in recorded), None)
+    if not runs_on_devices(profile):
+        if _is_number(profile, HOST_WALL):
+            return HOST_WALL
+        span = next((name for name in recorded.values() if is_span(profile.columns[name])), None)
+        if span is not None and ("time" in recorded or "cycles" not in recorded):
+            return span
+    return next((recorded[base] for base in _PRIMARY if base in recorded), None)
 
 
 def _has_self_values(profile: Profile, metric: str) -> bool:

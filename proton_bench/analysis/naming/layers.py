@@ -1,13 +1,15 @@
-"""Equal layers of a model, folded: ``h.0`` to ``h.11`` of one class become ``h.* (Block) x12``.
+"""Numbered siblings, folded: layers ``h.0`` to ``h.11`` of one class, ``step 3`` to ``step 7``.
 
 Layers are siblings of one class whose qualified names differ in one number, which is a whole part
 of the name: the index in a list of modules. ``conv1`` and ``conv2`` are different attributes.
+Steps are scopes whose names differ in one number that counts up: ``n=512`` and ``n=1024`` are
+different work.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,11 +19,16 @@ from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 
-__all__ = ["equal_layers", "fold_layers"]
+__all__ = ["equal_layers", "fold_layers", "fold_steps"]
 
 _LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
 _ANY = "*"
 _DOT = "."
+_STEPS = (FrameKind.SCOPE, FrameKind.UNKNOWN)
+_NUMBER = re.compile(r"(?:(?<![\w.])|(?<=_))\d{1,18}(?![\w.])")
+# A scope with one of these words and a number is a step, however many there are.
+_STEP_WORD = re.compile(r"(?:^|[^a-z])(?:step|iter|iteration|epoch|batch|microbatch)s?(?![a-z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Positions of numbers that are tried in one name; no module is nested in more lists.
 _MAX_NUMBERS = 8
 
@@ -32,6 +39,10 @@ class _Layer:
 
     path: str
     class_: str
+
+
+# Names rows below one row; returns those that are now one row, with their replacements.
+_Fold = Callable[..., list[tuple[list[int], dict[str, str]]]]
 
 
 @dataclass(slots=True)
@@ -56,10 +67,32 @@ def fold_layers(profile: Profile) -> Profile:
     """
     if not bool((profile.kinds == FrameKind.LAYER).any()):
         return profile
+    return _renamed(profile, FrameKind.LAYER, _folded)
+
+
+def fold_steps(profile: Profile, *, counted: bool = True) -> Profile:
+    """Return the profile with numbered steps in one row, and the rows below them merged.
+
+    Args:
+        profile: The profile.
+        counted: Whether names say for how many steps they stand; runs may differ in that.
+    """
+    if not any(map(_NUMBER.search, profile.strings)):
+        return profile
+
+    def folded(
+        profile: Profile, naming: _Naming, rows: list[int], *, stars: dict[str, str]
+    ) -> list[tuple[list[int], dict[str, str]]]:
+        return _folded_steps(profile, naming, rows, counted=counted, stars=stars)
+
+    return _renamed(profile, _STEPS, folded)
+
+
+def _renamed(profile: Profile, kinds: int | tuple[int, ...], fold: _Fold) -> Profile:
     naming = _Naming(profile.frames.copy(), StringTable())
     for text in profile.strings:
         naming.strings.index(text)
-    _rename(profile, naming)
+    _rename(profile, naming, np.isin(profile.kinds, kinds).tolist(), fold)
     if not naming.changed:
         return profile
     stack = replace(Stack.of(profile), frames=naming.frames, strings=naming.strings.texts())
@@ -77,13 +110,12 @@ def equal_layers(names: Sequence[str]) -> list[list[int]]:
     return [[place for layer in layers for place in known[layer]] for layers in groups]
 
 
-def _rename(profile: Profile, naming: _Naming) -> None:
-    """Name layers from the top down: rows that became equal have their children named together."""
+def _rename(profile: Profile, naming: _Naming, is_numbered: list[bool], fold: _Fold) -> None:
+    """Name rows from the top down: rows that became equal have their children named together."""
     children: list[list[int]] = [[] for _ in range(len(profile))]
     for row, above in enumerate(profile.parents.tolist()):
         if above >= 0:
             children[above].append(row)
-    is_layer = (profile.kinds == FrameKind.LAYER).tolist()
     columns = np.stack(
         [profile.frames, profile.kinds, profile.device_rows, profile.variant_rows]
     ).astype(np.int64)
@@ -93,12 +125,12 @@ def _rename(profile: Profile, naming: _Naming) -> None:
         rows, stars = waiting.pop()
         below: dict[tuple[int, ...], list[int]] = {}
         inside = [child for row in rows for child in children[row]]
-        layers = [child for child in inside if is_layer[child]]
+        numbered = [child for child in inside if is_numbered[child]]
         for child in inside:
-            if not is_layer[child] and children[child]:
+            if not is_numbered[child] and children[child]:
                 below.setdefault(tuple(columns[:, child].tolist()), []).append(child)
         waiting += [(members, stars) for members in below.values()]
-        waiting += _folded(profile, naming, layers, stars=stars)
+        waiting += fold(profile, naming, numbered, stars=stars)
 
 
 def _folded(
@@ -126,6 +158,44 @@ def _folded(
         naming.frames[members] = place
         found.append((members, inner))
     return found
+
+
+def _folded_steps(
+    profile: Profile, naming: _Naming, rows: list[int], *, counted: bool, stars: dict[str, str]
+) -> list[tuple[list[int], dict[str, str]]]:
+    """Name steps below one row; return the rows that are now one."""
+    by_name: dict[tuple[str, int], list[int]] = {}
+    for row in rows:
+        by_name.setdefault((profile.name(row), int(profile.kinds[row])), []).append(row)
+    patterns: dict[str, set[int]] = {}
+    for name, _ in by_name:
+        for pattern, number in _numbered(name):
+            patterns.setdefault(pattern, set()).add(number)
+    groups: dict[tuple[str, int], list[int]] = {}
+    for (name, kind), members in by_name.items():
+        found = [each for each, _ in _numbered(name) if _are_steps(each, patterns[each])]
+        best = max(found, key=lambda each: len(patterns[each]), default=name)
+        groups.setdefault((best, kind), []).extend(members)
+        if best == name:
+            continue
+        count = f" x{len(patterns[best])}" if counted else ""
+        naming.frames[members] = naming.strings.index(best + count)
+        naming.changed = True
+    return [(members, stars) for members in groups.values()]
+
+
+def _numbered(name: str) -> list[tuple[str, int]]:
+    """Return the name with a star instead of each of its numbers, and that number."""
+    places = list(_NUMBER.finditer(name))[-_MAX_NUMBERS:]
+    return [(name[: at.start()] + _ANY + name[at.end() :], int(at[0])) for at in places]
+
+
+def _are_steps(pattern: str, numbers: set[int]) -> bool:
+    """Return whether scopes of one pattern are steps: it says so, or most numbers follow another."""
+    if _STEP_WORD.search(_CAMEL.sub(" ", pattern).lower()):
+        return True
+    following = sum(number + 1 in numbers for number in numbers)
+    return len(numbers) > 1 and 2 * following >= len(numbers)
 
 
 def _replaced(path: str, stars: dict[str, str]) -> str:

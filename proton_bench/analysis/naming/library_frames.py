@@ -6,7 +6,7 @@ many frames it stands for. Frames of own code never fold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import Stack, number_paths, regroup
+from proton_bench.model.regroup import Stack, number_paths, regroup, row_labels
 
 __all__ = ["fold_library_frames"]
 
@@ -113,43 +113,17 @@ def _regrouped(
     places = np.cumsum(kept) - 1
     owners = np.array(runs.owners, dtype=np.int64)
     parents = np.where(owners[rows] >= 0, places[owners[rows]], -1).astype("<i4")
-    labels = _labels(profile)[rows]
-    groups = number_paths(parents, labels)
+    stack = Stack.of(profile)
+    groups = number_paths(parents, row_labels(stack)[rows])
     # Rows that vanish have no values: their group is that of the row they were below.
     own = np.where(kept, places, places[np.maximum(owners, 0)])
-    stack = Stack.of(profile)
     moved = np.where(kept | (owners < 0), owners, owners[np.maximum(owners, 0)]).astype("<i4")
     moved[0] = -1
     strings, frames = _named(
         profile, runs, kept & is_library, groups=groups[places], counted=counted
     )
-    stack = Stack(
-        strings=strings,
-        parents=moved,
-        frames=frames,
-        kinds=stack.kinds,
-        device_rows=stack.device_rows,
-        variant_rows=stack.variant_rows,
-        devices=stack.devices,
-        variants=stack.variants,
-        columns=stack.columns,
-        distributions=stack.distributions,
-    )
+    stack = replace(stack, strings=strings, parents=moved, frames=frames)
     return regroup(stack, groups[own], profile)
-
-
-def _labels(profile: Profile) -> npt.NDArray[np.int64]:
-    """Return one number for name, kind, device and variant of each row."""
-    labels = profile.frames.astype(np.int64)
-    for part, size in (
-        (profile.kinds, 256),
-        (profile.device_rows + 1, len(profile.devices) + 1),
-        (profile.variant_rows + 1, len(profile.variants) + 1),
-    ):
-        labels = labels * size + part
-        if int(labels.max()) >= 2**40:
-            labels = np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(-1)
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
 def _named(

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.kernel_names import kernel_texts
-from proton_bench.analysis.naming.layers import fold_layers
+from proton_bench.analysis.naming.layers import fold_layers, fold_steps
 from proton_bench.analysis.naming.library_frames import fold_library_frames
+from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -30,7 +31,7 @@ class Readable:
             tell kernels of one side apart.
         frames: Python frames are ``path:line function`` with a short path.
         fold_frames: Runs of library frames are one row.
-        fold_layers: Equal layers of a model are one row.
+        fold_layers: Equal layers of a model, and numbered steps, are one row.
     """
 
     kernels: bool = True
@@ -40,10 +41,10 @@ class Readable:
 
 
 def folded(profile: Profile, readable: Readable) -> Profile:
-    """Return the profile with library frames and equal layers folded, as asked."""
+    """Return the profile with library frames, equal layers and steps folded, as asked."""
     if readable.fold_frames:
-        profile = fold_library_frames(profile)
-    return fold_layers(profile) if readable.fold_layers else profile
+        profile = fold_library_frames(fold_nested(profile))
+    return fold_layers(fold_steps(profile)) if readable.fold_layers else profile
 
 
 def texts_of(

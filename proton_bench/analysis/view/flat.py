@@ -7,16 +7,19 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.device_use import runs_on_devices
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, regroup
+from proton_bench.model.spans import with_self_times
 
 __all__ = ["flattened"]
 
-_MEASURES = ("count", "time", "wall", "host_wall", "other_threads", "cpu_time")
+_OF_DEVICES = ("count", "time")
+_OF_HOST = (*_OF_DEVICES, "wall", "host_wall", "other_threads", "cpu_time")
 
 
 def flattened(profile: Profile) -> Profile:
@@ -25,6 +28,7 @@ def flattened(profile: Profile) -> Profile:
     Rows equal in name, kind and device are summed, with lines of kernels. Inclusive values of rows
     without a count or time go to the row above, so totals do not change.
     """
+    profile = with_self_times(profile)
     is_work = _measured(profile)
     owners = np.where(is_work, np.arange(len(profile)), 0)
     for row, above in enumerate(profile.parents.tolist()):
@@ -69,7 +73,7 @@ def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColu
 def _measured(profile: Profile) -> npt.NDArray[np.bool_]:
     """Mark the rows with a count or a time of their own, else the leaves; lines are their kernel's."""
     marked = np.zeros(len(profile), dtype=np.bool_)
-    for base in _MEASURES:
+    for base in _OF_DEVICES if runs_on_devices(profile) else _OF_HOST:
         full = find_metric(base, profile.columns)
         if full is not None and profile.columns[full].kind.is_number:
             column = profile.columns[full]

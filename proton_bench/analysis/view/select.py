@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.analysis.metrics.derive import derive, prepare
+from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
@@ -23,7 +24,6 @@ from proton_bench.model.metrics.metric import MetricColumn
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import fold_into_ancestors
-from proton_bench.model.spans import with_self_times
 
 __all__ = [
     "METADATA_SCOPE",
@@ -111,9 +111,9 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         shown = fold_trials(shown)
     if not selection.raw_names:
         shown = with_stable_names(shown)
-    if selection.readable is not None and not selection.flat:
-        shown = _folded(shown, selection.readable, selection.names)
-    shown = flattened(with_self_times(shown)) if selection.flat else shown.fold_variants()
+    if selection.readable is not None:
+        shown = _folded(shown, selection.readable, selection.names, flat=selection.flat)
+    shown = flattened(shown) if selection.flat else shown.fold_variants()
     labels = [f"{device.kind}:{device.index}" for device in shown.devices]
     labels.append("")
     tree = MetricTree(
@@ -138,9 +138,12 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
     return replace(tree, metrics=tree.metrics[: len(metrics)])
 
 
-def _folded(profile: Profile, readable: Readable, names: NameFilter) -> Profile:
+def _folded(profile: Profile, readable: Readable, names: NameFilter, *, flat: bool) -> Profile:
     """Return the profile with what repeats folded, but for layers if the filter names one."""
-    before = folded(profile, replace(readable, fold_layers=False))
+    if flat and readable.fold_frames:  # library frames are rows of a table
+        before = fold_nested(profile, counted=False)
+    else:
+        before = folded(profile, replace(readable, fold_layers=False))
     after = folded(before, replace(readable, fold_frames=False))
     if not names:
         return after

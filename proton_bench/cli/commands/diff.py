@@ -116,6 +116,7 @@ def command(
                 raw_names,
                 ignore_devices,
                 fold_frames=library_frames is Rows.FOLDED,
+                fold_steps=layers is Rows.FOLDED,
             ),
             fold_layers=layers is Rows.FOLDED,
             names=NameFilter(include, exclude),

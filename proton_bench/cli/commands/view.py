@@ -116,8 +116,8 @@ def command(
         bool,
         typer.Option(
             "--all",
-            help="Show every row, as in a pipe or file. By default a terminal gets what fits its "
-            "height, unless rows are chosen with -i, -e, -t or -d.",
+            help="Show every row. By default a terminal gets what fits its height, and a pipe or "
+            "file the 50 largest, unless rows are chosen with -i, -e, -t or -d.",
         ),
     ] = False,
     watch: Annotated[

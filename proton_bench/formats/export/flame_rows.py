@@ -37,7 +37,7 @@ __all__ = [
 # Formats that write the whole path of each row: a file is as large as the rows times their depth.
 MAX_DEPTH = 1000
 # Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.
-_FAVOURITES = ("num_samples", "time", "cycles", "wall", "cpu_time", "count")
+_FAVOURITES = ("num_samples", "time", "cycles", "cpu_time", "count")
 # Units as pprof spells them.
 UNITS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 _INT64 = range(2**63)
@@ -60,8 +60,8 @@ class FlameFrame:
 
 
 def flame_rows(profile: Profile) -> Profile:
-    """Return the profile with self times, and the variants of a kernel as one row."""
-    return with_self_times(profile.fold_variants())
+    """Return the profile with the variants of a kernel as one row."""
+    return profile.fold_variants()
 
 
 def flame_frame(profile: Profile, row: int) -> FlameFrame:
@@ -87,22 +87,27 @@ def source_frame(profile: Profile, row: int) -> FlameFrame:
 def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
     """Return the metrics that add up over the tree, with each row's own values.
 
-    NaN and negative values have no width: they are 0 here.
+    Where none does, these are the self times of host ranges. NaN and negative values have no width: they are 0 here.
 
     Raises:
         MetricError: There is none.
     """
-    found = []
-    for column in with_self_times(profile).columns.values():
-        if column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number:
-            known = column.known & (column.values > 0)
-            if known.any():
-                found.append((column, np.where(known, column.values, 0)))
+    found = _amounts(profile) or _amounts(with_self_times(profile))
     if not found:
         have = ", ".join(profile.columns) or "none"
         raise MetricError(
             f"a flame graph needs a metric that adds up and is above 0; the profile has: {have}"
         )
+    return found
+
+
+def _amounts(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
+    found = []
+    for column in profile.columns.values():
+        if column.spec.aggregation is Aggregation.INCLUSIVE and column.kind.is_number:
+            known = column.known & (column.values > 0)
+            if known.any():
+                found.append((column, np.where(known, column.values, 0)))
     return found
 
 

@@ -156,9 +156,10 @@ def comparison_page(
         raw_names=options.raw_names,
         ignore_devices=options.ignore_devices,
         fold_frames=True,
+        fold_steps=options.fold_layers and verdicts is None,  # they name single rows
     )
     comparison = compare(base, new, by_path)
-    if options.fold_layers and verdicts is None:  # these name single layers
+    if by_path.fold_steps:
         comparison = with_equal_layers_folded(comparison, by_path)
     comparison = with_texts(comparison, options.readable)
     flame = flame_of_comparison(comparison, options.frames)

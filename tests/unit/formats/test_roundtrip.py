@@ -123,7 +123,8 @@ def test_nan_is_nothing_in_json_and_nan_elsewhere(name: str) -> None:
 
     read = again(builder.build(), name)
 
-    assert read.inclusive("x")[0] == 3.0
+    total = math.nan if name == "proton" else 1.5
+    assert read.inclusive("x")[0] == pytest.approx(total, nan_ok=True)
     if name != "proton":
         assert not any(
             isinstance(v, float) and not math.isfinite(v) for v in read.column("x").to_list()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
@@ -73,12 +74,26 @@ def test_texts_have_no_sum() -> None:
         sample().inclusive("note")
 
 
-def test_nan_and_infinity_count_as_nothing() -> None:
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [((1.0, math.inf), math.inf), ((1.0, math.nan), math.nan), ((math.inf, -math.inf), math.nan)],
+)
+def test_sums_with_nan_and_infinity_are_those_of_floats(
+    values: tuple[float, ...], total: float
+) -> None:
     builder = ProfileBuilder()
-    for value in (1.0, float("nan"), float("inf")):
+    for value in values:
         builder.add(0, str(value), metrics={"x": value})
 
-    assert builder.build().inclusive("x").tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert str(builder.build().inclusive("x").tolist()) == str([total, *values])
+
+
+def test_folded_rows_keep_nan_and_infinity() -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "epoch", metrics={"x": 0.25})
+    builder.add(scope, "batch", metrics={"x": math.inf})
+
+    assert builder.build().fold_below(1).inclusive("x").tolist() == [math.inf, math.inf]
 
 
 def test_sums_beyond_64_bits_become_floats() -> None:

@@ -13,6 +13,7 @@ from proton_bench.errors import MetricError, PluginError
 from proton_bench.formats.registry import find_format
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.hookspecs import hookimpl
@@ -97,10 +98,60 @@ def test_percent_of_inclusive_metric_is_the_share_of_the_root() -> None:
 
 
 def test_percent_of_exclusive_metric_is_the_share_of_all_rows() -> None:
-    shown = values(training_profile(), "wall/%")["wall/%"]
+    builder = ProfileBuilder()
+    builder.declare("loss", Aggregation.EXCLUSIVE)
+    for loss in (3, 5):
+        builder.add(0, f"epoch {loss}", metrics={"loss": loss})
 
-    assert sum(value for value in shown if value is not None) == pytest.approx(100.0)
-    assert shown[1] == pytest.approx(9 / 17 * 100)
+    assert values(builder.build(), "loss/%")["loss/%"] == [None, 37.5, 62.5]
+
+
+def test_share_of_a_range_is_that_of_the_outermost_ranges() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (us)", Aggregation.EXCLUSIVE)
+    train = builder.add(0, "train", FrameKind.SCOPE, metrics={"wall (us)": 60})
+    frame = builder.add(train, "model.py:3@f", FrameKind.PYTHON)
+    builder.add(frame, "forward", FrameKind.SCOPE, metrics={"wall (us)": 45})
+    builder.add(0, "save", FrameKind.SCOPE, metrics={"wall (us)": 20})
+
+    shown = values(builder.build(), "wall/%", "self_wall/us", "self_wall/%")
+
+    assert shown["wall/% (inc)"] == [100.0, 75.0, 56.25, 56.25, 25.0]
+    assert shown["self_wall/us"] == [None, 15.0, None, 45.0, 20.0]
+    assert shown["self_wall/%"] == [None, 18.75, None, 56.25, 25.0]
+
+
+def test_operators_have_their_time_beside_ranges_of_the_host() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    scope = builder.add(0, "step", FrameKind.SCOPE, metrics={"wall (ns)": 9000})
+    builder.add(
+        scope,
+        "conv",
+        FrameKind.OP,
+        metrics={"time (ns)": 7000, "count": 2},
+        device=Device("CPU", 0),
+    )
+    builder.add(0, "wait", FrameKind.SCOPE, metrics={"wall (ns)": 4000})
+    profile = builder.build()
+
+    metrics = default_metrics(profile)
+
+    assert metrics == ("wall/us", "wall/%", "self_wall/us", "count")
+    assert values(profile, *metrics[:3:2]) == {
+        "wall/us (inc)": [13.0, 9.0, 7.0, 4.0],
+        "self_wall/us": [None, 2.0, 7.0, 4.0],
+    }
+
+
+def test_ranges_that_overlap_have_no_negative_self_time() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    gather = builder.add(0, "gather", FrameKind.SCOPE, metrics={"wall (ns)": 10})
+    for name in ("a", "b"):
+        builder.add(gather, name, FrameKind.SCOPE, metrics={"wall (ns)": 8})
+
+    assert values(builder.build(), "self_wall/ns") == {"self_wall/ns": [None, 0.0, 8.0, 8.0]}
 
 
 def test_percent_of_nothing_has_no_value() -> None:
@@ -111,11 +162,16 @@ def test_percent_of_nothing_has_no_value() -> None:
 
 
 def test_exclusive_metric_stays_on_its_row() -> None:
-    (wall,) = derive(training_profile(), ["wall/ms"])
+    builder = ProfileBuilder()
+    builder.declare("loss", Aggregation.EXCLUSIVE)
+    outer = builder.add(0, "a", metrics={"loss": 0.5})
+    builder.add(outer, "b", metrics={"loss": 0.25})
 
-    assert wall.title == "wall/ms"
-    assert wall.aggregation is Aggregation.EXCLUSIVE
-    assert wall.to_list()[:3] == [None, 9.0, 2.0]
+    (loss,) = derive(builder.build(), ["loss"])
+
+    assert loss.title == "loss"
+    assert loss.aggregation is Aggregation.EXCLUSIVE
+    assert loss.to_list() == [None, 0.5, 0.25]
 
 
 def test_property_is_shown_as_it_is() -> None:
@@ -136,13 +192,21 @@ def test_integers_stay_exact() -> None:
     assert time.to_list() == [2**60 + 1, 2**60 + 1]
 
 
-def test_nan_is_not_a_value() -> None:
+@pytest.mark.parametrize("aggregation", [Aggregation.EXCLUSIVE, Aggregation.INCLUSIVE])
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_finite_number_is_shown_and_has_no_share(
+    aggregation: Aggregation, odd: float
+) -> None:
     builder = ProfileBuilder()
-    builder.declare("loss", Aggregation.EXCLUSIVE)
-    builder.add(0, "a", metrics={"loss": float("nan")})
+    builder.declare("loss", aggregation)
+    builder.add(0, "a", metrics={"loss": odd})
     builder.add(0, "b", metrics={"loss": 0.5})
 
-    assert values(builder.build(), "loss") == {"loss": [None, None, 0.5]}
+    loss, share = derive(builder.build(), ["loss", "loss/%"])
+
+    whole = odd if aggregation is Aggregation.INCLUSIVE else None
+    assert str(loss.to_list()) == str([whole, odd, 0.5])
+    assert [str(value) for value in share.to_list()[1:]] == ["nan", "nan"]
 
 
 @pytest.mark.parametrize("name", ["nope", "nope/ms", "nope/%", "flop/s", "avg_wall/ms"])

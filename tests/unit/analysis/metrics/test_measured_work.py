@@ -121,7 +121,7 @@ def test_measured_work_of_known_kernels_is_right() -> None:
         "fma": ("pipe_flops", 16_000 * elements),
         "dfma": ("pipe_flops", 4_000 * elements),
     }
-    launches = values(profile, "count")
+    launches = values(profile, "launches")
     scopes = {profile.name(row): row for row in profile.children(0)}
 
     found = {

@@ -135,7 +135,7 @@ def test_launch_metadata_and_empty_rows_are_left_out_of_rows_and_sums() -> None:
     assert tree.metrics[0].to_list() == [1600, 1600, 1600]
 
 
-def test_trials_of_autotuners_are_left_out_unless_they_are_asked_for() -> None:
+def test_trials_of_autotuners_are_one_row_unless_they_are_asked_for() -> None:
     builder = ProfileBuilder()
     layer = builder.add(0, "layer", kind=FrameKind.SCOPE)
     trials = builder.add(layer, "<autotune>", kind=FrameKind.STATE)
@@ -145,8 +145,8 @@ def test_trials_of_autotuners_are_left_out_unless_they_are_asked_for() -> None:
     tree = build_tree(builder.build(), ["time/ns"], Selection())
     whole = build_tree(builder.build(), ["time/ns"], Selection(trials=True))
 
-    assert names(tree) == ["ROOT", "layer", "kernel"]
-    assert tree.metrics[0].to_list() == [5, 5, 5]
+    assert names(tree) == ["ROOT", "layer", "<autotune>", "kernel"]
+    assert tree.metrics[0].to_list() == [75, 75, 70, 5]
     assert names(whole) == ["ROOT", "layer", "<autotune>", "kernel", "kernel"]
     assert whole.metrics[0].to_list() == [75, 75, 70, 70, 5]
 

@@ -108,7 +108,7 @@ def test_wall_on_the_clock_is_as_wide_as_what_lies_below() -> None:
     flame = graph(builder.build())
 
     assert flame.widths[0][1] == [13, 13, 7, 6]
-    assert flame.columns[0].values == [None, 10, 7, 6]
+    assert flame.columns[0].values == [10, 10, 7, 6]
 
 
 def test_negative_and_missing_values_have_no_width() -> None:

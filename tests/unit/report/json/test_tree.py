@@ -31,7 +31,7 @@ def test_document_is_versioned_and_names_its_metrics() -> None:
     assert found["device_use"] == []
     assert found["metrics"] == [
         {"name": "time/ms", "aggregation": "inc"},
-        {"name": "wall (ns)", "aggregation": "exc"},
+        {"name": "wall (ns)", "aggregation": "inc"},
         {"name": "util", "aggregation": "exc"},
     ]
     assert found["sorted"] == [1, 2]
@@ -50,7 +50,7 @@ def test_rows_stand_in_preorder_with_their_parents() -> None:
 def test_values_that_do_not_exist_are_null() -> None:
     rows = document()["rows"]
 
-    assert rows[0]["values"] == [4.0, None, None]
+    assert rows[0]["values"] == [4.0, 9_000_000, None]
     assert rows[1]["values"] == [4.0, 9_000_000, None]
 
 

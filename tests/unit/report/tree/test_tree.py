@@ -33,17 +33,17 @@ def test_tree_has_columns_guides_and_a_legend() -> None:
     assert lines == [
         "time/ms (inc)  count  name",
         "        4.000      8  ROOT",
-        "        4.000      8  └─ test_step",
-        "        1.000      4     ├─ forward",
-        "        1.000      4     │  └─ model.py@forward",
+        "        4.000      -  └─ test_step",
+        "        1.000      -     ├─ forward",
+        "        1.000      -     │  └─ model.py@forward",
         "        0.250      1     │     ├─ kernel_1",
         "        0.750      3     │     └─ kernel_3",
-        "        3.000      4     └─ backward",
-        "        3.000      4        └─ model.py@backward",
+        "        3.000      -     └─ backward",
+        "        3.000      -        └─ model.py@backward",
         "        0.750      1           ├─ kernel_1",
         "        2.250      3           └─ kernel_3",
         "",
-        "(inc): with all rows below; count: calls of the row, else launches below it",
+        "(inc): with all rows below; count: calls of the row; of the whole run its launches",
     ]
 
 
@@ -64,8 +64,8 @@ def test_legend_says_once_what_intervals_are() -> None:
 def test_missing_values_and_texts_are_shown() -> None:
     lines = printed(TreeReport(tree_of(training_profile(), "wall/ms", "label")))
 
-    assert lines[1] == "      -           -  ROOT"
-    assert lines[3] == "  2.000   l-forward     ├─ forward"
+    assert lines[1] == "        9.000           -  ROOT"
+    assert lines[3] == "        2.000   l-forward     ├─ forward"
 
 
 def test_vectors_are_shown() -> None:
