@@ -52,7 +52,7 @@ class ViewRequest:
         bars: Draw the first metric.
         why: Also show what limits each row.
         fits_screen: Show no more rows than a terminal has lines, the largest ones, unless the
-            selection chooses rows; a pipe or file gets as many as a large terminal.
+            selection chooses rows; a pipe or file gets at most 50.
     """
 
     file: Path
@@ -104,7 +104,8 @@ def show(request: ViewRequest) -> None:
         reports.append(join.report())
     note = root_note(profile) if request.minus is None else ""
     shown, left_out = tree, ""
-    if request.fits_screen and not request.selection.chooses_rows:
+    is_long = console.file.isatty() or len(tree) > _ROWS_OF_PIPES
+    if is_long and request.fits_screen and not request.selection.chooses_rows:
         outline = outlined(tree, _free_lines(console, reports))
         shown, left_out = outline.tree, left_out_text(outline.hidden, outline.share)
     flat = request.selection.flat

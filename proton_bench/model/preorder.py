@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -90,7 +92,7 @@ def _depths(above: list[int]) -> Rows:
     return np.array(found, dtype=np.int32)
 
 
-def sums(parents: Rows, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def sums(parents: Rows, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return each row's value plus those of all its descendants.
 
     Adds child by child, because differences of one running sum would lose small values.

@@ -203,7 +203,7 @@ def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
         for words in ([], ["--trials"])
     ]
 
-    assert shown == [2, 4]
+    assert shown == [3, 4]
 
 
 def test_markdown_is_a_table(diff: Diff) -> None:

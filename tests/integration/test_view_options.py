@@ -104,7 +104,7 @@ def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> No
 
     assert lines[3].split() == ["time/us", "(inc)", "time/%", "(inc)", "count", "name"]
     assert table(lines)[0] == ["130.000", "100.0", "4", "ROOT"]
-    assert table(lines)[1] == ["80.000", "61.5", "2", "├─", "a"]
+    assert table(lines)[1] == ["80.000", "61.5", "-", "├─", "a"]
     assert lines[-1].startswith("(inc): with all rows below; count: calls of the row")
 
 
@@ -357,7 +357,7 @@ def test_hostile_names_and_values_are_shown_as_they_are(
         (["--sort", "time", "-d", "9000"], 5001),
         (["--sort", "name", "-d", "9000", "--raw-names", "--bars"], 5001),
         (["-m", "time,time/%", "-d", "9000", "-i", "level 4999"], 5001),
-        (["--flat", "-m", "time"], 5001),
+        (["--flat", "-m", "time", "--all"], 5001),
     ],
 )
 def test_tree_of_5000_levels_is_shown(

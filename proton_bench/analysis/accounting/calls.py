@@ -21,7 +21,7 @@ from proton_bench.model.profile import Profile
 __all__ = ["CALLS", "ENTERED", "call_values", "has_own_calls", "per_call", "with_entered"]
 
 CALLS = "count"
-_COUNTED = "calls of the row; of the whole run its launches"
+_COUNTED = "calls of the row, of ROOT all launches"
 ENTERED = "range_count"
 _SPAN = "wall (ns)"
 # Rows of other kinds may be kernels of formats that name no kinds.

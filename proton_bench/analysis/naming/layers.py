@@ -176,7 +176,7 @@ def _folded_steps(
         found = [each for each, _ in _numbered(name) if _are_steps(each, patterns[each])]
         best = max(found, key=lambda each: len(patterns[each]), default=name)
         groups.setdefault((best, kind), []).extend(members)
-        if best == name:
+        if best == name or (counted and len(patterns[best]) == 1):
             continue
         count = f" x{len(patterns[best])}" if counted else ""
         naming.frames[members] = naming.strings.index(best + count)

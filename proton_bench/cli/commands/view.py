@@ -117,7 +117,7 @@ def command(
         typer.Option(
             "--all",
             help="Show every row. By default a terminal gets what fits its height, and a pipe or "
-            "file the 50 largest, unless rows are chosen with -i, -e, -t or -d.",
+            "file 50 rows, unless rows are chosen with -i, -e, -t or -d.",
         ),
     ] = False,
     watch: Annotated[

@@ -87,7 +87,8 @@ def source_frame(profile: Profile, row: int) -> FlameFrame:
 def flame_metrics(profile: Profile) -> list[tuple[MetricColumn, npt.NDArray[Any]]]:
     """Return the metrics that add up over the tree, with each row's own values.
 
-    Where none does, these are the self times of host ranges. NaN and negative values have no width: they are 0 here.
+    Where none does, these are the self times of host ranges. NaN and negative values have no width:
+    they are 0 here.
 
     Raises:
         MetricError: There is none.

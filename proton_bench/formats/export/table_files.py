@@ -102,7 +102,7 @@ def _import_duckdb() -> Any:
 def _columns(profile: Profile) -> dict[str, Array]:
     """Return facts of rows, then each metric, and for inclusive ones the sum over the subtree.
 
-    SQL and Parquet ignore case, so later ones of equal names get a number.
+    NaN and infinity are missing. SQL and Parquet ignore case, so later ones of equal names get a number.
     """
     columns = _facts(profile)
     taken = set(columns)
@@ -112,7 +112,8 @@ def _columns(profile: Profile) -> dict[str, Array]:
             number += 1
             free = f"{metric}{suffix} #{number}"
         taken.add(free.casefold())
-        columns[free] = values
+        # Readers of CSV take a column with such a text for one of texts.
+        columns[free] = np.ma.masked_invalid(values) if values.dtype.kind == "f" else values
     return columns
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.naming.layers import equal_layers, fold_layers
+from proton_bench.analysis.naming.layers import equal_layers, fold_layers, fold_steps
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -161,3 +162,66 @@ def test_equal_layers_are_found_among_names_of_siblings() -> None:
     names = ["h.0 (Block)", "ln (Norm)", "h.1 (Block)", "h.2 (Other)", "step", "conv1 (C)"]
 
     assert equal_layers(names) == [[0, 2]]
+
+
+def steps(*names: str) -> Profile:
+    """Return scopes of these names, each with two rows of work below it."""
+    builder = ProfileBuilder()
+    for name in names:
+        scope = builder.add(0, name, FrameKind.SCOPE)
+        for work, took in (("gemm", 30), ("relu", 4)):
+            builder.add(scope, work, FrameKind.KERNEL, metrics={"time (ns)": took})
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (("ProfilerStep#11", "ProfilerStep#12"), "ProfilerStep#* x2"),
+        (("Epoch 2", "Epoch 40", "Epoch 41"), "Epoch * x3"),
+        (("part 0", "part 1", "part 2", "part 9"), "part * x4"),
+    ],
+)
+def test_numbered_steps_are_one_row(names: tuple[str, ...], folded: str) -> None:
+    profile = fold_steps(steps(*names))
+
+    assert [profile.name(row) for row in range(1, len(profile))] == [folded, "gemm", "relu"]
+    assert profile.inclusive("time (ns)").tolist()[1:3] == [34 * len(names), 30 * len(names)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("matmul 512", "matmul 1024", "matmul 2048"),
+        ("conv1", "conv2"),
+        ("lr=0.1", "lr=0.2"),
+        ("iter_7",),
+        ("load", "save"),
+    ],
+)
+def test_scopes_with_other_numbers_stay(names: tuple[str, ...]) -> None:
+    profile = fold_steps(steps(*names))
+
+    assert [profile.name(row) for row in profile.children(0)] == [*names]
+
+
+def test_steps_of_folded_epochs_are_folded_together() -> None:
+    builder = ProfileBuilder()
+    for epoch in (1, 2):
+        above = builder.add(0, f"epoch {epoch}", FrameKind.SCOPE)
+        for step in (0, 1, 2):
+            builder.add(above, f"step {step}", FrameKind.SCOPE, metrics={"time (ns)": 5})
+
+    profile = fold_steps(builder.build())
+
+    assert [profile.name(row) for row in (1, 2)] == ["epoch * x2", "step * x3"]
+    assert profile.inclusive("time (ns)").tolist() == [30, 30, 30]
+
+
+def test_names_of_uncounted_steps_do_not_say_how_many_there_were() -> None:
+    found = [
+        fold_steps(steps(*(f"step {number}" for number in numbers)), counted=False)
+        for numbers in ((7,), (104, 105))
+    ]
+
+    assert [profile.name(1) for profile in found] == ["step *", "step *"]

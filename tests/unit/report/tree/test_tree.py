@@ -43,7 +43,7 @@ def test_tree_has_columns_guides_and_a_legend() -> None:
         "        0.750      1           ├─ kernel_1",
         "        2.250      3           └─ kernel_3",
         "",
-        "(inc): with all rows below; count: calls of the row; of the whole run its launches",
+        "(inc): with all rows below; count: calls of the row, of ROOT all launches",
     ]
 
 
