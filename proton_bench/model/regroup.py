@@ -14,8 +14,8 @@ from proton_bench.model.device import Device, Variant
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.metrics.spans import without_nested
 from proton_bench.model.profile import Profile
-from proton_bench.model.spans import without_nested
 
 __all__ = [
     "Stack",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
-from proton_bench.model.spans import is_span
 
 __all__ = ["Recorded", "recorded_of", "run_ns"]
 

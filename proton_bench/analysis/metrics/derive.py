@@ -71,8 +71,8 @@ from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import WHY
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
-from proton_bench.model.spans import is_span, spans_of
 from proton_bench.plugin.others import offered_by_others
 
 __all__ = [

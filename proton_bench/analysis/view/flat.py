@@ -12,9 +12,9 @@ from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
+from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, regroup
-from proton_bench.model.spans import with_self_times
 
 __all__ = ["flattened"]
 

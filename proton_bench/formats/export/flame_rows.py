@@ -13,8 +13,8 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
-from proton_bench.model.spans import with_self_times
 
 __all__ = [
     "MAX_DEPTH",

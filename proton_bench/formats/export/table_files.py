@@ -102,7 +102,8 @@ def _import_duckdb() -> Any:
 def _columns(profile: Profile) -> dict[str, Array]:
     """Return facts of rows, then each metric, and for inclusive ones the sum over the subtree.
 
-    NaN and infinity are missing. SQL and Parquet ignore case, so later ones of equal names get a number.
+    NaN and infinity are missing. SQL and Parquet ignore case, so later ones of equal names get a
+    number.
     """
     columns = _facts(profile)
     taken = set(columns)

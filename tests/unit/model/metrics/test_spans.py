@@ -7,8 +7,8 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.metrics.spans import is_span, spans_of, with_self_times
 from proton_bench.model.profile import Profile
-from proton_bench.model.spans import is_span, spans_of, with_self_times
 
 WALL = "wall (ns)"
 
