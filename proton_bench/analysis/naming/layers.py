@@ -92,7 +92,7 @@ def _renamed(profile: Profile, kinds: int | tuple[int, ...], fold: _Fold) -> Pro
     naming = _Naming(profile.frames.copy(), StringTable())
     for text in profile.strings:
         naming.strings.index(text)
-    _rename(profile, naming, np.isin(profile.kinds, kinds).tolist(), fold)
+    _rename(profile, naming, is_numbered=np.isin(profile.kinds, kinds).tolist(), fold=fold)
     if not naming.changed:
         return profile
     stack = replace(Stack.of(profile), frames=naming.frames, strings=naming.strings.texts())
@@ -110,7 +110,7 @@ def equal_layers(names: Sequence[str]) -> list[list[int]]:
     return [[place for layer in layers for place in known[layer]] for layers in groups]
 
 
-def _rename(profile: Profile, naming: _Naming, is_numbered: list[bool], fold: _Fold) -> None:
+def _rename(profile: Profile, naming: _Naming, *, is_numbered: list[bool], fold: _Fold) -> None:
     """Name rows from the top down: rows that became equal have their children named together."""
     children: list[list[int]] = [[] for _ in range(len(profile))]
     for row, above in enumerate(profile.parents.tolist()):
@@ -191,7 +191,7 @@ def _numbered(name: str) -> list[tuple[str, int]]:
 
 
 def _are_steps(pattern: str, numbers: set[int]) -> bool:
-    """Return whether scopes of one pattern are steps: it says so, or most numbers follow another."""
+    """Return whether scopes are steps: their name says so, or most numbers follow another."""
     if _STEP_WORD.search(_CAMEL.sub(" ", pattern).lower()):
         return True
     following = sum(number + 1 in numbers for number in numbers)

@@ -1,7 +1,6 @@
 """Rows folded into the row above: recursion, code that libraries make, and imports.
 
-All imports are one row below ``<not recorded>``. A frame imports if the body of a module is right
-below it: samples do not have the frames of Python's own import system.
+All imports are one row below ``<not recorded>``.
 """
 
 from __future__ import annotations
@@ -11,20 +10,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.host_time import import_rows
 from proton_bench.analysis.naming.frame_names import Places, PythonFrame, parse_frame
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, number_paths, regroup, row_labels
 
-__all__ = ["IMPORTS", "fold_nested"]
+__all__ = ["IMPORTS_NAME", "fold_nested"]
 
-IMPORTS = "<imports>"
-_NOT_RECORDED = "<not recorded>"
-_BODY = "<module>"
+IMPORTS_NAME = "<imports>"
 _MADE = "<"  # such as <string>, and unlike <frozen os>
 _FROZEN = "<frozen "
-# They run the body of a program, which is no import.
-_RUNNERS = ("runpy", "IPython", "ipykernel", "bdb", "pdb", "cProfile", "profile", "trace", "code")
 _RECURSIVE = (FrameKind.PYTHON, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.OP)
 
 Rows = npt.NDArray[np.int32]
@@ -48,11 +44,11 @@ def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
     table = StringTable()
     for text in profile.strings:
         table.index(text)
-    imports = _imports(profile, frames)
-    if bool(imports.any()):
-        tops = imports & ~imports[np.maximum(parents, 0)]
+    imports = import_rows(profile)
+    tops = imports & ~imports[np.maximum(parents, 0)] & (profile.kinds == FrameKind.PYTHON)
+    if bool(tops.any()):
         parents[tops] = _top_rows(profile)[tops]
-        names[tops] = table.index(IMPORTS)
+        names[tops] = table.index(IMPORTS_NAME)
     inner = imports & imports[np.maximum(parents, 0)]
     recursive = _is_recursive(profile) & ~imports
     gone = inner | recursive | (_is_made(profile, frames) & ~imports)
@@ -60,44 +56,8 @@ def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
         return profile
     owners = _owners(parents, gone)
     if counted:
-        _name_levels(profile, recursive, owners, names, table)
+        _name_levels(profile, recursive, owners, names=names, table=table)
     return _regrouped(profile, parents, owners, names=names, strings=table.texts())
-
-
-def _imports(profile: Profile, frames: list[PythonFrame | None]) -> Mask:
-    """Mark rows that import, and all rows below them."""
-    places = Places.of(profile.provenance)
-    is_body, is_runner = (np.zeros(len(frames), dtype=np.bool_) for _ in range(2))
-    for place, frame in enumerate(frames):
-        if frame is not None:
-            is_body[place] = frame.function == _BODY and not frame.file.startswith(_MADE)
-            is_runner[place] = places.library(frame.file) != "" and _is_runner(frame.file)
-    is_frame = (profile.kinds == FrameKind.PYTHON) & (profile.frames != 0)
-    is_frame &= np.array([frame is not None for frame in frames])[profile.frames]
-    above = np.maximum(profile.parents, 0)
-    bodies = is_frame & is_body[profile.frames] & is_frame[above]
-    bodies &= ~is_runner[profile.frames[above]]
-    found = np.zeros(len(profile), dtype=np.bool_)
-    found[above[bodies]] = True
-    sampled = [place for place, text in enumerate(profile.strings) if text == _NOT_RECORDED]
-    inside = _below(profile, np.isin(profile.frames, sampled) & (profile.parents == 0))
-    return _below(profile, found & inside)
-
-
-def _is_runner(file: str) -> bool:
-    return any(part.removesuffix(".py").removesuffix(">") in _RUNNERS for part in _parts(file))
-
-
-def _parts(file: str) -> list[str]:
-    return file.removeprefix(_FROZEN).split("/")[-4:]
-
-
-def _below(profile: Profile, rows: Mask) -> Mask:
-    """Mark the given rows and all rows below them."""
-    found = rows.tolist()
-    for row, above in enumerate(profile.parents.tolist()):
-        found[row] = found[row] or (above >= 0 and found[above])
-    return np.array(found, dtype=np.bool_)
 
 
 def _top_rows(profile: Profile) -> Rows:
@@ -145,7 +105,7 @@ def _owners(parents: Rows, gone: Mask) -> list[int]:
 
 
 def _name_levels(
-    profile: Profile, recursive: Mask, owners: list[int], names: Rows, table: StringTable
+    profile: Profile, recursive: Mask, owners: list[int], *, names: Rows, table: StringTable
 ) -> None:
     """Name recursive rows with the most levels of them."""
     levels = [1] * len(profile)

@@ -71,7 +71,7 @@ def _of_work(column: MetricColumn, is_work: npt.NDArray[np.bool_]) -> MetricColu
 
 
 def _measured(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Mark the rows with a count or a time of their own, else the leaves; lines are their kernel's."""
+    """Mark rows with a count or time of their own, else leaves; lines are their kernel's."""
     marked = np.zeros(len(profile), dtype=np.bool_)
     for base in _OF_DEVICES if runs_on_devices(profile) else _OF_HOST:
         full = find_metric(base, profile.columns)
