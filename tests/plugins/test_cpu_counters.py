@@ -38,16 +38,6 @@ needs_kernel = pytest.mark.skipif(
 
 
 # -- what the kernel gives -----------------------------------------------------------------------
-def test_events_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, 0, 0, errno.EINVAL, 0)
-
-    found = find_events()
-
-    assert not found.error
-    assert [name for name, _, _ in found.events[:2]] == ["instructions", "cpu_cycles"]
-    assert found.missing == ("cache_misses",)
-
-
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
@@ -84,12 +74,9 @@ def test_a_refusal_names_the_setting_of_the_kernel(
 
 def test_the_doctor_names_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu.BACKEND.examine is not None
-    refuse(monkeypatch, 0, 0, errno.EINVAL, 0)
+    refuse(monkeypatch, 0)
     (found,) = cpu.BACKEND.examine()
-    assert found.status is Status.OK
-    assert "instructions" in found.value
-    assert "cache_misses" not in found.value
-    assert "cache_misses" in found.advice
+    assert (found.status, found.value) == (Status.OK, "instructions")
 
     refuse(monkeypatch, errno.ENOENT)
     (missing,) = cpu.BACKEND.examine()

@@ -117,7 +117,7 @@ class HostCollector:
 
 
 class CountingCollector(HostCollector):
-    """Also counts instructions, cycles and misses, where the kernel allows.
+    """Also counts instructions, where the kernel allows.
 
     Args:
         max_depth: As for `HostCollector`.

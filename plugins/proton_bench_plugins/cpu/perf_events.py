@@ -1,4 +1,4 @@
-"""What the kernel counts of a processor for this process (perf_event_open), and why not more.
+"""The instructions of this process that the kernel counts (perf_event_open), or why it does not.
 
 User space alone is counted, which ``perf_event_paranoid`` up to 2 allows.
 """
@@ -12,27 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench import _native
-from proton_bench.model.metrics.counter_columns import (
-    BRANCH_MISSES,
-    CACHE_MISSES,
-    CACHE_REFERENCES,
-    CPU_CYCLES,
-    INSTRUCTIONS,
-)
+from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 __all__ = ["EVENTS", "Event", "FoundEvents", "find_events"]
 
 Event = tuple[str, int, int]  # name of the column, type, config: as in perf_event_open(2)
 
 _HARDWARE = 0
-# The most useful first: a processor may not have room for all at once.
-EVENTS: tuple[Event, ...] = (
-    (INSTRUCTIONS, _HARDWARE, 1),
-    (CPU_CYCLES, _HARDWARE, 0),
-    (CACHE_MISSES, _HARDWARE, 3),
-    (BRANCH_MISSES, _HARDWARE, 5),
-    (CACHE_REFERENCES, _HARDWARE, 2),
-)
+EVENTS: tuple[Event, ...] = ((INSTRUCTIONS, _HARDWARE, 1),)
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _ALLOWED = 2
 _NO_HARDWARE = (
@@ -54,16 +41,14 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class FoundEvents:
-    """The events that can be counted together.
+    """The events that can be counted.
 
     Attributes:
         events: They, in the order of `EVENTS`.
-        missing: Names of the others.
         error: Why there are none, and what to do; "" if there are some.
     """
 
     events: tuple[Event, ...]
-    missing: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -76,8 +61,7 @@ def find_events(events: Sequence[Event] | None = None) -> FoundEvents:
     asked = EVENTS if events is None else tuple(events)
     codes = _native.probe_perf_events(asked)
     found = tuple(event for event, code in zip(asked, codes, strict=True) if code == 0)
-    missing = tuple(event[0] for event, code in zip(asked, codes, strict=True) if code != 0)
-    return FoundEvents(found, missing, "" if found else _reason(codes[0]))
+    return FoundEvents(found, "" if found else _reason(codes[0]))
 
 
 def _reason(code: int) -> str:

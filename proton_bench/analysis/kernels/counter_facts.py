@@ -15,6 +15,7 @@ __all__ = [
     "are_missing",
     "came_too_late",
     "counter_facts",
+    "cpu_counter_error",
     "is_written_meanwhile",
     "range_facts",
     "said_of",
@@ -91,6 +92,12 @@ def range_facts(profile: Profile) -> RangeFacts | None:
         not_counted=_number(said, "not_counted"),
         error=_text(said, "error"),
     )
+
+
+def cpu_counter_error(profile: Profile) -> str:
+    """Return why a run counted no instructions although it asked for them, "" for no reason."""
+    said = said_of(profile, "cpu_counters")
+    return "" if said is None else _text(said, "error")
 
 
 def are_missing(profile: Profile) -> bool:

@@ -25,11 +25,6 @@ from proton_bench.analysis.accounting.device_use import (
 )
 from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE
 from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
-from proton_bench.analysis.kernels.cpu_counters import (
-    cpu_ratio_names,
-    cpu_ratio_values,
-    is_cpu_ratio,
-)
 from proton_bench.analysis.kernels.scope_cycles import (
     COVERAGE,
     CYCLES,
@@ -94,7 +89,6 @@ _FAMILIES: tuple[
     (is_unit_use, unit_use_values),
     (is_measured_work, measured_work_values),
     (is_sample_statistic, sample_values),
-    (is_cpu_ratio, cpu_ratio_values),
 )
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"
@@ -150,7 +144,6 @@ def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
     names += stall_names(profile)
     names += scope_metric_names(numbers)
     names += unit_use_names(numbers)
-    names += cpu_ratio_names(numbers)
     names += measured_work_names(profile)
     for column in (profile.columns[name] for name in numbers):
         if column.spec.unit in SECONDS and (is_span(column) or _is_inclusive(column)):

@@ -394,7 +394,7 @@ def _missing(run: WholeRun) -> tuple[str, ...]:
         how = said if are_missing(run.recorded) else "proton run -m counters"
         found.append(f"what limits kernels ({how})")
     if "CPU" in kinds and facts.processor_refusal:
-        found.append("what limits operators (proton doctor says why)")
+        found.append("instructions (proton doctor says why)")
     if "CUDA" in kinds and not facts.has_stalls:
         found.append("what warps wait for (proton run -m pcsampling)")
     if kinds and kinds != {"CPU"} and not run.times.is_sampled:

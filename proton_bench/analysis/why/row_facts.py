@@ -12,8 +12,11 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.gpm_means import gpm_means
 from proton_bench.analysis.accounting.recorded import run_ns
-from proton_bench.analysis.kernels.counter_facts import counter_facts, range_facts
-from proton_bench.analysis.kernels.cpu_counters import cpu_counter_error
+from proton_bench.analysis.kernels.counter_facts import (
+    counter_facts,
+    cpu_counter_error,
+    range_facts,
+)
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
@@ -28,12 +31,8 @@ from proton_bench.model import preorder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.metrics.counter_columns import (
-    BRANCH_MISSES,
-    CACHE_MISSES,
     COUNTED_TIME,
-    CPU_CYCLES,
     CYCLES,
-    INSTRUCTIONS,
     bias_column,
     busy_column,
     variance_column,
@@ -139,7 +138,6 @@ class RowFacts:
             by "code_bytes" that of all bytes that its code asks for, if DRAM moved them.
         moved_bytes: Bytes of a copy, or those that the program declares; 0 if unknown.
         use_of_device: How busy its device was, None if unknown.
-        processor: Counts of a processor by column, those that are known.
     """
 
     name: str
@@ -161,7 +159,6 @@ class RowFacts:
     declared: Mapping[str, float] = field(default_factory=dict)
     moved_bytes: float = 0.0
     use_of_device: DeviceVerdict | None = None
-    processor: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mean_ns(self) -> float:
@@ -204,11 +201,6 @@ class Facts:
         bursts = sampled.bursts if sampled is not None else 0
         self._burst_period_ns = wall_ns / bursts if bursts and wall_ns else math.nan
         self.processor_refusal = cpu_counter_error(profile)
-        self._processor = {
-            name: profile.columns[name]
-            for name in (INSTRUCTIONS, CPU_CYCLES, CACHE_MISSES, BRANCH_MISSES)
-            if name in profile.columns and profile.columns[name].kind.is_number
-        }
         self._cycles = _inclusive(profile, CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
@@ -227,11 +219,6 @@ class Facts:
     def has_counters(self) -> bool:
         """Whether the profile has counters."""
         return bool(self._uses)
-
-    @property
-    def has_processor_counters(self) -> bool:
-        """Whether the profile has counters of processors."""
-        return bool(self._processor)
 
     @property
     def has_stalls(self) -> bool:
@@ -292,16 +279,7 @@ class Facts:
             declared=self._of_work(row, place),
             moved_bytes=float(self._declared["bytes"][row]),
             use_of_device=self._verdicts.get(place),
-            processor=self._of_processor(row) if is_cpu else {},
         )
-
-    def _of_processor(self, row: int) -> dict[str, float]:
-        known = {
-            name: float(column.values[row])
-            for name, column in self._processor.items()
-            if bool(column.known[row])
-        }
-        return {name: value for name, value in known.items() if 0 <= value < math.inf}
 
     def _of_counters(self, row: int) -> tuple[dict[str, Use], dict[str, Use]]:
         uses: dict[str, Use] = {}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.why.cpu_rules import CPU_RULES, why_unknown
+from proton_bench.analysis.why.cpu_rules import CPU_RULES
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
 from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
@@ -111,7 +111,7 @@ class Verdicts:
         largest = self._by_kind[kind].largest[row]
         example = self._own[largest]
         is_one = float(self.facts.own_ns[largest]) >= _ALMOST_ALL * total
-        is_measured = self.facts.has_counters or self.facts.has_processor_counters
+        is_measured = self.facts.has_counters
         if is_one or (shares[kind] >= _ALMOST_ALL and kind == UNKNOWN and not is_measured):
             return example
         parts = sorted(shares.items(), key=lambda each: -each[1])
@@ -201,8 +201,6 @@ def _unknown(facts: RowFacts) -> Verdict:
 def _reason(facts: RowFacts) -> tuple[str, str, Sequence[Evidence]]:
     """Return why nothing can be said, what would tell, and what is known."""
     stalls = _stall_facts(facts)
-    if facts.device_kind == "CPU":
-        return why_unknown(facts)
     if facts.device_kind == "HIP":
         measure = "rocprof-compute, then proton view --counters" if stalls else _SAMPLES
         return "no counters: those of AMD GPUs are not recorded", measure, stalls

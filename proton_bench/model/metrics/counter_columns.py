@@ -11,11 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
-    "BRANCH_MISSES",
-    "CACHE_MISSES",
-    "CACHE_REFERENCES",
     "COUNTED_TIME",
-    "CPU_CYCLES",
     "CYCLES",
     "INSTRUCTIONS",
     "NOT_JOINED",
@@ -37,10 +33,6 @@ UNIT_ENDINGS = ("_busy (ns)", "_variance (ns^2)", "_bias (ns)")
 
 # What a processor did for a row in user space: operators, interpreted kernels, scopes.
 INSTRUCTIONS = "instructions"  # retired
-CPU_CYCLES = "cpu_cycles"
-CACHE_REFERENCES = "cache_references"  # to the last-level cache
-CACHE_MISSES = "cache_misses"  # of that cache
-BRANCH_MISSES = "branch_misses"  # mispredicted branches
 
 # Units whose use is counted, in the order of reports, and what their share of the peak means.
 UNITS: Mapping[str, str] = {
