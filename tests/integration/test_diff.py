@@ -139,7 +139,7 @@ def test_a_process_of_its_own_says_what_changed(files: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows = done.stdout.splitlines()
     assert (
-        head == "+37.8 % (+439 ns): +500 ns a under s, slower per launch by 50 %; -70 ns gone "
+        head == "+37.8 % (+439 ns): +500 ns a under s, slower per call by 50 %; -70 ns gone "
         "under s, which is gone"
     )
     assert any(row.endswith("gone  REMOVED") for row in rows)

@@ -154,11 +154,11 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
             word = "slower" if growth > 0 else "faster"
         else:
             word = "more" if growth > 0 else "less"
-        yield f"{word} per launch by {_rounded(abs(growth))}"
+        yield f"{word} per call by {_rounded(abs(growth))}"
     launches = round(cause.new_count - cause.base_count)
     if launches:
         word = "more" if launches > 0 else "fewer"
-        yield f"{count_text(abs(launches), 'launch', 'launches')} {word}"
+        yield f"{count_text(abs(launches), 'call')} {word}"
     if cause.kind is Kind.ROW and comparison.tree.code_changed(cause.row):
         yield "with other code"
     for found in kernel_changes(comparison, cause):

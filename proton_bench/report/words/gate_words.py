@@ -192,10 +192,10 @@ def _below(row: GateRow, outcome: Outcome) -> str:
     said = []
     for each in outcome.grown_below(row)[:_MAX_BELOW]:
         unit = _unit(outcome.result.unit, [each.change])
-        what = "new" if each.kind is Kind.NEW else "more launches of"
+        what = "new" if each.kind is Kind.NEW else "more calls of"
         what = f"{what} {shown_path(each.path[depth:], outcome)}"
         if each.path == row.path:
-            what = "more launches"
+            what = "more calls"
         said.append(f"{what} ({unit.text(each.change, signed=True)})")
     slower = outcome.slower_below(row)[:_MAX_BELOW]
     said += [f"slower {shown_path(path[depth:], outcome)}" for path in slower]
@@ -292,13 +292,13 @@ def _sides(rows: Sequence[GateRow], outcome: Outcome) -> Iterator[Column]:
 
 # -- around it -----------------------------------------------------------------------------------
 def structure_text(change: StructuralChange, outcome: Outcome) -> str:
-    """Return a structural change on one line: ``LAUNCHES fwd > k, 4 -> 6 launches, +8 us``."""
+    """Return a structural change on one line: ``LAUNCHES fwd > k, 4 -> 6 calls, +8 us``."""
     parts = [f"{change.kind} {shown_path(change.path, outcome)}"]
     if change.former_path:
         parts.append(f"was {shown_path(change.former_path, outcome)}")
     before, after = _launches(change.base_calls), _launches(change.new_calls)
     if before != after:
-        parts.append(f"{before} -> {after} launches")
+        parts.append(f"{before} -> {after} calls")
     if change.change:
         unit = _unit(outcome.result.unit, [change.change])
         parts.append(unit.text(change.change, signed=True))

@@ -6,7 +6,13 @@ import json
 import pytest
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.support.text import SafeStream, json_text, visible, visible_lines
+from proton_bench.support.text import (
+    SafeStream,
+    did_you_mean,
+    json_text,
+    visible,
+    visible_lines,
+)
 
 
 @pytest.mark.parametrize(
@@ -95,3 +101,21 @@ def test_styles_of_a_console_pass_and_hide_no_command() -> None:
     SafeStream(stream, styled=True).write("\x1b[1m::error::x\x1b[0m\n")
 
     assert stream.getvalue() == "\x1b[1m:\\:error::x\x1b[0m\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("cuptti", "; did you mean 'cupti'?"),
+        ("rocproflier", "; did you mean 'rocprofiler'?"),
+        ("x", ""),
+        ("", ""),
+        ("pc\x1bti", ""),
+    ],
+)
+def test_the_most_similar_choice_is_named(word: str, meant: str) -> None:
+    assert did_you_mean(word, ("cupti", "rocprofiler", "re\x1bplay")) == meant
+
+
+def test_a_similar_choice_is_escaped() -> None:
+    assert did_you_mean("replay", ["re\nplay"]) == "; did you mean 're\\\\nplay'?"

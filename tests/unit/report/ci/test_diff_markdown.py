@@ -21,7 +21,7 @@ def markdown(*kernels: Launched) -> str:
 
 def test_table_has_one_line_per_row() -> None:
     assert markdown().splitlines()[:10] == [
-        "**+50.0 % (+50 ns): 100 % of it is k under s, slower per launch by 50 %**",
+        "**+50.0 % (+50 ns): 100 % of it is k under s, slower per call by 50 %**",
         "",
         "- base: a.proton: 100 ns",
         "- new: b.proton: 150 ns",

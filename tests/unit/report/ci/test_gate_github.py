@@ -32,7 +32,7 @@ from proton_bench.support.text import SafeStream
                 "::warning title=undecided::INCONCLUSIVE: step > unknown",
             ],
         ),
-        ("structure", ["::error title=structure::LAUNCHES step > more, 4 -> 6 launches"]),
+        ("structure", ["::error title=structure::LAUNCHES step > more, 4 -> 6 calls"]),
         (
             "incomparable",
             ["::error::INCOMPARABLE: GPU name"],

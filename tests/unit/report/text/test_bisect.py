@@ -150,7 +150,7 @@ def test_a_structural_change_is_shown_with_its_launches() -> None:
 
     lines = printed(replace(FOUND, proof=proof, path="step > more", metric=""))
 
-    assert any("4 -> 6 launches" in line for line in lines)
+    assert any("4 -> 6 calls" in line for line in lines)
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -71,7 +71,7 @@ def on_terminal(shown: DiffReport, width: int) -> list[str]:
 
 def test_report_has_a_headline_the_sides_rows_and_a_legend() -> None:
     assert printed(report(compared())) == [
-        "+8.9 % (+103 ns): 97 % of it is soft under f, slower per launch by 33 %, 2 launches "
+        "+8.9 % (+103 ns): 97 % of it is soft under f, slower per call by 33 %, 2 calls "
         "more, with other code",
         "base  base.proton: 1.157 us",
         " new  new.proton: 1.26 us",

@@ -52,8 +52,8 @@ def test_report_of_structure_and_of_what_is_the_same() -> None:
 
     assert lines[lines.index("Structure, whose cost counts in the totals") :] == [
         "Structure, whose cost counts in the totals",
-        "  LAUNCHES step > more, 4 -> 6 launches, +8 us, 2.0 % of a base run",
-        "  NEW new, 0 -> 6 launches, +8 us, 2.0 % of a new run",
+        "  LAUNCHES step > more, 4 -> 6 calls, +8 us, 2.0 % of a base run",
+        "  NEW new, 0 -> 6 calls, +8 us, 2.0 % of a new run",
         "",
         "1 more check; --all shows all",
     ]

@@ -29,39 +29,39 @@ LAYERS = [(f"layer{i}/k{i}", 10 + i, 1, f"c{i}") for i in range(3)]
         (
             [("layer3/softmax", 100, 10, ""), ("b", 900, 1, "")],
             [("layer3/softmax", 196, 14, ""), ("b", 927, 1, "")],
-            "+12.3 % (+123 ns): 78 % of it is softmax under layer3, slower per launch by 40 %, "
-            "4 launches more",
+            "+12.3 % (+123 ns): 78 % of it is softmax under layer3, slower per call by 40 %, "
+            "4 calls more",
         ),
         (
             [("a", 200, 2, "")],
             [("a", 100, 1, "")],
-            "-50.0 % (-100 ns): 100 % of it is a, 1 launch fewer",
+            "-50.0 % (-100 ns): 100 % of it is a, 1 call fewer",
         ),
         ([("a", 90, 1, "")], [("a", 90, 1, ""), ("b", 9, 1, "")], "which is new"),
         ([("a", 90, 1, ""), ("b", 9, 3, "")], [("a", 90, 1, "")], "of it is b, which is gone"),
-        ([("s/a", 90, 1, "c")], [("s/b", 80, 1, "c")], "b under s, which was a, faster per launch"),
-        ([("s/a", 90, 1, "c")], [("t/a", 80, 1, "c")], "a under t, moved, faster per launch"),
+        ([("s/a", 90, 1, "c")], [("s/b", 80, 1, "c")], "b under s, which was a, faster per call"),
+        ([("s/a", 90, 1, "c")], [("t/a", 80, 1, "c")], "a under t, moved, faster per call"),
         ([("a", 90, 1, "c")], [("a", 95, 1, "d")], "with other code"),
         (
             [(f"l{i}/k", 10, 1, "") for i in range(5)],
             [(f"l{i}/k", 12, 1, "") for i in range(5)],
-            "+20.0 % (+10 ns): 100 % of it is k in 5 places, slower per launch by 20 %",
+            "+20.0 % (+10 ns): 100 % of it is k in 5 places, slower per call by 20 %",
         ),
         (
             [(f"net/{path}", time, 1, code) for path, time, _, code in LAYERS],
             [(f"net/{path}", 2 * time, 2, code) for path, time, _, code in LAYERS],
-            "100 % of it happened below net, 3 launches more",
+            "100 % of it happened below net, 3 calls more",
         ),
         (
             [("a", 1000, 1, "a"), ("b", 2000, 1, "b")],
             [("a", 2000, 1, "a"), ("b", 1010, 1, "b")],
-            "+0.3 % (+10 ns): +1 us a, slower per launch by 100 %; -0.99 us b, faster per launch "
+            "+0.3 % (+10 ns): +1 us a, slower per call by 100 %; -0.99 us b, faster per call "
             "by 50 %",
         ),
         (
             [("a", 1000, 1, "a"), ("b", 500, 1, "b")],
             [("a", 1300, 1, "a"), ("b", 300, 1, "b")],
-            "+6.7 % (+100 ns): +300 ns a, slower per launch by 30 %; -200 ns b, ",
+            "+6.7 % (+100 ns): +300 ns a, slower per call by 30 %; -200 ns b, ",
         ),
         (
             [("x/s/k", 90, 1, ""), ("y/s/k", 90, 1, "")],
@@ -82,7 +82,7 @@ def test_benchmarks_that_were_called_a_different_number_of_times_are_reported() 
     comparison = compare([Run(base, "a")], [Run(slow, "b")], CompareOptions())
 
     assert headline(comparison).startswith("+14.1 % (+4.9 us) at the base's number of calls: ")
-    assert "slower per launch by 50 %" in headline(comparison)
+    assert "slower per call by 50 %" in headline(comparison)
     assert "launches more" not in headline(comparison)
     sentence = calls_line(comparison)
     assert sentence is not None
@@ -113,7 +113,7 @@ def test_values_that_are_not_times_are_more_or_less_per_launch() -> None:
 
     line = headline(compare(runs[:1], runs[1:], CompareOptions("bytes")))
 
-    assert line == "+50.0 % (+50): 100 % of it is k, more per launch by 50 %"
+    assert line == "+50.0 % (+50): 100 % of it is k, more per call by 50 %"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ FAIL = every_outcome()["fail"]
         (
             "structure",
             "FAIL: 1 structural change is not allowed, first LAUNCHES step > more, "
-            "4 -> 6 launches, +8 us, 2.0 % of a base run",
+            "4 -> 6 calls, +8 us, 2.0 % of a base run",
         ),
         (
             "inconclusive",
@@ -144,13 +144,13 @@ def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     [
         (
             structural(base_calls=(4.0, 5.0), new_calls=(6.5, 7.0)),
-            "LAUNCHES step > more, 4 to 5 -> 6.5 to 7 launches, +8 us, 2.0 % of a base run",
+            "LAUNCHES step > more, 4 to 5 -> 6.5 to 7 calls, +8 us, 2.0 % of a base run",
         ),
         (
             structural(Kind.MOVED, former_path=("old", "more"), new_calls=(4.0, 4.0), change=0.0),
             "MOVED step > more, was old > more, 2.0 % of a base run",
         ),
-        (structural(Kind.REMOVED, change=-9.0), "4 -> 6 launches, -9 ns"),
+        (structural(Kind.REMOVED, change=-9.0), "4 -> 6 calls, -9 ns"),
     ],
 )
 def test_structural_change_is_one_line(change: object, text: str) -> None:
@@ -229,7 +229,7 @@ def test_more_launches_of_a_path_are_named_without_it() -> None:
     own = structural(path=total.path)
     failed = outcome(SuiteVerdict.FAIL, total, structure=(own,))
 
-    assert why(total, failed) == "more launches (+8 us)"
+    assert why(total, failed) == "more calls (+8 us)"
 
 
 def test_sides_are_counted_and_named() -> None:

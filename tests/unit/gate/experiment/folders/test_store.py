@@ -10,7 +10,7 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
 from proton_bench.gate.experiment.folders.noise_store import save_noise
-from proton_bench.gate.experiment.folders.store import kept_folder, new_folder
+from proton_bench.gate.experiment.folders.store import drop_unused, kept_folder, new_folder
 from proton_bench.gate.experiment.processes.fresh_process import Launch, run_fresh
 from proton_bench.gate.machine.fingerprint import machine_of
 from proton_bench.gate.machine.noise import Noise
@@ -31,6 +31,22 @@ def test_a_new_folder_is_the_kept_one_and_git_leaves_it_alone(tmp_path: Path) ->
 
     assert kept_folder("ab", store) == made
     assert (store / "ab" / ".gitignore").read_bytes() == b"*\n"
+
+
+def test_a_folder_without_a_run_goes_with_what_was_made_for_it(tmp_path: Path) -> None:
+    store = tmp_path / "project" / ".proton"
+    store.parent.mkdir()
+    used, unused = new_folder("ab", store), new_folder("ab", store)
+    (used / "runs").mkdir()
+    (used / "runs" / "0.proton").touch()
+
+    drop_unused(unused)
+    drop_unused(used)
+    assert [path.name for path in (store / "ab").glob("*-*")] == [used.name]
+
+    (used / "runs" / "0.proton").unlink()
+    drop_unused(used)
+    assert list(store.parent.iterdir()) == []
 
 
 def test_without_an_experiment_nothing_is_made(tmp_path: Path) -> None:
