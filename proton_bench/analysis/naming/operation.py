@@ -40,6 +40,8 @@ _SUFFIX = re.compile(
     r"_cuda_kernel|_kernel|Kernel|MathFunctor|_functor|Functor|Ops|Op|_cuda|_out|_)\Z"
 )
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LAUNCHER = re.compile(r"\bgpu_\w{0,60}<")
+_BRACKET = re.compile(r"->|operator ?(?:<<|>>|<=|>=|<|>|->)|[<>]")
 _LAMBDA = re.compile(r"lambda\(([^(){}]{1,200})\)#")
 
 
@@ -62,11 +64,25 @@ def operation(arguments: str) -> str:
 
 def operand_type(arguments: str) -> str:
     """Return the type of the operands: that of a lambda, else the first one; "" for none."""
+    arguments = _without_launcher(arguments)
     if "lambda(" in arguments:
         found = _LAMBDA.findall(arguments)
         if found:
             return scalar_type(found[0]) or scalar_type(arguments)
     return scalar_type(arguments)
+
+
+def _without_launcher(arguments: str) -> str:
+    """Return the template arguments of a launcher, without its own lambda, which takes an index."""
+    match = _LAUNCHER.search(arguments)
+    if match is None:
+        return arguments
+    depth = 1
+    for bracket in _BRACKET.finditer(arguments, match.end()):
+        depth += {"<": 1, ">": -1}.get(bracket[0], 0)
+        if not depth:
+            return arguments[match.end() : bracket.start()]
+    return arguments[match.end() :]
 
 
 @functools.lru_cache(maxsize=4096)

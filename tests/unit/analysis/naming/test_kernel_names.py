@@ -186,3 +186,18 @@ def test_hostile_names_cost_little(name: str) -> None:
 
     assert time.process_time() - started < 0.5
     assert max(map(len, texts.values())) < 300
+
+
+@pytest.mark.parametrize("launcher", ["gpu_kernel_impl", "gpu_kernel_impl_nocast"])
+@pytest.mark.parametrize(("type_", "shown"), [("c10::Half", "f16"), ("double", "double")])
+def test_the_index_of_a_launcher_is_not_the_type_of_its_operands(
+    launcher: str, type_: str, shown: str
+) -> None:
+    functor = (
+        f"at::native::BinaryFunctor<{type_}, {type_}, {type_}, "
+        "at::native::binary_internal::DivFunctor<float> >"
+    )
+    made = f"at::native::{launcher}<{functor} >(at::TensorIteratorBase&, {functor} const&)"
+    name = f"void at::native::elementwise_kernel<128, 2, {made}::{{lambda(int)#1}}>(int, {made})"
+
+    assert kernel_texts([name])[name] == f"elementwise div<{shown}>"
