@@ -117,9 +117,11 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def number_texts(values: Iterable[float | None], missing: str = "-") -> list[str]:
-    """Return numbers of one column as text, for a known unit: see `Unit.texts`."""
+    """Return numbers of one column as text, for a known unit: see `Unit.texts`; NaN is ``nan``."""
     column = list(values)
-    return Unit.of_numbers(column).texts(column, missing=missing)
+    texts = Unit.of_numbers(column).texts(column, missing=missing)
+    pairs = zip(column, texts, strict=True)
+    return ["nan" if value is not None and math.isnan(value) else text for value, text in pairs]
 
 
 def _decimals(largest: float) -> int | None:

@@ -389,7 +389,9 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
 
 
 def _time_seconds(profile: Profile) -> MetricValues:
-    time = _source(profile, "time")
+    spans = [name for name, column in profile.columns.items() if is_span(column)]
+    is_timed = find_metric("time", profile.columns) is not None
+    time = _source(profile, "time" if is_timed or not spans else spans[0])
     second = SECONDS.get(MetricSpec(time.name).unit, SECONDS["ns"])
     return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
 

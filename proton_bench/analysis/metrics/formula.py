@@ -61,8 +61,8 @@ class Formula:
     Attributes:
         name: The user's name, in lower case.
         source: Base name of the recorded metric, "" for ``util``.
-        divisor: What to divide by; ``SECONDS`` is inclusive time, ``COUNT`` the calls that the
-            source was recorded for: see `calls`.
+        divisor: What to divide by; ``SECONDS`` is inclusive time, else wall time, ``COUNT`` the
+            calls that the source was recorded for: see `calls`.
         scale: Size of one unit of the result; for times in seconds.
         timed: Whether the source is a time that has to be converted to seconds first.
     """
@@ -158,10 +158,10 @@ def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:
     if "count" in bases:
         averaged = [base for base in times if base in _AVERAGED]
         names += [f"{_AVERAGE}{base}/{unit}" for base in averaged for unit in SECONDS]
-    if "time" in bases:
+    if bases & {"time", "wall"}:  # of scopes without operators there is nothing but wall times
         widths = [w for w in ("", *map(str, FLOPS_WIDTHS)) if f"flops{w}" in bases]
         names += [f"{prefix}flop{w}/s" for w in widths for prefix in _PREFIXES]
         names += [f"{prefix}byte/s" for prefix in _PREFIXES if "bytes" in bases]
-        if bases & {"bytes", *(f"flops{w}" for w in FLOPS_WIDTHS)}:
+        if "time" in bases and bases & {"bytes", *(f"flops{w}" for w in FLOPS_WIDTHS)}:
             names.append("util")
     return tuple(names)

@@ -107,11 +107,7 @@ def _texts(metric: MetricValues) -> list[str]:
         return ["-" if value is None else _interval(value, half) for value, half in pairs]
     if metric.name.endswith("/%"):
         return ["-" if value is None else f"{value:.1f}" for value in values]
-    texts = number_texts(values)
-    return [
-        "nan" if value is not None and math.isnan(value) else text
-        for value, text in zip(values, texts, strict=True)
-    ]
+    return number_texts(values)
 
 
 def _interval(value: float, half: float) -> str:
