@@ -45,7 +45,7 @@ ExcludeOption = Annotated[
 ]
 TrialsOption = Annotated[
     bool,
-    typer.Option("--trials", help="Also show launches with which autotuners tried configurations."),
+    typer.Option("--trials", help="Show each launch with which autotuners tried configurations."),
 ]
 RawNamesOption = Annotated[
     bool,
@@ -59,5 +59,5 @@ LibraryFramesOption = Annotated[
     Rows, typer.Option("--frames", help="Show runs of library frames as one row, or all frames.")
 ]
 LayersOption = Annotated[
-    Rows, typer.Option("--layers", help="Show equal layers of a model as one row, or all layers.")
+    Rows, typer.Option("--layers", help="Show equal layers and numbered steps as one row, or all.")
 ]

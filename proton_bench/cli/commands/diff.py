@@ -74,7 +74,7 @@ def command(
     trials: Annotated[
         bool,
         typer.Option(
-            "--trials", help="Also compare launches with which autotuners tried configurations."
+            "--trials", help="Compare each launch with which autotuners tried configurations."
         ),
     ] = False,
     raw_names: Annotated[

@@ -70,7 +70,7 @@ def command(
         ),
     ] = None,
     flat: Annotated[
-        bool, typer.Option("--flat", help="Show one row per kernel, over all call paths.")
+        bool, typer.Option("--flat", help="Show a table of self values over all call paths.")
     ] = False,
     why: Annotated[
         bool,

@@ -84,3 +84,7 @@ def test_small_columns_get_more_decimals() -> None:
 @pytest.mark.parametrize("largest", [2.68554687e14, 3.2e-9])
 def test_huge_and_tiny_columns_use_exponents(largest: float) -> None:
     assert number_texts([largest]) == [f"{largest:.4g}"]
+
+
+def test_nan_and_infinity_are_written_as_such() -> None:
+    assert number_texts([math.nan, math.inf, 0.0, None]) == ["nan", "inf", "0.000", "-"]
