@@ -21,7 +21,8 @@ __all__ = ["Arguments", "TraceEvent", "TraceHead", "call_path", "nanoseconds", "
 
 _PACKETS_OF_EVENT = 4  # text takes more bytes for an event
 _MAX_MICROSECONDS = MAX_NS / 1000
-_EXACT = 2**42  # a float of microseconds up to here is exact to a nanosecond
+_EXACT = 2**43  # floats of microseconds up to here are exact to a nanosecond
+_SMALL = 2.0**40  # and up to here also as floats of nanoseconds
 
 
 class Arguments(msgspec.Struct, gc=False):
@@ -177,6 +178,8 @@ def nanoseconds(microseconds: float | Decimal | None) -> int | None:
 
     One that does not fit 64 bits is 2^62 or -2^62, which no reader takes for a time.
     """
+    if type(microseconds) is float and -_SMALL < microseconds < _SMALL:
+        return round(microseconds * 1e3)
     if microseconds is None:
         return None
     if not -_MAX_MICROSECONDS < microseconds < _MAX_MICROSECONDS:
