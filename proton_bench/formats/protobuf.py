@@ -8,13 +8,12 @@ __all__ = [
     "DamagedMessage",
     "Message",
     "read_fields",
-    "read_numbers",
     "signed",
     "text_of",
     "varint",
 ]
 
-_VARINT, _FIXED64, _BYTES = 0, 1, 2
+_VARINT, _BYTES = 0, 2
 _WIDTHS = {1: 8, 5: 4}
 _WIRE, _LOW = 7, 127
 _MOST_BITS = 63
@@ -44,11 +43,6 @@ class Message:
         """Add an integer; a 0 is kept in a `oneof`, where the presence of the field matters."""
         if value or keep_zero:
             self._content += varint(field << 3 | _VARINT) + varint(value)
-        return self
-
-    def fixed64(self, field: int, value: bytes) -> Message:
-        """Add a number of fixed width: its eight bytes, little-endian."""
-        self._content += varint(field << 3 | _FIXED64) + value
         return self
 
     def numbers(self, field: int, values: Iterable[int]) -> Message:
@@ -118,27 +112,6 @@ def _fields(content: bytes) -> list[tuple[int, int | bytes]]:
             raise DamagedMessage("a field ends after its message")
         piece = content[place - size : place]
         found.append((key >> 3, piece if wire == _BYTES else int.from_bytes(piece, "little")))
-    return found
-
-
-def read_numbers(value: int | bytes) -> list[int]:
-    """Return the integers of a repeated field, which are packed or stand alone; they are unsigned.
-
-    Raises:
-        DamagedMessage: The bytes are not packed integers.
-    """
-    if isinstance(value, int):
-        return [value]
-    found, place = [], 0
-    try:
-        while place < len(value):
-            number = value[place]
-            place += 1
-            if number > _LOW:
-                number, place = _rest_of(number, value, place)
-            found.append(number)
-    except IndexError:
-        raise DamagedMessage("packed numbers end inside a number") from None
     return found
 
 

@@ -23,7 +23,6 @@ from proton_bench.formats.hatchet.json_file import HatchetJson
 from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.nsys.file import NsysFile
-from proton_bench.formats.otlp.file import OtlpFile
 from proton_bench.formats.perfetto.file import PerfettoFile
 from proton_bench.model.metrics.invariants import violations
 from proton_bench.model.metrics.metric import ValueKind
@@ -49,12 +48,11 @@ _BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), 
 FORMATS = tuple(each.name for each in _BUILT_IN)
 # Timelines, only read: a profile has no events to write.
 _READ_ONLY: tuple[Format, ...] = (ChromeTrace(), PerfettoFile(), NsysFile())
-# For other tools, which cannot hold everything; most are only written.
+# For other tools, which cannot hold everything; only written.
 _FOR_OTHERS: tuple[Format, ...] = (
     SpeedscopeFile(),
     FoldedStacks(),
     PprofFile(),
-    OtlpFile(),
     CsvTable(),
     ParquetTable(),
 )

@@ -1,4 +1,4 @@
-"""The tables of a store and their columns, in the words of OTLP profiles.
+"""The tables of a store and their columns.
 
 A profile counts when it stands in ``profiles``, which is written last. Its samples have its id and
 the id of the same batch: those of another batch are of a writer that was killed, or that added the

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 Stacks = Counter[tuple[str, ...]]
 
 
@@ -41,30 +39,6 @@ def folded_stacks(content: bytes) -> Stacks:
     for line in content.decode().splitlines():
         stack, _, weight = line.rpartition(" ")
         found[tuple(stack.split(";"))] += int(weight)
-    return found
-
-
-def otlp_profiles(content: bytes) -> Any:
-    """Return the message ProfilesData, read by OpenTelemetry's own package."""
-    protos = pytest.importorskip("opentelemetry.proto.profiles.v1development.profiles_pb2")
-    return protos.ProfilesData.FromString(content)
-
-
-def otlp_stacks(content: bytes, metric: str) -> Stacks:
-    """Return the weight of each stack of names, outermost first, without a root."""
-    data = otlp_profiles(content)
-    tables, texts = data.dictionary, data.dictionary.string_table
-    names = [
-        [texts[tables.function_table[line.function_index].name_strindex] for line in place.lines]
-        for place in tables.location_table
-    ]
-    found: Stacks = Counter()
-    for profile in data.resource_profiles[0].scope_profiles[0].profiles:
-        if texts[profile.sample_type.type_strindex] == metric:
-            for sample in profile.samples:
-                places = tables.stack_table[sample.stack_index].location_indices
-                stack = tuple(name for place in reversed(places) for name in names[place])
-                found[stack] += sum(sample.values)
     return found
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.flames import folded_stacks, otlp_stacks, pprof_stacks, speedscope_stacks
+from fakes.flames import folded_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import training_profile
 
 from proton_bench.cli import main
@@ -19,7 +18,6 @@ SUFFIXES = {
     "speedscope": ".speedscope.json",
     "folded": ".folded",
     "pprof": ".pb.gz",
-    "otlp": ".otlp",
     "csv": ".csv",
     "parquet": ".parquet",
 }
@@ -27,7 +25,6 @@ TOTALS: dict[str, Callable[[bytes], float]] = {
     "speedscope": lambda content: sum(speedscope_stacks(content, "time (ns)").values()),
     "folded": lambda content: sum(folded_stacks(content).values()),
     "pprof": lambda content: sum(pprof_stacks(content, "time").values()),
-    "otlp": lambda content: sum(otlp_stacks(content, "time").values()),
 }
 
 
@@ -70,7 +67,7 @@ def test_the_suffix_alone_is_enough_from_python(tmp_path: Path) -> None:
     assert folded_stacks((tmp_path / "x.folded").read_bytes())
 
 
-@pytest.mark.parametrize("name", sorted(set(SUFFIXES) - {"otlp"}))
+@pytest.mark.parametrize("name", SUFFIXES)
 def test_what_was_exported_is_not_a_profile(
     training: Path, capsysbinary: Capture, name: str
 ) -> None:
@@ -80,17 +77,6 @@ def test_what_was_exported_is_not_a_profile(
 
     (line,) = capsysbinary.readouterr().err.splitlines()
     assert b"can be written but not read" in line
-
-
-def test_otlp_is_viewed_like_the_profile(training: Path, capsysbinary: Capture) -> None:
-    assert main(["export", "x.proton", "--to", "otlp"]) == 0
-    capsysbinary.readouterr()
-
-    shown = []
-    for file in ("x.proton", "x.otlp"):
-        assert main(["view", file, "--json", "-m", "time/ns"]) == 0
-        shown.append(json.loads(capsysbinary.readouterr().out)["rows"])
-    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize(

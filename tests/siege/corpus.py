@@ -100,9 +100,8 @@ def profiles(folder: Path) -> dict[str, bytes]:
         },
     )
     found["nsys.sqlite"] = export.read_bytes()
-    for name in ("run.proton", "run.otlp"):
-        write_profile(stored_run().profile, folder / name)
-        found[name] = (folder / name).read_bytes()
+    write_profile(stored_run().profile, folder / "run.proton")
+    found["run.proton"] = (folder / "run.proton").read_bytes()
     return found
 
 

@@ -48,7 +48,7 @@ def kind_of(content: bytes, name: str) -> str:
         return "json"
     if name.endswith((".toml", ".csv", ".txt")):
         return "text"
-    if name.endswith((".pftrace", ".perfetto-trace", ".otlp")):
+    if name.endswith((".pftrace", ".perfetto-trace")):
         return "message"
     return "msgpack"
 

@@ -32,7 +32,7 @@ def command(
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, otlp, csv, "
+            help="proton, hatchet, hatchet_msgpack, json, speedscope, folded, pprof, csv, "
             "parquet, kineto, or a format of a plugin.",
         ),
     ],

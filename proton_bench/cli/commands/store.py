@@ -198,7 +198,7 @@ def export(
     selection: _Selection,
     output: Annotated[
         Path,
-        output_option("File to write; its suffix gives the format, such as .proton or .otlp."),
+        output_option("File to write; its suffix gives the format, such as .proton or .pb.gz."),
     ],
     to: Annotated[
         str | None,

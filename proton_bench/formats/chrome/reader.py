@@ -70,7 +70,7 @@ def _reader_of(
     held = f"events of the categories {named}" if categories else "no events with a duration"
     raise corrupt(
         source,
-        f"it begins with {held}, which are not those of proton_bench, triton.profiler or "
-        "torch.profiler",
+        f"the timeline holds {held}, and is of no known tool (proton_bench, triton.profiler, "
+        "torch.profiler)",
         "open it at https://ui.perfetto.dev",
     )

@@ -41,7 +41,6 @@ EXPORTS = (
     "speedscope",
     "folded",
     "pprof",
-    "otlp",
     "csv",
 )
 _LOADED = (

@@ -11,7 +11,7 @@ __all__ = ["GOOD", "SECOND", "commands_of"]
 GOOD, SECOND = "good.proton", "second"
 TREES = (
     *("proton", "hatchet", "hatchet_msgpack", "json"),
-    *("speedscope", "folded", "pprof", "otlp", "csv"),
+    *("speedscope", "folded", "pprof", "csv"),
 )
 
 

@@ -11,7 +11,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from fakes.flames import Stacks, folded_stacks, otlp_stacks, pprof_stacks, speedscope_stacks
+from fakes.flames import Stacks, folded_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import deep_profile, training_profile
 from hypothesis import given
 from reference.profile_view import profiles
@@ -26,7 +26,7 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 DATA = Path(__file__).parents[2] / "data"
-FORMATS = ("speedscope", "folded", "pprof", "otlp")
+FORMATS = ("speedscope", "folded", "pprof")
 HOSTILE = (
     "<script>alert(1)</script>",
     "a;b;c 5",
@@ -98,8 +98,6 @@ def test_whole_numbers_are_exact_in_all_formats() -> None:
     assert speedscope_stacks(encoded(profile, "speedscope"), "time (ns)") == wanted
     assert pprof_stacks(encoded(profile, "pprof"), "time") == wanted
     assert pprof_stacks(encoded(profile, "pprof"), "count") == expected(profile, "count")
-    otlp = otlp_stacks(encoded(profile, "otlp"), "time")
-    assert otlp == expected(profile, "time (ns)", root=False)
     folded = folded_stacks(encoded(profile, "folded"))
     assert sum(folded.values()) == sum(wanted.values()) == profile.inclusive("time (ns)")[0]
     assert all("ROOT" not in stack for stack in folded)
@@ -131,8 +129,6 @@ def test_hostile_names_come_back() -> None:
         profile, "time (ns)"
     )
     assert pprof_stacks(encoded(profile, "pprof"), "time") == expected(profile, "time (ns)")
-    otlp = otlp_stacks(encoded(profile, "otlp"), "time")
-    assert otlp == expected(profile, "time (ns)", root=False)
     lines = encoded(profile, "folded").decode().splitlines()
     assert len(lines) == len(HOSTILE)
     assert "a:b:c 5;a:b:c 5 2" in lines
@@ -156,7 +152,6 @@ def test_five_thousand_levels_are_written(name: str) -> None:
         "speedscope": lambda content: speedscope_stacks(content, "time (ns)"),
         "folded": folded_stacks,
         "pprof": lambda content: pprof_stacks(content, "time"),
-        "otlp": lambda content: otlp_stacks(content, "time"),
     }
     assert sum(readers[name](content).values()) == 5000
     assert ("levels below 1000" in losses(profile, name)) == (name != "speedscope")

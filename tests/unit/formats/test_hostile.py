@@ -19,7 +19,7 @@ from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.registry import FORMATS, find_format
 from proton_bench.model.profile import Profile
 
-READ = (*FORMATS, "otlp")
+READ = FORMATS
 CONTENT = {name: find_format(name).encode(golden_profile()) for name in READ}
 
 

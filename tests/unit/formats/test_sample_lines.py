@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from fakes.flames import folded_stacks, otlp_stacks, pprof_stacks, speedscope_stacks
+from fakes.flames import folded_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import H100, node
 from fakes.samples import inlined_profile, sampled_profile, samples
 
@@ -153,13 +153,6 @@ def test_pprof_shows_each_line_as_a_function_in_its_file() -> None:
 
     assert {path[1:]: n for path, n in found.items()} == PATHS
     assert b"/src/softmax.py" in gzip.decompress(content)
-
-
-def test_otlp_shows_each_line_as_a_function_and_gives_the_lines_back() -> None:
-    content = find_format("otlp").encode(sampled_profile())
-
-    assert otlp_stacks(content, "num_samples") == PATHS
-    assert rows(again(sampled_profile(), "otlp")) == rows(sampled_profile())
 
 
 def test_folded_stacks_go_down_to_lines() -> None:
