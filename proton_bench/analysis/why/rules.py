@@ -477,7 +477,7 @@ def _of_queue(kind: str) -> Callable[[RowFacts], Match | None]:
 _AMBIGUOUS = {
     "long_scoreboard": ("dram", "l2", "l2_requests", "l2_slice", "l1"),
     "waitcnt": ("dram", "l2"),
-    "short_scoreboard": ("shared",),
+    "short_scoreboard": ("shared", "xu"),
     "wait": ("issue", "fp64", "xu"),
 }
 _NO_LATENCY = {

@@ -235,6 +235,13 @@ NEGATIVE: Mapping[str, RowFacts] = {
     "waiting for results of a pipe that may be full": kernel(
         stalls=stalled(wait=0.9), uses=uses(issue=0.5)
     ),
+    "waiting for results of special functions, whose pipe may be full": kernel(
+        stalls=stalled(short_scoreboard=0.8), uses=CACHES | uses(issue=0.13)
+    ),
+    "waiting for atomics of which one slice of l2 may be full": kernel(
+        stalls=stalled(long_scoreboard=0.9),
+        uses={unit: use for unit, use in CACHES.items() if unit != "l2_slice"},
+    ),
     "a small tail": kernel(launch=Launch(waves=2.9, tail_loss=0.03, fill=1.0)),
     "a tail that other blocks fill": kernel(
         launch=Launch(waves=1.1, tail_loss=0.45, fill=1.0), uses=uses(sm_active=0.95)
