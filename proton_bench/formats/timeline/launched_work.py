@@ -72,15 +72,22 @@ def place_work(
 
 
 def _fits_launch(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
-    """Return which work may have begun when it says: not a second before its launch.
+    """Return which work may have begun when it says: about when its launch was, or the others' are.
 
     Clocks of hosts and devices may differ by more, but then for all work alike.
     """
+    start, called = timeline.work["start"], timeline.launches["start"]
     known = np.flatnonzero(launch >= 0)
-    later_ns = timeline.work["start"][known] - timeline.launches["start"][launch[known]]
+    later_ns = start[known] - called[launch[known]]
     found = np.ones(len(launch), dtype=np.bool_)
     if len(known):
-        found[known] = later_ns >= min(0, int(np.median(later_ns))) - _EARLY_NS
+        usual_ns = int(np.median(later_ns))
+        is_late = later_ns > max(0, usual_ns) + FAR_NS
+        found[known] = ~is_late & (later_ns >= min(0, usual_ns) - _EARLY_NS)
+    host = np.concatenate([timeline.ranges["start"], called])
+    if len(host):
+        is_early = (launch < 0) & (start + timeline.work["duration"] < host.min() - FAR_NS)
+        found &= ~is_early | (2 * is_early.sum() > len(launch))
     return found
 
 

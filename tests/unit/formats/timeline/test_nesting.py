@@ -212,14 +212,20 @@ def test_what_could_not_be_timed_is_left_out_and_counted(at: tuple[int, int]) ->
     assert "launch_latency_count" not in profile.columns
 
 
+@pytest.mark.parametrize(
+    ("far", "is_launched"), [(-2 * 10**9, True), (2**43, True), (-(2**43), False)]
+)
 @pytest.mark.parametrize("offset", [0, -(10**10)])
-def test_work_that_begins_long_before_its_launch_is_left_out(offset: int) -> None:
+def test_work_that_begins_far_from_its_launch_is_left_out(
+    offset: int, far: int, is_launched: bool
+) -> None:
     """The clocks may differ by any constant."""
     found = timeline(("a", 1, 40))
     name = found.tree.strings.index("k")
-    for number, since in enumerate((9_000, 11_000, 14_000, 14_000 - 2 * 10**9)):
+    for number, since in enumerate((9_000, 11_000, 14_000, 14_000 + far)):
+        correlation = number + 1 if is_launched or number < 3 else -1
         found.add_launch(0, number + 1, 0, start_ns=2000 + 1000 * number)
-        found.add_work(Work(0, number + 1, name, FrameKind.KERNEL, since + offset, 700))
+        found.add_work(Work(0, correlation, name, FrameKind.KERNEL, since + offset, 700))
 
     profile = placed(found)
 
