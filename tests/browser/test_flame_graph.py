@@ -76,7 +76,7 @@ def test_click_zooms_to_what_is_under_the_pointer(training: Any) -> None:
 
 
 def test_what_is_under_the_pointer_is_described(training: Any) -> None:
-    training.page.locator("#flame canvas").hover(position={"x": 640, "y": 50})
+    training.page.locator("#flame canvas").hover(position={"x": 1100, "y": 50})
 
     text = training.page.locator("#tip").inner_text()
     assert "forward" in text

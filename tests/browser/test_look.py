@@ -9,6 +9,8 @@ from fakes.profiles import training_profile
 
 from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.report.html.document import PageOptions, profile_page
 
 pytestmark = pytest.mark.browser
@@ -62,13 +64,95 @@ def test_graph_follows_the_system_while_the_page_is_open(open_page: Any) -> None
 
 
 @pytest.mark.parametrize("width", [800, 1200, 1900])
-def test_graph_and_table_fill_the_window(open_page: Any, width: int) -> None:
+def test_graph_is_as_high_as_its_levels_and_the_table_fills_the_window(
+    open_page: Any, width: int
+) -> None:
     opened = open_page(page(), viewport={"width": width, "height": 900})
-    boxes = [opened.page.locator(each).bounding_box() for each in ("#flame", "#table-scroll")]
+    graph, table = (
+        opened.page.locator(each).bounding_box() for each in ("#flame", "#table-scroll")
+    )
+    canvas = opened.page.locator("#flame canvas").bounding_box()
 
-    assert all(box["y"] + box["height"] <= 900 for box in boxes)
-    assert max(box["y"] + box["height"] for box in boxes) > 800
-    assert boxes[0]["height"] > 300
+    assert graph["height"] - canvas["height"] <= 4
+    assert graph["width"] > width - 40 < table["width"] + 0.5
+    assert 800 < table["y"] + table["height"] <= 900
+
+
+def test_a_zoomed_graph_moves_nothing_below_it(open_page: Any) -> None:
+    opened = open_page(page())
+    before = opened.page.locator("#table-scroll").bounding_box()
+    opened.page.focus("#flame")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        opened.page.keyboard.press(key)
+    opened.flame("drawn")
+
+    assert opened.page.locator("#table-scroll").bounding_box() == before
+
+
+def test_a_deep_graph_leaves_room_for_the_table(open_page: Any) -> None:
+    builder = ProfileBuilder()
+    row = 0
+    for level in range(300):
+        row = builder.add(row, f"level {level}", FrameKind.SCOPE)
+    builder.add(row, "k", FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
+    deep = profile_page(Run(builder.build(), "deep.proton"), PageOptions())
+    opened = open_page(deep, viewport={"width": 1200, "height": 900})
+
+    assert opened.page.locator("#flame").bounding_box()["height"] <= 0.56 * 900
+    assert opened.page.locator("#table-scroll").bounding_box()["height"] >= 200
+
+
+LONG = "autograd::engine::evaluate_function: {}Backward0"
+
+
+@pytest.mark.parametrize("width", [1200, 1900])
+def test_every_column_and_every_name_can_be_read(open_page: Any, width: int) -> None:
+    builder = ProfileBuilder()
+    for at, name in enumerate(("NativeLayerNorm", "NativeBatchNorm", "LogSoftmax")):
+        metrics = {"time (ns)": 4e6 + at, "count": 700, "bytes": 3e9, "flops32": 2e12}
+        row = builder.add(0, LONG.format(name), FrameKind.OP, metrics=metrics)
+        builder.set_distribution(row, "time (ns)", Distribution.from_samples([4000.0 + at] * 700))
+    names = [LONG.format(name) for name in ("LogSoftmax", "NativeBatchNorm", "NativeLayerNorm")]
+    html = profile_page(Run(builder.build(), "cpu.proton"), PageOptions())
+    opened = open_page(html, viewport={"width": width, "height": 900})
+
+    cells = opened.page.evaluate(
+        """() => [...document.querySelectorAll('#kernels thead button, #kernels tbody .link')].map(
+            (each) => [each.textContent, each.scrollWidth <= each.clientWidth,
+                       each.getBoundingClientRect().right])"""
+    )
+    assert [text for text, *_ in cells[-3:]] == names
+    assert all(is_whole for _, is_whole, _ in cells)
+    assert max(right for *_, right in cells) <= width
+    assert (
+        opened.page.evaluate(
+            "(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)"
+            "(document.querySelector('#table-scroll'))"
+        )
+        <= 0
+    )
+
+
+def test_a_name_without_room_keeps_both_of_its_ends(open_page: Any) -> None:
+    builder = ProfileBuilder()
+    for end in ("float", "double"):
+        name = f"void kernel<{'int, ' * 90}{end}>()"
+        builder.add(0, name, FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
+    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions(raw_names=True)))
+
+    shown = opened.page.locator("#kernels tbody .link").all_inner_texts()
+    assert all(text.startswith("void kernel<int, ") for text in shown)
+    assert {text.rpartition(", ")[2] for text in shown} == {"float>()", "double>()"}
+
+
+def test_the_answer_and_why_come_first(open_page: Any) -> None:
+    opened = open_page(page())
+    reasons = opened.page.locator(".reasons")
+
+    assert "kernel_3" in reasons.inner_text()
+    assert reasons.bounding_box()["y"] < opened.page.locator("#flame").bounding_box()["y"]
+    reasons.get_by_role("button").first.click()
+    assert "75.0 % of all" in opened.page.locator("#flame-found").inner_text()
 
 
 @pytest.mark.parametrize("width", [360, 800, 1900])
@@ -90,14 +174,16 @@ def test_graph_grows_with_the_window(open_page: Any) -> None:
 def test_every_control_is_reached_by_tab(open_page: Any) -> None:
     opened = open_page(page())
     reached = []
-    for _ in range(16):
+    for _ in range(20):
         opened.page.keyboard.press("Tab")
         reached.append(
             opened.page.evaluate("(({activeElement: at}) => at.id || at.textContent)(document)")
         )
 
-    assert reached[:4] == ["theme", "view-flame", "view-sandwich", "view-table"]
-    assert reached[4:8] == ["flame-search", "metric", "ROOT", "flame"]
+    first = reached.index("view-flame")  # after the rows that cost most
+    assert reached[0] == "theme"
+    assert reached[first : first + 3] == ["view-flame", "view-sandwich", "view-table"]
+    assert reached[first + 3 : first + 7] == ["flame-search", "metric", "ROOT", "flame"]
     assert {"sandwich-open", "table-of", "table-scroll", "name", "time (ms)"} <= set(reached)
 
 

@@ -108,6 +108,27 @@ def test_sandwich_of_the_selected_row_is_opened_by_a_key(open_page: Any) -> None
     assert opened.page.locator("#flame-details .name").inner_text() == "model.py:7 backward"
 
 
+@pytest.mark.parametrize("steps", [("ArrowDown",), ("ArrowDown", "ArrowDown")])
+def test_the_button_opens_the_sandwich_of_the_selected_row(
+    layered: Any, steps: tuple[str, ...]
+) -> None:
+    layered.page.check("#libraries")
+    selected = walked(layered, *steps)[-1]
+    layered.page.click("#view-sandwich")
+
+    title = layered.page.locator("#sandwich-title").inner_text()
+    assert selected.split(",")[0] in title
+
+
+def test_a_name_chosen_in_the_table_is_the_selected_row_of_the_sandwich(layered: Any) -> None:
+    walked(layered, "ArrowDown")
+    layered.page.click("#view-table")
+    layered.page.locator("#kernels tbody .link", has_text="gemm").click()
+    layered.page.click("#view-sandwich")
+
+    assert layered.page.locator("#sandwich-title").inner_text().startswith("gemm 1 call path")
+
+
 def test_recursion_is_counted_once(open_page: Any) -> None:
     builder = ProfileBuilder()
     outer = builder.add(0, "f", FrameKind.SCOPE)

@@ -13,6 +13,7 @@ from proton_bench.analysis.compare.readable import with_equal_layers_folded, wit
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.analysis.why.answer import why
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.errors import UsageError
 from proton_bench.report.html.facts import fact_lines
@@ -24,6 +25,7 @@ from proton_bench.report.html.flame import (
 )
 from proton_bench.report.html.kernels import changed_kernels, kernel_table
 from proton_bench.report.html.plots.roofline import RooflinePlot, roofline_plots
+from proton_bench.report.html.plots.scopes import scopes_without_bytes
 from proton_bench.report.html.plots.strip import Strip
 from proton_bench.report.html.rendering import Page, file_name, render
 from proton_bench.report.html.summary import comparison_summary, profile_summary, shown_metrics
@@ -113,12 +115,13 @@ def profile_page(
     return render(
         Page(
             title=title,
-            summary=profile_summary(profile, tree, kernels),
+            summary=profile_summary(profile, tree, kernels, answer=why(profile)),
             flame=_visible(flame),
             kernels=kernels,
             facts=fact_lines([profile]),
             runs=(run.source,),
             plots={"": roofline_plots(profile, selection)},
+            unplotted=scopes_without_bytes(profile),
             strip=strip,
             verdicts=verdicts,
         )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from proton_bench.gate.history.history import History, Trace
+from proton_bench.gate.history.points import Point
 from proton_bench.report.html.plots.axes import Tick
 from proton_bench.report.html.template import content_policy, environment, style
 from proton_bench.report.text.history import (
@@ -253,10 +254,24 @@ def _y(shares: Numbers) -> Numbers:
 
 def _x_ticks(trace: Trace, xs: Numbers) -> Iterator[Tick]:
     points = trace.series.points
-    for place in dict.fromkeys(np.linspace(0, len(points) - 1, _X_TICKS).round().astype(int)):
-        text = when_text(points[place]).partition(" ")[0] or f"#{place + 1}"
-        at = min(max(_at(xs[place]), _LEFT + 24.0), _RIGHT - 28.0)
+    spread = np.linspace(0, len(points) - 1, _X_TICKS).round().astype(int).tolist()
+    chosen = list(dict.fromkeys(spread))
+    for place, text in zip(
+        chosen, _times([points[place] for place in chosen], chosen), strict=True
+    ):
+        at = min(max(_at(xs[place]), _LEFT + 40.0), _RIGHT - 52.0)
         yield Tick(at, text)
+
+
+def _times(points: Sequence[Point], chosen: Sequence[int]) -> list[str]:
+    """Return the shortest texts that tell points apart: dates, with times, or their numbers."""
+    times = [when_text(point).removesuffix(" UTC") for point in points]
+    seconds = [(point.time_ns or 0) // 1_000_000_000 % 60 for point in points]
+    exact = [f"{text}:{rest:02d}" for text, rest in zip(times, seconds, strict=True) if text]
+    for texts in ([text.partition(" ")[0] for text in times], times, exact):
+        if len({text for text in texts if text}) == len(points):
+            return texts
+    return [f"#{place + 1}" for place in chosen]
 
 
 def _y_ticks(logs: Numbers, unit: Unit) -> Iterator[Tick]:

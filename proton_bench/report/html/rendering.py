@@ -43,6 +43,7 @@ class Page:
         runs: Names of their files, in the order of the cells of ``facts``.
         is_comparison: Whether the page shows changes.
         plots: Rooflines, by the names of their runs.
+        unplotted: What lacks something to have a place there, "" for nothing.
         strip: Devices over time, None without a timeline.
         verdicts: What a gate says of the changes, None without a gate.
     """
@@ -55,6 +56,7 @@ class Page:
     runs: tuple[str, ...]
     is_comparison: bool = False
     plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
+    unplotted: str = ""
     strip: Strip | None = None
     verdicts: GateVerdicts | None = None
 
@@ -88,6 +90,7 @@ def render(page: Page) -> str:
             kinds=_kinds(page.flame) if page.flame is not None else (),
             hidden=count_text(hidden, "row is", "rows are") if hidden else "",
             plots=[(word, plot) for word, plots in page.plots.items() for plot in plots],
+            unplotted=page.unplotted,
             runs=[file_name(source) for source in page.runs],
             facts=page.facts,
             island=island(data),

@@ -10,7 +10,9 @@ import numpy as np
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.why.answer import Answer
 from proton_bench.model.profile import Profile
+from proton_bench.report.html.because import Because, reasons_of
 from proton_bench.report.html.column import form_unit, metric_form
 from proton_bench.report.html.kernels import KernelTable
 from proton_bench.report.words.diff_summary import (
@@ -22,6 +24,7 @@ from proton_bench.report.words.diff_summary import (
     side_lines,
 )
 from proton_bench.report.words.header import cost_line, device_lines, losses, recorded_line
+from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
 __all__ = [
@@ -41,12 +44,14 @@ class Summary:
     Attributes:
         headline: The most important line.
         lines: Further sentences.
+        reasons: Why the run takes its time, the most important first.
         warnings: Sentences about missing or odd things.
     """
 
     headline: str
     lines: tuple[str, ...]
     warnings: tuple[str, ...]
+    reasons: tuple[Because, ...] = ()
 
 
 def shown_metrics(profile: Profile) -> tuple[str, ...]:
@@ -55,7 +60,11 @@ def shown_metrics(profile: Profile) -> tuple[str, ...]:
 
 
 def profile_summary(
-    profile: Profile, tree: MetricTree | None, kernels: KernelTable | None
+    profile: Profile,
+    tree: MetricTree | None,
+    kernels: KernelTable | None,
+    *,
+    answer: Answer | None = None,
 ) -> Summary:
     """Return the summary of one run.
 
@@ -63,18 +72,21 @@ def profile_summary(
         profile: The run.
         tree: Its rows with the shown metrics; None if nothing was recorded.
         kernels: Its kernels; None if nothing was recorded.
+        answer: Why it takes its time; None if nothing was recorded.
     """
     total = _total(tree) if tree is not None else "nothing was recorded"
-    lines = [count_text(len(profile), "row")]
+    size = count_text(len(profile), "row")
     if kernels is not None:
-        lines[0] += f", {count_text(len(kernels.names), *_KERNELS)}"
+        size += f", {count_text(len(kernels.names), *_KERNELS)}"
+    lines = [total, size] if answer is not None else [size]
     lines += device_lines(profile)
     lines += filter(None, [recorded_line(profile)])
     lines.append(cost_line(profile))
     return Summary(
-        headline=total,
+        headline=visible(answer.sentence) if answer is not None else total,
         lines=tuple(lines),
         warnings=tuple(_warnings(profile, tree)),
+        reasons=reasons_of(answer) if answer is not None else (),
     )
 
 

@@ -69,7 +69,7 @@ class App {
   listen() {
     const { find } = this;
     for (const view of VIEWS) {
-      find(`view-${view}`).addEventListener("click", () => this.change({ view }));
+      find(`view-${view}`).addEventListener("click", () => this.changeView(view));
     }
     find("metric").addEventListener("change", () => this.change({ metric: find("metric").value }));
     find("libraries").addEventListener("change", () => {
@@ -157,7 +157,10 @@ class App {
   /** Chooses a name: it is marked in the graph and in the table. */
   pick(name) {
     this.change({ name });
-    if (name && this.state.view === "flame") this.flame.nextFound(false);
+    if (name && this.state.view !== "sandwich") {
+      this.flame.view.selected = 0;
+      this.flame.nextFound(false);
+    }
   }
 
   /** Goes to a name from outside of the graph: a circle of a plot, or a test right below the root. */
@@ -174,6 +177,12 @@ class App {
       }
     }
     this.find("flame").focus();
+  }
+
+  /** The sandwich is that of the row or the name that was selected last. */
+  changeView(view) {
+    if (view === "sandwich" && this.state.view !== view) this.open(this.flame);
+    else this.change({ view });
   }
 
   /** Opens the sandwich of the selected row. */

@@ -22,6 +22,8 @@ class FlameCanvas {
 
   setRows(rows) {
     this.rows = rows;
+    // Of one height, whatever it is zoomed to, so that nothing below it moves.
+    this.scroller.style.minHeight = `min(${this.levelsBelow(0) * ROW_HEIGHT + 2}px, 55vh)`;
     this.forgetColours();
   }
 

@@ -4,6 +4,8 @@ const LINE_HEIGHT = 24; // as in table.css
 const SPARE_LINES = 8;
 const NAME_COLUMN = -1;
 const MAX_COLUMN = 18; // letters
+const NAME_WIDTH = 320; // pixels, of the narrowest column of names
+const LETTER_WIDTH = 7.5; // of the font, on average
 
 class NameTable {
   /** `onPick` gets a name that was chosen. */
@@ -48,7 +50,8 @@ class NameTable {
       const cell = this.heading(title, column.meaning, place);
       if (column.form !== "text") cell.className = "figure";
       line.append(cell);
-      const letters = Math.min(MAX_COLUMN, Math.max(title.length + 1, this.widest(place)));
+      const words = title.split(" ").map((word) => word.length + 1);
+      const letters = Math.min(MAX_COLUMN, Math.max(...words, this.widest(place)));
       const size = element("col", "");
       size.style.width = `calc(${letters}ch + 16px)`;
       sizes.append(size);
@@ -57,7 +60,7 @@ class NameTable {
     const { table } = this.parts;
     table.querySelector("colgroup")?.remove();
     table.prepend(sizes);
-    table.style.minWidth = `calc(${width}ch + ${16 * this.columns.length + 200}px)`;
+    table.style.minWidth = `calc(${width}ch + ${16 * this.columns.length + NAME_WIDTH}px)`;
     table.tHead.replaceChildren(line);
   }
 
@@ -71,7 +74,7 @@ class NameTable {
       if (value < low) low = value;
       else if (value > high) high = value;
     }
-    return Math.max(lengthOf(low), lengthOf(high));
+    return Math.max(lengthOf(low), lengthOf(high)) + 1; // of "<0.001", which is longer than both
   }
 
   heading(title, meaning, place) {
@@ -124,6 +127,8 @@ class NameTable {
     const first = Math.max(0, Math.floor(scroller.scrollTop / LINE_HEIGHT) - SPARE_LINES);
     const seen = Math.ceil(scroller.clientHeight / LINE_HEIGHT) + 2 * SPARE_LINES;
     const last = Math.min(count, first + seen);
+    const { clientWidth } = this.headings.get(NAME_COLUMN);
+    this.room = Math.floor((Math.max(clientWidth, NAME_WIDTH) - 16) / LETTER_WIDTH);
     const lines = this.shown.slice(first, last).map((row, place) => this.line(row, first + place));
     const [above, below] = [first, count - last].map((lines) => {
       const gap = element("tr", "gap");
@@ -148,7 +153,7 @@ class NameTable {
     if (this.names[row] === this.picked) line.setAttribute("aria-selected", "true");
     const name = element("th", "");
     name.scope = "row";
-    const button = element("button", "link", readable(this.names[row]));
+    const button = element("button", "link", shortened(readable(this.names[row]), this.room));
     button.type = "button";
     button.title = this.names[row];
     name.append(button);
@@ -202,6 +207,13 @@ class NameTable {
     this.fill();
     this.buttonAt(place)?.focus({ preventScroll: true });
   }
+}
+
+/** A name with its two ends where it has no room: names that differ often do so at the end. */
+function shortened(name, room) {
+  if (name.length <= room) return name;
+  const end = Math.floor((room - 1) / 2);
+  return `${name.slice(0, room - 1 - end)}\u2026${name.slice(name.length - end)}`;
 }
 
 /** Compares two cells; those without a value stand last, whichever way it is sorted. */

@@ -47,7 +47,7 @@ class PlottedKernel:
         rate: Operations per second.
         seconds: Its time.
         distance: Its time / its attainable time.
-        bound: What bounds it: ``compute`` or ``memory``.
+        bound: What bounds it: ``compute`` or ``memory``; "" where peak rates are not known.
         source: Where its bytes come from: ``measured`` or ``named``.
         words: Its place in words.
     """

@@ -27,6 +27,7 @@ from proton_bench.report.html.plots.points import (
     known_work,
     plotted_kernel,
 )
+from proton_bench.report.html.plots.scopes import plotted_scopes
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
@@ -108,35 +109,70 @@ class RooflinePlot:
 
 
 def roofline_plots(profile: Profile, selection: Selection) -> tuple[RooflinePlot, ...]:
-    """Return a plot for each device with known peaks whose kernels have known work.
+    """Return a plot for each device with known peaks whose kernels or scopes have known work.
 
-    Known work means operations and bytes.
+    Known work means operations and bytes. Scopes where no such device worked have a plot without
+    roofs.
     """
     shown = drop_metadata(profile)
-    kernels = flattened(shown if selection.trials else drop_trials(shown))
-    work = known_work(kernels)
-    if work is None:
+    shown = shown if selection.trials else drop_trials(shown)
+    kernels = flattened(shown)
+    work, scopes = known_work(kernels), plotted_scopes(shown)
+    if work is None and not scopes:
         return ()
     texts = kernels.strings
     if selection.readable is not None:
         rows = [(kernels.frames, kernels.kinds)]
         texts = texts_of(texts, rows, selection.readable, provenance=profile.provenance)
     kernels = replace(kernels, strings=texts)
-    plots = (_plot(kernels, work, place) for place in range(len(kernels.devices)))
+    plots = [
+        _plot(kernels, work, place, scopes=scopes.get(place, ()))
+        for place, device in enumerate(kernels.devices)
+        if _has_roof(device)
+    ]
+    others = [
+        scope
+        for place, found in scopes.items()
+        for scope in found
+        if place < 0 or not _has_roof(kernels.devices[place])
+    ]
+    plots.append(_without_roofs(others))
     return tuple(plot for plot in plots if plot is not None)
 
 
-def _plot(profile: Profile, work: KnownWork, place: int) -> RooflinePlot | None:
+def _has_roof(device: Device) -> bool:
+    peaks = roofline_peaks(device)
+    return "bytes" in peaks and len(peaks) > 1
+
+
+def _without_roofs(scopes: Sequence[PlottedKernel]) -> RooflinePlot | None:
+    if not scopes:
+        return None
+    drawn = sorted(scopes, key=lambda scope: -scope.seconds)[:MAX_POINTS]
+    axes = Axes.around([each.intensity for each in drawn], [each.rate for each in drawn])
+    return RooflinePlot(
+        device="scopes, without a device whose peak rates are known",
+        roofs=(),
+        points=tuple(_point(axes, scope, drawn[0].seconds) for scope in drawn),
+        x_ticks=tuple(axes.x_ticks()),
+        y_ticks=tuple(axes.y_ticks("FLOP/s")),
+        hidden=len(scopes) - len(drawn),
+    )
+
+
+def _plot(
+    profile: Profile, work: KnownWork | None, place: int, *, scopes: Sequence[PlottedKernel]
+) -> RooflinePlot | None:
     device = profile.devices[place]
     peaks = roofline_peaks(device)
-    if "bytes" not in peaks or len(peaks) == 1:
-        return None
     is_known = np.zeros(len(profile), dtype=np.bool_)
-    for each in (work.named, work.moved):
+    for each in (work.named, work.moved) if work is not None else ():
         is_known |= each.valid if each is not None else False
     rows = np.flatnonzero((profile.device_rows == place) & is_known)
-    found = (plotted_kernel(profile, work, row, peaks=peaks) for row in rows.tolist())
-    kernels = sorted(filter(None, found), key=lambda kernel: -kernel.seconds)
+    found = [
+        plotted_kernel(profile, work, row, peaks=peaks) for row in rows.tolist() if work is not None
+    ]
+    kernels = sorted([*filter(None, found), *scopes], key=lambda kernel: -kernel.seconds)
     if not kernels:
         return None
     drawn = kernels[:MAX_POINTS]
@@ -154,7 +190,7 @@ def _plot(profile: Profile, work: KnownWork, place: int) -> RooflinePlot | None:
         points=tuple(_point(axes, kernel, most) for kernel in drawn),
         x_ticks=tuple(axes.x_ticks()),
         y_ticks=tuple(axes.y_ticks("FLOP/s")),
-        hidden=len(rows) - len(drawn),
+        hidden=len(rows) + len(scopes) - len(drawn),
         sources=sources,
         ceilings=said,
     )
@@ -230,8 +266,9 @@ def _point(axes: Axes, kernel: PlottedKernel, most: float) -> Point:
     radius = _MIN_RADIUS + (_MAX_RADIUS - _MIN_RADIUS) * math.sqrt(kernel.seconds / most)
     text = (
         f"{visible(kernel.name, _MAX_NAME)}: {kernel.words}, "
-        f"{duration_text(kernel.seconds * 1e9)} in all, {kernel.distance:.3g} x its attainable "
-        f"time, bound by {kernel.bound}"
+        f"{duration_text(kernel.seconds * 1e9)} in all"
     )
+    if kernel.bound:
+        text += f", {kernel.distance:.3g} x its attainable time, bound by {kernel.bound}"
     x, y = axes.x(kernel.intensity), axes.y(kernel.rate)
     return Point(x, y, round(radius, 2), kernel.bound, kernel.source, kernel.name, text)

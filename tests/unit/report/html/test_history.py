@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from fakes.histories import hostile, judged, points_of_times, slower, stepped
+from fakes.histories import FIRST_S, hostile, judged, points_of_times, slower, stepped
 
 from proton_bench.report.html.history import history_page
 
@@ -116,3 +116,24 @@ def test_runs_are_listed_with_links_to_their_reports() -> None:
     assert [link["href"] for link in found.of("a")] == [report]
     newest, older = (page.index(f'<th scope="row">{points[place].source}') for place in (3, 2))
     assert newest < older
+
+
+@pytest.mark.parametrize(
+    ("step_s", "texts"),
+    [
+        (86_400, ["2023-11-14", "2023-11-27", "2023-12-10", "2023-12-23"]),
+        (3600, ["2023-11-14 22:13", "2023-11-15 11:13", "2023-11-16 00:13", "2023-11-16 13:13"]),
+        (4, [f"2023-11-14 22:{end}" for end in ("13:20", "14:12", "15:04", "15:56")]),
+        (0, ["#1", "#14", "#27", "#40"]),
+    ],
+)
+def test_times_on_the_axis_can_be_told_apart(step_s: int, texts: list[str]) -> None:
+    points = [
+        replace(point, time_ns=(FIRST_S + number * step_s) * 10**9)
+        for number, point in enumerate(slower())
+    ]
+
+    page = history_page(judged(points))
+
+    ticks = re.findall(r'<text class="tick"[^>]*text-anchor="middle">(.*?)</text>', page)
+    assert ticks[:4] == texts

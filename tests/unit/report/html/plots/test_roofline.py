@@ -18,6 +18,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.plots.axes import HEIGHT, WIDTH
 from proton_bench.report.html.plots.roofline import MAX_POINTS, roofline_plots
+from proton_bench.report.html.plots.scopes import scopes_without_bytes
 
 H100 = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
 
@@ -236,3 +237,59 @@ def test_names_are_made_visible() -> None:
     (plot,) = roofline_plots(working(("a\n<b>", 10, 1e9, 1e6)), Selection())
 
     assert plot.points[0].name == "a\\n<b>"
+
+
+def with_scopes(*scopes: tuple[str, float, float], device: Device, **time: float) -> Profile:
+    """Return scopes with their operations and bytes, each around a kernel of 2 us."""
+    builder = ProfileBuilder()
+    for name, flops, moved in scopes:
+        metrics = {"flops32": flops, "bytes": moved, **time}
+        scope = builder.add(0, name, FrameKind.SCOPE, metrics=metrics)
+        kernel = {"time (ns)": 2000, "count": 1}
+        builder.add(scope, "k", FrameKind.KERNEL, metrics=kernel, device=device)
+    return builder.build()
+
+
+CPU = Device("CPU", 0, "")
+
+
+def test_scopes_that_name_their_work_stand_without_roofs_on_a_cpu() -> None:
+    profile = with_scopes(("fit", 4e6, 1e3), ("fit", 4e6, 1e3), ("test", 1e6, 1e3), device=CPU)
+
+    (plot,) = roofline_plots(profile, Selection())
+
+    assert [point.name for point in plot.points] == ["fit", "test"]
+    assert plot.points[0].text == "fit: 2 TFLOP/s at 4e+03 FLOP per byte, 4 us in all"
+    assert plot.roofs == ()
+    assert all(0 < point.x < WIDTH and 0 < point.y < HEIGHT for point in plot.points)
+
+
+def test_scopes_on_a_gpu_stand_below_its_roofs() -> None:
+    profile = with_scopes(("fit", 4e6, 1e3), device=H100)
+
+    (plot,) = roofline_plots(profile, Selection())
+
+    (point,) = plot.points
+    assert (plot.device, point.name, point.bound) == ("CUDA:0 (90)", "fit", "compute")
+    assert "x its attainable time, bound by compute" in point.text
+    assert plot.roofs
+
+
+def test_a_timed_scope_has_its_own_time() -> None:
+    builder = ProfileBuilder()
+    metrics = {"flops64": 3e6, "bytes": 1e6, "cpu_time (ns)": 1e6}
+    builder.add(0, "step", FrameKind.SCOPE, metrics=metrics)
+
+    (plot,) = roofline_plots(builder.build(), Selection())
+
+    assert plot.points[0].text == "step: 3 GFLOP/s at 3 FLOP per byte, 1 ms in all"
+
+
+def test_scopes_without_bytes_are_told_what_they_lack() -> None:
+    profile = with_scopes(("a\nb", 1e6, 0.0), ("c", 1e6, 0.0), ("d", 1e6, 1e3), device=CPU)
+
+    said = scopes_without_bytes(profile)
+
+    assert said.startswith("a\\nb and 1 other scope without bytes beside their operations")
+    assert scopes_without_bytes(with_scopes(("d", 1e6, 1e3), device=CPU)) == ""
+    assert scopes_without_bytes(ProfileBuilder().build()) == ""
