@@ -12,13 +12,14 @@ from proton_bench.recording.stderr import shown_path, warn
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["best_file", "print_summary", "summarize_file"]
+__all__ = ["MOST_LINES", "best_file", "print_summary", "summarize_file"]
 
 # Files that hold everything, the fastest to read first.
 _SUFFIXES = (".proton", ".pftrace", ".hatchet", ".hatchet_msgpack")
 # A larger file would keep the prompt waiting for a second and more.
 _MOST_BYTES = 16 << 20
 _PIPED_WIDTH = 200
+MOST_LINES = 9  # and one that names the files
 
 
 def best_file(paths: Sequence[str]) -> str | None:
@@ -33,12 +34,13 @@ def best_file(paths: Sequence[str]) -> str | None:
     return None
 
 
-def summarize_file(paths: Sequence[str], folder: str) -> None:
+def summarize_file(paths: Sequence[str], folder: str, most: int = MOST_LINES) -> None:
     """Print the summary of a recording that was just written; of a large one none.
 
     Args:
         paths: Its files.
         folder: Current folder of the command, for the names of files.
+        most: Lines at most.
     """
     path = best_file(paths)
     if path is None or os.path.getsize(path) > _MOST_BYTES:
@@ -49,15 +51,16 @@ def summarize_file(paths: Sequence[str], folder: str) -> None:
 
         return read_profile(path)
 
-    print_summary(read, shown_path(path, folder))
+    print_summary(read, shown_path(path, folder), most)
 
 
-def print_summary(read: Callable[[], Profile], file: str = "") -> None:
+def print_summary(read: Callable[[], Profile], file: str = "", most: int = MOST_LINES) -> None:
     """Print a summary on stderr; a failure is a warning.
 
     Args:
         read: Returns the profile.
         file: Its file for the reader, "" for none.
+        most: Lines at most.
     """
     stream = sys.__stderr__
     if stream is None:
@@ -65,7 +68,7 @@ def print_summary(read: Callable[[], Profile], file: str = "") -> None:
     try:
         from proton_bench.support.provided import call
 
-        lines = call("summary", read(), file, _width(stream))
+        lines = call("summary", read(), file, _width(stream), most=most)
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
     except Exception as error:  # noqa: BLE001 - the target's modules may be in any state

@@ -20,7 +20,7 @@ def provide(name: str, module: str, function: str) -> None:
     _PROVIDED[name] = (module, function)
 
 
-def call(name: str, *arguments: object) -> Any:
+def call(name: str, *arguments: object, **options: object) -> Any:
     """Call the function registered under a name."""
     module, function = _PROVIDED[name]
-    return getattr(importlib.import_module(module), function)(*arguments)
+    return getattr(importlib.import_module(module), function)(*arguments, **options)

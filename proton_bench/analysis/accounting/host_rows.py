@@ -1,51 +1,34 @@
-"""The rows of the host in a few: imports as one row, and no frames that only run the program."""
+"""Rows of the host without the frames that only run a program or a cell of a notebook."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from proton_bench.analysis.accounting.host_time import (
-    IMPORTS,
-    NOT_RECORDED,
-    import_rows,
-    is_runner,
-)
+from proton_bench.analysis.accounting.host_time import NOT_RECORDED, is_runner
 from proton_bench.model.profile import Profile
-from proton_bench.model.regroup import Stack, regroup
+from proton_bench.model.regroup import Stack, regroup, row_labels
 
-__all__ = ["fold_host_rows"]
+__all__ = ["without_runners"]
 
 
-def fold_host_rows(profile: Profile) -> Profile:
-    """Return the profile with the rows below ``<not recorded>`` folded.
+def without_runners(profile: Profile) -> Profile:
+    """Return the profile without frames down to the last one that runs a program or a cell.
 
-    All imports are one row. Frames down to the last one that runs a program or a cell of a notebook
-    are left out; their own time goes to ``<not recorded>``.
+    They stand below ``<not recorded>``, and their own time goes to that row.
     """
-    stack = Stack.of(profile)
-    strings = (*stack.strings, IMPORTS)
-    runs = [is_runner(name) for name in strings]
-    imports, is_above_runner = import_rows(profile), np.zeros(len(profile), dtype=np.bool_)
-    parents, frames = stack.parents.copy(), stack.frames.copy()
+    is_run = [is_runner(name) for name in profile.strings]
+    is_above = np.array(is_run, dtype=np.bool_)[profile.frames]
     for row in range(len(profile) - 1, 0, -1):  # rows below come first
-        if is_above_runner[row] or runs[frames[row]]:
-            is_above_runner[row] = is_above_runner[parents[row]] = True
-    tops: list[int] = [-1] * len(profile)
-    known: dict[tuple[int, ...], int] = {(): 0}
-    groups = [0] * len(profile)
+        is_above[profile.parents[row]] |= is_above[row]
+    stack = Stack.of(profile)
+    labels = row_labels(stack).tolist()
+    tops, groups = [-1] * len(profile), [0] * len(profile)
+    known: dict[tuple[int, int], int] = {(-1, -1): 0}
     for row in range(1, len(profile)):
-        above = int(stack.parents[row])
-        top = tops[row] = row if profile.name(row) == NOT_RECORDED else tops[above]
-        if top not in (-1, row):
-            if imports[row]:
-                parents[row], frames[row] = top, len(strings) - 1
-            elif is_above_runner[row]:
-                groups[row] = groups[top]
-                continue
-        label = (stack.kinds[row], stack.device_rows[row], stack.variant_rows[row])
-        key = (groups[parents[row]], int(frames[row]), *map(int, label))
-        groups[row] = known.setdefault(key, len(known))
-    folded = replace(stack, strings=strings, parents=parents, frames=frames)
-    return regroup(folded, np.array(groups, dtype="<i4"), profile)
+        above = int(profile.parents[row])
+        tops[row] = row if profile.name(row) == NOT_RECORDED else tops[above]
+        if is_above[row] and tops[row] not in (-1, row):
+            groups[row] = groups[tops[row]]
+        else:
+            groups[row] = known.setdefault((groups[above], labels[row]), len(known))
+    return regroup(stack, np.array(groups, dtype="<i4"), profile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -170,15 +171,13 @@ def import_rows(profile: Profile) -> Mask:
     Modules are imported where their top level runs below another frame.
     """
     found = _below(profile, _collections(profile))
-    texts: dict[int, tuple[bool, bool, bool]] = {}
+    parents, frames, strings = profile.parents.tolist(), profile.frames.tolist(), profile.strings
     for top in _tops(profile):
         for row in range(top + 1, int(profile.subtree_end[top])):
-            above, frame = int(profile.parents[row]), int(profile.frames[row])
-            if frame not in texts:
-                texts[frame] = _import_traits(profile.strings[frame])
-            is_import, is_top_level, _ = texts[frame]
+            above = parents[row]
+            is_import, is_top_level, _ = _import_traits(strings[frames[row]])
             if is_top_level and above != top:
-                is_import |= not texts[int(profile.frames[above])][2]
+                is_import |= not _import_traits(strings[frames[above]])[2]
             found[row] = found[above] or is_import
     return found
 
@@ -189,11 +188,12 @@ def is_runner(name: str) -> bool:
     return frame is not None and _RUNNERS.fullmatch(frame.file) is not None
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _import_traits(name: str) -> tuple[bool, bool, bool]:
     """Return whether a frame imports, is the top level of a module, and runs programs."""
     frame = parse_frame(name)
     if frame is None:
-        return name == IMPORTS, False, False  # as `fold_host_rows` calls them
+        return False, False, False
     is_top_level = frame.function == _TOP_LEVEL and not frame.file.startswith("<")
     is_package = is_top_level and frame.file.endswith("/__init__.py")
     is_importlib = frame.function == "import_module" and "/importlib/" in frame.file

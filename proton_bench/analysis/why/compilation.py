@@ -20,7 +20,7 @@ from proton_bench.analysis.why.host_limit import recorded_in_ns
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["Compilation", "compilation_of"]
+__all__ = ["Compilation", "compilation_of", "trials_ns"]
 
 # What is compiled, by the end of a frame's file and its function; the innermost frame decides.
 _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
@@ -98,7 +98,7 @@ def compilation_of(profile: Profile) -> Compilation:
     if not stages and (in_ranges_ns := recorded_in_ns(profile, ranges)) > 0:
         stages, idle_ns = {"torch.compile": in_ranges_ns}, in_ranges_ns
     ordered = sorted(stages.items(), key=lambda each: -each[1])
-    return Compilation(tuple(ordered), idle_ns, _in_trials_ns(profile))
+    return Compilation(tuple(ordered), idle_ns, trials_ns(profile))
 
 
 def _stage_of(frame: PythonFrame | None) -> str:
@@ -113,7 +113,8 @@ def _stage_of(frame: PythonFrame | None) -> str:
     return next(found, "")
 
 
-def _in_trials_ns(profile: Profile) -> float:
+def trials_ns(profile: Profile) -> float:
+    """Return the time of kernels with which autotuners tried configurations, in ns."""
     name = find_metric("time", profile.columns)
     if name is None or not profile.columns[name].kind.is_number:
         return 0.0

@@ -70,10 +70,14 @@ class FollowedChildren:
             check_formats(self._options.formats, plan.data, plan.writable_timelines)
             check_writable(self._options.name)
 
-    def report(self, *, warns: bool = False) -> None:
-        """Print the files of children; with ``warns`` also if there are none."""
+    def report(self, *, warns: bool = False) -> bool:
+        """Print the files of children; with ``warns`` also if there are none.
+
+        Returns:
+            Whether there are any.
+        """
         if not self._are_followed:
-            return
+            return False
         options = self._options
         paths = files_of_children(options.name, options.formats, self._started_ns)
         if paths:
@@ -82,6 +86,7 @@ class FollowedChildren:
             say(f"children wrote {shown}" + (f" and {rest} more" if rest > 0 else ""))
         elif warns and "{" not in options.template:
             warn(_NO_CHILD)
+        return bool(paths)
 
     def _child_options(self) -> ChildOptions:
         options = self._options

@@ -29,7 +29,7 @@ from proton_bench.recording.launcher.run_options import (
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
 from proton_bench.recording.session.progress import Progress
 from proton_bench.recording.stderr import QUIET, is_quiet, say, shown_path, warn
-from proton_bench.recording.summary import summarize_file
+from proton_bench.recording.summary import MOST_LINES, summarize_file
 from proton_bench.support.reporting import report_error
 
 if TYPE_CHECKING:
@@ -235,9 +235,10 @@ class _Recording:
             say(f"wrote {names}")
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
-        self._children.report()
+        has_children = self._children.report()
         if not is_empty and not is_quiet():
-            summarize_file([str(path) for path in paths], self._options.folder)
+            most = MOST_LINES - has_children
+            summarize_file([str(path) for path in paths], self._options.folder, most)
 
     def _interrupted(self) -> None:
         """Ctrl-C was pressed while the files were written."""

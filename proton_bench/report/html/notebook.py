@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proton_bench.analysis.accounting.host_rows import fold_host_rows
+from proton_bench.analysis.accounting.host_rows import without_runners
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.model.profile import Profile
@@ -34,7 +34,7 @@ class _Row:
 
 def profile_html(profile: Profile) -> str:
     """Return HTML for the output of a notebook's cell."""
-    profile = fold_host_rows(profile)
+    profile = without_runners(profile)
     metrics = shown_metrics(profile)
     if len(profile) == 1 or not metrics:
         return _render(profile_summary(profile, None, None), None)

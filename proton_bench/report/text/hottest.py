@@ -21,7 +21,7 @@ from proton_bench.analysis.metrics.derive import default_metrics
 from proton_bench.analysis.metrics.formula import parse_formula
 from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.analysis.naming.readable import Readable
-from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
+from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
@@ -37,6 +37,7 @@ _MAX_NAME = 200
 _NOTHING = "no operator, kernel or copy was recorded"
 _LIBRARIES = "other code, in libraries alone"
 _TEST_RUN = "pytest itself"
+_TRIALS = "trials of the autotuner"
 _LEAST_IMPORTS = 0.01
 # Samples begin a little later than the run.
 _CLOSE = 0.99
@@ -171,7 +172,7 @@ def _names(tree: MetricTree, row: int) -> Iterator[str]:
         above = int(tree.parents[row])
         is_test_run = tree.kinds[row] == FrameKind.TEST and name == TEST_RUN_NAME
         if above > 0 or not is_test_run:  # all tests are below it
-            yield visible(name, _MAX_NAME)
+            yield _TRIALS if name == TRIALS_STATE else visible(name, _MAX_NAME)
         row = above
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from proton_bench.analysis.accounting.host_time import other_threads, own_lines, run_time_of
+from proton_bench.analysis.why.compilation import trials_ns
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import has_counters
@@ -18,14 +19,15 @@ from proton_bench.support.units import duration_text
 
 __all__ = ["summary_lines"]
 
-# With the line that names the files it is ten.
-_MOST_LINES = 9
-_MOST_PATHS, _LEAST_PATHS = 5, 2
+_MOST_PATHS, _LEAST_PATHS = 5, 1
+_MOST_ROWS = 10_000  # findings of more rows would keep the prompt waiting
 _MAX_NAME = 80
 
 
-def summary_lines(profile: Profile, file: str = "", width: int | None = None) -> list[str]:
-    """Return the first answer of a profile, nine lines at most that are safe to print.
+def summary_lines(
+    profile: Profile, file: str = "", width: int | None = None, *, most: int = 9
+) -> list[str]:
+    """Return the first answer of a profile, as lines that are safe to print.
 
     All shares are those of the run, where its length is known.
 
@@ -33,14 +35,15 @@ def summary_lines(profile: Profile, file: str = "", width: int | None = None) ->
         profile: What was recorded.
         file: Its file, for the commands that show more; "" for none.
         width: Characters of a line, None for any number.
+        most: Lines at most; with one that names the files it is ten.
     """
     run = recorded_line(profile, shows_start=False)
-    head = [run, _idle_line(profile)] if run else device_lines(profile)
-    head.append(_threads_line(profile))
+    head = [*([run] if run else device_lines(profile)), *losses(profile)]
+    head += [_idle_line(profile), _trials_line(profile), _threads_line(profile)]
     last = _more_lines(profile, file, width) if file else []
-    room = _MOST_LINES - len(last) - 1 - _LEAST_PATHS
-    head = _cut([*filter(None, head), *losses(profile)], room)
-    left = _MOST_LINES - len(head) - len(last) - 1
+    room = most - len(last) - 1 - _LEAST_PATHS
+    head = _cut([*filter(None, head)], room)
+    left = most - len(head) - len(last) - 1
     return [*head, *hottest_paths(profile, min(left, _MOST_PATHS), width), *last]
 
 
@@ -62,6 +65,15 @@ def _idle_line(profile: Profile) -> str:
     return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
 
 
+def _trials_line(profile: Profile) -> str:
+    """Return how long autotuners tried configurations; the table has the rest of the work."""
+    spent_ns, wall_ns = trials_ns(profile), run_time_of(profile).wall_ns
+    if not spent_ns:
+        return ""
+    share = f", {100.0 * spent_ns / wall_ns:.1f} % of the run" if wall_ns else ""
+    return f"autotuners tried configurations for {duration_text(spent_ns)} of GPU time{share}"
+
+
 def _threads_line(profile: Profile) -> str:
     """Return what threads besides the main one did, whose time is not part of the run's."""
     recorded_ns, other_ns, row = other_threads(profile)
@@ -77,7 +89,7 @@ def _more_lines(profile: Profile, file: str, width: int | None) -> list[str]:
     shown = shlex.quote(file)
     more = f"more: proton view {shown}, or proton report {shown} for a page"
     try:
-        findings = find(WholeRun.of(profile))
+        findings = find(WholeRun.of(profile)) if len(profile) <= _MOST_ROWS else ()
     except ProtonError:  # a metric of another tool's file has another type
         findings = ()
     if not findings:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.accounting.host_rows import fold_host_rows
-from proton_bench.analysis.accounting.host_time import HOST_WALL, NOT_RECORDED, run_time_of
+from proton_bench.analysis.accounting.host_rows import without_runners
+from proton_bench.analysis.accounting.host_time import HOST_WALL, NOT_RECORDED
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -31,23 +31,6 @@ def times_of(profile: Profile) -> dict[tuple[str, ...], int]:
     return {profile.path(int(row)): int(column.values[row]) for row in column.known.nonzero()[0]}
 
 
-def test_imports_are_one_row() -> None:
-    profile = profile_of(
-        ("/a/fit.py:1@<module>", "/b/nets.py:2@<module>", "/b/nets.py:9@made"),
-        ("/a/fit.py:1@<module>", "/b/nets.py:3@<module>"),
-        ("/a/fit.py:4@<module>", "/a/fit.py:8@load"),
-    )
-
-    folded = fold_host_rows(profile)
-
-    assert times_of(folded) == {
-        ("aten::neg",): 7,
-        (NOT_RECORDED, "imports"): 14,
-        (NOT_RECORDED, "/a/fit.py:4@<module>", "/a/fit.py:8@load"): 7,
-    }
-    assert run_time_of(folded) == run_time_of(profile)
-
-
 def test_frames_down_to_a_cell_are_left_out() -> None:
     shell = ("/a/launch.py:18@<module>", f"{SHELL}:5@run_code")
     profile = profile_of(
@@ -57,7 +40,7 @@ def test_frames_down_to_a_cell_are_left_out() -> None:
         (*shell, f"{CELL}:3@<module>", f"{SHELL}:8@run_cell_magic", f"{CELL}:6@<module>"),
     )
 
-    assert times_of(fold_host_rows(profile)) == {
+    assert times_of(without_runners(profile)) == {
         ("aten::neg",): 7,
         (NOT_RECORDED,): 7,
         (NOT_RECORDED, f"{CELL}:1@<module>"): 7,
@@ -70,7 +53,7 @@ def test_frames_down_to_a_cell_are_left_out() -> None:
 def test_other_rows_stay_as_they_are(paths: tuple[tuple[str, ...], ...]) -> None:
     profile = profile_of(*paths)
 
-    folded = fold_host_rows(profile)
+    folded = without_runners(profile)
 
     assert [folded.path(row) for row in range(len(folded))] == [
         profile.path(row) for row in range(len(profile))

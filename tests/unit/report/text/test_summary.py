@@ -128,12 +128,29 @@ def test_a_line_of_a_cell_is_shown_with_its_text(monkeypatch: pytest.MonkeyPatch
     assert source_line(gpu_run(), "<cell 7>:2@<module>") == "model.fit( 3 )"
 
 
-def test_a_summary_has_nine_lines_at_most() -> None:
+def test_trials_of_autotuners_are_named_with_their_time() -> None:
+    builder = ProfileBuilder()
+    scope = builder.add(0, "attention", FrameKind.SCOPE)
+    trials = builder.add(scope, "<autotune>", FrameKind.STATE)
+    for row, seconds in ((scope, 0.5), (trials, 2), (trials, 1)):
+        metrics = {"time (ns)": int(seconds * SECOND), "count": 3}
+        builder.add(row, f"kernel{seconds}", FrameKind.KERNEL, metrics=metrics)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND}
+
+    lines = summary_lines(builder.build(provenance=facts))
+
+    assert "autotuners tried configurations for 3 s of GPU time, 30.0 % of the run" in lines
+    assert any(line.endswith("attention › trials of the autotuner") for line in lines)
+    assert not any("autotuner" in line for line in summary_lines(gpu_run()))
+
+
+@pytest.mark.parametrize("most", [7, 8, 9])
+def test_a_summary_has_as_many_lines_as_are_asked_for(most: int) -> None:
     lost = {f"reason {number}": 7 for number in range(20)}
 
-    lines = summary_lines(replace(gpu_run(), dropped=lost), "x.proton")
+    lines = summary_lines(replace(gpu_run(), dropped=lost), "x.proton", most=most)
 
-    assert len(lines) <= 9
+    assert len(lines) <= most
     assert any(line.endswith("more remarks: see proton view") for line in lines)
     assert "proton view x.proton" in lines[-1]
 
