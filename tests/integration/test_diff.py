@@ -195,6 +195,26 @@ def test_raw_names_distinguish_lines(diff: Diff) -> None:
     assert (states["m.py:3@f"], states["m.py:5@f"]) == ("removed", "new")
 
 
+def stepped(path: Path, numbers: range, gemm_ns: int) -> None:
+    paths = (("linear/gemm", gemm_ns), ("gelu", 150))
+    rows = [(f"Epoch {n}/{name}", time, 1, "") for n in numbers for name, time in paths]
+    write_profile(profile_of(*rows), path)
+
+
+@pytest.mark.parametrize("numbers", [range(11, 15), range(200, 204)])
+def test_steps_of_other_numbers_pair(diff: Diff, files: Path, numbers: range) -> None:
+    stepped(files / "before.proton", range(1, 5), 1000)
+    stepped(files / "after.proton", numbers, 1100)
+
+    same = json.loads(diff("before.proton", "before.proton", "--json"))
+    slower = json.loads(diff("before.proton", "after.proton", "--json"))
+
+    assert {row["inclusive"]["change"] for row in same["rows"]} == {0}
+    assert {row["fate"] for row in slower["rows"]} == {"matched"}
+    changed = [row["name"] for row in slower["rows"] if row["inclusive"]["change"]]
+    assert changed == ["ROOT", "Epoch *", "linear", "gemm"]
+
+
 def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
     write_profile(profile_of(("<autotune>/k", 5, 1, ""), ("k", 5, 1, "")), files / "t.proton")
 

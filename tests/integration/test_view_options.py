@@ -22,6 +22,7 @@ from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.provenance import Provenance
 
 H100 = Device("CUDA", 0, "90", 132, 1_830_000, 2_619_000, 5120)
@@ -97,6 +98,41 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     (line,) = done.stderr.splitlines()
     assert line.startswith("proton: error: ")
     return line
+
+
+def test_a_pipe_gets_the_largest_rows_unless_it_asks_for_all(show: Show, tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    for number in range(300):
+        name = f"kernel_{number:x}z"
+        builder.add(
+            0, name, FrameKind.KERNEL, metrics={"time (ns)": 3 ** min(number, 30), "count": 1}
+        )
+    write_profile(builder.build(), tmp_path / "many.proton")
+
+    short = shown(show("many.proton"))
+    whole = shown(show("many.proton", "--all"))
+
+    assert len(table(short)) <= 50
+    assert short[-1].endswith("not shown; --all shows every row")
+    assert len(table(whole)) == 301
+
+
+def test_scopes_beside_operators_stay_and_other_rows_are_counted(
+    show: Show, tmp_path: Path
+) -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    host = Device("CPU", 0)
+    builder.add(0, "conv", FrameKind.OP, metrics={"time (ns)": 7000, "count": 1}, device=host)
+    builder.add(0, "sleep", FrameKind.SCOPE, metrics={"wall (ns)": 290_000})
+    builder.add(0, "fit.py:3@f", FrameKind.PYTHON, metrics={"loss": 1.0})
+    write_profile(builder.build(), tmp_path / "host.proton")
+
+    lines = shown(show("host.proton"))
+
+    assert [row[-1] for row in table(lines)] == ["ROOT", "sleep", "conv"]
+    assert table(lines)[1][:2] == ["290.000", "97.6"]
+    assert lines[-1] == "1 row has no value of these metrics; -l lists others for -m"
 
 
 def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> None:
