@@ -67,7 +67,13 @@ def test_graph_follows_the_system_while_the_page_is_open(open_page: Any) -> None
 def test_graph_is_as_high_as_its_levels_and_the_table_fills_the_window(
     open_page: Any, width: int
 ) -> None:
-    opened = open_page(page(), viewport={"width": width, "height": 900})
+    builder = ProfileBuilder()
+    scope = builder.add(0, "step", FrameKind.SCOPE)
+    for number in range(60):
+        metrics = {"time (ns)": 5 + number, "count": 1}
+        builder.add(scope, f"kernel {number}", FrameKind.KERNEL, metrics=metrics)
+    html = profile_page(Run(builder.build(), "x.proton"), PageOptions())
+    opened = open_page(html, viewport={"width": width, "height": 900})
     graph, table = (
         opened.page.locator(each).bounding_box() for each in ("#flame", "#table-scroll")
     )
@@ -76,6 +82,16 @@ def test_graph_is_as_high_as_its_levels_and_the_table_fills_the_window(
     assert graph["height"] - canvas["height"] <= 4
     assert graph["width"] > width - 40 < table["width"] + 0.5
     assert 800 < table["y"] + table["height"] <= 900
+
+
+def test_a_short_table_ends_after_its_rows(open_page: Any) -> None:
+    opened = open_page(page(), viewport={"width": 1200, "height": 900})
+    table, facts = (
+        opened.page.locator(each).bounding_box() for each in ("#table-scroll", ".facts-fold")
+    )
+
+    assert table["height"] < 120
+    assert facts["y"] - table["y"] - table["height"] < 60
 
 
 def test_a_zoomed_graph_moves_nothing_below_it(open_page: Any) -> None:
@@ -94,7 +110,9 @@ def test_a_deep_graph_leaves_room_for_the_table(open_page: Any) -> None:
     row = 0
     for level in range(300):
         row = builder.add(row, f"level {level}", FrameKind.SCOPE)
-    builder.add(row, "k", FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
+    for number in range(40):
+        metrics = {"time (ns)": 5, "count": 1}
+        builder.add(row, f"k{number}", FrameKind.KERNEL, metrics=metrics)
     deep = profile_page(Run(builder.build(), "deep.proton"), PageOptions())
     opened = open_page(deep, viewport={"width": 1200, "height": 900})
 

@@ -2,6 +2,7 @@
 
 const LINE_HEIGHT = 24; // as in table.css
 const SPARE_LINES = 8;
+const FEW_LINES = 10;
 const NAME_COLUMN = -1;
 const MAX_COLUMN = 18; // letters
 const NAME_WIDTH = 320; // pixels, of the narrowest column of names
@@ -115,6 +116,8 @@ class NameTable {
     const all = digits(this.names.length);
     this.parts.count.textContent =
       this.shown.length === this.names.length ? all : `${digits(this.shown.length)} of ${all}`;
+    const isShort = this.names.length <= FEW_LINES;
+    this.parts.scroller.closest(".screen")?.classList.toggle("is-short", isShort);
     this.parts.scroller.scrollTop = 0;
     this.fill();
   }
