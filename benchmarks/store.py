@@ -171,9 +171,9 @@ def store_files(store: Store) -> list[str]:
 
 def add_runs(store: Store, numbers: range) -> None:
     """Add the only run of a store again, once for each number."""
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect() as reader:
         samples, profiles = (
-            connection.sql(f"FROM {table}").to_arrow_table().select(SCHEMAS[table].names)
+            reader.table(f"FROM {table}").select(SCHEMAS[table].names)
             for table in ("samples", "profiles")
         )
     for number in numbers:
@@ -243,9 +243,9 @@ def ask(store: Store, what: str) -> None:
 
 def movers(store: Store) -> int:
     """Compare the first run with the last, and return how many rows that has."""
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect() as reader:
         query = "SELECT min_by(run, time_unix_nano), max_by(run, time_unix_nano) FROM profiles"
-        (runs,) = connection.sql(query).fetchall()
+        (runs,) = reader.rows(query)
     sides = [Selection(store.uri, f"run = '{run}'").runs(quantiles=False) for run in runs]
     comparison = compare(*sides, CompareOptions())
     assert explain(comparison) is not None

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
-from proton_bench.analysis.query.sql import clear_errors
+from proton_bench.analysis.query.sql import QueryResult, clear_errors
 from proton_bench.analysis.selector import Selectors
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricSpec
-from proton_bench.model.preorder import subtree_ends
+from proton_bench.model.preorder import depths, subtree_ends
+from proton_bench.store.checks import Reader
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
@@ -33,6 +34,7 @@ __all__ = [
     "answer",
     "choose",
     "combined",
+    "listed_paths",
     "parts_of",
     "path_series",
     "paths_of",
@@ -41,6 +43,7 @@ __all__ = [
 PATH = "path"
 # Of one share: what is in memory together. A sample without its sketch takes an eighth.
 _SKETCHES_AT_ONCE, _SAMPLES_AT_ONCE = 250_000, 2_000_000
+_MOST_NAMES = 20_000_000  # of all listed paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +142,13 @@ class Parts(NamedTuple):
 def choose(snapshot: Snapshot, question: Question) -> Chosen:
     """Return what a question is about; errors are those of `path_series`."""
     matching = _matching(question)
-    with clear_errors(), snapshot.connect("".join(["stacks", matching, *_GROUPED])) as connection:
-        paths, names = _paths(connection, question)
-        connection.execute(matching, {"metric": question.metric})
+    with snapshot.connect("".join(["stacks", matching, *_GROUPED])) as reader:
+        paths, names = _paths(reader, question)
+        with clear_errors():
+            reader.execute(matching, {"metric": question.metric})
         for statement in _GROUPED:
-            connection.execute(statement)
-        profiles, groups = (connection.sql(query).to_arrow_table() for query in (_CHOSEN, _GROUPS))
+            reader.execute(statement)
+        profiles, groups = map(reader.table, (_CHOSEN, _GROUPS))
         return Chosen(profiles, groups, paths, names)
 
 
@@ -164,19 +168,19 @@ def parts_of(
     spec = MetricSpec(question.metric)
     condition = f"sample_type = {quoted(spec.base)} AND sample_unit = {quoted(spec.unit)}"
     needed = "stored_samples stored_sums"
-    with clear_errors(), snapshot.connect(needed, partitions) as connection:
-        connection.register("paths", paths)
+    with snapshot.connect(needed, partitions) as reader:
+        reader.register("paths", paths)
         reads = []
         for kind, of_kind in _kinds(profiles).items():
-            connection.register(kind, of_kind)
+            reader.register(kind, of_kind)
             settings = {
                 "table": "stored_sums" if kind == "wholes" else "stored_samples",
                 "calls": _NO_CALLS if kind == "parts" else _CALLS_OF_ROWS,
                 "quantiles": question.quantiles and kind != "parts",
             }
             reads.append(_READ.format(kind=kind, condition=condition, **settings))
-        connection.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
-        sums, calls = (connection.sql(query).to_arrow_table() for query in (_SUMS, _CALLS))
+        reader.execute(f"CREATE TEMP TABLE own AS {' UNION ALL '.join(reads)}")
+        sums, calls = map(reader.table, (_SUMS, _CALLS))
     calls = merged(calls, _KEYS)
     split = pc.unique(profiles.filter(profiles["is_split"])["group_number"])
     is_split = pc.is_in(calls["group_number"], split)
@@ -263,10 +267,41 @@ def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
         UsageError: It matches none.
         ProfileFormatError: The store is damaged.
     """
-    with snapshot.connect("stacks") as connection:
-        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    with snapshot.connect("stacks") as reader:
+        tree = StackTree.of(reader.table("FROM stacks"))
     paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
     return {_joined(path): path for path in paths}
+
+
+def listed_paths(snapshot: Snapshot, condition: str, limit: int | None) -> QueryResult:
+    """Return kind and path of the call paths of profiles, those below each other together.
+
+    Args:
+        snapshot: The store.
+        condition: Condition in SQL over the columns of ``profiles``.
+        limit: Most paths to return; None returns all.
+
+    Raises:
+        UsageError: The condition is wrong, or the paths have too many names.
+        ProfileFormatError: The store is damaged.
+    """
+    used = f"""
+        SELECT DISTINCT stack_hash FROM samples SEMI JOIN (
+            FROM profiles {where_clause(condition)}) USING (date, job, profile_id)"""
+    with snapshot.connect(f"stacks {used}") as reader:
+        tree = StackTree.of(reader.table("FROM stacks"))
+        with clear_errors():
+            hashes = reader.table(used)["stack_hash"].to_numpy()
+    rows = np.flatnonzero(np.isin(tree.hashes, hashes) & (tree.parents >= 0))
+    shown = rows[:limit]
+    if (names := int(depths(tree.parents)[shown].sum())) > _MOST_NAMES:
+        raise UsageError(
+            f"{len(shown)} call paths have {names} names together, more than {_MOST_NAMES}: list "
+            "fewer with --limit"
+        )
+    lines = [(tree.kinds[row], _joined(tree.path(row))) for row in shown.tolist()]
+    columns, types = ("kind", "path"), ("VARCHAR", "VARCHAR")
+    return QueryResult(columns, types, lines, has_more=len(shown) < len(rows))
 
 
 def _joined(path: tuple[str, ...]) -> str:
@@ -287,13 +322,13 @@ def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
     return found
 
 
-def _paths(connection: Any, question: Question) -> tuple[pa.Table, list[str]]:
+def _paths(reader: Reader, question: Question) -> tuple[pa.Table, list[str]]:
     """Return the stacks that match, with the number of the path that their values belong to.
 
     Without a line for each path they are one, and of matching rows above each other only the
     uppermost has the values below.
     """
-    tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    tree = StackTree.of(reader.table("FROM stacks"))
     matched, ends = _matched(tree, question.path), subtree_ends(tree.parents)
     if PATH in question.by:
         paths = [_joined(tree.path(row)) for row in matched.tolist()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import compress
@@ -12,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.errors import ProfileFormatError
-from proton_bench.formats.base import decoded
+from proton_bench.errors import ProfileFormatError, ProtonError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import KIND_NAMES, FrameKind
@@ -24,7 +22,7 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.sketches import distribution_of
 from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Partition, Snapshot
-from proton_bench.store.sums import sum_id, sums_of
+from proton_bench.store.sums import facts_of, sum_id, sums_of
 from proton_bench.store.workers import open_workers
 
 __all__ = ["read_profiles", "read_runs", "run_keys"]
@@ -79,16 +77,13 @@ def _read_some(
 ) -> list[tuple[dict[str, Any], Profile]]:
     """Return these profiles with their rows; all are in memory at once."""
     stacks = _stacks(snapshot)
-    with snapshot.connect(partitions=Partition.of_rows(rows)) as connection:
-        connection.register("chosen", rows.select(["date", "job", "profile_id", "batch"]))
-        found = connection.sql(_SAMPLES.format(quantiles=quantiles)).to_arrow_table()
+    with snapshot.connect("all_samples", Partition.of_rows(rows)) as reader:
+        reader.register("chosen", rows.select(["date", "job", "profile_id", "batch"]))
+        found = reader.table(_SAMPLES.format(quantiles=quantiles))
     samples: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for sample in found.to_pylist():
         samples[sample["profile_id"]].append(sample)
-    return [
-        (row, _Restored(row, stacks).profile(samples[row["profile_id"]]))
-        for row in rows.to_pylist()
-    ]
+    return [(row, _restored(row, samples[row["profile_id"]], stacks)) for row in rows.to_pylist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +96,8 @@ class _Stacks:
 
 @lru_cache(maxsize=1)
 def _stacks(snapshot: Snapshot) -> _Stacks:
-    with snapshot.connect() as connection:
-        tree = StackTree.of(connection.sql("FROM stacks").to_arrow_table())
+    with snapshot.connect("stacks") as reader:
+        tree = StackTree.of(reader.table("FROM stacks"))
     return _Stacks(tree, {hash: row for row, hash in enumerate(tree.hashes.tolist())})
 
 
@@ -134,9 +129,9 @@ def read_runs(
     for run, id in zip(runs, rows["profile_id"].to_pylist(), strict=True):
         ids[run].append(id)
     sums = {run: (run[0], sum_id(own)) for run, own in ids.items() if len(own) > 1}
-    with snapshot.connect() as connection:
+    with snapshot.connect(_STORED) as reader:
         jobs, asked = ([key[place] for key in sums.values()] for place in (0, 1))
-        stored = connection.sql(_STORED, params={"jobs": jobs, "ids": asked}).to_arrow_table()
+        stored = reader.table(_STORED, {"jobs": jobs, "ids": asked})
     known = set(zip(*(stored[name].to_pylist() for name in ("job", "profile_id")), strict=True))
     is_alone = pa.array([run not in sums for run in runs], pa.bool_())
     ready = pa.concat_tables([rows.filter(is_alone), stored.select(rows.column_names)])
@@ -146,7 +141,31 @@ def read_runs(
     for row, samples in sums_of(
         snapshot, missing, list(compress(runs, is_missing)), quantiles=quantiles
     ):
-        yield row, _Restored(row, _stacks(snapshot)).profile(samples.to_pylist())
+        yield row, _restored(row, samples.to_pylist(), _stacks(snapshot))
+
+
+def _restored(row: dict[str, Any], samples: Iterable[dict[str, Any]], stacks: _Stacks) -> Profile:
+    """Return the profile with this row and these samples, which are in the order of its rows.
+
+    Raises:
+        ProfileFormatError: They do not fit together.
+    """
+    try:
+        return _Restored(row, stacks).profile(samples)
+    except ProtonError:
+        raise
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise ProfileFormatError(
+            f"the profile {row['profile_id']} of the store is damaged ({str(error)[:300]}): run "
+            "`proton store check`"
+        ) from error
 
 
 class _Restored:
@@ -164,17 +183,16 @@ class _Restored:
         self._builder = ProfileBuilder()
         self._of_stack = {0: 0}
         self._integers = set(row["integer_metrics"])
-        self._source = f"profile {row['profile_id']}"
-        self._devices = self._converted(row["devices"], tuple[Device, ...])
+        self._devices = msgspec.convert(row["devices"], tuple[Device, ...])
         # Stores of earlier versions do not have every fact.
         variants = [
             {name: value for name, value in each.items() if value is not None}
             | {"instructions": dict(each.get("instructions") or ())}
             for each in row["variants"]
         ]
-        self._variants = self._converted(variants, tuple[Variant, ...])
+        self._variants = msgspec.convert(variants, tuple[Variant, ...])
 
-    def profile(self, samples: list[dict[str, Any]]) -> Profile:
+    def profile(self, samples: Iterable[dict[str, Any]]) -> Profile:
         """Return the profile with these samples, which are in the order of its rows."""
         rows: dict[int, int] = {}
         for sample in samples:
@@ -185,11 +203,11 @@ class _Restored:
                 rows[node] = self._node(sample)
             self._set(rows[node], sample)
         built = self._builder.build(
-            provenance=decoded(lambda: json.loads(self._row["attributes"]), self._source),
+            provenance=facts_of(self._row),
             dropped=dict(self._row["dropped"]),
             partial=self._row["partial"],
         )
-        uses = self._converted(json.loads(self._row["device_use"]), tuple[DeviceUse, ...])
+        uses = msgspec.json.decode(self._row["device_use"], type=tuple[DeviceUse, ...])
         return replace(built, device_use=uses)
 
     def _node(self, sample: dict[str, Any]) -> int:
@@ -197,8 +215,8 @@ class _Restored:
         stack = self._places.get(sample["stack_hash"])
         if stack is None:
             raise ProfileFormatError(
-                f"the {self._source} has a stack that the store does not have: run `proton store "
-                "check`"
+                f"the profile {self._row['profile_id']} has a stack that the store does not have: "
+                "run `proton store check`"
             )
         if stack == 0:
             return 0
@@ -236,9 +254,6 @@ class _Restored:
         distribution = distribution_of(sample)
         if distribution is not None:
             self._builder.set_distribution(row, metric, distribution)
-
-    def _converted(self, value: Any, kind: Any) -> Any:
-        return decoded(lambda: msgspec.convert(value, kind), self._source)
 
 
 def _metric(sample: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.errors import ProfileFormatError
 from proton_bench.model.metrics.distribution import (
     SKETCH_GAMMA,
     Distribution,
@@ -133,9 +132,6 @@ def merged(samples: pa.Table, keys: Sequence[str]) -> pa.Table:
     Args:
         samples: The columns of the keys, and these.
         keys: Names of columns.
-
-    Raises:
-        ProfileFormatError: A sketch is damaged.
     """
     numbered = samples.append_column(_ROW, pa.array(np.arange(len(samples))))
     every = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -175,11 +171,9 @@ def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArr
     sizes = groups.value_lengths().to_numpy()
     starts = np.cumsum(sizes) - sizes
     collapses, zeros, index, count = sketches.flatten()
-    collapses, zeros, lengths, counted = (
-        each.fill_null(0).to_numpy()
-        for each in (collapses, zeros, index.value_lengths(), count.value_lengths())
+    collapses, zeros, lengths = (
+        each.fill_null(0).to_numpy() for each in (collapses, zeros, index.value_lengths())
     )
-    _check_lengths(lengths, counted)
     widest = np.maximum.reduceat(collapses, starts)
     shifts = np.repeat(np.repeat(widest, sizes) - collapses, lengths).astype("<i8")
     # The bucket with index i ends at the i-th power of the ratio, and widening squares that.
@@ -198,19 +192,6 @@ def _merged_some(sketches: pa.StructArray, groups: pa.ListArray) -> pa.StructArr
         fields=list(SKETCH),
         mask=pa.array(~is_known),
     )
-
-
-def _check_lengths(index: npt.ArrayLike, count: npt.ArrayLike) -> None:
-    """Check that sketches of a store have a count for each index, whatever wrote its files.
-
-    Raises:
-        ProfileFormatError: One has not.
-    """
-    if not np.array_equal(index, count):
-        raise ProfileFormatError(
-            "the store is damaged: the buckets of a sketch have more or fewer counts than indexes; "
-            "copy it back"
-        )
 
 
 def _added(
@@ -251,16 +232,12 @@ def distribution_of(sample: dict[str, Any]) -> Distribution | None:
 
     Args:
         sample: The row.
-
-    Raises:
-        ProfileFormatError: The sketch is damaged.
     """
     sketch = sample["sketch"]
     if sketch is None:
         return None
     index = np.array(sketch["index"], dtype="<i4")
     count = np.array(sketch["count"], dtype="<i8")
-    _check_lengths(len(index), len(count))
     return _distribution({**sample, **sketch}, index, count)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.naming.frame_names import parse_frame
+from proton_bench.errors import ProfileFormatError
 from proton_bench.model.frame import KIND_NAMES, ROOT_NAME
 from proton_bench.model.preorder import depths, positions
 from proton_bench.model.profile import Profile
@@ -132,13 +133,26 @@ class StackTree:
 
     @classmethod
     def of(cls, stacks: pa.Table) -> StackTree:
-        """Return the tree of these stacks; the parent of each has to be among them."""
+        """Return the tree of these stacks, of which a store without profiles has none.
+
+        Raises:
+            ProfileFormatError: They are no tree.
+        """
         table = stacks.sort_by([("depth", "ascending"), ("name", "ascending")])
-        hashes = table["stack_hash"].to_numpy()
+        hashes, depths = table["stack_hash"].to_numpy(), table["depth"].to_numpy()
         order = np.argsort(hashes)
         above = table["parent_hash"].fill_null(0).to_numpy()
-        parents = order[np.searchsorted(hashes, above, sorter=order) % len(hashes)].astype("<i4")
-        parents[table["parent_hash"].is_null().to_numpy()] = -1
+        found = np.minimum(np.searchsorted(hashes, above, sorter=order), len(hashes) - 1)
+        parents = order[found].astype("<i4")
+        # One level apart, so that there is no way round.
+        is_below = (hashes[parents] == above) & (depths[parents] + 1 == depths)
+        is_below[:1] = depths[:1] == 0
+        parents[:1] = -1
+        if not is_below.all() or table["parent_hash"].null_count != min(len(hashes), 1):
+            raise ProfileFormatError(
+                "the call paths of the store are no tree: `proton store check` lists what is "
+                "wrong; copy its table stacks back"
+            )
         places = positions(parents)
         rows = np.argsort(places)
         table, above = table.take(rows), parents[rows]

@@ -9,8 +9,8 @@
     add_files(store, files, Labels(job="llama", run="4711"))      # one commit for each table
 
     snapshot = store.snapshot()                     # does not change while others write
-    with snapshot.connect() as connection:          # DuckDB, read-only and without other files
-        connection.sql("SELECT job, count(*) FROM profiles GROUP BY job").arrow()
+    with snapshot.connect() as reader:              # DuckDB, read-only and without other files
+        reader.table("SELECT job, count(*) FROM profiles GROUP BY job")
     snapshot.profiles("job = 'llama' AND rank = 0") # an Arrow table with the keys of profiles
 
 The views of a connection are ``profiles``, ``samples``, ``stacks`` and ``timelines``
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -36,8 +36,9 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from proton_bench.analysis.query.sql import clear_errors
+from proton_bench.analysis.query.sql import CLOSED, clear_errors
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.store.checks import Reader, check_log, checked_columns, file_sizes, reading
 from proton_bench.store.engines import awaited, deltalake, duckdb, open_memory, started
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
@@ -51,6 +52,7 @@ __all__ = [
     "Store",
     "change",
     "delete",
+    "is_among",
     "is_url",
     "quoted",
     "reason_of",
@@ -82,6 +84,8 @@ _MOST_RETRIES = 200
 ROW_GROUP_ROWS = 64 * 1024
 # How many times as many buckets as a sample the sum of a run may have.
 _SUMMED = 128
+# Settings of a database that is closed once its files are allowed.
+_UNTIL_ALLOWED = {**CLOSED, "enable_external_access": True}
 # Columns whose numbers hardly repeat, so that a dictionary of them is as large as they are.
 MEASURED = ("value", "min", "max", "below.value", "below.min", "below.max")
 # What samples are sorted by, so that a row group holds few stacks.
@@ -210,8 +214,10 @@ class Store:
             UsageError: There is no store, or the server rejects the credentials.
             ProfileFormatError: It is damaged, or of a version that this release cannot use.
         """
+        place, settings = self.place(name), self.settings()
+        if not self.is_remote:
+            check_log(place)
         try:
-            place, settings = self.place(name), self.settings()
             found = awaited(lambda: deltalake.DeltaTable(place, version, settings))
         except deltalake.exceptions.TableNotFoundError:
             if name == _LAST:
@@ -337,7 +343,7 @@ class Snapshot:
     @contextmanager
     def connect(
         self, asked: str | None = None, partitions: Collection[Partition] | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[Reader]:
         """Open a DuckDB connection with the tables as views; it reads no other files.
 
         Args:
@@ -348,46 +354,27 @@ class Snapshot:
                 worst way.
 
         Raises:
-            ProfileFormatError: A file of the store is missing or damaged.
+            ProfileFormatError: A file or row of the store is missing or damaged.
         """
         names = _names_in(" ".join(_VIEWS) if asked is None else asked)
         files = {
             table: self._files(table, partitions) for table in TABLES if f"stored_{table}" in names
         }
-        every = list(chain(*files.values()))
-        with open_memory(_CLOSED) as connection, self._readable(every):
+        sizes = list(chain(*files.values()))
+        every = [file for file, _ in sizes]
+        with open_memory(_UNTIL_ALLOWED) as connection, reading(self.store.uri, every):
             # Not the folder: it has rows that no longer count.
             connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
             connection.execute("SET parquet_metadata_cache = true")
+            reader = Reader.of(connection, [] if self.store.is_remote else sizes)
             for table, listed in files.items():
                 self._register(connection, table, listed, partitions=partitions)
             for view, query in _VIEWS.items():
                 if view in names:
                     kind = "TABLE" if view in _COMPUTED else "VIEW"
                     connection.execute(f"CREATE TEMP {kind} {view} AS {query}")
-            yield connection
-
-    @contextmanager
-    def _readable(self, files: Sequence[str]) -> Iterator[None]:
-        """Turn errors of reading these files into one that names the store.
-
-        Raises:
-            ProfileFormatError: A file of the store is missing or damaged.
-        """
-        try:
-            yield
-        except (duckdb.Error, UsageError) as error:
-            message = str(error if isinstance(error, duckdb.Error) else error.__cause__)
-            file = next((each for each in files if each in message), None)
-            if file is None:
-                raise
-            # What is missing was looked for as a folder, which is not allowed.
-            what = "missing" if isinstance(error, duckdb.PermissionException) else "damaged"
-            raise ProfileFormatError(
-                f"the store {self.store.uri!a} cannot be read: its file {file!a} is {what}; "
-                "`proton store check` lists all such files"
-            ) from error
+            yield reader
 
     def profiles(self, condition: str = "true") -> pa.Table:
         """Return the profiles that a condition in SQL holds for, by time, run and rank.
@@ -396,31 +383,31 @@ class Snapshot:
             UsageError: The condition is wrong.
             ProfileFormatError: The store is damaged.
         """
-        with clear_errors(), self.connect(f"profiles {condition}") as connection:
-            found: pa.Table = connection.sql(
+        with self.connect(f"profiles {condition}") as reader, clear_errors():
+            return reader.table(
                 f"SELECT * FROM profiles {where_clause(condition)} "
                 "ORDER BY date, time_unix_nano, job, run, rank, profile_id"
-            ).to_arrow_table()
-            return found
+            )
 
-    def _files(self, table: str, partitions: Collection[Partition] | None) -> list[str]:
-        """Return the files of a table, in a folder those of some partitions."""
+    def _files(self, table: str, partitions: Collection[Partition] | None) -> list[tuple[str, int]]:
+        """Return the files of a table with their bytes, in a folder those of some partitions."""
         opened = self.tables[table]
         found: list[str] = opened.file_uris()
         if self.store.is_remote:
-            return found
+            facts = pa.table(opened.get_add_actions(flatten=True))
+            return list(zip(found, facts["size_bytes"].to_pylist(), strict=True))
         # deltalake escapes the table's folder in these, and leaves what is below as it is.
-        escaped, folder = urlsplit(opened.table_uri).path, f"{self.store.place(table)}/"
-        files = [folder + each.removeprefix(escaped) for each in found]
+        escaped, folder = urlsplit(opened.table_uri).path, self.store.place(table)
+        files = file_sizes(folder, table, [each.removeprefix(escaped) for each in found])
         if partitions is None or not PARTITIONS[table]:
-            return files
-        return [file for file in files if _partition_of(file) in partitions]
+            return list(files)
+        return [(file, size) for file, size in files if _partition_of(file) in partitions]
 
     def _register(
         self,
         connection: Any,
         table: str,
-        files: Sequence[str],
+        files: Sequence[tuple[str, int]],
         *,
         partitions: Collection[Partition] | None,
     ) -> None:
@@ -428,22 +415,19 @@ class Snapshot:
         is_limited = partitions is not None and bool(PARTITIONS[table])
         if not files or (is_limited and not partitions):
             connection.register(f"stored_{table}", SCHEMAS[table].empty_table())
-        elif self.store.is_remote:
-            dataset = self.tables[table].to_pyarrow_dataset()
-            connection.register(f"remote_{table}", dataset)
+            return
+        if self.store.is_remote:
+            connection.register(f"remote_{table}", self.tables[table].to_pyarrow_dataset())
             limits = _limits(partitions or ()) if is_limited else "true"
-            connection.execute(
-                f"CREATE TEMP VIEW stored_{table} AS FROM remote_{table} WHERE {limits}"
-            )
+            rows = f"remote_{table} WHERE {limits}"
         else:
-            listed = ", ".join(map(quoted, files))
+            listed = ", ".join(quoted(file) for file, _ in files)
             kinds = _HIVE_TYPES if PARTITIONS[table] else "hive_partitioning = false"
             if table == _LAST:  # files of earlier versions lack facts that later ones have
                 kinds += ", union_by_name = true"
-            connection.execute(
-                f"CREATE TEMP VIEW stored_{table} AS SELECT * FROM read_parquet([{listed}], "
-                f"{kinds})"
-            )
+            rows = f"read_parquet([{listed}], {kinds})"
+        columns = checked_columns(table, connection.sql(f"FROM {rows}"))
+        connection.execute(f"CREATE TEMP VIEW stored_{table} AS SELECT {columns} FROM {rows}")
 
 
 def _partition_of(file: str) -> Partition:
@@ -478,11 +462,6 @@ def _opened(
 
 # Names of folders are values of partition columns.
 _HIVE_TYPES = "hive_partitioning = true, hive_types = {'date': DATE, 'job': VARCHAR}"
-_CLOSED = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-}
 
 
 def writer_properties(table: str) -> deltalake.WriterProperties:
@@ -498,6 +477,11 @@ def writer_properties(table: str) -> deltalake.WriterProperties:
 def quoted(text: str) -> str:
     """Return a text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def is_among(column: str, texts: Iterable[str]) -> str:
+    """Return the condition that a column has one of these texts, as deltalake takes it."""
+    return f"{column} IN ({', '.join(map(quoted, texts))})"
 
 
 def where_clause(condition: str) -> str:

@@ -15,16 +15,17 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.rows import ProfileKey, new_batch
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import merged
-from proton_bench.store.store import SAMPLE_ORDER, Partition, Snapshot, Store, delete
+from proton_bench.store.store import SAMPLE_ORDER, Partition, Snapshot, Store, delete, is_among
 from proton_bench.store.workers import open_workers
 
-__all__ = ["sum_id", "sum_runs", "sums_of", "unsummed"]
+__all__ = ["facts_of", "sum_id", "sum_runs", "sums_of", "unsummed"]
 
 # Fewer take as long as to begin another task; more do not fit into the memory of a small machine.
 _SAMPLES_OF_TASK, _SAMPLES_AT_ONCE = 50_000, 1_000_000
@@ -40,12 +41,12 @@ def unsummed(snapshot: Snapshot, before: date, *, least: int) -> list[Partition]
         before: The day.
         least: The least number of profiles of a run that are worth a sum.
     """
-    with snapshot.connect() as connection:
-        found = connection.execute(
+    with snapshot.connect(_UNSUMMED) as reader:
+        found = reader.rows(
             f"SELECT DISTINCT date, job FROM (SELECT date, job FROM ({_UNSUMMED}) WHERE date < ? "
             "GROUP BY date, job, run HAVING count(*) >= ?) ORDER BY ALL",
             [before, least],
-        ).fetchall()
+        )
         return [Partition(*each) for each in found]
 
 
@@ -66,12 +67,12 @@ def sum_runs(store: Store, partition: Partition, *, least: int) -> int:
     _remove_doubled(store, partition)
     samples, profiles = [], []
     snapshot = store.snapshot()
-    with snapshot.connect() as connection:
-        new = connection.sql(
+    with snapshot.connect(_UNSUMMED) as reader:
+        new = reader.table(
             f"FROM ({_UNSUMMED}) WHERE date = $day AND job = $job "
             f"QUALIFY count(*) OVER (PARTITION BY run) >= $least",
-            params={**partition._asdict(), "least": least},
-        ).to_arrow_table()
+            {**partition._asdict(), "least": least},
+        )
     for facts, found in sums_of(snapshot, new, new["run"].to_pylist()):
         samples.append(_with_key(found, facts))
         profiles.append({**facts, "samples": len(found)})
@@ -84,11 +85,10 @@ def sum_runs(store: Store, partition: Partition, *, least: int) -> int:
 
 def _remove_doubled(store: Store, partition: Partition) -> None:
     """Remove sums of profiles that are in another one, of a command that ran at the same time."""
-    with store.snapshot().connect() as connection:
-        found = connection.execute(_DOUBLED, partition._asdict()).fetchall()
+    with store.snapshot().connect(_DOUBLED) as reader:
+        found = [id for (id,) in reader.rows(_DOUBLED, partition._asdict())]
     if found:
-        listed = ", ".join(f"'{id}'" for (id,) in found)
-        delete(store, "profiles", f"{partition.condition} AND profile_id IN ({listed})")
+        delete(store, "profiles", f"{partition.condition} AND {is_among('profile_id', found)}")
 
 
 def _with_key(rows: pa.Table, facts: dict[str, Any]) -> pa.Table:
@@ -152,13 +152,12 @@ def _sums(
     snapshot: Snapshot, members: pa.Table, hashes: tuple[int, int], *, quantiles: bool
 ) -> pa.Table:
     """Return the sums of the samples whose stacks have these hashes."""
-    with snapshot.connect(partitions=Partition.of_rows(members)) as connection:
-        connection.register("members", members)
+    with snapshot.connect(_FOUND, Partition.of_rows(members)) as reader:
+        reader.register("members", members)
         first, last = hashes
-        connection.execute(_FOUND.format(quantiles=quantiles, first=first, last=last))
-        calls = connection.sql(_CALLS).to_arrow_table()
-        connection.register("calls", merged(calls, _KEYS))
-        return connection.sql(_SUMS).to_arrow_table()
+        reader.execute(_FOUND.format(quantiles=quantiles, first=first, last=last))
+        reader.register("calls", merged(reader.table(_CALLS), _KEYS))
+        return reader.table(_SUMS)
 
 
 def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -167,7 +166,7 @@ def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     members = sorted(row["profile_id"] for row in rows)
     start = min(row["time_unix_nano"] for row in rows)
     durations = [row["duration_nano"] for row in rows if row["duration_nano"] is not None]
-    facts = json.loads(rows[0]["attributes"])
+    facts = facts_of(rows[0])
     common = {
         name: value if all(row[name] == value for row in rows) else None
         for name, value in rows[0].items()
@@ -189,6 +188,19 @@ def _sum_row(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "attributes": json.dumps({k: v for k, v in facts.items() if k not in _OF_PROCESS}),
         "source": f"{len(rows)} profiles",
     }
+
+
+def facts_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the provenance in a row of ``profiles``.
+
+    Raises:
+        ProfileFormatError: It is not that of a profile.
+    """
+    source = f"the profile {row['profile_id']} of the store"
+    found = decoded(lambda: json.loads(row["attributes"]), source)
+    if not isinstance(found, dict):
+        raise corrupt(source, "its provenance is not a map")
+    return plain_map(found, source)
 
 
 def _added(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[str, Any]]:

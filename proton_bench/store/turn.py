@@ -27,6 +27,7 @@ _TABLE, _NAME = "profiles", "upkeep"
 # clocks may differ by some minutes.
 _LASTS_S, _EVERY_S = 3600, 600
 _MOST_RETRIES = 200
+_LATEST = 253_402_300_799  # the last second that a date has
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def turn(store: Store) -> Iterator[None]:
 
 
 def _taken(store: Store, until: int) -> OutputError:
-    last = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M")
+    last = datetime.fromtimestamp(min(until, _LATEST), UTC).strftime("%Y-%m-%d %H:%M")
     return OutputError(
         f"another command compacts or retains {store.uri!a}: try again when it has ended; if it "
         f"was killed, after {last} UTC"

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from proton_bench.errors import ProfileFormatError
+from proton_bench.store.checks import file_sizes
 from proton_bench.store.engines import deltalake
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, TABLES
@@ -26,6 +28,8 @@ from proton_bench.store.store import (
     Store,
     change,
     delete,
+    is_among,
+    quoted,
     reason_of,
     refused,
     writer_properties,
@@ -44,6 +48,7 @@ _SUMMED_TOGETHER = 2
 _SORTED = ("samples", "sums")
 # Files below this size are merged.
 _SMALL_BYTES = 32 << 20
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +172,21 @@ def _remove_dead(store: Store, writer_hours: int) -> int:
     """Remove rows that do not count, unless their writer may still make them count."""
     latest = f"{time.time_ns() // 1_000_000 - writer_hours * _MS_PER_HOUR:012x}"
     removed = 0
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect() as reader:
         found = {
-            table: connection.execute(_DEAD.format(table=table), [latest]).fetchall()
+            table: reader.rows(_DEAD.format(table=table), [latest])
             for table in TABLES
             if PARTITIONS[table]
         }
     for table, writings in found.items():
         for day, job, batch, ids in writings:
-            listed = ", ".join(f"'{id}'" for id in ids)
-            of_batch = f"{Partition(day, job).condition} AND batch = '{batch}'"
-            removed += delete(store, table, f"{of_batch} AND profile_id IN ({listed})")
+            of_batch = f"{Partition(day, job).condition} AND batch = {quoted(batch)}"
+            removed += delete(store, table, f"{of_batch} AND {is_among('profile_id', ids)}")
     return removed
 
 
 _DEAD = """
-SELECT date, job, batch, list(DISTINCT profile_id)
+SELECT date, job, batch, list(DISTINCT profile_id) AS ids
 FROM stored_{table} ANTI JOIN all_profiles USING (date, job, profile_id, batch)
 WHERE batch < ? GROUP BY ALL"""
 
@@ -204,20 +208,26 @@ def _damaged_files(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for table in TABLES:
         for fragment in snapshot.tables[table].to_pyarrow_dataset().get_fragments():
             try:
-                deque(fragment.to_batches(), maxlen=0)
-            except (OSError, pa.ArrowException) as error:
+                _read(snapshot.store, table, fragment)
+            except (OSError, pa.ArrowException, ProfileFormatError) as error:
                 yield f"{table}/{fragment.path}", reason_of(error)
 
 
+def _read(store: Store, table: str, file: Any) -> None:
+    if not store.is_remote:
+        deque(file_sizes(store.place(table), table, [file.path]), maxlen=0)
+    deque(file.to_batches(batch_size=_ROWS_AT_ONCE), maxlen=0)
+
+
 def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    with snapshot.connect() as connection:
-        for id, expected, found in connection.execute(_LOST).fetchall():
+    with snapshot.connect() as reader:
+        for id, expected, found in reader.rows(_LOST):
             yield f"profile {id}", f"it has {found} of its {expected} samples"
-        for (id,) in connection.execute(_SUMMED_TWICE).fetchall():
+        for (id,) in reader.rows(_SUMMED_TWICE):
             yield f"profile {id}", "it is in two sums"
-        wrong = connection.execute(_WRONG_STACKS).fetchall()
+        wrong = reader.rows(_WRONG_STACKS)
         yield from ((f"stack {hash}", why) for hash, why in wrong)
-        stacks = connection.sql("FROM stacks").to_arrow_table()
+        stacks = reader.table("FROM stacks")
     if len(stacks) and not wrong:
         tree = StackTree.of(stacks)
         for row in np.flatnonzero(tree.hashes != path_hashes(tree)).tolist():
@@ -225,7 +235,7 @@ def _wrong_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 _LOST = """
-SELECT profile_id, samples, coalesce(found, 0)
+SELECT profile_id, samples, coalesce(found, 0) AS found
 FROM (SELECT * FROM all_profiles) LEFT JOIN (
     SELECT date, job, profile_id, batch, count(*) AS found FROM all_samples GROUP BY ALL)
 USING (date, job, profile_id, batch)
@@ -233,11 +243,17 @@ WHERE samples != coalesce(found, 0) ORDER BY ALL"""
 _SUMMED_TWICE = """
 SELECT profile_id FROM summed GROUP BY date, job, profile_id HAVING count(*) > 1 ORDER BY ALL"""
 _WRONG_STACKS = """
-SELECT DISTINCT stack_hash, 'samples have it, but it is missing'
+SELECT DISTINCT stack_hash, 'samples have it, but it is missing' AS why
 FROM samples ANTI JOIN stacks USING (stack_hash)
 UNION ALL
 SELECT stack_hash, 'its parent is missing' FROM stacks
 WHERE parent_hash IS NOT NULL AND parent_hash NOT IN (SELECT stack_hash FROM stacks)
+UNION ALL
+SELECT stack_hash, 'it is not one level below its parent' FROM stacks
+JOIN (SELECT stack_hash AS parent_hash, depth AS above FROM stacks) USING (parent_hash)
+WHERE depth != above + 1
+UNION ALL
+SELECT stack_hash, 'it is a second root' FROM stacks WHERE parent_hash IS NULL AND stack_hash != 0
 UNION ALL
 SELECT stack_hash, 'two call paths have it' FROM stored_stacks GROUP BY stack_hash
 HAVING count(DISTINCT (name, kind, parent_hash)) > 1"""

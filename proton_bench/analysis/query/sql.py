@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,18 +16,31 @@ from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
 
-__all__ = ["QueryResult", "clear_errors", "label_runs", "named_tables", "query", "query_on"]
+__all__ = [
+    "CLOSED",
+    "QueryResult",
+    "Statement",
+    "clear_errors",
+    "label_runs",
+    "parsed",
+    "query",
+    "query_on",
+]
 
 # No file, no network, no extension, no variable of the calling Python code.
-_CLOSED = {
+CLOSED = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
     "temp_directory": "",
 }
-# PIVOT without a list of values is read as several statements.
-_READING = frozenset({"SELECT", "EXPLAIN", "MULTI"})
+# PIVOT without a list of values is read as several statements, as is COPY of one.
+_READING = frozenset({"SELECT", "MULTI"})
+_COPY = re.compile(r"\bcopy\b", re.IGNORECASE)
+# In DuckDB's parse tree of a statement; texts in it have their quotes escaped.
+_NAMED = re.compile(r'"table_name":"(\w+)"')
+_BY_TEXT = '"function_name":"query'
 _MAX_MESSAGE = 500
 _NO_TABLE = "Catalog Error: Table with name"
 
@@ -76,6 +90,60 @@ def _stem(name: str, suffixes: Sequence[str]) -> str:
     return name.removesuffix(found) or name
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that only reads.
+
+    Attributes:
+        text: The statement.
+        tables: The tables of `TABLES` that it may need.
+    """
+
+    text: str
+    tables: tuple[str, ...]
+
+
+def parsed(sql: str, others: Sequence[str] = ()) -> Statement:
+    """Return a statement, which is parsed only: nothing in it is opened or looked up.
+
+    Args:
+        sql: One reading statement.
+        others: Tables that there are beside `TABLES`, which errors name too.
+
+    Raises:
+        UsageError: The statement is malformed, or writes.
+        MissingExtraError: DuckDB is not installed.
+    """
+    duckdb = _import_duckdb()
+    with clear_errors(), duckdb.connect(":memory:", config=dict(CLOSED)) as connection:
+        sql.encode()
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise UsageError(
+                f"a query is one SQL statement, not {len(statements)}: {sql[:80]!r}; tables are "
+                + ", ".join((*others, *TABLES))
+            )
+        kind = statements[0].type.name
+        if kind not in _READING or (kind == "MULTI" and _COPY.search(sql)):
+            raise UsageError(f"a query can only read; {kind} is refused: write SELECT ...")
+        return Statement(sql, _needed(connection, sql))
+
+
+def _needed(connection: Any, sql: str) -> tuple[str, ...]:
+    """Return the tables of `TABLES` that a statement names, or may name in a text."""
+    duckdb = _import_duckdb()
+    try:
+        (tree,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
+    except duckdb.Error:  # without DuckDB's extension for JSON
+        tree = ""
+    if _BY_TEXT in tree:
+        return tuple(TABLES)
+    # There is no tree of what is read as several statements.
+    words = re.findall(r"\w+", sql) if '"error":false' not in tree else _NAMED.findall(tree)
+    named = {word.casefold() for word in words}
+    return tuple(table for table in TABLES if table in named)
+
+
 def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> QueryResult:
     """Return the result of one SQL statement over `TABLES` of the runs.
 
@@ -88,16 +156,16 @@ def query(runs: Sequence[LabelledRun], sql: str, limit: int | None = None) -> Qu
         UsageError: The statement is malformed, has unknown names, writes, or fails.
         MissingExtraError: DuckDB is not installed.
     """
-    duckdb = _import_duckdb()
-    with duckdb.connect(":memory:", config=dict(_CLOSED)) as connection:
+    statement = parsed(sql)
+    with _import_duckdb().connect(":memory:", config=dict(CLOSED)) as connection:
         connection.execute("SET enable_progress_bar = false")
-        return query_on(connection, runs, sql, limit=limit)
+        return query_on(connection, runs, statement, limit=limit)
 
 
 def query_on(
     connection: Any,
     runs: Sequence[LabelledRun],
-    sql: str,
+    statement: Statement,
     *,
     limit: int | None = None,
     tables: Sequence[str] = (),
@@ -108,20 +176,21 @@ def query_on(
         connection: A DuckDB connection that is closed to files and network; its settings are fixed
             then.
         runs: The runs in the tables.
-        sql: One reading statement.
+        statement: The statement.
         limit: Most lines to return; None returns all.
         tables: The tables of the connection, which errors name too.
 
     Raises:
-        UsageError: The statement is malformed, has unknown names, writes, or fails.
+        UsageError: The statement has unknown names, or fails.
     """
     with clear_errors((*tables, *TABLES)):
-        statement = _read_statement(connection, sql, (*tables, *TABLES))
         wide = _create_tables(connection, runs)
         connection.execute("SET lock_configuration = true")
-        _fill(connection, runs, named_tables(sql), wide=wide)
+        _fill(connection, runs, statement.tables, wide=wide)
         connection.execute("BEGIN TRANSACTION READ ONLY")
-        return _interruptible(connection, lambda: _result(connection.execute(statement), limit))
+        return _interruptible(
+            connection, lambda: _result(connection.execute(statement.text), limit)
+        )
 
 
 def _result(found: Any, limit: int | None) -> QueryResult:
@@ -186,20 +255,6 @@ def _one_line(message: str) -> str:
     return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
 
 
-def _read_statement(connection: Any, sql: str, tables: Sequence[str]) -> Any:
-    sql.encode()
-    statements = connection.extract_statements(sql)
-    if len(statements) != 1:
-        raise UsageError(
-            f"a query is one SQL statement, not {len(statements)}: {sql[:80]!r}; tables are "
-            + ", ".join(tables)
-        )
-    kind = statements[0].type.name
-    if kind not in _READING:
-        raise UsageError(f"a query can only read; {kind} is refused: write SELECT ...")
-    return statements[0]
-
-
 # -- tables --------------------------------------------------------------------------------------
 def _create_tables(connection: Any, runs: Sequence[LabelledRun]) -> list[str]:
     """Create every table, empty, and return the columns that metrics add to ``nodes``."""
@@ -212,18 +267,6 @@ def _create_tables(connection: Any, runs: Sequence[LabelledRun]) -> list[str]:
 def _create(connection: Any, table: str, columns: Mapping[str, str]) -> None:
     listed = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
     connection.execute(f"CREATE TABLE {table} ({listed})")
-
-
-def named_tables(sql: str) -> list[str]:
-    """Return the tables of `TABLES` that a statement needs; all if DuckDB does not say."""
-    duckdb = _import_duckdb()
-    # Without tables or views: only names are read.
-    with duckdb.connect(":memory:") as connection:
-        try:
-            named = {name.casefold() for name in connection.get_table_names(sql)}
-        except (duckdb.Error, TypeError):  # TypeError: it is not UTF-8
-            return list(TABLES)
-    return [table for table in TABLES if table in named]
 
 
 def _fill(

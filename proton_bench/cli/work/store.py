@@ -19,7 +19,7 @@ from pathlib import Path
 
 import typer
 
-from proton_bench.analysis.query.sql import QueryResult, named_tables, query_on
+from proton_bench.analysis.query.sql import QueryResult, parsed, query_on
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.work.query import print_result, stored_runs
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
@@ -32,7 +32,7 @@ from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.adding.spool import Spool
 from proton_bench.store.policy.policy import read_policy
 from proton_bench.store.policy.retention import retain as retain_profiles
-from proton_bench.store.questions import Question, path_series
+from proton_bench.store.questions import Question, listed_paths, path_series
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.store import QUERIED, Store, where_clause
 from proton_bench.store.workers import open_workers
@@ -61,16 +61,6 @@ SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS pr
     sum(totals['time (ns)']) / 1e9 AS time_s, count(*) FILTER (partial) AS partial,
     sum(list_sum(map_values(dropped)))::BIGINT AS dropped
 FROM profiles {where} GROUP BY job, run ORDER BY min(time_unix_nano), job, run"""
-_PATHS = """
-WITH RECURSIVE paths AS (
-    SELECT stack_hash, '' AS path, kind FROM stacks WHERE parent_hash IS NULL
-    UNION ALL
-    SELECT stacks.stack_hash, paths.path || '/' || stacks.name, stacks.kind
-    FROM stacks JOIN paths ON stacks.parent_hash = paths.stack_hash)
-SELECT kind, substr(path, 2) AS path FROM paths WHERE path != '' AND stack_hash IN (
-    SELECT stack_hash FROM samples SEMI JOIN (FROM profiles {where})
-    USING (date, job, profile_id))
-ORDER BY path"""
 
 
 _STDERR = 2
@@ -181,7 +171,11 @@ def _run(line: Sequence[str]) -> int:
 def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
     """List runs, or call paths."""
     selection = Selection.named(word)
-    sql = (_PATHS if paths else _RUNS).format(where=where_clause(selection.condition))
+    if paths:
+        found = listed_paths(selection.snapshot(), selection.condition, limit)
+        print_result(found, (), "paths", form=form)
+        return
+    sql = _RUNS.format(where=where_clause(selection.condition))
     query(selection.place, sql, limit=limit, form=form)
 
 
@@ -192,16 +186,16 @@ def query(word: str, sql: str, *, limit: int | None, form: str) -> None:
         UsageError: The statement is wrong, or there is a condition that it does not use.
         ProfileFormatError: The store is damaged.
     """
-    selection = Selection.named(word)
-    is_about_profiles = bool(named_tables(sql))
-    if selection.condition != EVERYTHING and not is_about_profiles:
+    selection, statement = Selection.named(word), parsed(sql, QUERIED)
+    if selection.condition != EVERYTHING and not statement.tables:
         raise UsageError(
             f"{word!a} has a condition for tables of single profiles, such as nodes, which the "
             "statement does not name: write the condition into the statement"
         )
-    with selection.snapshot().connect() as connection:
-        runs = stored_runs(selection) if is_about_profiles else []
-        result = query_on(connection, runs, sql, limit=limit, tables=QUERIED)
+    is_named = any(table in sql.casefold() for table in QUERIED)
+    with selection.snapshot().connect(sql if is_named else None) as reader:
+        runs = stored_runs(selection) if statement.tables else []
+        result = query_on(reader.connection, runs, statement, limit=limit, tables=QUERIED)
         print_result(result, runs, sql, form=form)
 
 

@@ -26,6 +26,7 @@ from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import may_have_others
 from proton_bench.store.adding.files import NewFiles
+from proton_bench.store.checks import check_profile
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.policy.policy import Kind, read_policy
@@ -170,9 +171,8 @@ def _digest_of(stream: IO[bytes]) -> str:
 
 def _known_ids(store: Store, job: str) -> set[str]:
     """Return the ids of the job's profiles, also of those that only their sum is left of."""
-    with store.snapshot().connect(_KNOWN) as connection:
-        found = connection.execute(_KNOWN, {"job": job})
-        return {id for (id,) in found.fetchall()}
+    with store.snapshot().connect(_KNOWN) as reader:
+        return {id for (id,) in reader.rows(_KNOWN, {"job": job})}
 
 
 @contextmanager
@@ -265,6 +265,7 @@ class _Rows:
             ProfileFormatError: A number or text of the profile does not fit the tables.
         """
         hashes = stack_hashes(profile)
+        check_profile(profile, visible(file))
         try:
             samples = sample_rows(profile, hashes, key)
             facts = profile_row(profile, key)
@@ -352,7 +353,7 @@ def _write(store: Store, chunks: Iterable[_Chunk], added: Added, *, batch: str) 
 
 def _missing_stacks(store: Store, stacks: pa.Table) -> pa.Table:
     """Return the distinct stacks that are not stored yet."""
-    with store.snapshot().connect("stored_stacks") as connection:
-        found = connection.execute("SELECT stack_hash FROM stored_stacks").fetchnumpy()
+    with store.snapshot().connect("stored_stacks") as reader:
+        known = reader.table("SELECT stack_hash FROM stored_stacks")["stack_hash"]
     distinct, first = np.unique(stacks["stack_hash"].to_numpy(), return_index=True)
-    return stacks.take(first[~np.isin(distinct, found["stack_hash"])])
+    return stacks.take(first[~np.isin(distinct, known.to_numpy())])

@@ -25,6 +25,7 @@ __all__ = ["POLICY_FILE", "Kind", "Policy", "read_policy"]
 
 POLICY_FILE = "policy.toml"
 _MOST_BYTES = 1 << 16
+_MOST_DAYS = 36_500  # a century
 
 
 class Kind(StrEnum):
@@ -58,10 +59,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drop: frozenset[Kind] = frozenset()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.raw_days <= self.rank_days:
+        if not 0 <= self.raw_days <= self.rank_days <= _MOST_DAYS:
             raise UsageError(
                 f"profiles cannot be kept {self.rank_days} days and their sketches "
-                f"{self.raw_days}: both need 0 or more days, sketches at most as many"
+                f"{self.raw_days}: both need 0 to {_MOST_DAYS} days, sketches at most as many"
             )
         if both := self.hash & self.drop:
             raise UsageError(f"{min(both)} cannot be hashed and dropped: choose one")

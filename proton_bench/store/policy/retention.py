@@ -18,7 +18,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from proton_bench.store.policy.policy import Policy
-from proton_bench.store.store import Partition, Snapshot, Store, change, delete
+from proton_bench.store.store import Partition, Snapshot, Store, change, delete, is_among
 from proton_bench.store.sums import sum_runs
 from proton_bench.store.turn import turn
 
@@ -65,12 +65,12 @@ def retain(store: Store, policy: Policy, today: date) -> Retained:
 
 def _partitions(snapshot: Snapshot, before: date) -> list[Partition]:
     """Return the days before one, with their jobs, that have recorded profiles."""
-    with snapshot.connect() as connection:
-        found = connection.execute(
+    with snapshot.connect("all_profiles") as reader:
+        found = reader.rows(
             "SELECT DISTINCT date, job FROM all_profiles WHERE members IS NULL AND date < ? "
             "ORDER BY ALL",
             [before],
-        ).fetchall()
+        )
         return [Partition(*each) for each in found]
 
 
@@ -87,20 +87,15 @@ _SKETCHED = (
 
 
 def _asked(snapshot: Snapshot, partition: Partition, query: str) -> list[str]:
-    with snapshot.connect() as connection:
-        found = connection.execute(query, partition._asdict()).fetchall()
-        return [text for (text,) in found]
-
-
-def _listed(ids: Sequence[str]) -> str:
-    return ", ".join(f"'{id}'" for id in ids)
+    with snapshot.connect(query) as reader:
+        return [text for (text,) in reader.rows(query, partition._asdict())]
 
 
 def _strip(store: Store, partition: Partition, batches: Sequence[str]) -> int:
     """Remove the sketches of samples of these batches."""
     if not batches:
         return 0
-    condition = f"{partition.condition} AND batch IN ({_listed(batches)}) AND value IS NOT NULL"
+    condition = f"{partition.condition} AND {is_among('batch', batches)} AND value IS NOT NULL"
     updated: dict[str, Any] = change(
         store, "samples", lambda table: table.update({"sketch": "NULL"}, predicate=condition)
     )
@@ -111,4 +106,4 @@ def _remove(store: Store, partition: Partition, ids: Sequence[str]) -> int:
     """Remove profiles; their samples do not count then, and compaction removes them."""
     if not ids:
         return 0
-    return delete(store, "profiles", f"{partition.condition} AND profile_id IN ({_listed(ids)})")
+    return delete(store, "profiles", f"{partition.condition} AND {is_among('profile_id', ids)}")

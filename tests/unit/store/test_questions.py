@@ -267,9 +267,9 @@ def test_groups_are_distinct_columns_of_profiles(by: tuple[str, ...]) -> None:
 
 
 def test_only_files_of_chosen_days_and_jobs_are_read(fleet: Store) -> None:
-    with fleet.snapshot().connect() as connection:
+    with fleet.snapshot().connect() as reader:
         query = "SELECT sum(value) FROM samples WHERE date = '2023-12-09' AND job = 'train'"
-        ((_, plan),) = connection.sql(f"EXPLAIN ANALYZE {query}").fetchall()
+        ((_, plan),) = reader.rows(f"EXPLAIN ANALYZE {query}")
 
     assert "Scanning Files: 1/2" in " ".join(plan.split())
 
@@ -281,8 +281,8 @@ def test_only_files_of_named_partitions_are_read(store: Store, tmp_path: Path) -
     ((day,),) = {(row["date"],) for row in store.snapshot().profiles().to_pylist()}
 
     for job in jobs:
-        with store.snapshot().connect("stored_samples", {Partition(day, job)}) as connection:
-            assert connection.sql("SELECT DISTINCT job FROM stored_samples").fetchall() == [(job,)]
+        with store.snapshot().connect("stored_samples", {Partition(day, job)}) as reader:
+            assert reader.rows("SELECT DISTINCT job FROM stored_samples") == [(job,)]
 
 
 def test_partitions_are_those_of_rows_as_they_are_received(

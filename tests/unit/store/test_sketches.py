@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.errors import ProfileFormatError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.store import sketches
@@ -104,19 +103,6 @@ def test_quantiles_of_many_lines_are_those_of_each(
     none = [None] * len(POINTS)
     expected = [none if each is None else each.quantiles(POINTS) for each in alone]
     assert [list(line) for line in zip(*found, strict=True)] == expected
-
-
-def test_buckets_without_their_counts_are_damage() -> None:
-    parts = samples_of([Distribution.from_samples([1.0, 2.0])])
-    (sketch,) = parts["sketch"].to_pylist()
-    sketch["count"] = sketch["count"][:-1]
-    column = pa.array([sketch], parts["sketch"].type)
-    damaged = parts.set_column(parts.column_names.index("sketch"), "sketch", column)
-
-    with pytest.raises(ProfileFormatError, match="damaged"):
-        merge(damaged)
-    with pytest.raises(ProfileFormatError, match="damaged"):
-        distribution_of({**damaged.to_pylist()[0], "value": 3.0})
 
 
 def test_buckets_of_different_width_merge_to_the_wider_ones() -> None:

@@ -82,14 +82,12 @@ def test_queries_see_the_tables_and_no_other_files(store: Store, tmp_path: Path)
     (tmp_path / "secret.csv").write_text("a\n1\n")
     add(store, tmp_path / "a", ranked(0))
 
-    with store.snapshot().connect() as connection:
-        counts = {
-            name: connection.sql(f"SELECT count(*) FROM {name}").fetchall() for name in QUERIED
-        }
+    with store.snapshot().connect() as reader:
+        counts = {name: reader.rows(f"SELECT count(*) FROM {name}") for name in QUERIED}
         files = f"{store.uri}/profiles/*/*/*.parquet"
         for table in (f"'{tmp_path}/secret.csv'", "glob('/*')", f"read_parquet('{files}')"):
             with pytest.raises(duckdb.PermissionException):
-                connection.sql(f"FROM {table}").fetchall()
+                reader.rows(f"FROM {table}")
 
     assert counts == {"samples": [(4,)], "stacks": [(4,)], "timelines": [(0,)], "profiles": [(1,)]}
 

@@ -68,9 +68,9 @@ def answers(store: Store) -> list[Any]:
 
 
 def members(store: Store) -> list[tuple[str, int]]:
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect() as reader:
         query = "SELECT run, len(members) FROM all_profiles WHERE members IS NOT NULL ORDER BY ALL"
-        found: list[tuple[str, int]] = connection.sql(query).fetchall()
+        found: list[tuple[str, int]] = reader.rows(query)
         return found
 
 
@@ -144,9 +144,9 @@ def test_sums_that_were_made_at_once_count_once(store: Store, tmp_path: Path) ->
     question = Question("fwd/softmax", by=("run",))
     add(store, tmp_path / "a/run", ranked(0), ranked(1))
     sum_runs(store, DAY, least=2)
-    with store.snapshot().connect() as connection:
+    with store.snapshot().connect() as reader:
         query = "FROM stored_profiles WHERE members IS NOT NULL"
-        first = connection.sql(query).to_arrow_table()
+        first = reader.table(query)
     (id,) = first["profile_id"].to_pylist()
     delete(store, "profiles", f"profile_id = '{id}'")
     add(store, tmp_path / "b/run", ranked(2))

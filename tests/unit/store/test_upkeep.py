@@ -127,8 +127,8 @@ def test_lost_samples_are_found(fleet: Store) -> None:
 
 
 def test_lost_and_wrong_stacks_are_found(fleet: Store) -> None:
-    with fleet.snapshot().connect() as connection:
-        stacks = connection.sql("FROM stacks WHERE name = 'fwd'").to_arrow_table()
+    with fleet.snapshot().connect() as reader:
+        stacks = reader.table("FROM stacks WHERE name = 'fwd'")
     delete(fleet, "stacks", "name = 'fwd'")
 
     assert set(check(fleet).values()) == {

@@ -109,7 +109,6 @@ def test_limit_says_that_there_is_more() -> None:
         "DESCRIBE nodes",
         "SUMMARIZE frames",
         "SHOW TABLES",
-        "EXPLAIN SELECT * FROM nodes",
         "PIVOT metrics ON metric IN ('count') USING sum(value) GROUP BY run",
         "SELECT * FROM query('SELECT * FROM nodes')",
         "SELECT 1;",
@@ -145,6 +144,9 @@ def test_pivot_finds_its_values() -> None:
         "SET enable_external_access = true",
         "BEGIN",
         "EXPLAIN ANALYZE DELETE FROM nodes",
+        "EXPLAIN ANALYZE COPY nodes TO 'out.csv'",
+        "COPY (PIVOT metrics ON metric USING sum(value)) TO 'out.csv'",
+        "IMPORT DATABASE 'out'",
     ],
 )
 def test_writing_is_refused(sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +154,40 @@ def test_writing_is_refused(sql: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
     with pytest.raises(UsageError, match=r"can only read|the query fails: ."):
         ask(sql)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT nodes, devices FROM profiles", ()),
+        ("FROM samples JOIN profiles USING (profile_id, batch)", ()),
+        ("FROM NODES JOIN metrics USING (run, node)", ("nodes", "metrics")),
+        ('SELECT 1 WHERE EXISTS (FROM "frames")', ("frames",)),
+        ("WITH a AS (FROM main.runs) FROM a, a AS b", ("runs",)),
+        ("SELECT 'FROM nodes' AS \"table_name\"", ()),
+        ("SUMMARIZE devices", ("devices",)),
+        ("FROM read_csv('http://127.0.0.1:9/x')", ()),
+        ("FROM query_table('no' || 'des')", tuple(TABLES)),
+        ("PIVOT metrics ON unit USING count(*)", ("metrics",)),
+    ],
+)
+def test_tables_of_a_statement_are_found_by_parsing_it(sql: str, tables: tuple[str, ...]) -> None:
+    assert set(parsed(sql).tables) == set(tables)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["EXPORT DATABASE 'out'", "COPY (SELECT 1) TO 'out'", "ATTACH 'out'", "SELECT 1; SELECT 2"],
+)
+def test_a_refused_statement_makes_nothing(
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(UsageError):
+        parsed(sql)
 
     assert list(tmp_path.iterdir()) == []
 

@@ -29,8 +29,8 @@ DATA = Path(__file__).parents[3] / "data"
 
 
 def rows(store: Store, query: str) -> list[tuple[Any, ...]]:
-    with store.snapshot().connect() as connection:
-        found: list[tuple[Any, ...]] = connection.sql(query).fetchall()
+    with store.snapshot().connect() as reader:
+        found: list[tuple[Any, ...]] = reader.rows(query)
         return found
 
 

@@ -42,8 +42,8 @@ def values(value: Any) -> Iterator[str]:
 def stored_text(store: Store) -> str:
     """Return all that the tables have."""
     snapshot = store.snapshot()
-    with snapshot.connect() as connection:
-        tables = [connection.sql(f"FROM stored_{table}").to_arrow_table() for table in TABLES]
+    with snapshot.connect() as reader:
+        tables = [reader.table(f"FROM stored_{table}") for table in TABLES]
     return " ".join(text for table in tables for text in values(table.to_pylist()))
 
 

@@ -91,17 +91,17 @@ def test_late_profiles_join_the_sum_of_their_run(fleet: Store, tmp_path: Path) -
 
 def test_profiles_in_two_sums_are_found(fleet: Store) -> None:
     retain(fleet, Policy(), STRIPPED)
-    with fleet.snapshot().connect() as connection:
-        sums = connection.sql(
+    with fleet.snapshot().connect() as reader:
+        sums = reader.table(
             "SELECT * REPLACE ('other' AS profile_id, 0 AS samples) FROM all_profiles "
             "WHERE members IS NOT NULL AND run = 'run0'"
-        ).to_arrow_table()
+        )
     fleet.append("profiles", sums.select(SCHEMAS["profiles"].names).cast(SCHEMAS["profiles"]))
 
     assert list(check(fleet).values()) == ["it is in two sums"] * 3
 
 
-@pytest.mark.parametrize(("raw_days", "rank_days"), [(-1, 5), (6, 5)])
+@pytest.mark.parametrize(("raw_days", "rank_days"), [(-1, 5), (6, 5), (7, 4_000_000)])
 def test_sketches_are_not_kept_longer_than_profiles(raw_days: int, rank_days: int) -> None:
     with pytest.raises(UsageError):
         Policy(raw_days, rank_days)
