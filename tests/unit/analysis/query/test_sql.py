@@ -9,7 +9,7 @@ import pytest
 from fakes.profiles import deep_profile, training_profile
 
 from proton_bench.analysis.query.relations import LabelledRun
-from proton_bench.analysis.query.sql import QueryResult, label_runs, query
+from proton_bench.analysis.query.sql import QueryResult, label_runs, parsed, query
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.builder import ProfileBuilder
