@@ -88,7 +88,7 @@ ContextOption = Annotated[
         "--context",
         metavar="SOURCE[+SOURCE]",
         help="What makes call paths: shadow (scopes), python (Python frames), layers and ops (of "
-        "torch programs), or auto: scopes, layers and ops.",
+        "torch programs), or auto: scopes and layers.",
     ),
 ]
 ModeOption = Annotated[

@@ -9,7 +9,6 @@ __all__ = ["AUTO", "SOURCES", "parse_context"]
 
 SOURCES = ("shadow", "python", "layers", "ops")
 AUTO = "auto"
-_AUTOMATIC = ("layers", "ops")
 
 
 def parse_context(text: object) -> str:
@@ -17,7 +16,7 @@ def parse_context(text: object) -> str:
 
     Args:
         text: Names joined by ``+``. ``shadow`` is scopes, which every source but ``python`` has;
-            ``auto`` is scopes, and layers and operators of programs that use torch.
+            ``auto`` is scopes, and layers of programs that use torch.
 
     Returns:
         Names joined by ``+`` in the order of ``SOURCES``, ``shadow`` only where it is alone.
@@ -36,5 +35,5 @@ def parse_context(text: object) -> str:
             "context sources shadow and python exclude each other: Python frames take the place "
             "of scopes; choose one of them"
         )
-    chosen = {*names, *(_AUTOMATIC if AUTO in names else ())} - {AUTO, "shadow"}
+    chosen = {"layers" if name == AUTO else name for name in names} - {"shadow"}
     return "+".join(name for name in SOURCES if name in chosen) or "shadow"

@@ -72,7 +72,7 @@ def start(
         name: Output path without a suffix, ``proton`` in the current folder by default; "" and
             "-" mean stdout.
         context: Where call paths come from: ``shadow`` (scopes), ``python`` (Python frames),
-            ``layers`` and ``ops`` (of torch programs), joined by ``+``; ``auto`` is the last two.
+            ``layers`` and ``ops`` (of torch programs), joined by ``+``; ``auto`` is layers.
         data: Kind of data, ``tree``, or ``trace`` where the backends record timelines.
         backend: Names joined by ``+``, e.g. ``cpu``; None asks the plugins for their default.
         mode: Mode text or object for the backend that declares it.

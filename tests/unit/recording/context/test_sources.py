@@ -15,8 +15,9 @@ from proton_bench.recording.context.sources import parse_context
         ("ops+layers", "layers+ops"),
         ("shadow+layers", "layers"),
         ("Python+Ops", "python+ops"),
-        ("auto", "layers+ops"),
-        ("auto+python", "python+layers+ops"),
+        ("auto", "layers"),
+        ("auto+ops", "layers+ops"),
+        ("auto+python", "python+layers"),
         ("layers+layers", "layers"),
     ],
 )
