@@ -58,17 +58,18 @@ CAPTURED = "replays > <captured_at> > capture >"
 def test_a_captured_graph_of_two_streams(cupti_doubles: Doubles, tmp_path: Path) -> None:
     tree, stderr = replay("graph", cupti_doubles, tmp_path)
 
-    assert tree == {**PLAIN, f"{CAPTURED} add_kernel": 60, f"{CAPTURED} {TORCH}": 20}
+    captured = {"add_kernel": 60, TORCH: 20, "<memcpy D2D>": 20}
+    assert tree == {**PLAIN, **{f"{CAPTURED} {name}": count for name, count in captured.items()}}
     assert "captured before" not in stderr
 
 
-def test_copies_of_a_graph_stand_where_they_were_captured(
-    cupti_doubles: Doubles, tmp_path: Path
+@pytest.mark.parametrize(("mode", "others"), [("", 0), ("copies=on", 6)])
+def test_copies_outside_of_graphs_are_asked_for(
+    mode: str, others: int, cupti_doubles: Doubles, tmp_path: Path
 ) -> None:
-    tree, _ = replay("graph", cupti_doubles, tmp_path, "copies=on")
+    tree, _ = replay("copies", cupti_doubles, tmp_path, mode)
 
-    assert tree[f"{CAPTURED} <memcpy D2D>"] == 20
-    assert tree[f"{CAPTURED} add_kernel"] == 60
+    assert sum(count for path, count in tree.items() if "<mem" in path) == others
 
 
 def test_one_entry_per_launch_of_a_graph(cupti_doubles: Doubles, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from proton_bench_plugins.mode_values import AskedValues, Number
 __all__ = ["OPTIONS", "Settings", "read_settings"]
 
 OPTIONS = {
-    "copies": "on: memory copies and memsets have their own nodes; off (default)",
+    "copies": "on: memory copies and memsets have their own nodes; off (default): in graphs alone",
     "graph": "node (default): each kernel of a CUDA graph; launch: one entry per launch of it",
     "buffer_bytes": "size of an activity buffer, 65536 to 268435456; default 1048576",
     "flush_period_ms": (
@@ -42,7 +42,7 @@ class Settings:
     Attributes:
         buffer_bytes: Size of an activity buffer.
         flush_period_ms: Full buffers are read at least this often; 0 leaves it to CUPTI.
-        copies: Also record memory copies and memsets.
+        copies: Also record memory copies and memsets outside of graphs.
         whole_graphs: Record one entry per launch of a CUDA graph instead of its kernels.
         nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.

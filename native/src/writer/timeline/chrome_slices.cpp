@@ -249,6 +249,8 @@ void ChromeSlices::begin(const HeldEvent &held) {
 
 void ChromeSlices::begin_as_upstream(const HeldEvent &held) {
   const TimelineEvent &event = held.event;
+  if (event.kind == EventKind::kCopy && event.is_of_graph)
+    return; // upstream has none
   auto thread = static_cast<int64_t>(held.track.number);
   if (event.kind == EventKind::kLaunch) {
     scope_flows_.add_launch(event.launch, thread, event.start_ns);

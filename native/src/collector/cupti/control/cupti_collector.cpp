@@ -167,8 +167,9 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   enable_sampling_callbacks(self, *subscription, options);
   enable_range_callbacks(self, *subscription, options);
   subscription->enable(self.stream.readers(), self.kernel_reader);
-  if (options.copies)
-    subscription->enable(self.stream.readers(), self.copy_reader);
+  // Also without `copies`: a graph's small copy is a kernel of the driver's until CUPTI watches the
+  // graph being made. Records of other copies then have no launch.
+  subscription->enable(self.stream.readers(), self.copy_reader);
   if (options.whole_graphs)
     subscription->enable(self.stream.readers(), self.graph_reader);
   return subscription;
