@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -204,3 +205,41 @@ def test_programs_that_import_triton_profiler_see_upstreams_tree(
     assert first["frame"]["name"] == ("first" if is_theirs else "<captured_at>")
     assert outer["metrics"] == {"items": 1}
     assert ("aggregations" in written[0]) is not is_theirs
+
+
+TESTED = """
+import proton_bench as proton
+
+def test_one():
+    with proton.scope("work"):
+        pass
+    with proton.scope("rest"):
+        pass
+"""
+
+
+@pytest.mark.parametrize(("variable", "rows"), [("1", {"work", "rest"}), ("0", {"session"})])
+def test_tests_of_pytest_are_rows_of_our_tree_alone(
+    variable: str, rows: set[str], tmp_path: Path, child_options: str
+) -> None:
+    (tmp_path / "test_it.py").write_text(TESTED)
+    command = [
+        sys.executable,
+        "-m",
+        "proton_bench",
+        "-n",
+        "x.hatchet",
+        "pytest",
+        "-q",
+        "test_it.py",
+    ]
+    subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PROTON_BENCH_UPSTREAM_TREE": variable, "PYTEST_ADDOPTS": child_options},
+        check=True,
+        capture_output=True,
+    )
+
+    (root, *_) = json.loads((tmp_path / "x.hatchet").read_text())
+    assert {child["frame"]["name"] for child in root["children"]} == rows

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "aggregate/consumer/given_values.h"
 #include "calltree/context_tree.h"
 #include "context/layer/layer_path.h"
 #include "context/thread/thread_state.h"
@@ -62,6 +63,9 @@ void SessionRegistry::open_epoch(Held &held) {
   EpochPlan plan;
   for (const auto &[id, session] : sessions_)
     session->join(plan, held);
+  check_value_types(
+      std::any_of(plan.members.begin(), plan.members.end(),
+                  [](const EpochMember &each) { return each.tree->has_upstream_shape(); }));
   if (plan.session_state.active)
     held.epochs().begin(std::move(plan.members));
   plan.session_state.epoch = held.epochs().newest_id();

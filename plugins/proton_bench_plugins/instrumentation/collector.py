@@ -55,6 +55,7 @@ class InstrumentationCollector:
             }
         )
         self._records: dict[int, KernelScopes] = {}  # by function
+        self._plain: dict[int, Mapping[str, Any]] = {}  # Triton's metadata of those without records
         self._left_out: dict[str, int] = {}
         self._ran: dict[str, None] = {}  # kernels of this mode, in order
         self._bare: dict[str, None] = {}  # those of them without a record
@@ -133,7 +134,7 @@ class InstrumentationCollector:
     ) -> None:
         del module, hash
         try:
-            scopes = self._read(metadata_group)
+            scopes = self._read(function, metadata_group)
             if scopes is None:
                 self._runtime.add_plain(function)
                 return
@@ -150,6 +151,7 @@ class InstrumentationCollector:
     ) -> None:
         del module, name, metadata_group, hash
         self._records.pop(function, None)
+        self._plain.pop(function, None)
         self._runtime.remove_kernel(function)
 
     def _keep_buffers(self, keeps: bool) -> None:  # noqa: FBT001 - a switch
@@ -159,11 +161,9 @@ class InstrumentationCollector:
     def _keep_and_exit(self, metadata: Any) -> None:
         """Keep the buffer of the launch, then end the launch."""
         InstrumentationHook.host_buffer = None
-        function = metadata.data.get("function")
         try:
-            if function in self._records:
-                stream = metadata.data.get("stream") or 0
-                InstrumentationHook.host_buffer = self._host_buffer(function, stream)
+            stream = metadata.data.get("stream") or 0
+            InstrumentationHook.host_buffer = self._host_buffer(metadata.data["function"], stream)
         except Exception as error:  # noqa: BLE001 - a launch of the target must not fail because of us
             warn(
                 f"no host buffer of {metadata.data.get('name')!r}: {type(error).__name__}: {error}"
@@ -171,22 +171,23 @@ class InstrumentationCollector:
         self._runtime.launch_exit(metadata)
 
     def _host_buffer(self, function: int, stream: int) -> Any:
-        payload = self._runtime.read_records(stream)
+        scopes, plain = self._records.get(function), self._plain.get(function)
+        payload = b"" if plain is not None else scopes and self._runtime.read_records(stream)
         if payload is None:
             return None
         import torch
 
-        scopes = self._records[function]
+        target = scopes.target if scopes else plain["target"]
         header = pack_header(
             len(payload),
-            device=str(scopes.target["backend"]),
-            warps=scopes.num_warps,
-            scratch_bytes=scopes.profile_scratch_size,
+            device=str(target["backend"]),
+            warps=scopes.num_warps if scopes else plain["num_warps"],
+            scratch_bytes=scopes.profile_scratch_size if scopes else 0,
             warp_ids=self._settings.warp_ids,
         )
         return torch.frombuffer(bytearray(header + payload), dtype=torch.uint8)
 
-    def _read(self, metadata_group: Mapping[str, str]) -> KernelScopes | None:
+    def _read(self, function: int, metadata_group: Mapping[str, str]) -> KernelScopes | None:
         """Read a kernel of this mode that has records; None for any other."""
         paths = {Path(path).suffix: path for path in metadata_group.values()}
         metadata = json.loads(Path(paths[".json"]).read_text(encoding="utf-8"))
@@ -199,6 +200,7 @@ class InstrumentationCollector:
             self._taken.update(filter(None, str(metadata.get(TAKEN, "")).split(",")))
         if not metadata.get("profile_scratch_size"):
             self._bare[name] = None
+            self._plain[function] = metadata
             return None
         if LEFT_OUT in metadata:
             self._left_out[name] = int(metadata[LEFT_OUT])

@@ -1,5 +1,6 @@
 #include "aggregate/consumer/given_values.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,23 +20,38 @@
 namespace proton {
 namespace {
 
-/// What stands where lists of numbers were given, so that giving one that does not fit fails at
-/// once. Of the newest epoch: what it does not know, the drain counts.
-class GivenLists {
+std::atomic<bool> g_checks_types{false};
+
+void check_same_type(const MetricValue &sum, const UserMetric &given) {
+  constexpr const char *kTypes[] = {"int64_t", "double", "vector<int64_t>", "vector<double>",
+                                    "string"};
+  if (sum.index() != given.value.index())
+    throw Error(ErrorCode::kMetric, "Metric value type mismatch for valueId 0 (" +
+                                        given.metric->text + "): current=" + kTypes[sum.index()] +
+                                        ", new=" + kTypes[given.value.index()] +
+                                        "; give the metric one type on each call path");
+}
+
+/// What stands where lists of numbers were given, or values of a type that is checked, so that
+/// giving one that does not fit fails at once. Of the newest epoch: what it does not know, the
+/// drain counts.
+class KnownValues {
 public:
-  GivenLists() { guard_across_fork(mutex_, LockRank::kGivenLists); }
-  static GivenLists &instance() {
-    static auto *lists = new GivenLists; // the target's threads may need it to the end
-    return *lists;
+  KnownValues() { guard_across_fork(mutex_, LockRank::kGivenLists); }
+  static KnownValues &instance() {
+    static auto *known = new KnownValues; // the target's threads may need it to the end
+    return *known;
   }
 
   /// Throws Error(kMetric) when the value does not fit.
-  void check(const Capture &at, const UserMetric &metric) {
+  void check(const Capture &at, const UserMetric &metric, bool checks_type) {
     std::lock_guard lock(mutex_);
     if (std::exchange(epoch_, at.epoch) != at.epoch)
       known_.clear();
     auto [found, is_new] = known_.try_emplace({metric.metric, at.shadow, at.python}, metric.value);
     MetricValue sum = found->second;
+    if (!is_new && checks_type)
+      check_same_type(sum, metric);
     if (!is_new)
       add_value(sum, metric.metric->aggregation, metric.value, metric.metric->text);
   }
@@ -57,8 +73,9 @@ void check(const Capture &at, const UserMetric &metric) {
   std::atomic<bool> &has_lists = metric.metric->has_lists;
   if (is_list(metric.value))
     has_lists.store(true, std::memory_order_relaxed);
-  if (has_lists.load(std::memory_order_relaxed)) [[unlikely]]
-    GivenLists::instance().check(at, metric);
+  const bool checks_type = g_checks_types.load(std::memory_order_relaxed);
+  if (has_lists.load(std::memory_order_relaxed) || checks_type) [[unlikely]]
+    KnownValues::instance().check(at, metric, checks_type);
 }
 
 /// Fills in the value of a record of either kind, and appends it to the thread's log.
@@ -85,6 +102,10 @@ void append(ThreadState &thread, Record record, const UserMetric &metric) {
 }
 
 } // namespace
+
+void check_value_types(bool checks) noexcept {
+  g_checks_types.store(checks, std::memory_order_relaxed);
+}
 
 void give_values(const Capture &at, std::span<const UserMetric> metrics, bool are_shown) {
   ThreadState &thread = this_thread();

@@ -10,6 +10,9 @@
 
 namespace proton {
 
+/// Whether values of another type than before are refused, as upstream does also for an integer
+/// after a double. Else numbers mix. [any thread]
+void check_value_types(bool checks) noexcept;
 /// Notes values, without waiting for a lock of the aggregator: what does not fit is counted when it
 /// is consumed. Throws Error(kMetric) for a list that is known not to fit.
 ///   are_shown: the event of a scope of the calling thread shows them. [any thread]

@@ -39,7 +39,8 @@ std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
     return encode_hatchet(tree, devices, facts, emitter);
   }
   case FileFormat::kChromeTrace:
-    return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices);
+    return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices,
+                             facts.upstream_shape);
   }
   throw Error(ErrorCode::kUsage, "unknown file format number " +
                                      std::to_string(static_cast<int>(format)) +

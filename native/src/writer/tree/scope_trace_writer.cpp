@@ -30,7 +30,7 @@ class Trace {
 public:
   Trace(const CallPathTree &tree, const ScopeTimeline &timeline, const std::vector<Device> &devices)
       : tree_(tree), timeline_(timeline), devices_(devices) {}
-  std::string write();
+  std::string write(bool shows_processors);
 
 private:
   struct Event {
@@ -243,7 +243,7 @@ void Trace::add_processors() {
   }
 }
 
-std::string Trace::write() {
+std::string Trace::write(bool shows_processors) {
   base_ns_ = first_init_ns();
   out_ = "{";
   if (base_ns_ != 0) {
@@ -254,7 +254,8 @@ std::string Trace::write() {
   out_ += "\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   for (const auto &launch : timeline_.launches())
     add_launch(*launch);
-  add_processors();
+  if (shows_processors)
+    add_processors();
   out_ += "]}\n";
   return std::move(out_);
 }
@@ -262,8 +263,8 @@ std::string Trace::write() {
 } // namespace
 
 std::string write_scope_trace(const CallPathTree &tree, const ScopeTimeline &timeline,
-                              const std::vector<Device> &devices) {
-  return Trace(tree, timeline, devices).write();
+                              const std::vector<Device> &devices, bool upstream_shape) {
+  return Trace(tree, timeline, devices).write(!upstream_shape);
 }
 
 } // namespace proton

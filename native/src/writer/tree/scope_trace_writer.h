@@ -10,8 +10,9 @@
 
 namespace proton {
 
-/// One `X` event per scope, in a lane of its warp, and one per program in a lane of its processor.
+/// One `X` event per scope, in a lane of its warp, and, unless upstream's form is wanted, one per
+/// program in a lane of its processor.
 std::string write_scope_trace(const CallPathTree &tree, const ScopeTimeline &timeline,
-                              const std::vector<Device> &devices);
+                              const std::vector<Device> &devices, bool upstream_shape);
 
 } // namespace proton

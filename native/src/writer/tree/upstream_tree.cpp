@@ -41,6 +41,7 @@ private:
   void add_helper(NodeIndex node);
   void find_live(NodeIndex node);
   void add_metrics();
+  void add_unsampled(std::map<NodeIndex, MetricValue> &totals) const;
 
   const CallPathTree &tree_;
   CallPathTree out_;
@@ -71,11 +72,13 @@ void Reshaping::place(NodeIndex index) {
   bool is_host = shown_[node.parent] == kNoNode ||
                  (node.kind == FrameKind::kPython && node.parent == kRootNode &&
                   node.name.text() == kNotRecorded);
-  if (is_host)
-    return; // samples of the host
+  bool is_copy = is_captured_[index] && node.kind == FrameKind::kCopy;
+  if (is_host || is_copy)
+    return; // samples of the host, and copies of graphs
   bool is_call = is_captured_[index] && node.kind == FrameKind::kGraph &&
-                 node.first_child == kNoNode; // it stands for the launch in a timeline
-  if (is_trials(node.kind, node.name.text()) || is_call) {
+                 node.first_child == kNoNode;   // it stands for the launch in a timeline
+  bool is_test = node.kind == FrameKind::kTest; // of pytest, of which upstream knows nothing
+  if (is_trials(node.kind, node.name.text()) || is_call || is_test) {
     shown_[index] = shown_[node.parent];
     return;
   }
@@ -129,6 +132,15 @@ void Reshaping::find_live(NodeIndex index) {
     live_[index] = found->second;
 }
 
+// Kernels too short for a sample have the metric all the same; that of others is on their lines.
+void Reshaping::add_unsampled(std::map<NodeIndex, MetricValue> &totals) const {
+  for (NodeIndex index = kRootNode + 1; index < tree_.nodes().size(); ++index) {
+    const TreeNode &node = tree_.nodes()[index];
+    if (node.kind == FrameKind::kKernel && node.first_child == kNoNode && shown_[index] != kNoNode)
+      totals.try_emplace(shown_[index], int64_t{0});
+  }
+}
+
 void Reshaping::add_metrics() {
   for (const MetricColumn &column : tree_.metrics().columns()) {
     if (is_left_out(column))
@@ -141,6 +153,8 @@ void Reshaping::add_metrics() {
       if (!is_first)
         merge_value(total->second, column.aggregation, column.value(index));
     }
+    if (column.name == "num_samples")
+      add_unsampled(totals);
     for (const auto &[node, value] : totals)
       out_.metrics().add(node, column.name, column.aggregation, value);
   }

@@ -171,3 +171,22 @@ TEST(a_drain_between_slices_consumes_all) {
   held.drain();
   CHECK_EQ(held.epochs().counts_of(session.tree).ranges, 6000);
 }
+
+TEST(only_where_types_are_checked_is_a_number_of_another_type_refused) {
+  TimelineSession session;
+  give(metric("a", 1.0));
+  give(metric("a", int64_t{1}));
+  CHECK(at_root(session, "a") == MetricValue(2.0));
+  check_value_types(true);
+  give(metric("b", 1.5));
+  std::string error;
+  try {
+    give(metric("b", int64_t{1}));
+  } catch (const Error &refused) {
+    error = refused.what();
+  }
+  check_value_types(false);
+  CHECK(error.starts_with(
+      "Metric value type mismatch for valueId 0 (b): current=double, new=int64_t"));
+  CHECK(at_root(session, "b") == MetricValue(1.5));
+}

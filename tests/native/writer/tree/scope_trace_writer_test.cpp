@@ -23,6 +23,7 @@ struct Trace {
   std::vector<TimelineScope> instances;
   TimelineProgram program;
   uint64_t clock_hz = 2'000'000'000;
+  bool upstream_shape = false;
 
   Trace() {
     program.program = 5;
@@ -44,7 +45,7 @@ struct Trace {
     record.instances = instances;
     NodeIndex host = sample::scope(tree, kRootNode, "host");
     CHECK(timeline.add(tree.child(host, Name(kernel), FrameKind::kKernel), device, record));
-    return write_scope_trace(tree, timeline, sample::one_gpu());
+    return write_scope_trace(tree, timeline, sample::one_gpu(), upstream_shape);
   }
 };
 
@@ -63,6 +64,15 @@ TEST(a_scope_is_one_event_in_nanoseconds_of_the_real_clock) {
   CHECK(written.starts_with(R"J({"baseTimeNanoseconds":1000,"displayTimeUnit":"ns",)J"));
   CHECK(written.find(R"J("name":"add CTA5","ph":"X","pid":"Cores","tid":"Core 7 (line 0)")J") !=
         std::string::npos);
+}
+
+TEST(upstreams_form_has_no_events_but_those_of_scopes) {
+  Trace trace;
+  trace.add(0, 0, 401);
+  trace.upstream_shape = true;
+  std::string written = trace.write();
+  CHECK_EQ(count_of(written, R"J("ph":"X")J"), 1);
+  CHECK_EQ(count_of(written, R"J("Init Time (ns)")J"), 1);
 }
 
 TEST(scopes_that_overlap_stand_in_lanes) {

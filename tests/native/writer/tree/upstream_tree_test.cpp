@@ -158,3 +158,30 @@ TEST(samples_of_the_host_are_left_out) {
   CHECK_EQ(shape(shown), "ROOT(step)");
   CHECK(shown.metrics().columns().empty());
 }
+
+TEST(tests_of_pytest_are_not_rows) {
+  CallPathTree tree;
+  NodeIndex file = under(tree, kRootNode, "test_a.py", FrameKind::kTest);
+  NodeIndex call =
+      under(tree, under(tree, file, "test_one", FrameKind::kTest), "call", FrameKind::kTest);
+  took(tree, under(tree, call, "fill", FrameKind::kKernel, 0), 3);
+  took(tree, under(tree, under(tree, call, "step", FrameKind::kScope), "mm", FrameKind::kKernel, 0),
+       5);
+  CHECK_EQ(shape(upstream_tree(tree)), "ROOT(fill step(mm))");
+}
+
+TEST(a_kernel_too_short_for_a_sample_has_none_of_them) {
+  CallPathTree tree;
+  NodeIndex fill = under(tree, kRootNode, "fill", FrameKind::kKernel, 0);
+  NodeIndex mm = under(tree, kRootNode, "mm", FrameKind::kKernel, 0);
+  NodeIndex line = under(tree, mm, "m.py:3@mm", FrameKind::kLine);
+  took(tree, fill, 1);
+  took(tree, mm, 9);
+  CHECK(!upstream_tree(tree).metrics().columns().empty()); // no samples, no metric of them
+  tree.metrics().add(line, "num_samples", Aggregation::kInclusive, int64_t{7});
+  CallPathTree shown = upstream_tree(tree);
+  CHECK(value(shown, 1, "num_samples") == MetricValue(int64_t{0}));
+  CHECK(value(shown, 3, "num_samples") == MetricValue(int64_t{7}));
+  for (const MetricColumn &column : shown.metrics().columns())
+    CHECK(column.name != "num_samples" || !column.has(2));
+}
