@@ -1,6 +1,7 @@
 #include "collector/cupti/pc_sampling/pc_context.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "support/error.h"
 
@@ -12,6 +13,8 @@ constexpr int kMostAnswers = 4096;          // of one harvest
 constexpr size_t kScratchBytes = 16u << 20; // about 90 000 PCs
 constexpr uint32_t kLargestIndex = 4096;    // of a stall reason
 constexpr uint32_t kLongestStep = 4;        // doublings at once
+constexpr int kMostBusyTries = 40;          // 2 s
+constexpr timespec kBetweenBusyTries{0, 50'000'000};
 
 /// Kept for ever: CUPTI may still write there.
 void keep(std::unique_ptr<PcBuffer> buffer) {
@@ -115,7 +118,13 @@ void PcContext::enable(const PcSamplingOptions &options, uint32_t period_log2, b
                        StallNames &names) {
   period_log2_ = period_log2;
   cupti::PcContextParameters on = parameters();
-  library_.check(cupti_.enable(&on), "cuptiPCSamplingEnable");
+  cupti::Result result = cupti_.enable(&on);
+  // A program that has just ended holds the hardware for a moment longer.
+  for (int i = 0; result == cupti::kErrorHardwareBusy && i < kMostBusyTries; ++i) {
+    nanosleep(&kBetweenBusyTries, nullptr);
+    result = cupti_.enable(&on);
+  }
+  library_.check(result, "cuptiPCSamplingEnable");
   try {
     find_reasons(names);
     buffer_ = std::make_unique<PcBuffer>(kMostPcs, indices_.size());

@@ -46,6 +46,17 @@ TEST(missing_privileges_and_other_samplers_are_explained) {
   }
 }
 
+TEST(hardware_that_another_program_gives_up_is_waited_for) {
+  uint64_t calls = fake_cupti_calls("cuptiPCSamplingEnable");
+  std::string faults;
+  for (uint64_t call = calls + 1; call <= calls + 3; ++call)
+    faults += "cuptiPCSamplingEnable@" + std::to_string(call) + "=26,";
+  fake_cupti_fail(faults.c_str());
+  CHECK_EQ(error_of_start(sampling_options()), "");
+  fake_cupti_fail(nullptr);
+  CHECK_EQ(fake_cupti_calls("cuptiPCSamplingEnable"), calls + 4);
+}
+
 TEST(another_profiler_is_not_detached) {
   CHECK_EQ(error_of_start(sampling_options()), "");
   uint64_t before = fake_cupti_calls("cuptiFinalize");
