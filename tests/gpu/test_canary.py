@@ -76,5 +76,5 @@ def test_a_run_has_canaries_at_its_start_and_end(folder: Path) -> None:
 def test_a_program_without_a_gpu_starts_none(folder: Path) -> None:
     from proton_bench.errors import TargetFailedError
 
-    with pytest.raises(TargetFailedError, match="its profile is empty"):
+    with pytest.raises(TargetFailedError, match="recorded nothing: no launch and no scope"):
         record(folder, WITHOUT, 1)
