@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
 from collections.abc import Callable
@@ -123,34 +122,18 @@ def test_timelines_become_a_profile(tmp_path: Path, proton_here: Run) -> None:
     assert read_profile(tmp_path / "a.proton").inclusive("count")[0] == 5
 
 
-def test_a_name_that_ends_in_gz_is_a_compressed_file(tmp_path: Path) -> None:
-    for rank in range(2):
-        content = session_chrome.trace(session_chrome.step(), rank, process_id=100 + rank)
-        (tmp_path / f"a.rank{rank}.chrome_trace").write_bytes(content)
-    out = tmp_path / "all.chrome_trace.gz"
-
-    assert main(["merge", *map(str, tmp_path.glob("a.*")), "-o", str(out)]) == 0
-
-    assert "traceEvents" in json.loads(gzip.decompress(out.read_bytes()))
-    assert read_profile(out).inclusive("count")[0] == 8
-
-
-@pytest.mark.parametrize("suffix", ["pftrace", "chrome_trace"])
-def test_timelines_become_a_timeline(suffix: str, tmp_path: Path, proton_here: Run) -> None:
+def test_timelines_become_a_timeline(tmp_path: Path, proton_here: Run) -> None:
     for rank in (0, 1, 3):
-        content = packets(rank).finish()
-        if suffix == "chrome_trace":
-            content = session_chrome.trace(session_chrome.step(), rank, process_id=100 + rank)
-        (tmp_path / f"a.rank{rank}.{suffix}").write_bytes(content)
+        (tmp_path / f"a.rank{rank}.pftrace").write_bytes(packets(rank).finish())
 
-    done = proton_here("merge", *tmp_path.iterdir(), "-o", f"a.{suffix}")
+    done = proton_here("merge", *tmp_path.iterdir(), "-o", "a.pftrace")
 
     assert done.returncode == 0
     assert done.stderr == "proton: warning: rank 2 of 4 is missing\n"
-    merged = read_profile(tmp_path / f"a.{suffix}")
-    assert merged.inclusive("count")[0] == (3 if suffix == "pftrace" else 12)
+    merged = read_profile(tmp_path / "a.pftrace")
+    assert merged.inclusive("count")[0] == 3
     assert len([device for device in merged.devices if device.kind == "GPU"]) == 3
-    shown = proton_here("view", f"a.{suffix}").stdout
+    shown = proton_here("view", "a.pftrace").stdout
     assert "INCOMPLETE: rank 2 of 4 is missing" in shown
 
 
@@ -197,7 +180,7 @@ def test_the_slowest_rank_is_named(tmp_path: Path, proton_here: Run) -> None:
         (["nothing.proton", "-o", "x.proton"], "cannot read nothing.proton"),
         (["nothing.pftrace", "-o", "x.pftrace"], "cannot read nothing.pftrace"),
         (["job.rank0.proton", "-o", "x.pftrace"], "is not a timeline in Perfetto's format"),
-        (["t.pftrace", "-o", "x.chrome_trace"], "is not a timeline in Chrome's format"),
+        (["t.pftrace", "-o", "x.chrome_trace"], "cannot become a timeline"),
         (["t.pftrace", "-o", "t.pftrace"], "is an input"),
         (["t.pftrace", "-o", "x.pftrace", "--by", "rank"], "--by is for trees"),
         (["job.rank0.proton", "--stragglers"], "two or more"),
@@ -219,31 +202,26 @@ def test_wrong_words_are_one_clear_error(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("suffix", ["proton", "pftrace", "chrome_trace"])
+@pytest.mark.parametrize("suffix", ["proton", "pftrace"])
 def test_an_output_that_cannot_be_written_leaves_nothing(
     suffix: str, tmp_path: Path, proton_here: Run
 ) -> None:
     write_tree(tmp_path, 0, name="a.proton")
     (tmp_path / "a.pftrace").write_bytes(packets(0).finish())
-    chrome = session_chrome.trace(session_chrome.step(), 0)
-    (tmp_path / "a.chrome_trace").write_bytes(chrome)
 
     done = proton_here("merge", f"a.{suffix}", "-o", f"none/x.{suffix}")
 
     assert done.returncode == 74
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("suffix", ["pftrace", "chrome_trace"])
 def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
-    suffix: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    chrome = session_chrome.trace(session_chrome.step(), 0)
-    file = tmp_path / f"a.{suffix}"
-    file.write_bytes(packets(0).finish() if suffix == "pftrace" else chrome)
+    file = tmp_path / "a.pftrace"
+    file.write_bytes(packets(0).finish())
 
     def opened_later(output: Path) -> AbstractContextManager[IO[bytes]]:
         file.unlink()
@@ -251,8 +229,8 @@ def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
 
     monkeypatch.setattr("proton_bench.cli.timelines.merge_timelines.opened_output", opened_later)
 
-    assert main(["merge", str(file), "-o", str(tmp_path / f"x.{suffix}")]) == 2
-    assert f"a.{suffix}" in capsys.readouterr().err
+    assert main(["merge", str(file), "-o", str(tmp_path / "x.pftrace")]) == 2
+    assert "a.pftrace" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -268,14 +246,11 @@ def test_a_full_disk_is_blamed_on_the_output(words: list[str], tmp_path: Path) -
 def test_a_damaged_file_leaves_no_output(tmp_path: Path, proton_here: Run) -> None:
     (tmp_path / "a.pftrace").write_bytes(packets(0).finish())
     (tmp_path / "b.pftrace").write_bytes(b"\x0a\x05hello")
-    chrome = session_chrome.trace(session_chrome.step(), 0)
-    (tmp_path / "a.chrome_trace").write_bytes(chrome)
-    (tmp_path / "b.chrome_trace").write_bytes(chrome.replace(b'"ph"', b'"ph', 1))
 
-    for suffix in ("pftrace", "chrome_trace"):
-        done = proton_here("merge", f"a.{suffix}", f"b.{suffix}", "-o", f"x.{suffix}")
-        assert done.returncode == 2, done.stderr
-        assert f"b.{suffix}" in done.stderr
+    done = proton_here("merge", "a.pftrace", "b.pftrace", "-o", "x.pftrace")
+
+    assert done.returncode == 2, done.stderr
+    assert "b.pftrace" in done.stderr
     assert {file.name[0] for file in tmp_path.iterdir()} == {"a", "b"}
 
 
@@ -284,15 +259,13 @@ def test_a_damaged_file_leaves_no_output(tmp_path: Path, proton_here: Run) -> No
 )
 @given(
     content=st.binary(max_size=300),
-    kind=st.sampled_from(["pftrace", "chrome_trace", "proton", "hatchet"]),
+    kind=st.sampled_from(["pftrace", "proton", "hatchet"]),
     cut=st.integers(0, 400),
 )
 def test_no_bytes_end_in_a_traceback(
     content: bytes, kind: str, cut: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     start = packets(0).finish() if kind == "pftrace" else b""
-    if kind == "chrome_trace":
-        start = session_chrome.trace(session_chrome.step(), 0)
     file = tmp_path / f"x.partial.{kind}"
     file.write_bytes(start[:cut] + content)
 

@@ -20,7 +20,7 @@ def command(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Profiles, or timelines of one format, of processes, ranks or phases. "
+            help="Profiles or timelines of processes, ranks or phases. "
             "STORE?CONDITION is all profiles of a store that an SQL condition holds for.",
             metavar="FILE",
             show_default=False,
@@ -29,8 +29,8 @@ def command(
     output: Annotated[
         Path | None,
         output_option(
-            "File to write; its suffix chooses the format. .pftrace and .chrome_trace merge "
-            "timelines into one, all others write a profile."
+            "File to write; its suffix chooses the format. .pftrace merges timelines into one, "
+            "all others write a profile."
         ),
     ] = None,
     by: Annotated[

@@ -1,18 +1,15 @@
-"""Merges timelines of several processes into one file."""
+"""Merges timelines of several processes, in Perfetto's format, into one file."""
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, cast
 
 from proton_bench.analysis.ranks.job import in_order
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.timelines.merge_inputs import best_of_each
 from proton_bench.cli.timelines.suffixes import CHROME, PERFETTO
 from proton_bench.errors import UsageError
-from proton_bench.formats.chrome.merge import merge_chrome, survey_chrome
 from proton_bench.formats.perfetto.merge import merge_perfetto, survey_perfetto
 from proton_bench.formats.perfetto.stream import looks_like_packets
 from proton_bench.formats.timeline.inputs import TimelineInput
@@ -32,15 +29,14 @@ def merge_timelines(files: Sequence[Path], output: Path) -> None:
     """Merge timelines into one, and report missing ranks.
 
     Raises:
-        UsageError: A file is not a timeline in the output's format, or does not fit the others.
+        UsageError: A file is not a timeline in Perfetto's format, or does not fit the others.
         ProfileFormatError: A file is damaged.
         OutputError: The output cannot be written.
     """
-    is_perfetto = output.name.endswith(PERFETTO)
-    chosen = best_of_each(files, PERFETTO + CHROME if is_perfetto else CHROME + PERFETTO)
+    chosen = best_of_each(files, PERFETTO + CHROME)
     for file in chosen:
-        _check_format(file, output, is_perfetto=is_perfetto)
-    surveyed = [_surveyed(file, is_perfetto=is_perfetto) for file in chosen]
+        _check_format(file, output)
+    surveyed = [_surveyed(file) for file in chosen]
     by_source = {each.source: each for each in surveyed}
     ordered, notes = in_order([Member(each.source, each.origin) for each in surveyed])
     for note in notes:
@@ -48,26 +44,20 @@ def merge_timelines(files: Sequence[Path], output: Path) -> None:
     inputs = [by_source[member.source] for member in ordered]
     gaps = rank_gaps(each.origin for each in inputs)
     with opened_output(output) as stream:
-        if is_perfetto:
-            merge_perfetto(inputs, stream)
-        elif output.suffix == ".gz":
-            with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
-                merge_chrome(inputs, cast("IO[bytes]", packed))
-        else:
-            merge_chrome(inputs, stream)
+        merge_perfetto(inputs, stream)
     for sentence in gap_sentences(gaps):
         warn(sentence)
 
 
-def _surveyed(file: Path, *, is_perfetto: bool) -> TimelineInput:
+def _surveyed(file: Path) -> TimelineInput:
     try:
-        return survey_perfetto(file) if is_perfetto else survey_chrome(file)
+        return survey_perfetto(file)
     except OSError as error:
         raise unreadable(file, error) from None
 
 
-def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
-    """Check that a file has the output's format.
+def _check_format(file: Path, output: Path) -> None:
+    """Check that a file is in Perfetto's format.
 
     Raises:
         UsageError: It is of another one, or cannot be read.
@@ -77,10 +67,9 @@ def _check_format(file: Path, output: Path, *, is_perfetto: bool) -> None:
             head = stream.read(_SNIFFED)
     except (OSError, ValueError) as error:
         raise unreadable(file, error) from None
-    if looks_like_packets(head) == is_perfetto:
+    if looks_like_packets(head):
         return
-    wanted = "Perfetto's format" if is_perfetto else "Chrome's format"
     raise UsageError(
-        f"{visible(file)} is not a timeline in {wanted}, as {visible(output)} needs: name "
+        f"{visible(file)} is not a timeline in Perfetto's format, as {visible(output)} needs: name "
         "timelines in that format, or write a profile, which can merge all formats"
     )

@@ -11,5 +11,5 @@ CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json
 
 
 def is_timeline(file: Path) -> bool:
-    """Return whether the suffix of an output is that of a timeline."""
-    return file.name.endswith((*PERFETTO, *CHROME))
+    """Return whether the suffix of an output is that of timelines that are merged into one."""
+    return file.name.endswith(PERFETTO)

@@ -10,12 +10,10 @@ __all__ = [
     "dropped_records",
     "is_session_timeline",
     "is_unfinished",
-    "merged_processes",
     "process_facts",
 ]
 
 _END = "proton_bench"  # key of what the session wrote at its end
-_PROCESSES = "processes"  # of a merged timeline: the facts of each
 _INT64 = range(2**63)
 
 
@@ -23,9 +21,7 @@ def is_session_timeline(head: TraceHead) -> bool:
     """Say whether the timeline is ours, from the keys before its events."""
     facts = head.facts
     base = facts.get("baseTimeNanoseconds")
-    return (type(base) is int and base in _INT64) and (
-        type(facts.get("process_id")) is int or isinstance(facts.get(_PROCESSES), list)
-    )
+    return type(base) is int and base in _INT64 and type(facts.get("process_id")) is int
 
 
 def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
@@ -44,12 +40,6 @@ def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
                 found[key] = distributed[key]
     provenance = _end_facts(facts).get("provenance")
     return {**found, **provenance} if isinstance(provenance, dict) else found
-
-
-def merged_processes(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the facts of each file that a timeline was merged from; others have none."""
-    found = facts.get(_PROCESSES)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def is_unfinished(facts: dict[str, Any]) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.chrome.event import (
@@ -20,7 +19,6 @@ from proton_bench.formats.chrome.own_facts import (
     dropped_records,
     is_session_timeline,
     is_unfinished,
-    merged_processes,
     process_facts,
 )
 from proton_bench.formats.chrome.split import Readable
@@ -45,10 +43,8 @@ __all__ = ["read_chrome_slices", "read_session_profile"]
 
 _PROFILE = "proton_bench.profile"
 _KINDS = {"cpu_op": "op", "cuda_runtime": "launch", "gpu_memcpy": "copy", "gpu_memset": "copy"}
-_PROCESS = re.compile(r"(?:rank (\d{1,9}) ?)?(?:host (\S+) ?)?(?:process (\d{1,9}))?.*", re.DOTALL)
 _GRAPH_ROWS = frozenset(("scope", "metric", "test"))
 _INT32, _INT64 = range(2**31), range(2**63)
-_Place: TypeAlias = tuple[str, int | None, int | None]
 
 
 def read_session_profile(stream: IO[bytes], source: str) -> Profile:
@@ -64,7 +60,7 @@ def read_session_profile(stream: IO[bytes], source: str) -> Profile:
 
 
 def _embedded_profile(stream: Readable, source: str) -> Profile | None:
-    """Return the profile that sessions wrote into the file, None unless all of them did."""
+    """Return the profile that the session wrote into the file, None if it did not."""
     head, profiles = TraceHead(), EmbeddedProfiles(source)
     is_partial = is_partial_name(source)
     mark = _PROFILE.encode()
@@ -73,7 +69,7 @@ def _embedded_profile(stream: Readable, source: str) -> Profile | None:
             piece, rest = event.arguments.profile, event.arguments.rest
             if event.name == _PROFILE and isinstance(piece, str) and type(rest) is int:
                 profiles.add(event.pid, _decode_piece(piece, source), rest)
-    return profiles.profile(max(1, len(merged_processes(head.facts))))
+    return profiles.profile(1)
 
 
 def _decode_piece(piece: str, source: str) -> bytes:
@@ -102,7 +98,7 @@ class _ChromeSlices:
 
     Attributes:
         reading: Receives what could not be read, and its losses.
-        facts: Provenance of each process.
+        facts: Provenance of the process.
         is_unfinished: Whether a session did not reach its end.
     """
 
@@ -114,8 +110,6 @@ class _ChromeSlices:
         self._base_ns: int | None = None  # None: the head was not read yet
         self._origin = Origin()
         self._program = ""
-        self._processes: dict[_Place, dict[str, Any]] = {}  # of a merged file
-        self._origins: dict[object, Origin] = {}  # of these, by their numbers
         self._threads: dict[object, tuple[int, str]] = {}
 
     def read(self, stream: Readable) -> None:
@@ -125,8 +119,7 @@ class _ChromeSlices:
             self._take_head(head)
             self._add_all(batch)
         self._take_head(head)
-        if not self._processes:
-            self.facts[self._origin] = process_facts(head.facts)
+        self.facts[self._origin] = process_facts(head.facts)
         self.is_unfinished = is_unfinished(head.facts)
         for reason, count in dropped_records(head.facts).items():
             self.reading.drop(reason, count)
@@ -140,8 +133,6 @@ class _ChromeSlices:
         self._base_ns = head.facts["baseTimeNanoseconds"]
         self._origin = Origin.of(facts, Path(self.reading.source).name)
         self._program = str(facts.get("program") or "")
-        for each in merged_processes(head.facts):
-            self._processes.setdefault(Origin.of(each, "").place, each)
 
     def _add_all(self, events: Iterable[TraceEvent]) -> None:
         for event in events:
@@ -153,14 +144,7 @@ class _ChromeSlices:
     def _add_name(self, event: TraceEvent) -> None:
         arguments = event.arguments
         name = arguments.name if isinstance(arguments.name, str) else ""
-        if event.name == "process_name" and self._processes:
-            match = _PROCESS.fullmatch(name)
-            rank, host, process = match.groups() if match is not None else (None, None, None)
-            place = (host or "", int(rank) if rank else None, int(process) if process else None)
-            facts = self._processes.get(place, {})
-            self._origins[event.pid] = Origin.of(facts, "")
-            self.facts[self._origins[event.pid]] = facts
-        elif event.name == "thread_name" and type(arguments.thread_id) is int:
+        if event.name == "thread_name" and type(arguments.thread_id) is int:
             # Lanes beside the first are not threads of the system.
             number = event.tid if is_further_lane(name) else arguments.thread_id
             called = arguments.thread_name if isinstance(arguments.thread_name, str) else name
@@ -187,7 +171,7 @@ class _ChromeSlices:
             raise corrupt(source, "the metrics of an event are not a map")
         self._take(
             TimelineSlice(
-                origin=self._origins.get(event.pid, self._origin),
+                origin=self._origin,
                 path=path,
                 program=self._program,
                 kind=_KINDS.get(event.cat, event.cat),

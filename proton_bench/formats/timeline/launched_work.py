@@ -47,7 +47,7 @@ def place_work(
     if path_rows is None:
         parents = np.zeros(len(work), dtype=np.int64)
         parents[known] = launch_rows[launch[known]]
-        placed = _place_by_range(timeline, launch, parents)
+        placed = _place_by_range(timeline, parents)
         timeline.reading.drop(UNMATCHED, int(((launch == _NONE) & ~placed).sum()))
         timeline.reading.drop(AMBIGUOUS, int((launch == _SEVERAL).sum()))
     else:
@@ -91,8 +91,8 @@ def _fits_launch(timeline: Timeline, launch: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _place_by_range(timeline: Timeline, launch: Rows, parents: Rows) -> npt.NDArray[np.bool_]:
-    """Give work without a launch the row of the range that it names, if that is one row."""
+def _place_by_range(timeline: Timeline, parents: Rows) -> npt.NDArray[np.bool_]:
+    """Give work without a correlation id the row of the range that it names, if that is one row."""
     found = np.zeros(len(parents), dtype=np.bool_)
     orphans, named = timeline.orphans, timeline.range_ids
     if not (len(orphans) and len(named)):
@@ -103,7 +103,6 @@ def _place_by_range(timeline: Timeline, launch: Rows, parents: Rows) -> npt.NDAr
     lowest, highest = (pick.reduceat(rows, heads) for pick in (np.minimum, np.maximum))
     place = np.minimum(np.searchsorted(ids, orphans["id"]), len(ids) - 1)
     fits = (ids[place] == orphans["id"]) & (lowest == highest)[place]
-    fits &= launch[orphans["work"]] == _NONE
     parents[orphans["work"][fits]] = lowest[place][fits]
     found[orphans["work"][fits]] = True
     return found

@@ -85,7 +85,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
         device: Number of its device, -1 for unknown.
         variant: Position of its variant, -1 for none.
         moved_bytes: What a copy moved or set, -1 for unknown.
-        range_id: Id of the range that launched it, in case its launch is not known; -1 for none.
+        range_id: Id of the range that launched it, where no correlation id is known; -1 for none.
     """
 
     process: int
@@ -201,7 +201,7 @@ class Timeline:
             return False
         if work.moved_bytes >= 0:
             self.moved.add(len(self.work), work.moved_bytes)
-        if work.range_id >= 0:
+        if work.range_id >= 0 and work.correlation < 0:
             self.orphans.add(len(self.work), work.range_id)
         self.work.add(
             work.process,
