@@ -419,7 +419,10 @@ def _part_of_tf32(device: Device | None) -> float | None:
 _CHAINED = ("elementwise ", "reduce ")
 _FOREACH, _FUSED = "foreach ", "fused"
 _OF_ADAM = ("foreach sqrt", "foreach divides")
-_OPTIMIZER_STEP = re.compile(r"Optimizer\.step\b|/torch/optim/[^/]*@step$")
+# Others, such as apex's, are fused by their own names.
+_OPTIMIZER_STEP = re.compile(
+    r"Optimizer\.step\b(?!#\w*fused)|/torch/optim/[^/]*@step$", re.IGNORECASE
+)
 _OPTIMIZER_FOLDER = "/torch/optim/"
 _USUAL = 0.05  # of the time of a chain
 

@@ -460,11 +460,20 @@ AVERAGES = [FOREACH.format(name) for name in ("std::multiplies", "std::plus", "a
         ([f"{STEP}/{FUSED}", *(f"ema/{name}" for name in AVERAGES)], False),
         ([f"{STEP}/my_kernel", *AVERAGES], False),
         ([FUSED, *AVERAGES], False),
+        ([f"Optimizer.step#FusedLAMB.step/{name}" for name in AVERAGES], False),
         (AVERAGES, False),
         ([*AVERAGES, FOREACH.format("at::native::Sqrt")], True),
         ([f"{STEP}/{FUSED}", *(f"Optimizer.step#SGD.step/{name}" for name in AVERAGES)], True),
     ],
-    ids=["average beside", "other kernels", "fused by name", "average", "adam", "two optimizers"],
+    ids=[
+        "average beside",
+        "other kernels",
+        "fused by name",
+        "fused by class",
+        "average",
+        "adam",
+        "two optimizers",
+    ],
 )
 def test_only_steps_of_optimizers_are_unfused(paths: list[str], *, is_found: bool) -> None:
     profile = counted_profile(*(Kernel(path=path) for path in paths))
