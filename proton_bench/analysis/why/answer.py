@@ -340,7 +340,8 @@ def _sentence(run: WholeRun) -> str:
     if not _device(run):
         return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
     if _device(run) == "CPU":
-        text = "no GPU work was recorded: times are those of operators on the CPU"
+        what = "operators on the CPU" if run.profile.devices else "ranges on the host"
+        text = f"no GPU work was recorded: times are those of {what}"
         part = run.work_ns / run.span_ns
         return f"{text}, {_percent(part)} of the run" if run.times.wall_ns and part <= 1 else text
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proton_bench.analysis.why.cpu_rules import help_for, is_on_cpu, is_short
+from proton_bench.analysis.why.cpu_rules import help_for, is_short
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
@@ -53,7 +53,7 @@ def _operators(run: WholeRun) -> list[int]:
     """Return the rows with time on processors, none if a device worked."""
     facts = run.verdicts.facts
     rows = facts.rows()
-    return rows if all(is_on_cpu(facts.of(row)) for row in rows) else []
+    return rows if all(facts.of(row).is_on_cpu for row in rows) else []
 
 
 def _share(time_ns: float, run: WholeRun) -> str:

@@ -11,24 +11,17 @@ import re
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.rules import Match, Rule
 from proton_bench.analysis.why.verdict import Evidence
-from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_on_cpu", "is_short"]
+__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_short"]
 
 SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
-_OF_HOST = frozenset({FrameKind.OP, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.PYTHON})
 _OPERATOR = "::"  # in the names of torch's
 _COMPILED = "Torch-Compiled Region"
 _PRODUCT = re.compile(r"mm(_|$)|addbmm|matmul|linear|conv|dot_product|einsum|lstm|gru")
 _MOVE = re.compile(r"copy|clone|contiguous|::to$|::cat$|::stack$|index|gather|scatter|embedding")
-
-
-def is_on_cpu(facts: RowFacts) -> bool:
-    """Return whether a row is of a processor: also a range whose file names no device."""
-    return facts.device_kind == "CPU" or (facts.device is None and facts.kind in _OF_HOST)
 
 
 def is_short(facts: RowFacts) -> bool:
@@ -43,7 +36,7 @@ def help_for(name: str) -> str:
     if _OPERATOR not in name:
         return "less work in it, or other threads and processes beside it"
     if _PRODUCT.search(name):
-        return "more threads (torch.set_num_threads), BF16 where the processor has units for it"
+        return "a thread per free processor (torch.set_num_threads), BF16 where it has units"
     if _MOVE.search(name):
         return "fewer copies: keep layout, type and device, write results in place"
     return ""
@@ -56,13 +49,13 @@ def _calls(facts: RowFacts) -> Evidence:
 
 
 def _is_overhead(facts: RowFacts) -> Match | None:
-    if not is_on_cpu(facts) or not is_short(facts):
+    if not facts.is_on_cpu or not is_short(facts):
         return None
     return Match(f"{duration_text(facts.mean_ns)} a call", (_calls(facts),), 1.0)
 
 
 def _is_work(facts: RowFacts) -> Match | None:
-    if not is_on_cpu(facts):
+    if not facts.is_on_cpu:
         return None
     evidence = Evidence("row.time", f"{duration_text(facts.time_ns)} in all", facts.time_ns, "ns")
     short = ""
@@ -83,7 +76,7 @@ CPU_RULES: tuple[Rule, ...] = (
         "on-cpu",
         "other calls on a processor",
         _is_work,
-        "torch.compile, which fuses operators; smaller types; more threads",
+        "torch.compile, which fuses operators; smaller types",
         _TUNING,
     ),
 )

@@ -741,7 +741,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         f"on processors alone: {LEAST_HOT:.0%} of their time or more in longer calls of one "
         "operator or range",
         hottest_operators,
-        "torch.compile, which fuses operators; smaller types; more threads",
+        "torch.compile, which fuses operators; smaller types",
         _TUNING,
     ),
     FindingRule(

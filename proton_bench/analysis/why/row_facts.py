@@ -51,6 +51,10 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _CPU = "CPU"
+# Rows of these kinds are of the host where they name no device.
+_HOST_KINDS = tuple(
+    int(kind) for kind in (FrameKind.OP, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.PYTHON)
+)
 # Quantities that a set of counters may have, with their words.
 QUANTITIES: Mapping[str, str] = {
     "tensor": "tensor cores",
@@ -170,6 +174,11 @@ class RowFacts:
         return quantity in self.uses or quantity in self.unused
 
     @property
+    def is_on_cpu(self) -> bool:
+        """Whether it is of a processor: also a range whose file names no device."""
+        return self.device_kind == _CPU or (self.device is None and self.kind in _HOST_KINDS)
+
+    @property
     def device_kind(self) -> str:
         """The kind of its device, such as "CUDA"; "" if unknown."""
         return self.device.kind if self.device is not None else ""
@@ -211,7 +220,9 @@ class Facts:
         self._verdicts = {each.use.device: each for each in devices}
         worked = np.unique(profile.device_rows[self.own_ns > 0])
         named = {profile.devices[place].kind for place in worked[worked >= 0].tolist()}
-        self.device_kinds = named or {device.kind for device in profile.devices}
+        kinds = profile.kinds[self.own_ns > 0]
+        on_host = {_CPU} if len(kinds) and bool(np.isin(kinds, _HOST_KINDS).all()) else set()
+        self.device_kinds = named or on_host or {device.kind for device in profile.devices}
         kernels = np.flatnonzero((profile.kinds == FrameKind.KERNEL) & (self.own_ns > 0))
         self._texts = kernel_texts({profile.name(row) for row in kernels.tolist()})
 
@@ -336,15 +347,31 @@ def _own_times(profile: Profile) -> Floats:
 
     Operators of the CPU have none where a GPU worked: they launched its kernels meanwhile.
     """
-    full = find_metric("time", profile.columns)
-    if full is None or MetricSpec(full).unit not in SECONDS:
-        return np.zeros(len(profile))
-    own = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
-    own = np.where(own > 0, own, 0.0)
+    own = _in_ns(profile, "time")
+    if not bool(own.any()):
+        return _own_walls(profile)
     on_cpu = np.array([each.kind == _CPU for each in profile.devices] + [True])[profile.device_rows]
     if bool((own[~on_cpu] > 0).any()):
         own[on_cpu & (profile.device_rows >= 0)] = 0.0
     return own
+
+
+def _in_ns(profile: Profile, name: str) -> Floats:
+    full = find_metric(name, profile.columns)
+    if full is None or MetricSpec(full).unit not in SECONDS:
+        return np.zeros(len(profile))
+    found = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
+    return np.where(found > 0, found, 0.0)
+
+
+def _own_walls(profile: Profile) -> Floats:
+    """Return how long each range took without ranges inside it, in ns."""
+    walls = _in_ns(profile, "wall")
+    inner = np.zeros(len(profile))
+    parents: list[int] = profile.parents.tolist()
+    for row in range(len(profile) - 1, 0, -1):
+        inner[parents[row]] += walls[row] if walls[row] > 0 else inner[row]
+    return np.maximum(walls - inner, 0.0)
 
 
 def _own(profile: Profile, name: str) -> Floats:

@@ -114,8 +114,24 @@ def test_the_reason_of_one_kernel_is_not_that_of_the_row_above() -> None:
 def test_row_without_time_has_none() -> None:
     builder = ProfileBuilder()
     builder.add(0, "scope", FrameKind.SCOPE, metrics={"wall (ns)": 5.0})
+    builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 5.0}, device=H200)
 
     assert Verdicts(builder.build()).of(1) is None
+
+
+def test_without_work_ranges_take_the_time_that_is_in_no_range_below() -> None:
+    builder = ProfileBuilder()
+    outer = builder.add(0, "request", FrameKind.SCOPE, metrics={"wall (ns)": 90.0})
+    unnamed = builder.add(outer, "retry", FrameKind.SCOPE)
+    for above, wall_ns in ((unnamed, 30.0), (outer, 20.0)):
+        builder.add(above, "read", FrameKind.SCOPE, metrics={"wall (ns)": wall_ns})
+
+    found = Verdicts(builder.build())
+
+    assert found.facts.own_ns.tolist() == [0.0, 40.0, 0.0, 30.0, 20.0]
+    verdicts = [each for row in (1, 3, 4) if (each := found.own(row)) is not None]
+    assert [each.kind for each in verdicts] == ["on-cpu"] * 3
+    assert found.facts.device_kinds == {"CPU"}
 
 
 @pytest.mark.parametrize(
