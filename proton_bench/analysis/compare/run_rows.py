@@ -20,6 +20,7 @@ __all__ = ["Identity", "Interning", "RunRows"]
 
 Numbers = npt.NDArray[np.int64]
 _HOST = "CPU"
+_LINES = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class RunRows:
         codes: Hash of the compiled code, 0 where unknown.
         variants: The launch variant, -1 for none.
         kinds: `FrameKind` of each row.
+        has_line: Whether the name is of a Python frame, with the line.
         twins: The first variant of the same kernel with the same signature, else the row itself.
     """
 
@@ -60,11 +62,16 @@ class RunRows:
     codes: Numbers
     variants: Numbers
     kinds: npt.NDArray[np.uint8]
+    has_line: npt.NDArray[np.bool_]
     twins: Numbers
 
     def details(self) -> Numbers:
-        """Return details that distinguish otherwise equal rows: code, else the full name."""
-        named = np.where(self.frames != self.identities, -1 - self.frames, 0)
+        """Return details that distinguish otherwise equal rows: code, line, else the full name.
+
+        Names are negative, and lines of Python frames come after all codes.
+        """
+        full = np.where(self.has_line, _LINES + self.frames, -1 - self.frames)
+        named = np.where(self.frames != self.identities, full, 0)
         return np.where(self.codes > 0, self.codes, named)
 
 
@@ -153,6 +160,7 @@ class Interning:
             codes=facts[:, 1],
             variants=facts[:, 2],
             kinds=profile.kinds,
+            has_line=np.array(["@" in text for text in profile.strings])[profile.frames],
             twins=_twins(profile, (frames, devices, facts[:, 0])),
         )
 
@@ -220,8 +228,9 @@ def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
 def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> list[Numbers]:
     """Give rows labels of their own where equal siblings are better paired by their details.
 
-    They are where both sides know at least half of the details: the same compiled codes, or the
-    same lines of a function. Otherwise their order is what is left.
+    They are where both sides know at least half of the compiled codes, or of the lines of a
+    function, or all of the exact names. Compilers count names anew after other edits, so that a
+    number which both sides have may be of two kernels. Otherwise their order is what is left.
     """
     stacked = np.concatenate(labels)
     details = np.concatenate([run.details() for run in runs])
@@ -241,20 +250,27 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
     in_base, in_new = (np.zeros(len(known), dtype=np.bool_) for _ in range(2))
     in_base[inverse[~new_rows]] = True
     in_new[inverse[new_rows]] = True
-    used = _shared(known[:, 0], in_base, in_new)
+    used = _shared(known, in_base, in_new)
     offset = int(stacked.max()) + 1
     stacked[ambiguous] = np.where(used[inverse], offset + inverse, stacked[ambiguous])
     return np.split(stacked, np.cumsum([len(each) for each in labels])[:-1])
 
 
 def _shared(
-    labels: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
+    known: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Mark the details of labels of which both sides share half."""
-    _, owner = np.unique(labels, return_inverse=True)
+    """Mark the details that both sides share, of labels of which they share enough.
+
+    Args:
+        known: A label and a detail of it in each line; names are negative.
+        in_base: Which of them the base has.
+        in_new: Which of them the new runs have.
+    """
+    _, owner = np.unique(known[:, 0], return_inverse=True)
     owner = owner.reshape(-1)
     both = in_base & in_new
     shared, base, new = (np.bincount(owner, weights=each) for each in (both, in_base, in_new))
-    trusted = 2 * shared >= np.maximum(base, new)
+    named = np.bincount(owner, weights=known[:, 1] < 0) > 0
+    trusted = np.where(named, 1, 2) * shared >= np.maximum(base, new)
     chosen: npt.NDArray[np.bool_] = both & trusted[owner]
     return chosen

@@ -122,6 +122,25 @@ def test_equal_siblings_pair_by_code_before_order() -> None:
     assert not any(tree.code_changed(row) for row in range(len(tree)))
 
 
+def test_kernels_that_a_compiler_counted_anew_pair_in_order() -> None:
+    names = [f"triton_red_fused_norm_{number}" for number in (2, 4, 6, 8)]
+    base = [(names[0], 30, 1, ""), (names[1], 5, 1, ""), (names[2], 70, 1, "")]
+    new = [(names[1], 30, 1, ""), (names[2], 5, 1, ""), (names[3], 70, 1, "")]
+
+    tree = paired([*base, ("first", 1, 1, "")], [("added", 9, 4, ""), *new, ("first", 1, 1, "")])
+
+    former = {tree.name(row): tree.former_name(row) for row in range(1, len(tree))}
+    assert [former[name] for name in names[1:]] == names[:3]
+
+
+def test_kernels_with_the_same_numbers_pair_by_them() -> None:
+    one, two = ("triton_poi_fused_mul_4", 30, 1, ""), ("triton_poi_fused_mul_9", 5, 1, "")
+
+    tree = paired([one, two], [two, one])
+
+    assert all(tree.name(row) == tree.former_name(row) for row in range(1, len(tree)))
+
+
 def test_lines_of_python_frames_do_not_matter() -> None:
     tree = paired([("m.py:10@f/k", 5, 1, "")], [("m.py:12@f/k", 5, 1, "")])
 
