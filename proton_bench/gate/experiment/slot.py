@@ -1,13 +1,16 @@
-"""The order of runs: pairs in the order ABBA."""
+"""The order of runs: pairs, in each of which chance decides which side runs first."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 __all__ = ["BASE", "NEW", "Slot", "Stage", "in_turn", "missing", "pairs"]
 
+# Pairs that have to be irregular: as many as the first look that can fail has.
+_FIRST = 6
 BASE = "base"
 NEW = "new"
 
@@ -48,14 +51,37 @@ class Slot:
         return number if self.stage is Stage.ALONE else f"{self.stage} {number}, {self.arm}"
 
 
-def pairs(stage: Stage, count: int) -> tuple[Slot, ...]:
-    """Return the slots of this many pairs: base, new, new, base, base, ..."""
+def pairs(stage: Stage, count: int, seed: str = "") -> tuple[Slot, ...]:
+    """Return the slots of this many pairs.
+
+    Args:
+        stage: Their stage.
+        count: Number of pairs; the first ones are the same for any number.
+        seed: Decides which side runs first in each of them; "" for the base in all.
+    """
     slots = []
-    for pair in range(count):
-        base_first = pair % 2 == 0
+    for pair, base_first in enumerate(_turns(count, seed)):
         arms = (BASE, NEW) if base_first else (NEW, BASE)
         slots += [Slot(stage, pair, arm, base_first) for arm in arms]
     return tuple(slots)
+
+
+def _turns(count: int, seed: str) -> list[bool]:
+    """Return for each pair whether the base runs first.
+
+    A fixed order such as base, new, new, base can have the period of other work on the machine,
+    which then only one side meets. So the first pairs do not repeat one, two or three of them, and
+    both orders are among the first four.
+    """
+    if not seed:
+        return [True] * count
+    chance = random.Random(seed)
+    while True:
+        turns = [chance.random() < 0.5 for _ in range(_FIRST)]
+        repeats = any(turns[period:] == turns[:-period] for period in (1, 2, 3))
+        if not repeats and len(set(turns[:4])) > 1:
+            break
+    return [*turns, *(chance.random() < 0.5 for _ in range(count - _FIRST))][:count]
 
 
 def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:

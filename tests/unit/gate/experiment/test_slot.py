@@ -5,12 +5,27 @@ from __future__ import annotations
 from proton_bench.gate.experiment.slot import BASE, NEW, Stage, in_turn, missing, pairs
 
 
-def test_pairs_come_in_the_order_abba() -> None:
-    slots = pairs(Stage.PAIR, 3)
+def test_chance_decides_which_side_of_a_pair_runs_first() -> None:
+    drawn = {
+        tuple(slot.base_first for slot in pairs(Stage.PAIR, 8, f"seed {at}")[::2])
+        for at in range(300)
+    }
 
-    assert [slot.arm for slot in slots] == [BASE, NEW, NEW, BASE, BASE, NEW]
-    assert [slot.base_first for slot in slots[::2]] == [True, False, True]
+    assert len(drawn) > 60
+    for turns in drawn:
+        assert len(set(turns[:4])) == 2
+        assert not any(turns[period:6] == turns[: 6 - period] for period in (1, 2, 3))
+    assert {sum(turns[6:]) for turns in drawn} == {0, 1, 2}
+
+
+def test_the_order_of_pairs_repeats_and_does_not_depend_on_their_number() -> None:
+    slots = pairs(Stage.PAIR, 3, "20300117-101112")
+
+    assert slots == pairs(Stage.PAIR, 12, "20300117-101112")[:6]
     assert [slot.pair for slot in slots] == [0, 0, 1, 1, 2, 2]
+    for first, second in zip(slots[::2], slots[1::2], strict=True):
+        assert {first.arm, second.arm} == {BASE, NEW}
+        assert first.base_first is second.base_first is (first.arm == BASE)
 
 
 def test_names_of_files_differ_and_sort_by_pair() -> None:
