@@ -32,7 +32,6 @@ COMMANDS = {
     ),
     "ab": "Run two versions of a program in turn and show which call paths got slower.",
     "bisect": "Find the first revision that is slower than GOOD.",
-    "noise": "Run one program several times and store how much it varies on this machine.",
     "history": "Show how long each call path took over time, and the runs where that changed.",
     "baseline": "Keep runs to compare with: save, promote, list, show, remove, export and check "
     "them.",
@@ -61,7 +60,7 @@ _READERS = (
     "export",
 )
 # Commands whose module is in a room of `cli.commands`.
-_ROOMS = dict.fromkeys(("ab", "bisect", "history", "noise"), "experiments.")
+_ROOMS = dict.fromkeys(("ab", "bisect", "history"), "experiments.")
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list

@@ -149,24 +149,6 @@ def proton_device_peaks() -> Mapping[tuple[str, str], Mapping[str, float]]:  # t
     """
 
 
-@hookspec
-def proton_gate_rules() -> Mapping[str, Callable[[Any], Any]]:  # type: ignore[empty-body]
-    """Offer rules for gate policies: functions from a row to another verdict, by name.
-
-    A rule gets a ``GateRow`` of ``gate.judge.result`` and returns a ``Verdict`` of
-    ``gate.judge.verdict``. A policy names its rules in ``rules``. None keeps the verdict.
-
-    Example::
-
-        @hookimpl
-        def proton_gate_rules():
-            def within_budget(row):
-                return Verdict.REGRESSED if row.new > BUDGET_NS.get(row.path, inf) else None
-
-            return {"acme_budget": within_budget}
-    """
-
-
 # -- command line --------------------------------------------------------------------------------
 @hookspec
 def proton_commands(app: typer.Typer) -> None:

@@ -14,7 +14,6 @@ ASKED = (
     "proton_commands",
     "proton_device_peaks",
     "proton_formats",
-    "proton_gate_rules",
     "proton_metrics",
 )
 _MANAGER = "proton_bench.plugin.manager"

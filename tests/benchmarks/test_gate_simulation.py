@@ -16,9 +16,8 @@ from benchmarks.studies.gate.rules import (
     ours_with_canary,
     subtraction,
 )
-from benchmarks.studies.gate.simulation import MODELS, Outcome, Scenario, simulate
-from benchmarks.studies.gate.variants import VARIANTS
-from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
+from benchmarks.studies.gate.simulation import MODELS, Outcome, Scenario, by_judge, simulate
+from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
 
 # Without a change one gate in a thousand may fail: two of 100 have a chance of half a percent.
 GATES = how_many(400, 100)
@@ -39,20 +38,6 @@ def test_identical_programs_hardly_ever_fail(model: str, runs: int, paths: int) 
     assert found.alarms.events <= 1
 
 
-def test_the_guard_against_states_is_what_keeps_them_from_failing() -> None:
-    scenario = Scenario("states", 4, MODELS["two states on 20 % of paths"], Program(60))
-    bare = Scenario(
-        "bare",
-        4,
-        scenario.machine,
-        scenario.program,
-        VARIANTS["ours without the guard against states"],
-    )
-
-    assert simulate(bare, gates=200, seed=3).alarms.events > 1
-    assert simulate(scenario, gates=200, seed=3).alarms.events == 0
-
-
 @pytest.mark.parametrize("model", ["H200", "5 % of paths noisy, 2 to 10 %", "drift of 2.5 % a run"])
 def test_six_pairs_find_the_threshold_on_a_gpu(model: str) -> None:
     found = [
@@ -61,8 +46,22 @@ def test_six_pairs_find_the_threshold_on_a_gpu(model: str) -> None:
     ]
 
     assert found[0] == 0.0
-    assert found[1] >= 0.8
-    assert found[2:] == pytest.approx([1.0, 1.0], abs=0.02)
+    assert found[1] >= 0.75
+    assert found[2:] == pytest.approx([1.0, 1.0], abs=0.03)
+
+
+@pytest.mark.parametrize("slowdown", [0.05, 0.1])
+def test_few_launches_of_which_some_are_late_find_as_much(slowdown: float) -> None:
+    found = outcome("H200", gates=15, slowed=1, slowdown=slowdown, launches=20)
+
+    assert (found.alarms.events, found.found.value) == (0, pytest.approx(1.0, abs=0.1))
+
+
+def test_a_change_is_found_where_half_of_the_paths_are_noisy() -> None:
+    found = outcome("half of the paths noisy", slowed=6, slowdown=0.1)
+
+    assert found.alarms.events == 0
+    assert found.found.value > 0.8
 
 
 def test_more_pairs_find_more() -> None:
@@ -86,7 +85,7 @@ def test_with_many_pairs_less_than_the_threshold_passes_and_more_does_not() -> N
 
 
 # More than a twentieth of the paths may be noisy: that gate is inconclusive, and more pairs help.
-@pytest.mark.parametrize(("model", "fewest"), [("H200", 28), ("5 % of paths noisy, 2 to 10 %", 18)])
+@pytest.mark.parametrize(("model", "fewest"), [("H200", 28), ("5 % of paths noisy, 2 to 10 %", 15)])
 def test_most_gates_of_unchanged_code_end_after_four_pairs(model: str, fewest: int) -> None:
     generator = np.random.default_rng(5)
     lengths = [in_looks(MODELS[model].draw(Program(60), 10, generator))[1] for _ in range(30)]
@@ -101,15 +100,6 @@ def test_pairs_are_added_until_a_slowdown_is_found() -> None:
 
     assert {pairs for _, pairs in last} <= {6, 8}
     assert all(found.worse[each.slowed].all() for (found, _), each in zip(last, drawn, strict=True))
-
-
-@pytest.mark.parametrize("times", [1, 3, 5])
-def test_stored_noise_that_is_out_of_date_does_no_harm(times: int) -> None:
-    generator = np.random.default_rng(9)
-    machine = Machine(own=(0.01 * times,))
-    drawn = [machine.draw(Program(60), 6, generator) for _ in range(50)]
-
-    assert not any(judged(each, stored=0.01).worse.any() for each in drawn)
 
 
 @pytest.mark.parametrize("rule", [ours, ours_with_canary])
@@ -128,11 +118,9 @@ def test_the_same_side_always_first_decides_nothing() -> None:
 
 
 def test_other_rules_on_the_same_launches() -> None:
-    program = Program(60, launches=25)
+    program, machine = Program(60, launches=25), Machine(noisy=0.05, within=0.015)
     alarms = {
-        rule: simulate(
-            Scenario("x", 6, Machine(noisy=0.05), program, rule), gates=30, seed=3
-        ).alarms.value
+        rule: simulate(Scenario("x", 6, machine, program, rule), gates=30, seed=3).alarms.value
         for rule in (median_over_5, mann_whitney, subtraction, ours)
     }
 
@@ -141,14 +129,15 @@ def test_other_rules_on_the_same_launches() -> None:
     assert alarms[ours] == 0.0
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_variant_judges_and_finds_a_large_change(name: str) -> None:
-    scenario = Scenario(name, 6, MODELS["H200"], Program(24, 2, 0.2), VARIANTS[name])
+@pytest.mark.parametrize("slowdown", [0.0, 0.12])
+def test_the_simulation_decides_as_the_whole_judge(slowdown: float) -> None:
+    generator = np.random.default_rng(2)
+    program = Program(16, slowed=int(slowdown > 0.0), slowdown=slowdown, launches=20)
+    drawn = [MODELS["H200"].draw(program, 6, generator) for _ in range(3)]
 
-    found = simulate(scenario, gates=5, seed=1)
-
-    # The signs of six pairs cannot be surer than 1 in 64.
-    assert found.found.value == (0.0 if name == "sign flips of pairs" else 1.0)
+    for each in drawn:
+        paths = slice(len(each.slowed))
+        assert by_judge(each)[paths].tolist() == judged(each).worse[paths].tolist()
 
 
 def test_the_same_seed_makes_the_same_gates() -> None:

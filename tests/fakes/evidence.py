@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proton_bench.gate.statistics.contrast import Contrast
-from proton_bench.gate.statistics.moderation import Moderated
-from proton_bench.gate.statistics.timing import Evidence
+from proton_bench.gate.statistics.decision import Evidence
 
 __all__ = ["evidence_of"]
 
@@ -18,26 +16,23 @@ def evidence_of(
     *,
     runs: int = 6,
     residuals: np.ndarray | None = None,
+    resolution: float = 0.0,
 ) -> Evidence:
     """Return evidence of pairs that all lie on the side of their effect."""
     count = len(effect)
-    full = np.full(count, float(runs))
-    contrast = Contrast(
+    spread = np.full(count, error * np.sqrt(runs))
+    return Evidence(
         effect=effect,
-        variance=np.full(count, error**2 * runs),
-        freedom=full - 1,
-        scale=1 / full,
-        order_effect=full * 0,
-        runs=full.astype(int),
+        spread=spread,
+        typical=spread,
+        freedom=np.full(count, freedom),
+        scale=np.full(count, 1.0 / runs),
+        runs=np.full(count, runs),
         residuals=np.zeros((runs, count)) if residuals is None else residuals,
         first_new=0,
         separation=np.sign(effect).astype(int),
+        order_effect=np.zeros(count),
+        resolution=np.full(count, resolution),
+        tested=np.ones(count, dtype=bool),
+        steady=np.ones(count, dtype=bool),
     )
-    noise = Moderated(
-        contrast.variance,
-        np.full(count, freedom),
-        prior_variance=contrast.variance,
-        prior_freedom=np.full(count, freedom - runs + 1.0),
-        most_freedom=np.full(count, 2.0 * freedom),
-    )
-    return Evidence(contrast, noise, np.ones(count, dtype=bool), np.zeros(count))

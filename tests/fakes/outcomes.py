@@ -33,7 +33,6 @@ def row(verdict: Verdict = Verdict.SAME, name: str = "kernel", **facts: Any) -> 
         "high": 0.06,
         "p_worse": 1e-4 if verdict is Verdict.REGRESSED else 0.5,
         "noise": 0.004,
-        "detectable": 0.029,
         "pairs_needed": 0,
         "base_runs": 6,
         "new_runs": 6,
@@ -51,7 +50,6 @@ def undecided(name: str = "noisy", **facts: Any) -> GateRow:
         "low": -0.02,
         "high": 0.12,
         "noise": 0.03,
-        "detectable": 0.071,
         "pairs_needed": 14,
     }
     return row(Verdict.INCONCLUSIVE, name, **{**known, **facts})
@@ -59,9 +57,7 @@ def undecided(name: str = "noisy", **facts: Any) -> GateRow:
 
 def unknown(name: str = "unknown") -> GateRow:
     """Return a row of which nothing was measured."""
-    nothing = dict.fromkeys(
-        ("base", "new", "change", "low", "high", "detectable", "order_effect"), math.nan
-    )
+    nothing = dict.fromkeys(("base", "new", "change", "low", "high", "order_effect"), math.nan)
     return row(Verdict.INCONCLUSIVE, name, reasons=(Reason.NO_VALUES,), **nothing)
 
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from fakes.synthetic import noisy
 from proton_bench.cli import main
 from proton_bench.errors import OutputError
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.experiment import aa, series
+from proton_bench.gate.experiment import series
 from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
 from proton_bench.support.files import write_file
 
@@ -45,9 +44,7 @@ PLACES = (
     "names",
     "names/main",
     f"names/main/{POINTER}",
-    *(f"{kind}{below}" for kind in ("ab", "gate", "noise-runs") for below in ("", "/.gitignore")),
-    "noise",
-    f"noise/{POINTER}",
+    *(f"{kind}{below}" for kind in ("ab", "gate") for below in ("", "/.gitignore")),
     f"ab/{EXPERIMENT}",
     *(
         f"ab/{EXPERIMENT}/{name}"
@@ -73,7 +70,6 @@ COMMANDS = (
     "gate --runs 1 --save main main -- -b cpu bench.py",
     "ab --resume last",
     "ab -b cpu --runs 1 --base bench.py -- bench.py",
-    "noise -b cpu --runs 8 -- bench.py",
     "baseline check --repair",
     "baseline save main runs",
     "baseline promote main",
@@ -94,9 +90,8 @@ def made_up(launch: Launch) -> Ended:
 
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
-    """Leave out processes, and most of the gates that `proton noise` tries."""
+    """Leave out processes."""
     patch.setattr(series, "run_fresh", made_up)
-    patch.setattr(aa, "resample_false_alarms", partial(aa.resample_false_alarms, splits=2))
 
 
 @contextmanager
@@ -130,7 +125,6 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert main(["baseline", *words.split()]) == 0
         main(["ab", "-b", "cpu", "--runs", "1", "--base", "bench.py", "--", "bench.py"])
         main(["gate", "--runs", "1", "main", "--", "-b", "cpu", "bench.py"])
-        main(["noise", "-b", "cpu", "--runs", "8", "--", "bench.py"])
     return project
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["H200", "Drawn", "Machine", "Program"]
+from proton_bench.gate.experiment.slot import Stage, pairs
+
+__all__ = ["H200", "TICK_NS", "Drawn", "Machine", "Program"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -15,6 +17,9 @@ Mask = npt.NDArray[np.bool_]
 # Spreads between processes that a study measured: benchmarks/studies/README.md.
 H200 = (0.0014, 0.0010, 0.0010, 0.0014, 0.0030, 0.0009, 0.0011, 0.0009)
 _NOISY = (0.02, 0.10)
+# From 40 to 120 us in ticks of 32 ns, so that each of 100 paths has enough of the time.
+TICK_NS = 32.0
+_SIZES = np.array([4e4, 1.2e5]) / TICK_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class Program:
         paths: Call paths.
         slowed: Number of paths that are slower on the new side, quiet ones if there are enough.
         slowdown: By how much, as a part.
-        launches: Launches of a path in a process; with 1 there is no spread within processes.
+        launches: Launches of a path in a process; with 1 there is no spread within processes, and
+            no tick of a timer.
     """
 
     paths: int = 100
@@ -48,25 +54,34 @@ class Machine:
         uneven: Spread of the logarithms of how much of what they share each path takes.
         order: What running second in a pair adds.
         drift: What every run adds to the one before.
-        wandering: What all paths share from run to run with an autocorrelation of 0.8 (AR(1)).
+        wandering: What all paths share from run to run with an autocorrelation (AR(1)).
+        lasting: That autocorrelation.
+        warming: What all runs are slower by at last, in a few runs' time.
+        clocks: By how much half of the paths are slower in every second process, by chance.
+        load: Other work slows all paths by so much in two of four runs, and speeds up the others.
         tail: Degrees of freedom of a t distribution of the spread between processes, 0 for normal.
         states: Part of the paths that have a second state, which is 2 to 10 % slower.
         chance: That a process of such a path is in its slow state.
         state: By how much slower it is; 0 for 2 to 10 %, another for each path.
-        alternating: Whether the sides take turns at going first.
+        alternating: Whether chance decides which side goes first, as in `proton ab`; else the base
+            always does.
         apart: Whether all base runs came before all new ones, in one block.
     """
 
     own: tuple[float, ...] = H200
     varied: float = 0.0
     noisy: float = 0.0
-    within: float = 0.015
+    within: float = 0.006
     session: float = 0.0001
     pair: float = 0.0003
     uneven: float = 0.0
     order: float = 0.0
     drift: float = 0.0
     wandering: float = 0.0
+    lasting: float = 0.8
+    warming: float = 0.0
+    clocks: float = 0.0
+    load: float = 0.0
     tail: int = 0
     states: float = 0.0
     chance: float = 0.5
@@ -78,7 +93,7 @@ class Machine:
         """Return the launches of so many runs on each side."""
         paths = program.paths
         own, within, noisy = self.spreads(program, generator)
-        order = np.array([1.0 if self._base_first(pair) else -1.0 for pair in range(runs)])
+        order = self._order(runs, generator)
         shared = self._shared(order, generator)
         middles = shared[:, :, None] * self._takes(paths, generator)
         middles += self._tailed((2, runs, paths), generator) * own
@@ -86,6 +101,8 @@ class Machine:
         sizes = generator.uniform(*_NOISY, paths) if not self.state else self.state
         in_state = slow & (generator.random(middles.shape) < self.chance)
         middles += np.where(in_state, np.log1p(sizes), 0.0)
+        slower = generator.random(paths) < 0.5
+        middles += slower * np.log1p(self.clocks) * (generator.random((2, runs, 1)) < 0.5)
         slowed = np.zeros(paths, dtype=np.bool_)
         slowed[np.argsort(generator.random(paths) + noisy, kind="stable")[: program.slowed]] = True
         middles[1] += np.where(slowed, np.log1p(program.slowdown), 0.0)
@@ -107,17 +124,23 @@ class Machine:
     def _launches(
         self, middles: Numbers, within: Numbers, program: Program, *, generator: np.random.Generator
     ) -> Numbers:
+        """Return the launches, in ticks of the timer."""
         if program.launches == 1:
             return np.exp(middles)[..., None]
         spread = generator.normal(0.0, 1.0, (*middles.shape, program.launches))
-        launches: Numbers = np.exp(middles[..., None] + spread * within[:, None])
+        sizes = generator.uniform(*np.log(_SIZES), program.paths)
+        launches: Numbers = np.exp((sizes + middles)[..., None] + spread * within[:, None])
         # One launch of a hundred is late by 10 to 100 %.
         late = generator.random(launches.shape) < 0.01
         launches[late] *= 1.0 + generator.uniform(0.1, 1.0, int(late.sum()))
-        return launches
+        # Start and end are rounded.
+        return np.floor(launches + generator.random(launches.shape))
 
-    def _base_first(self, pair: int) -> bool:
-        return not self.alternating or pair % 2 == 0
+    def _order(self, runs: int, generator: np.random.Generator) -> Numbers:
+        if not self.alternating:
+            return np.ones(runs)
+        slots = pairs(Stage.PAIR, runs, str(generator.integers(2**32)))
+        return np.array([1.0 if slot.base_first else -1.0 for slot in slots[::2]])
 
     def _shared(self, order: Numbers, generator: np.random.Generator) -> Numbers:
         """Return what all paths of a run share: one line for each side, one column for each run."""
@@ -131,8 +154,19 @@ class Machine:
             second = np.stack([order < 0, order > 0]).astype(np.float64)
             slots = (2 * np.arange(runs) + second).astype(np.int64)
             common = generator.normal(0.0, self.session, runs)
-        wandering = _autocorrelated(2 * runs, self.wandering, generator)[slots]
-        return own + common + self.order * second + self.drift * slots + wandering
+        wandering = _autocorrelated(2 * runs, self.wandering, self.lasting, generator=generator)
+        warming = self.warming * (1.0 - np.exp(-slots / 3.0))
+        is_slow = (slots + generator.integers(4)) % 4 < 2
+        load = np.where(is_slow, self.load, -self.load)
+        return (
+            own
+            + common
+            + self.order * second
+            + self.drift * slots
+            + wandering[slots]
+            + warming
+            + load
+        )
 
     def _takes(self, paths: int, generator: np.random.Generator) -> Numbers:
         """Return how much of what paths share each takes."""
@@ -143,7 +177,7 @@ class Machine:
     def _tailed(self, shape: tuple[int, ...], generator: np.random.Generator) -> Numbers:
         if not self.tail:
             return generator.normal(0.0, 1.0, shape)
-        scale = np.sqrt(self.tail / (self.tail - 2.0))
+        scale = np.sqrt(self.tail / (self.tail - 2.0)) if self.tail > 2 else 3.0
         drawn: Numbers = generator.standard_t(self.tail, shape) / scale
         return drawn
 
@@ -175,8 +209,10 @@ class Drawn:
         )
 
 
-def _autocorrelated(count: int, spread: float, generator: np.random.Generator) -> Numbers:
+def _autocorrelated(
+    count: int, spread: float, lasting: float, *, generator: np.random.Generator
+) -> Numbers:
     found = generator.normal(0.0, spread, count)
     for at in range(1, count):
-        found[at] = 0.8 * found[at - 1] + 0.6 * found[at]
+        found[at] = lasting * found[at - 1] + np.sqrt(1.0 - lasting**2) * found[at]
     return found

@@ -15,8 +15,14 @@ from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import shift_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
-from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
-from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide
+from proton_bench.gate.statistics.decision import (
+    Background,
+    Decisions,
+    Evidence,
+    Limits,
+    decide,
+    weigh,
+)
 
 __all__ = [
     "OTHER_TOOLS",
@@ -37,57 +43,65 @@ Rule = Callable[[Drawn], Mask]
 # -- this gate -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """What this gate makes of an experiment, without canaries and absolute floors."""
+    """What this gate makes of an experiment, without canaries and absolute floors.
+
+    The checks of the paths come first, then those of totals.
+    """
 
     decisions: Decisions
     evidence: Evidence
     limits: Limits
+    paths: int
 
     @property
     def worse(self) -> Mask:
-        """The paths that fail."""
-        contrast, found = self.evidence.contrast, self.decisions.worse
-        if contrast.first_new:
-            every = np.ones(len(found), dtype=np.bool_)
+        """The checks that fail."""
+        found = self.decisions.worse
+        if self.evidence.first_new:
+            every = np.arange(len(found)) < self.paths
             return found & ~explained_by_shift(self.evidence, self.limits, every)
-        return found & np.isfinite(contrast.order_effect)
+        return found & np.isfinite(self.evidence.order_effect)
 
 
-def judged(drawn: Drawn, *, part: float = 1.0, stored: float = 0.0) -> Judged:
+def judged(drawn: Drawn, *, part: float = 1.0) -> Judged:
     """Judge an experiment with the default policy.
 
     Args:
         drawn: The runs.
         part: Share of the false alarms that noise may cause.
-        stored: Stored spread of each path between processes.
     """
     policy, paths = Policy(), drawn.base.shape[1]
-    base, new = _numbers(drawn)
-    metrics = ["median"] * paths
-    floor = np.full(paths, stored**2 * (2.0 if len(drawn.order) else 1.0))
+    sides = [_numbers(side) for side in (drawn.base, drawn.new)]
+    checks = sides[0].shape[1]
+    metrics = ["median"] * paths + ["total"] * (checks - paths)
+    limits = Limits(np.full(checks, np.log1p(policy.threshold)), np.ones(checks))
     evidence = weigh(
-        contrast_of(base, new, tuple(drawn.order), metrics=metrics),
-        Background(floor, np.zeros(paths), metrics),
-        fewest_runs=min(policy.runs, len(base)),
+        *sides,
+        tuple(drawn.order),
+        background=Background(np.zeros(checks), np.zeros(checks), metrics),
+        margin=limits.margin,
+        fewest_runs=min(policy.runs, len(drawn.base)),
     )
-    limits = Limits(np.full(paths, np.log1p(policy.threshold)), np.ones(paths))
-    return Judged(decide(evidence, limits, part=part), evidence, limits)
+    return Judged(decide(evidence, limits, part=part), evidence, limits, paths)
 
 
 def ours(drawn: Drawn) -> Mask:
-    """This gate, by all pairs at once."""
-    return judged(drawn).worse
+    """This gate, by all pairs at once; the last one is any total."""
+    found = judged(drawn)
+    worse = found.worse
+    return np.append(worse[: found.paths], worse[found.paths :].any())
 
 
 def ours_with_canary(drawn: Drawn) -> Mask:
     """The same with a canary: nothing fails if it moved, and all that got worse if it did not."""
     shift = shift_of(*drawn.shared[..., None])
     found = judged(drawn)
-    return (found.decisions.worse if shift.is_steady else found.worse) & (not shift.moved)
+    worse = found.decisions.worse if shift.is_steady else found.worse
+    return worse[: found.paths] & (not shift.moved)
 
 
 def in_looks(drawn: Drawn) -> tuple[Judged, int]:
-    """Add pairs until every path is decided, as `proton ab` does.
+    """Add pairs until every check is decided, as `proton ab` does.
 
     Returns:
         The last look, and its number of pairs.
@@ -101,7 +115,7 @@ def in_looks(drawn: Drawn) -> tuple[Judged, int]:
 
 
 def are_open(decisions: Decisions, limits: Limits, most: int) -> Mask:
-    """Return for which paths `proton ab` adds pairs, if all have the same share of the time.
+    """Return for which checks `proton ab` adds pairs, if all have the same share of the time.
 
     Args:
         decisions: Of the pairs so far.
@@ -119,10 +133,19 @@ def are_open(decisions: Decisions, limits: Limits, most: int) -> Mask:
     return found
 
 
-def _numbers(drawn: Drawn) -> tuple[Numbers, Numbers]:
-    # Without ties the median of grouped data is the median.
-    base, new = (np.log(np.median(side, axis=2)) for side in (drawn.base, drawn.new))
-    return base, new
+def _numbers(launches: Numbers) -> Numbers:
+    """Return ``ln`` of the medians of a side, and of totals of four scopes and of the run."""
+    if launches.shape[-1] == 1:
+        return np.log(launches[..., 0])
+    times = np.sort(launches, axis=-1)
+    count = times.shape[-1]
+    middle = times[..., (count - 1) // 2]
+    # The median of grouped data, as `location.grouped_quantile` where all ticks near it occur.
+    below, equal = (times < middle[..., None]).sum(-1), (times == middle[..., None]).sum(-1)
+    medians = middle - 0.5 + (count / 2.0 - below) / equal
+    totals = times.sum(axis=-1)
+    scopes = [part.sum(axis=1) for part in np.array_split(totals, 4, axis=1)]
+    return np.log(np.column_stack([medians, *scopes, totals.sum(axis=1)]))
 
 
 # -- other tools ---------------------------------------------------------------------------------

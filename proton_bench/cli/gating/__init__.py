@@ -1,4 +1,4 @@
-"""Options, sides and outputs that `proton gate`, `ab` and `noise` share.
+"""Options, sides and outputs that `proton gate` and `ab` share.
 
 In: options.
 Out: policies, sides of runs, files.

@@ -59,7 +59,7 @@ class Fresh:
         Args:
             base: Words for the base.
             policy: The policy.
-            store: Where baselines, noise and the runs are kept.
+            store: Where baselines, and the runs are kept.
 
         Raises:
             UsageError: A run of the base is empty, or the words are not a command.
@@ -71,7 +71,7 @@ class Fresh:
         command = measured_command(*split_recording(self.words))
         expected = read_base(base, (), store)
         if not (expected.runs or self.is_saved):
-            return _judged(expected, Side(()), policy, store)
+            return _judged(expected, Side(()), policy)
         place = new_folder("gate", store.folder)
         with replicates(command, folder=place, most=self.most) as made:
             found = judged_afresh(
@@ -80,7 +80,6 @@ class Fresh:
                 policy,
                 runs=(self.most if self.is_saved else policy.runs, self.most),
                 explain=certain_headline,
-                store=store.folder,
             )
         sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
         return found
@@ -103,14 +102,11 @@ class Sides:
         if isinstance(self.new, Fresh):
             return self.new.judged(self.base, policy, store)
         before, after = read_sides(self.base, self.new, store)
-        return _judged(before, after, policy, store)
+        return _judged(before, after, policy)
 
 
-def _judged(
-    before: Side, after: Side, policy: Policy, store: BaselineStore
-) -> tuple[Outcome, Side]:
-    found = judged(before, after, policy, explain=certain_headline, store=store.folder)
-    return found, after
+def _judged(before: Side, after: Side, policy: Policy) -> tuple[Outcome, Side]:
+    return judged(before, after, policy, explain=certain_headline), after
 
 
 def read_words(words: Words) -> Sides:

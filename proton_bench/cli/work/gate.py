@@ -31,7 +31,7 @@ class Wanted:
     Attributes:
         words: The sides on the command line.
         policy: The policy on the command line.
-        store: Folder of baselines and of the machine's noise.
+        store: Folder of baselines.
     """
 
     words: Words

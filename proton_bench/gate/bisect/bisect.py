@@ -40,7 +40,6 @@ def run_bisect(
     progress: Progress,
     *,
     revisions: tuple[Candidate, History],
-    store: Path,
 ) -> BisectResult:
     """Run the missing runs of a search and return what it found.
 
@@ -49,7 +48,6 @@ def run_bisect(
         kept: Its folder; the runs of the proof are in it, those of revisions below it.
         progress: Gets the progress.
         revisions: The good revision and those after it, from `BisectRequest.history`.
-        store: The project's ``.proton``, which may have noise of this machine.
 
     Raises:
         TargetFailedError: A run of the good revision failed, or in the proof of the bad one.
@@ -63,7 +61,7 @@ def run_bisect(
         count = count_text(len(history), "revision")
         progress.say(f"{count} to search, first {request.good} and {request.bad} in turn")
         with LazyArms(places, {BASE: good}) as arms:
-            setting = Setting(request, kept, progress, store, good, history, places, arms)
+            setting = Setting(request, kept, progress, good, history, places, arms)
             proof = prove(setting)
             result = _Bisection(setting, proof).run() if isinstance(proof, Proof) else proof
     write_json(kept.folder / _RESULT, result.to_document())

@@ -51,9 +51,7 @@ def prove(setting: Setting) -> Proof | BisectResult:
     bad = setting.revision(setting.history.bad)
     with LazyArms(setting.places, {NEW: bad}, setting.arms) as arms:
         series = setting.series(setting.kept, arms)
-        result = compare_arms(
-            setting.request.proof, series, store=setting.store, is_enough=is_proven
-        )
+        result = compare_arms(setting.request.proof, series, is_enough=is_proven)
     alike = _loaded_alike(setting)
     if alike:
         return _nothing(setting, result, BisectVerdict.INCOMPARABLE, problem=_alike_text(alike))

@@ -46,7 +46,6 @@ class Setting:
         request: The search.
         kept: Its folder, with the runs of the proof.
         progress: Gets the progress.
-        store: The project's ``.proton``.
         good: The good revision.
         history: The revisions after it.
         places: Prepares revisions.
@@ -57,7 +56,6 @@ class Setting:
     request: BisectRequest
     kept: KeptRuns
     progress: Progress
-    store: Path
     good: Candidate
     history: History
     places: Places

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proton_bench.analysis.run import Run
-from proton_bench.errors import ProfileFormatError, ProtonError
+from proton_bench.errors import ProfileFormatError
 from proton_bench.gate.experiment.autotune import flipped_paths
 from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.experiment.folders.kept_runs import MANIFEST, KeptRuns
-from proton_bench.gate.experiment.folders.noise_store import stored_noise
 from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.experiment.processes.interruption import interruptible
 from proton_bench.gate.experiment.progress import Progress
@@ -26,9 +25,8 @@ from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, Note
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.machine.disturbed import left_out
-from proton_bench.gate.machine.noise import Noise
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
-from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
 
 __all__ = ["begin_ab", "compare_arms", "resume_ab", "run_ab"]
 
@@ -38,24 +36,23 @@ _MOST_LOST = 6
 _HOPELESS = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 
 
-def begin_ab(request: Request, folder: Path, progress: Progress, *, store: Path) -> GateResult:
+def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
     """Compare two sides and keep everything in a folder.
 
     Args:
         request: What is compared.
         folder: Folder of the runs.
         progress: Gets the progress.
-        store: The project's ``.proton``, which may have noise of this machine.
 
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message names its side.
         InterruptedExperimentError: A signal came; what had ended is kept.
         ProtonError: See `judge`; or something cannot be written.
     """
-    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress, store=store)
+    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
 
 
-def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
+def resume_ab(folder: Path, progress: Progress) -> GateResult:
     """Continue an interrupted experiment; see `begin_ab`.
 
     Raises:
@@ -68,10 +65,10 @@ def resume_ab(folder: Path, progress: Progress, *, store: Path) -> GateResult:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__} {error}"
         raise ProfileFormatError(f"{str(folder / MANIFEST)!a} is damaged: {what}") from error
-    return run_ab(request, kept, progress, store=store)
+    return run_ab(request, kept, progress)
 
 
-def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path) -> GateResult:
+def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
     """Run the missing runs of an experiment and judge it; see `begin_ab`."""
     with (
         interruptible(),
@@ -79,7 +76,7 @@ def run_ab(request: Request, kept: KeptRuns, progress: Progress, *, store: Path)
         sides(request, kept.folder) as arms,
         progress,
     ):
-        result = compare_arms(request, Series(kept, arms, progress), store=store)
+        result = compare_arms(request, Series(kept, arms, progress))
     write_json(kept.folder / "result.json", result.to_document())
     return result
 
@@ -88,7 +85,6 @@ def compare_arms(
     request: Request,
     series: Series,
     *,
-    store: Path,
     is_enough: Callable[[GateResult], bool] = lambda result: False,
 ) -> GateResult:
     """Run the missing runs of both arms of a series and judge them; see `begin_ab`.
@@ -96,17 +92,15 @@ def compare_arms(
     Args:
         request: What is compared.
         series: The runs.
-        store: The project's ``.proton``.
         is_enough: Whether a result ends the experiment, whatever else is undecided.
     """
-    return _Experiment(request, series, store, is_enough).result()
+    return _Experiment(request, series, is_enough).result()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Experiment:
     request: Request
     series: Series
-    store: Path
     is_enough: Callable[[GateResult], bool]
 
     def result(self) -> GateResult:
@@ -120,8 +114,7 @@ class _Experiment:
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
             return replace(hopeless, notes=(*hopeless.notes, *validity.notes))
-        noise = self._noise(first)
-        result, judged = self._decided(noise)
+        result, judged = self._decided()
         validity = self._check_validity()
         if validity.fatal:
             return self._incomparable(validity)
@@ -139,17 +132,7 @@ class _Experiment:
         reasons = {note.reason for note in result.notes}
         return None if reasons.isdisjoint(_HOPELESS) else result
 
-    def _noise(self, run: Run) -> Noise | None:
-        """Return what is stored of this machine; what cannot be read is marked and done without."""
-        try:
-            return stored_noise(run.profile, self.store)
-        except ProtonError as error:
-            self.series.progress.say(
-                f"warning: {error}; continuing without stored noise (`proton noise` measures it)"
-            )
-            return None
-
-    def _decided(self, noise: Noise | None) -> tuple[GateResult, Arrangement]:
+    def _decided(self) -> tuple[GateResult, Arrangement]:
         """Add pairs until every path is decided, or none are left to add."""
         asked = self.request.runs > 0
         lost = 0
@@ -158,7 +141,7 @@ class _Experiment:
             while lost < min(len(left_out(seen)), _MOST_LOST):
                 lost = min(len(left_out(seen)), _MOST_LOST)
                 seen = self._pairs(look.pairs + lost)
-            result = self._judge(seen, Context(noise, seen, look.part, look.most))
+            result = self._judge(seen, Context(seen, look.part, look.most))
             if self.is_enough(result) or not look.goes_on(result, self.series.progress.say):
                 break
         return result, seen
@@ -171,7 +154,7 @@ class _Experiment:
         return judge(runs.base, runs.new, self.request.policy, context=context)
 
     def _pairs(self, count: int) -> Arrangement:
-        slots = pairs(Stage.PAIR, count)
+        slots = pairs(Stage.PAIR, count, seed=self.series.kept.folder.name)
         self.series.run(slots)
         recorded = {slot: self._at_home(run) for slot, run in self.series.read(slots).items()}
         base = [slot for slot in slots if slot.arm == BASE]

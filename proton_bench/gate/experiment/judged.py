@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.run import Run
 from proton_bench.gate.baseline.reference import Side
-from proton_bench.gate.experiment.folders.noise_store import noise_of_runs
 from proton_bench.gate.experiment.looks import Look, looks
 from proton_bench.gate.experiment.replicates import Replicates
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
@@ -19,7 +17,7 @@ from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
-from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
 
 __all__ = ["compared", "judged", "judged_afresh"]
 
@@ -32,7 +30,6 @@ def judged(
     policy: Policy,
     *,
     explain: _Explain,
-    store: Path | None,
     look: Look | None = None,
 ) -> Outcome:
     """Compare new runs with base runs; either side may be missing.
@@ -42,17 +39,15 @@ def judged(
         new: Runs to judge; none if they were not made because there is no base.
         policy: The policy.
         explain: Returns a sentence that explains the change of the whole run.
-        store: Folder of stored noise; None uses none.
         look: Which of several looks at the new side this is, None for the only one.
 
     Raises:
-        ProtonError: See `judge`; or stored noise cannot be read.
+        ProtonError: See `judge`.
     """
     if not new.runs:
         shell = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
         return Outcome(shell, problem=base.missing)
-    noise = None if store is None else noise_of_runs([*base.runs, *new.runs], store)
-    context = Context(noise) if look is None else Context(noise, part=look.part, pairs=look.most)
+    context = None if look is None else Context(part=look.part, pairs=look.most)
     result = judge(base.runs, new.runs, policy, context=context)
     seen = result.comparison
     said = "" if seen is None or result.verdict is SuiteVerdict.NO_BASELINE else explain(seen)
@@ -66,7 +61,6 @@ def judged_afresh(
     *,
     runs: tuple[int, int],
     explain: _Explain,
-    store: Path | None,
 ) -> tuple[Outcome, Side]:
     """Record the new side until every path is decided, and return the outcome with that side.
 
@@ -76,7 +70,6 @@ def judged_afresh(
         policy: The policy.
         runs: Runs of the new side, at least and at most.
         explain: See `judged`.
-        store: See `judged`.
 
     Raises:
         ProtonError: See `judged`, `Replicates.first` and `read_base`.
@@ -85,7 +78,7 @@ def judged_afresh(
     for look in looks(most, fewest, is_asked=True):
         new = Side(made.first(look.pairs))
         base = base or read_base(new.runs)
-        outcome = judged(base, new, policy, explain=explain, store=store, look=look)
+        outcome = judged(base, new, policy, explain=explain, look=look)
         if not look.goes_on(outcome.result, made.say):
             break
     return outcome, new

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from proton_bench.gate.judge.result import GateResult, GateRow
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
+from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
 from proton_bench.support.units import count_text
 
 __all__ = ["FIRST_PAIRS", "HOPE", "MOST_PAIRS", "Look", "looks"]
@@ -81,7 +81,7 @@ class Look:
 
 
 def looks(most: int, fewest: int = FIRST_PAIRS, *, is_asked: bool = False) -> tuple[Look, ...]:
-    """Return the looks of an experiment: every two pairs, so that both orders occur as often.
+    """Return the looks of an experiment, two pairs apart.
 
     Args:
         most: Pairs of the last look.

@@ -58,7 +58,6 @@ class Request:
         for name in _THRESHOLDS:
             policy[name] = tuple(parse_threshold(text) for text in policy.get(name, ()))
         policy["quarantine"] = tuple(policy["quarantine"])
-        policy["rules"] = tuple(policy.get("rules", ()))
         base, revision = document["base"], document["revision"]
         return cls(
             command=Command.from_document(document["command"]),

@@ -113,7 +113,7 @@ def subject_of(arrangement: Arrangement, policy: Policy) -> Subject:
     )
     return Subject(
         replace(arrangement, base=base, new=new),
-        _settled(policy, arrangement, _marked(arrangement.new)),
+        _settled(policy, arrangement, _marked(arrangement)),
         follows=False,
     )
 
@@ -187,14 +187,23 @@ def _chosen(arrangement: Arrangement) -> Collection[str] | None:
 
 
 # -- thresholds of markers -----------------------------------------------------------------------
-def _marked(new: Sequence[Run]) -> list[Threshold]:
+def _marked(arrangement: Arrangement) -> list[Threshold]:
+    """Return the thresholds of both sides; those of the new one loosen none of the base."""
+    new = {name for run in arrangement.new for name in _ids(run.profile).values()}
+    before = [each for name, each in _markers(arrangement.base).items() if name in new]
+    after = [each for each in _markers(arrangement.new).values() if each not in before]
+    return [*before, *(replace(each, is_offered=True) for each in after)]
+
+
+def _markers(runs: Sequence[Run]) -> dict[str, Threshold]:
+    """Return the thresholds of markers by the names of their benchmarks."""
     texts: dict[str, tuple[str, str]] = {}
-    for run in new:
+    for run in runs:
         said = _texts(run.profile, THRESHOLD)
         texts |= {
             name: (said[row], run.source) for row, name in _ids(run.profile).items() if row in said
         }
-    return [_of_marker(name, text, source) for name, (text, source) in texts.items()]
+    return {name: _of_marker(name, text, source) for name, (text, source) in texts.items()}
 
 
 def _of_marker(name: str, text: str, source: str) -> Threshold:

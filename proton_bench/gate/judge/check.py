@@ -16,8 +16,8 @@ from proton_bench.analysis.view.names import steady_name
 from proton_bench.gate.judge.benchmarks import whole_benchmarks
 from proton_bench.gate.judge.measured import SUMMED, Measured
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import TAIL, Threshold
-from proton_bench.gate.statistics.timing import Limits
+from proton_bench.gate.policy.threshold import Threshold
+from proton_bench.gate.statistics.decision import Limits
 from proton_bench.model.frame import FrameKind
 
 __all__ = [
@@ -36,9 +36,6 @@ Mask = npt.NDArray[np.bool_]
 # Rows that stand for what is below them.
 _ONE_LAUNCH = [FrameKind.OP, FrameKind.PYTHON, FrameKind.STATE, FrameKind.LINE]
 _NEARLY_ALL = 0.95
-# Metrics of slow launches: their length, and their number. Each from so many launches on, because
-# behind the median of fewer no slow launch can hide, and no second one.
-_SLOW = {TAIL: 3, "mean": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +59,8 @@ class Check:
 
     @property
     def is_extra(self) -> bool:
-        """Whether it is of slow launches or of the host, and nobody asked for it."""
-        return self.threshold.metric in {*_SLOW, "wall"} and not self.threshold.is_written
+        """Whether it is of the host, and nobody asked for it."""
+        return self.threshold.metric == "wall" and not self.threshold.is_written
 
 
 def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
@@ -94,20 +91,9 @@ def choose_checks(measured: Measured, policy: Policy) -> tuple[Check, ...]:
         if candidates.has(row, each.metric, is_named=bool(each.selector))
     ]
     measured.check_paths([each.row for each in checks])
-    slow = [each.row for each in checks if each.is_extra and each.threshold.metric in _SLOW]
-    sizes = {row: min(each) for row, each in _sizes(measured, slow).items()}
-    left_out = {
-        (row, name) for row in slow for name, fewest in _SLOW.items() if sizes[row] < fewest
-    }
-    # Where all of a path's time is checked, a looser mean only repeats it.
-    whole = {"total", "wall"} if measured.nested else {"total"}
-    left_out |= {(each.row, "mean") for each in checks if each.threshold.metric in whole}
     copies = _copies(measured, checks) if measured.nested else frozenset()
     return tuple(
-        each
-        for each in checks
-        if not (each.is_extra and (each.row, each.threshold.metric) in left_out)
-        and (each.threshold.metric != "median" or each.row not in copies)
+        each for each in checks if each.threshold.metric != "median" or each.row not in copies
     )
 
 
@@ -120,15 +106,11 @@ def _settled(found: dict[str, Threshold], *, is_one: bool) -> dict[str, Threshol
     """
     if is_one and "wall" in found and not found["total"].is_written:
         found = {name: each for name, each in found.items() if name != "total"}
-    written = {name for name, each in found.items() if each.is_written}
+    written = {name for name, each in found.items() if each.is_written and not each.is_offered}
     if not {"mean", "min"}.isdisjoint(written):
-        # They were written instead of the median; slow launches count in a mean.
-        left_out = {TAIL, "median"} if "mean" in written else {"median"}
-        return {name: each for name, each in found.items() if name not in left_out - written}
-    if (median := found.get("median")) is None:
-        return found
-    slow = [name for name in _SLOW if name in found and name not in written]
-    return {**found, **{name: median.looser(name) for name in slow}}
+        # They were written instead of the median.
+        return {name: each for name, each in found.items() if name != "median" or name in written}
+    return found
 
 
 class _Candidates:
@@ -191,25 +173,11 @@ def _copies(measured: Measured, checks: Sequence[Check]) -> set[int]:
     amounts = {(each.row, each.threshold.metric): each.threshold.amounts for each in checks}
     rows = [row for row, metric in amounts if metric == "total" and row > 0]
     both = [row for row in rows if amounts.get((row, "median")) == amounts[row, "total"]]
-    counted = measured.calls.max(axis=0)
-    return {
-        row
-        for row, sizes in _sizes(measured, both).items()
-        if max(*sizes, float(counted[row])) <= 1
-    }
-
-
-def _sizes(measured: Measured, rows: Sequence[int]) -> dict[int, list[float]]:
-    """Return for each row how many single launches are known of each run that has it."""
-    lines = list(zip(measured.samples(rows), measured.present, strict=True)) if rows else []
-    return {
-        row: [
-            0.0 if (sample := line[place]) is None else sample.size
-            for line, present in lines
-            if present[row]
-        ]
-        for place, row in enumerate(rows)
-    }
+    entries = measured.calls.max(axis=0)
+    for line in measured.samples(both) if both else []:
+        for row, sample in zip(both, line, strict=True):
+            entries[row] = max(entries[row], 0.0 if sample is None else sample.size)
+    return {row for row in both if entries[row] <= 1}
 
 
 def _groups(measured: Measured) -> Mask:
@@ -311,9 +279,14 @@ def lasting_keys(
 class Governing:
     """Which thresholds apply to which paths: the last one of each metric.
 
+    Those that only the new side has loosen no other one.
+
     Args:
         thresholds: In the order in which they were written.
         tree: The paths.
+
+    Attributes:
+        refused: Thresholds of the new side that would have loosened others, with these.
     """
 
     def __init__(self, thresholds: Iterable[Threshold], tree: PairedTree) -> None:
@@ -321,6 +294,7 @@ class Governing:
         self._selectors = Selectors(each.selector for each in self._thresholds)
         self._selected = self._selectors.of_tree(tree)
         self._known: dict[int, dict[str, Threshold]] = {}
+        self.refused: dict[Threshold, Threshold] = {}
 
     def of_row(self, row: int) -> dict[str, Threshold]:
         """Return the thresholds of a path by their metrics."""
@@ -330,7 +304,13 @@ class Governing:
             return {e.metric: e for e in self._thresholds if not e.selector}
         if found is None:
             chosen = (self._thresholds[place] for place in self._selectors.chosen(selected))
-            found = self._known[selected] = {each.metric: each for each in chosen}
+            found = self._known[selected] = {}
+            for each in chosen:
+                known = found.get(each.metric)
+                if known is None or not (each.is_offered and each.loosens(known)):
+                    found[each.metric] = each
+                else:
+                    self.refused[each] = known
         return found
 
 

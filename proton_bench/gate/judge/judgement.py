@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,10 +17,10 @@ from proton_bench.gate.judge import notes as said
 from proton_bench.gate.judge.benchmarks import Subject, measure_subject, one_sided, subject_of
 from proton_bench.gate.judge.check import own_paths
 from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.notes import notes_on, unmatched
+from proton_bench.gate.judge.notes import notes_on, refused, unmatched
 from proton_bench.gate.judge.questions import Context, Questions
 from proton_bench.gate.judge.result import GateResult, GateRow, Note
-from proton_bench.gate.judge.rows import Judged, answer, apply_rules
+from proton_bench.gate.judge.rows import Judged, answer
 from proton_bench.gate.judge.structure import StructuralChange, find_structural_changes
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.uncompared import uncompared
@@ -28,13 +29,11 @@ from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.copies import check_replicates
 from proton_bench.gate.machine.disturbed import left_out, without
 from proton_bench.gate.machine.fingerprint import examine_runs
-from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.machine.sensitivity import STATISTICS, advice
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
 from proton_bench.gate.statistics.controls import Controls
-from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.support.units import count_text
 
 __all__ = ["judge"]
@@ -50,7 +49,7 @@ def judge(
     """Compare new runs with base runs; each run is one fresh process.
 
     The same runs and policy give exactly the same result. One run on each side decides only
-    structure; timing needs ``policy.runs`` processes on each side, or stored noise.
+    structure; timing needs ``policy.runs`` processes on each side.
 
     Args:
         base_runs: Runs to compare with; none gives NO-BASELINE.
@@ -62,7 +61,6 @@ def judge(
         MetricError: A run lacks the metric, or it is not a number.
         UsageError: There is no new run, a run is empty or named twice, units differ, or a threshold
             is an amount of time but no time was recorded.
-        PluginError: A rule of the policy failed.
     """
     if not new_runs:
         raise UsageError("a gate needs at least one new run")
@@ -108,19 +106,17 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
     structure = find_structural_changes(measured, policy)
     judged, controls = questions.judged()
     canaries = questions.canaries()
-    noise = questions.noise()
     missing = unmatched(measured, policy, judged.checks)
     if not any(note.reason is Reason.NO_BASE for note in missing):
-        missing += uncompared(measured, policy)
-    notes = (*shell.notes, *missing)
+        missing += uncompared(measured, policy, judged.decided_around())
+    notes = (*shell.notes, *missing, *refused(measured, policy))
     notes += tuple(_session_notes(questions, judged, controls, canaries=canaries))
     # Another unit matters only if the sides were recorded apart.
     paired = questions.arrangement.is_paired
     doubts = [note for note in notes if note.reason is Reason.MACHINE and note not in said.SHIFTS]
     blocked = canaries.moved or any(note.voids or not paired for note in doubts)
     blockers = (Reason.MACHINE,) if blocked else ()
-    rows, rule_notes = apply_rules(answer(replace(judged, blockers=blockers), policy), policy.rules)
-    notes += rule_notes
+    rows = answer(replace(judged, blockers=blockers), policy)
     readable = with_texts(_gated(measured), Readable(kernels=True))
     verdict = sum_up(rows, structure, notes)
     if verdict is SuiteVerdict.INCONCLUSIVE:
@@ -133,7 +129,6 @@ def _concluded(subject: Subject, context: Context, shell: GateResult) -> GateRes
         notes=notes,
         controls=controls,
         canaries=canaries,
-        noise=UsedNoise(noise.source, noise.runs) if noise is not None else None,
         metric=measured.source,
         statistic=policy.statistic,
         unit=measured.unit,
@@ -165,8 +160,7 @@ def _hidden(questions: Questions, rows: Sequence[GateRow]) -> tuple[Note, ...]:
 
 
 def _is_hidden(row: GateRow) -> bool:
-    asked = parse_threshold(row.threshold).ratio
-    return asked is not None and row.detectable > asked
+    return row.limit < row.findable < math.inf
 
 
 def _texts(
@@ -187,8 +181,6 @@ def _session_notes(
     shifted = [each.note for each in shifts if each.is_large(judged.evidence)]
     found = {
         said.ORDER_CONFOUNDED: questions.arrangement.is_confounded,
-        said.NOISE_OF_ANOTHER_MACHINE: questions.context.noise is not None
-        and questions.noise() is None,
         said.CONTROLS_MOVED: controls.invalid,
         said.CANARY_MOVED: canaries.moved,
         said.GLOBAL_SHIFT: said.COMMON_SHIFT not in shifted and _is_global(judged),
@@ -200,7 +192,7 @@ def _session_notes(
 def _is_global(judged: Judged) -> bool:
     """Return whether four of five paths, and at least eight, changed alike."""
     tested = judged.evidence.tested & own_paths(judged.checks)
-    effect = judged.evidence.contrast.effect[tested]
+    effect = judged.evidence.effect[tested]
     margin = judged.limits.margin[tested]
     count = len(effect)
     most = max(int((effect > margin).sum()), int((-effect > margin).sum()))

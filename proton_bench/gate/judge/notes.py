@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from proton_bench.analysis.selector import Selectors
-from proton_bench.gate.judge.check import Check
+from proton_bench.gate.judge.check import Check, Governing
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.verdict import Reason
@@ -23,7 +23,6 @@ __all__ = [
     "ELAPSED_SHIFT",
     "GLOBAL_SHIFT",
     "INSTRUCTIONS_COUNTED",
-    "NOISE_OF_ANOTHER_MACHINE",
     "NOTHING_GATED",
     "NOTHING_MATCHED",
     "NO_BASE_RUNS",
@@ -31,6 +30,7 @@ __all__ = [
     "SHARED_NOISE",
     "SHIFTS",
     "notes_on",
+    "refused",
     "unmatched",
 ]
 
@@ -48,11 +48,6 @@ ORDER_CONFOUNDED = Note(
     Reason.ORDER,
     "the same side ran first in every pair, so a drift of the machine looks like a change and no "
     "path can fail; alternate which side runs first",
-)
-NOISE_OF_ANOTHER_MACHINE = Note(
-    Reason.NOTICE,
-    "the stored noise is of another machine or device and was not used; measure it here with "
-    "proton noise",
 )
 CONTROLS_MOVED = Note(
     Reason.MACHINE,
@@ -149,6 +144,25 @@ def unmatched(measured: Measured, policy: Policy, checks: Sequence[Check]) -> tu
             text = f"threshold {str(each)!r} matches no measured path; check its glob"
             notes.append(Note(Reason.NOTHING_GATED, text, voids=True))
     return tuple(notes)
+
+
+def refused(measured: Measured, policy: Policy) -> tuple[Note, ...]:
+    """Return notes on thresholds of the new side that would loosen those of the base."""
+    governing = Governing(policy.thresholds, measured.comparison.tree)
+    for row in range(1, len(measured.comparison.tree)):
+        governing.of_row(row)
+    return tuple(
+        Note(
+            Reason.NOTICE,
+            f"threshold {str(each)!r} of the new side is looser than {_amounts(stricter)}, which "
+            "holds without it and was used; it counts once the base has it",
+        )
+        for each, stricter in governing.refused.items()
+    )
+
+
+def _amounts(threshold: Threshold) -> str:
+    return "&".join(map(str, threshold.amounts))
 
 
 def _of_scopes(threshold: Threshold, named: Sequence[Threshold]) -> str:

@@ -48,9 +48,9 @@ class Outcome:
     def calm_rows(self) -> tuple[GateRow, ...]:
         """The other rows, worst first.
 
-        They are the same on both sides, or of slowest launches of which little is known, or say of
-        a scope what a row above says: where elapsed time is all there is, the typical entry of a
-        scope and its total are nearly one number.
+        They are the same on both sides, or of the host and little is known, or say of a scope what
+        a row above says: where elapsed time is all there is, the typical entry of a scope and its
+        total are nearly one number.
         """
         return self._parts[1]
 

@@ -13,7 +13,6 @@ from proton_bench.gate.judge.check import (
     Check,
     choose_checks,
     elapsed_times,
-    lasting_keys,
     limits_of,
     own_paths,
 )
@@ -23,9 +22,7 @@ from proton_bench.gate.judge.result import Note
 from proton_bench.gate.judge.rows import Judged
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
 from proton_bench.gate.machine.canary_shift import WARM_UP_SCOPE, CanaryShift, log_clocks, shift_of
-from proton_bench.gate.machine.fingerprint import machine_of
-from proton_bench.gate.machine.noise import Noise
-from proton_bench.gate.machine.sensitivity import Sensitivity, detectable_with, sensitivity_of
+from proton_bench.gate.machine.sensitivity import Sensitivity, sensitivity_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import LOOSER, OTHER_UNITS, Amount, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
@@ -35,9 +32,16 @@ from proton_bench.gate.statistics.common_shift import (
     explained_by_shift,
 )
 from proton_bench.gate.statistics.controls import Controls, examine
-from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
-from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
-from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain, decide
+from proton_bench.gate.statistics.decision import (
+    RECOMMENDED_PAIRS,
+    Background,
+    Evidence,
+    Limits,
+    changed_for_certain,
+    decide,
+    detectable_with,
+    weigh,
+)
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 __all__ = ["Context", "Questions", "Shift"]
@@ -54,14 +58,12 @@ class Context:
     """Inputs of a gate other than the runs.
 
     Attributes:
-        noise: Stored noise of this machine.
         arrangement: How the runs pair, if the caller knows it better than their times.
         part: Share of the false alarms that noise may cause in this look at the runs, if there are
             several looks.
         pairs: Pairs of the last look, 0 for those at hand.
     """
 
-    noise: Noise | None = None
     arrangement: Arrangement | None = None
     part: float = 1.0
     pairs: int = 0
@@ -120,13 +122,15 @@ class Questions:
         checks = choose_checks(measured, self.policy)
         observations = observe_checks(measured, checks)
         base, new = observations.logarithms()
-        background = self._background(checks, observations)
+        limits = limits_of(checks, observations.between())
         evidence = weigh(
-            contrast_of(base, new, self.arrangement.order, metrics=background.metrics),
-            background,
+            base,
+            new,
+            self.arrangement.order,
+            background=self.background(checks, observations),
+            margin=limits.margin,
             fewest_runs=self.policy.runs,
         )
-        limits = limits_of(checks, observations.between())
         same_binary = self._same_binary(checks)
         # Each kernel is one control.
         controls = examine(evidence, limits, same_binary & own_paths(checks))
@@ -167,7 +171,7 @@ class Questions:
         judged, _ = replace(self, policy=policy).judged()
         at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
         pairs = max(self.context.pairs, at_hand, RECOMMENDED_PAIRS)
-        found = detectable_with(pairs, judged.evidence)
+        found = detectable_with(pairs, judged.evidence, judged.limits.margin)
         shares = np.array([check.share for check in judged.checks])
         totals = np.array([each.threshold.metric == "total" for each in judged.checks], dtype="?")
         of_run = totals & np.array([each.row == 0 for each in judged.checks], dtype="?")
@@ -180,21 +184,13 @@ class Questions:
             run=found[of_run],
         )
 
-    def _background(self, checks: Sequence[Check], observations: Observations) -> Background:
-        paired = self.arrangement.is_paired
-        floor, noise = observations.tick_floor(paired=paired), self.noise()
-        if noise is not None:
-            keys = lasting_keys(self.measured, checks)
-            floor = np.maximum(floor, noise.variances(keys, paired=paired))
-        metrics = [each.threshold.metric for each in checks]
-        return Background(floor, observations.resolution(), metrics)
-
-    def noise(self) -> Noise | None:
-        """Return the stored noise of this machine, or None."""
-        noise = self.context.noise
-        runs = self.measured.runs
-        fits = noise is not None and all(noise.fits(machine_of(run.profile)) for run in runs)
-        return noise if fits else None
+    def background(self, checks: Sequence[Check], observations: Observations) -> Background:
+        """Return what the values of the checks do not say."""
+        return Background(
+            observations.tick_floor(paired=self.arrangement.is_paired),
+            observations.resolution(),
+            [each.threshold.metric for each in checks],
+        )
 
     def _same_binary(self, checks: Sequence[Check]) -> Mask:
         tree = self.measured.comparison.tree
@@ -216,7 +212,7 @@ class Questions:
         if self.measured.unit != "ns" or not np.isfinite(new - base):
             return np.zeros(len(limits.threshold), dtype=np.bool_)
         remains = [
-            changed_for_certain(each, each.contrast.effect + (new - base), limits)
+            changed_for_certain(each, each.effect + (new - base), limits)
             for each in (evidence, evidence.unshared)
             if each is not None
         ]
@@ -234,7 +230,7 @@ class Questions:
 
         Canary kernels can rule that out for kernels.
         """
-        one_order = ~np.isfinite(evidence.contrast.order_effect)
+        one_order = ~np.isfinite(evidence.order_effect)
         cleared = ~self._of_host(checks) & self.canaries().is_steady
         return one_order & ~cleared & self.arrangement.is_paired
 

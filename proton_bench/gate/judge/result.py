@@ -13,14 +13,13 @@ from proton_bench.gate.judge.structure import StructuralChange
 from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.canary_shift import CanaryShift
 from proton_bench.gate.machine.fingerprint import Finding
-from proton_bench.gate.machine.noise import UsedNoise
 from proton_bench.gate.statistics.controls import Controls
-from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
 
 __all__ = ["SCHEMA", "VERSION", "GateResult", "GateRow", "Note"]
 
 SCHEMA = "proton_bench.gate"
-VERSION = (2, 0)
+VERSION = (3, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,6 @@ class GateRow:
         high: Upper end.
         p_worse: P-value that it got worse by more than the margin, adjusted for all paths.
         noise: Standard deviation of one run, as a share; NaN if unknown.
-        detectable: Smallest threshold that these runs can hold: a change by it is found nine times
-            in ten.
         pairs_needed: Total pairs that would find the threshold that often; 0 if more do not help or
             are not needed, -1 if it is impractically many.
         base_runs: Processes with a value.
@@ -55,10 +52,11 @@ class GateRow:
         order_effect: Share that running second adds; NaN if unknown.
         same_binary: Whether compiled code, launch and argument types are the same on both sides.
         downgraded: Whether it would have regressed but for its reasons, or probably did.
-        is_extra: Whether it is of the slowest launches or of the host, and nobody asked for it.
+        is_extra: Whether it is of the host, and nobody asked for it.
         causes: What else changed about a kernel that changed, such as its registers.
         findable: Smallest change for the worse that this gate finds nine times in ten: at least the
-            limit, and more where noise or the floors hide this; NaN if unknown.
+            limit, and more where noise or the floors hide this; infinite if so few runs may all
+            be slow by chance, whatever the change; NaN if unknown.
         device: Device of the path, if paths of other devices have the same names; else "".
     """
 
@@ -78,7 +76,6 @@ class GateRow:
     high: float
     p_worse: float
     noise: float
-    detectable: float
     pairs_needed: int
     base_runs: int
     new_runs: int
@@ -99,7 +96,7 @@ class GateRow:
     def is_undecided(self) -> bool:
         """Whether it is undecided if the path got worse.
 
-        Slowest launches and the host vary so much that a wide interval alone says nothing.
+        The host varies so much that a wide interval alone says nothing.
         """
         if self.verdict is not Verdict.INCONCLUSIVE or Reason.QUARANTINE in self.reasons:
             return False
@@ -133,7 +130,6 @@ class GateResult:
         findings: Differences and disturbances of the runs.
         controls: Result of the negative controls.
         canaries: Shift of the canary kernels.
-        noise: The stored noise that was used, or None.
         metric: Full name of the recorded metric that aligned the runs.
         statistic: Statistic of fast launches whose sums are the totals, so that slow launches were
             not checked; "" if they were.
@@ -155,7 +151,6 @@ class GateResult:
     findings: tuple[Finding, ...] = ()
     controls: Controls = field(default_factory=Controls)
     canaries: CanaryShift = field(default_factory=CanaryShift)
-    noise: UsedNoise | None = None
     metric: str = ""
     statistic: str = ""
     unit: str = ""

@@ -13,18 +13,22 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.explanation import row_cause
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.why.changes import kernel_changes
-from proton_bench.errors import PluginError
 from proton_bench.gate.judge.check import Check
 from proton_bench.gate.judge.measured import Measured
 from proton_bench.gate.judge.observations import Observations
-from proton_bench.gate.judge.result import GateRow, Note
+from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, Verdict
 from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.rules import Rule, find_rules
-from proton_bench.gate.statistics.power import POWER, RECOMMENDED_PAIRS, quantile
-from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, one_sided
+from proton_bench.gate.statistics.decision import (
+    POWER,
+    RECOMMENDED_PAIRS,
+    Decisions,
+    Evidence,
+    Limits,
+    quantile,
+)
 
-__all__ = ["FLOOR_NS", "Judged", "answer", "apply_rules", "worst_first"]
+__all__ = ["FLOOR_NS", "Judged", "answer", "worst_first"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -34,7 +38,6 @@ _MORE_RUNS_HELP = frozenset(
 )
 # Kernels whose other changes are looked up; the readers of a report look no further.
 _MOST_CAUSES = 20
-_UNLIKELY = 0.05
 # A path is not worse if it is slower by less than this per launch and per run, unless a threshold
 # says so.
 FLOOR_NS, _FLOOR = 100.0, 0.001
@@ -81,6 +84,19 @@ class Judged:
     order_explains: Mask
     blockers: tuple[Reason, ...] = field(default=())
 
+    def decided_around(self) -> dict[str, Mask]:
+        """Mark the rows around which a scope or the whole run is decided, by total and by wall."""
+        decisions, parents = self.decisions, self.measured.comparison.tree.parents.tolist()
+        known = self.evidence.tested & (decisions.allowed | decisions.worse | decisions.better)
+        found = {name: np.zeros(len(parents), dtype=np.bool_) for name in ("total", "wall")}
+        for at, check in enumerate(self.checks):
+            if check.threshold.metric in found:
+                found[check.threshold.metric][check.row] = known[at]
+        for mask in found.values():
+            for row in range(1, len(parents)):
+                mask[row] |= mask[parents[row]]
+        return found
+
 
 def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
     """Return the rows, worst first."""
@@ -117,11 +133,10 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             high=_part(judged.decisions.high[at]),
             p_worse=float(judged.decisions.p_worse[at]),
             noise=_part(_noise(judged, at)),
-            detectable=_part(judged.decisions.detectable[at]),
             pairs_needed=_pairs(judged, policy, reasons, at=at),
             base_runs=int(known[0][at]),
             new_runs=int(known[1][at]),
-            order_effect=_part(judged.evidence.contrast.order_effect[at]),
+            order_effect=_part(judged.evidence.order_effect[at]),
             same_binary=bool(judged.same_binary[at]),
             downgraded=not quarantined
             and verdict is Verdict.INCONCLUSIVE
@@ -131,7 +146,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             device=devices[at],
         )
         rows.append((row, check.row))
-    return _with_causes(judged.measured, _without_repeated(rows))
+    return _with_causes(judged.measured, rows)
 
 
 def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tuple[GateRow, ...]:
@@ -143,28 +158,6 @@ def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tup
         else row
         for at, row in enumerate(worst_first([row for row, _ in rows]))
     )
-
-
-def _without_repeated(rows: Sequence[tuple[GateRow, int]]) -> list[tuple[GateRow, int]]:
-    """Leave out what says no more of a path than other rows of it.
-
-    A mean that nobody asked for finds slow launches that became more. If all launches became
-    slower, or the slowest ones, the median or the tail says so better.
-    """
-    told = {
-        (place, row.verdict, row.downgraded)
-        for row, place in rows
-        if not row.is_total and not _is_plain_mean(row)
-    }
-    return [
-        (row, place)
-        for row, place in rows
-        if not _is_plain_mean(row) or (place, row.verdict, row.downgraded) not in told
-    ]
-
-
-def _is_plain_mean(row: GateRow) -> bool:
-    return row.is_extra and row.metric == "mean"
 
 
 def _devices(judged: Judged, paths: Sequence[tuple[str, ...]]) -> list[str]:
@@ -183,39 +176,26 @@ def _quarantined(verdict: Verdict) -> Verdict:
 
 
 def _probably_worse(judged: Judged) -> Mask:
-    """Return which checks got worse by their thresholds, perhaps; also with too few runs to test.
-
-    Without a change this is so in at most one of twenty gates, by Bonferroni's bound.
-    """
-    evidence, direction = judged.evidence, judged.limits.direction
-    badness = evidence.contrast.effect * direction
-    chances = one_sided(
-        badness, np.zeros(len(badness)), error=evidence.error, freedom=evidence.noise.freedom
-    )
-    found: Mask = badness >= judged.limits.threshold
-    return found & (chances * max(int(np.isfinite(chances).sum()), 1) <= _UNLIKELY)
+    """Return which checks have whole intervals above their thresholds; also of too few runs."""
+    ends = np.where(judged.limits.direction < 0, -judged.decisions.high, judged.decisions.low)
+    found: Mask = ends >= judged.limits.threshold
+    return found
 
 
 def _findable(judged: Judged, floors: _Floors) -> Numbers:
-    """Return the smallest changes that are found with `POWER`, as logarithms; NaN if unknown.
-
-    Such a change is found beyond the margin, which is half of the threshold. It is at least the
-    threshold, because smaller ones are allowed, and is seen beyond the floor.
-    """
-    evidence, threshold = judged.evidence, judged.limits.threshold
-    beyond_margin = (threshold + judged.decisions.detectable) / 2.0
+    """Return the smallest changes that are found with `POWER`, beyond the floors too."""
+    evidence = judged.evidence
     least = np.array([floors.least(at) for at in range(len(judged.checks))], dtype=np.float64)
-    beyond_floor = least + quantile(POWER, evidence.noise.freedom) * evidence.error
-    found = np.maximum(threshold, np.where(least > 0.0, beyond_floor, 0.0))
-    return np.where(evidence.tested, np.maximum(found, beyond_margin), np.nan)
+    beyond_floor = least + quantile(POWER, evidence.freedom) * evidence.error
+    return np.maximum(judged.decisions.findable, np.where(least > 0.0, beyond_floor, 0.0))
 
 
 def _noise(judged: Judged, at: int) -> float:
     """Return the standard deviation of one run on the log scale."""
     evidence = judged.evidence
     # A pair has the variance of two runs.
-    runs = 2.0 if len(evidence.contrast.residuals) < len(judged.measured.runs) else 1.0
-    return math.sqrt(float(evidence.noise.variance[at]) / runs)
+    runs = 1.0 if evidence.first_new else 2.0
+    return float(np.fmax(evidence.spread[at], evidence.typical[at])) / math.sqrt(runs)
 
 
 def _causes(measured: Measured, row: int) -> tuple[str, ...]:
@@ -307,7 +287,7 @@ def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int
     """
     if _MORE_RUNS_HELP.isdisjoint(reasons):
         return 0
-    runs = int(judged.evidence.contrast.runs[at])
+    runs = int(judged.evidence.runs[at])
     lost = min(map(len, judged.measured.sides(judged.measured.totals))) - runs
     fewest = max(policy.runs, runs + 1)
     if Reason.ORDER in reasons:
@@ -323,44 +303,8 @@ def _pairs(judged: Judged, policy: Policy, reasons: Sequence[Reason], *, at: int
 
 
 def _part(logarithm: float) -> float:
-    return math.expm1(min(float(logarithm), _LARGEST)) if math.isfinite(logarithm) else math.nan
-
-
-def apply_rules(
-    rows: Sequence[GateRow], names: Sequence[str]
-) -> tuple[tuple[GateRow, ...], tuple[Note, ...]]:
-    """Return the rows after the rules, worst first, and notes on their changes.
-
-    Args:
-        rows: Rows of the gate.
-        names: Rules in order; each sees the rows of the rules before it.
-
-    Raises:
-        UsageError: One is unknown.
-        PluginError: A rule raised, or returned anything but a verdict.
-    """
-    notes = []
-    for name, rule in find_rules(names).items():
-        judged = tuple(_judged(row, name, rule) for row in rows)
-        count = sum(old is not new for old, new in zip(rows, judged, strict=True))
-        if count:
-            noun = "check" if count == 1 else "checks"
-            notes.append(Note(Reason.NOTICE, f"rule {name!r} decided {count} {noun}"))
-        rows = judged
-    return tuple(worst_first(rows)), tuple(notes)
-
-
-def _judged(row: GateRow, name: str, rule: Rule) -> GateRow:
-    try:
-        verdict = rule(row)
-        decided = None if verdict is None else Verdict(verdict)
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise PluginError(f"gate rule {name!r} of a plugin failed: {what}") from error
-    if decided is None or decided is row.verdict:
-        return row
-    causes = (*row.causes, f"decided by the rule {name!r}")
-    return replace(row, verdict=decided, causes=causes, downgraded=False)
+    known = math.isfinite(logarithm)
+    return math.expm1(min(float(logarithm), _LARGEST)) if known else float(logarithm)
 
 
 def worst_first(rows: Sequence[GateRow]) -> list[GateRow]:

@@ -106,7 +106,7 @@ def _candidates(measured: Measured) -> npt.NDArray[np.bool_]:
 
 
 def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
-    measured, policy, slack = survey.measured, survey.policy, survey.slack[:, row]
+    measured, slack = survey.measured, survey.slack[:, row]
     calls = measured.calls[:, row]
     base, new = (_range(each) for each in measured.sides(calls))
     lowest, highest = measured.sides(calls - slack), measured.sides(calls + slack)
@@ -122,7 +122,6 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
         return None
     allowed = survey.allowed.of_row(row)
     exceeds = any(_exceeds(each, known[0], known[1]) for each in allowed.values())
-    is_forbidden = policy.strict and kind in {Kind.NEW, Kind.REMOVED}
     quarantined = bool(survey.quarantined[row])
     return StructuralChange(
         path=measured.comparison.tree.path(row),
@@ -132,7 +131,7 @@ def _change_of(survey: _Survey, row: int) -> StructuralChange | None:
         new_calls=new,
         change=_change_by_launches(measured, row),
         share=float(survey.shares[row]),
-        fails=not quarantined and (exceeds or is_forbidden),
+        fails=not quarantined and exceeds,
         reasons=(Reason.QUARANTINE,) if quarantined else (),
     )
 

@@ -1,15 +1,17 @@
 """Paths that the policy checks but that only one side has, or whose times cannot be.
 
 After an early end, an unselected test or a renamed slower kernel, the paths of both sides may be as
-fast as before. A gate that only compared these would wrongly pass. So would one of runs in which a
-damaged time is so long that the share of every other path is too small to be checked.
+fast as before. A gate that only compared these would wrongly pass, unless the total of a scope
+around them is decided: it has what they took before, and what took their place. So would one of
+runs in which a damaged time is so long that the share of every other path is too small to be
+checked.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,31 +28,33 @@ from proton_bench.gate.policy.threshold import Threshold
 __all__ = ["uncompared"]
 
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
-# New paths matter only if there is little else.
+# New paths matter only if there is little else; and so does what is gone from a decided total.
 _MOSTLY = 0.5
 _NAMED = 3
 # No launch takes ten years; the difference of two timestamps of which one is missing does.
 _LONGEST_NS = 10 * 365 * 86_400 * 1e9
 
 
-def uncompared(measured: Measured, policy: Policy) -> tuple[Note, ...]:
+def uncompared(measured: Measured, policy: Policy, decided: Mapping[str, Mask]) -> tuple[Note, ...]:
     """Return notes on paths and launches that the policy checks but that are unknown.
 
     Args:
         measured: The runs.
         policy: The thresholds.
+        decided: Rows around which a scope is decided, by ``total`` or by ``wall``.
     """
     return (
-        *_times(measured, policy),
+        *_times(measured, policy, decided["total"]),
         *_launches(measured, policy),
         *_sums(measured, policy),
-        *_elapsed(measured, policy),
+        *_elapsed(measured, policy, decided["wall"]),
         *_damaged(measured),
     )
 
 
-def _times(measured: Measured, policy: Policy) -> list[Note]:
+def _times(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
     timed = [each for each in policy.thresholds if not each.is_structural]
     if not timed:
         return []
@@ -63,8 +67,9 @@ def _times(measured: Measured, policy: Policy) -> list[Note]:
         for row, thresholds in gone.items()
         if any(each.selector and each.is_written for each in thresholds)
     ]
+    added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
     lost = float(before[list(gone)].sum()) if gone else 0.0
-    if named or lost > UNDECIDED_SHARE:
+    if named or _is_lost(before, after, decided, gone=list(gone), added=list(added)):
         listed = _listed(measured, sorted(named or gone, key=lambda row: -before[row]))
         notes.append(
             Note(
@@ -75,8 +80,7 @@ def _times(measured: Measured, policy: Policy) -> list[Note]:
                 voids=True,
             )
         )
-    added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
-    unknown = float(after[list(added)].sum()) if added else 0.0
+    unknown = float(after[[row for row in added if not decided[row]]].sum())
     if unknown > _MOSTLY:
         listed = _listed(measured, sorted(added, key=lambda row: -after[row]))
         notes.append(
@@ -88,6 +92,20 @@ def _times(measured: Measured, policy: Policy) -> list[Note]:
             )
         )
     return notes
+
+
+def _is_lost(
+    before: Numbers, after: Numbers, decided: Mask, *, gone: list[int], added: list[int]
+) -> bool:
+    """Return whether too much of the base is gone to trust what is left.
+
+    Of a scope whose total is decided that is only where most is gone and nothing took its place:
+    then the runs may have ended early.
+    """
+    alone = [row for row in gone if not decided[row]]
+    if float(before[alone].sum()) > UNDECIDED_SHARE:
+        return True
+    return float(before[gone].sum()) - float(after[added].sum()) > _MOSTLY
 
 
 def _launches(measured: Measured, policy: Policy) -> list[Note]:
@@ -164,7 +182,7 @@ def _sums(measured: Measured, policy: Policy) -> list[Note]:
     return notes
 
 
-def _elapsed(measured: Measured, policy: Policy) -> list[Note]:
+def _elapsed(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
     """Return notes on scopes whose elapsed time only one side has."""
     timed = [each for each in policy.thresholds if each.metric == "wall"]
     if not timed or measured.nested:
@@ -178,12 +196,14 @@ def _elapsed(measured: Measured, policy: Policy) -> list[Note]:
         list(_asked(measured, policy, timed, rows=(1 + np.flatnonzero(rows)).tolist()))
         for rows in (base & ~new, new & ~base)
     )
+    shares = [own / (float(own.sum()) or 1.0) for own in (before, after)]
+    is_lost = _is_lost(*shares, decided, gone=gone, added=added)
     return [
         *_untimed(
             measured,
             before,
-            gone,
-            least=UNDECIDED_SHARE,
+            gone if is_lost else [],
+            least=0.0,
             text="the base's elapsed time is in scopes without one in the new runs, so these were "
             "not compared by it; check what the new runs record. If the scopes were removed on "
             "purpose, compare with a base without them. Missing",
@@ -191,7 +211,7 @@ def _elapsed(measured: Measured, policy: Policy) -> list[Note]:
         *_untimed(
             measured,
             after,
-            added,
+            [row for row in added if not decided[row]],
             least=_MOSTLY,
             text="the new elapsed time is in scopes without one in the base, so these were not "
             "compared by it; record a base that has them. New",

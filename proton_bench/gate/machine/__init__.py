@@ -1,4 +1,4 @@
-"""Facts about the machine: stored noise, canary kernels, fingerprints, the tick of its clock.
+"""Facts about the machine: canary kernels, fingerprints, the tick of its clock.
 
 In: runs of unchanged programs.
 Out: variances and warnings for the judge.

@@ -21,9 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.statistics.contrast import apart
-from proton_bench.gate.statistics.evidence import Background, weigh
-from proton_bench.gate.statistics.timing import Limits, decide
+from proton_bench.gate.statistics.decision import Background, Limits, decide, weigh
 
 __all__ = [
     "CANARY_SCOPE",
@@ -80,13 +78,12 @@ def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
     count = base.shape[1]
     if not count:
         return CanaryShift()
-    nothing = np.zeros(1)
-    contrast = apart(*(side.mean(axis=1, keepdims=True) for side in (base, new)))
-    evidence = weigh(contrast, Background(nothing, nothing, ["median"]), fewest_runs=2)
-    found = decide(evidence, Limits(np.array([LARGEST_SHIFT]), nothing))
-    return CanaryShift(
-        count, *(float(each[0]) for each in (contrast.effect, found.low, found.high))
-    )
+    nothing, limits = np.zeros(1), Limits(np.array([LARGEST_SHIFT]), np.zeros(1))
+    means = [side.mean(axis=1, keepdims=True) for side in (base, new)]
+    background = Background(nothing, nothing, ["median"])
+    evidence = weigh(*means, (), background=background, margin=limits.margin, fewest_runs=2)
+    found = decide(evidence, limits)
+    return CanaryShift(count, *(float(each[0]) for each in (found.effect, found.low, found.high)))
 
 
 def log_clocks(runs: Sequence[Run]) -> Numbers:

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
-from proton_bench.gate.statistics.power import detectable
-from proton_bench.gate.statistics.timing import Evidence, held_by_either
 
-__all__ = ["STATISTICS", "Sensitivity", "advice", "detectable_with", "sensitivity_of"]
+__all__ = ["STATISTICS", "Sensitivity", "advice", "sensitivity_of"]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -56,36 +54,6 @@ class Sensitivity:
     path: float
     run: float
     held: float
-
-
-def detectable_with(pairs: int, evidence: Evidence) -> Numbers:
-    """Return what so many pairs would find with the noise of the pairs at hand, as logarithms.
-
-    Args:
-        pairs: Of the next gate, or its runs on each side.
-        evidence: Of the runs at hand.
-
-    Returns:
-        One for each check; infinite if its noise is unknown.
-    """
-    level = evidence.level / max(int(evidence.tested.sum()), 1)
-    later = _after(pairs, evidence)
-    found = detectable(level, later.error, later.noise.freedom)
-    if evidence.unshared is not None:
-        own = _after(pairs, evidence.unshared)
-        found = held_by_either(later, found, detectable(level, own.error, own.noise.freedom))
-    return np.where(evidence.tested & np.isfinite(found), found, np.inf)
-
-
-def _after(pairs: int, evidence: Evidence) -> Evidence:
-    """Return what the evidence would be after so many pairs with the noise of those at hand."""
-    contrast, noise = evidence.contrast, evidence.noise
-    runs = np.maximum(contrast.runs, 2).astype(np.float64)
-    return replace(
-        evidence,
-        contrast=replace(contrast, scale=contrast.scale * runs / pairs),
-        noise=replace(noise, freedom=noise.freedom * (pairs - 1.0) / (runs - 1.0)),
-    )
 
 
 def sensitivity_of(

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.policy.rules import find_rules
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
-from proton_bench.gate.statistics.power import MOST_PAIRS
+from proton_bench.gate.statistics.decision import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 
 __all__ = ["Policy", "policy_from_table", "read_policy"]
@@ -34,14 +33,12 @@ class Policy:
         thresholds: Thresholds; later ones win over earlier ones for the same path and metric.
         overriding: Thresholds of a command line, which win over those of a file and of markers.
         threshold: Share by which everything may grow for which no other threshold is written;
-            times of the host and of the slowest launches may grow by three times that.
+            times of the host may grow by three times that.
         share: Least share of a run's time of gated paths that are not named.
         runs: Processes needed on each side.
         inconclusive_passes: Whether an undecided gate exits with 0.
-        strict: Whether new and removed paths fail.
         ignore_devices: Whether runs of different devices are compared anyway.
         quarantine: Globs of paths that are shown but never fail.
-        rules: Names of rules of plugins, applied to the rows.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -50,10 +47,8 @@ class Policy:
     share: float = 0.005
     runs: int = 4
     inconclusive_passes: bool = False
-    strict: bool = False
     ignore_devices: bool = False
     quarantine: tuple[str, ...] = field(default=())
-    rules: tuple[str, ...] = field(default=())
 
     def with_thresholds(self, texts: Sequence[str]) -> Policy:
         """Return the policy with thresholds of a command line, which win over all others.
@@ -72,8 +67,8 @@ class Policy:
     def with_marked(self, marked: Sequence[Threshold]) -> Policy:
         """Return the policy with all its thresholds in one list, the defaults first.
 
-        A statistic of launches that is written for all paths is the default of totals too, and of
-        slow launches and of the host, unless it leaves slow launches out.
+        A statistic of launches that is written for all paths is the default of totals and of the
+        host too, unless it leaves slow launches out.
 
         Args:
             marked: Thresholds of markers: each applies to one benchmark and does not affect others.
@@ -257,12 +252,6 @@ def _globs(value: Any) -> tuple[str, ...]:
     return found
 
 
-def _rules(value: Any) -> tuple[str, ...]:
-    names = _texts(value)
-    find_rules(names)
-    return names
-
-
 def _thresholds(value: Any) -> tuple[Threshold, ...]:
     return tuple(parse_threshold(text) for text in _texts(value))
 
@@ -273,10 +262,8 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "share": ("share", _part_or_none),
     "runs": ("runs", _runs),
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
-    "strict": ("strict", _flag),
     "quarantine": ("quarantine", _globs),
     "ignore-devices": ("ignore_devices", _flag),
-    "rules": ("rules", _rules),
 }
 
 # Keys of earlier versions, and what to write instead.
@@ -286,5 +273,7 @@ _REMOVED = {
     "session-shift": "record both sides in turn, as `proton ab` does",
     "undecided-share": "5 % of the time of a run may stay undecided",
     "same-binary": "a slower path whose code did not change is INCONCLUSIVE",
+    "strict": 'write `thresholds = ["calls:0"]`',
+    "rules": "thresholds and `quarantine` say what may fail",
     "raw-names": "names that compilers number are matched without their numbers",
 }

@@ -67,7 +67,7 @@ _UNIT = re.compile(r"[^&\s]*")
 _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
 # What earlier versions had, and what says the same now.
 _REMOVED = dict.fromkeys(("max", "stddev", "iqr", "mad"), "tail or a percentile such as p95")
-# Noise of the host and of the slowest launches is larger than that of typical launches.
+# Noise of the host is larger than that of typical launches.
 LOOSER = 3.0
 _MEDIAN = 50.0
 
@@ -110,12 +110,15 @@ class Threshold:
         amounts: All of them have to be reached.
         selector: Glob of call paths, "" for all large enough ones.
         is_written: Whether a user wrote it for this metric.
+        is_offered: Whether only the new side of a gate has it, such as the marker of a test in a
+            pull request: then it replaces no stricter one.
     """
 
     metric: str
     amounts: tuple[Amount, ...]
     selector: str = ""
     is_written: bool = field(default=True, compare=False)
+    is_offered: bool = field(default=False, compare=False)
 
     @property
     def is_structural(self) -> bool:
@@ -136,6 +139,12 @@ class Threshold:
         percentile = _PERCENTILE.fullmatch(self.metric)
         return self.metric == "min" or (percentile is not None and float(percentile[1]) < _MEDIAN)
 
+    def loosens(self, other: Threshold) -> bool:
+        """Return whether it allows what another threshold of the same metric does not."""
+        return (self.ratio or 0.0) > (other.ratio or 0.0) or (self.absolute or 0.0) > (
+            other.absolute or 0.0
+        )
+
     @property
     def direction(self) -> int:
         """+1 if more is worse, -1 if less is, 0 if any change is."""
@@ -152,8 +161,6 @@ class Threshold:
             return (self,)
         return (
             replace(self, metric="median"),
-            self.looser("mean"),
-            self.looser(TAIL),
             replace(self, metric="total"),
             self.looser("wall"),
         )

@@ -15,12 +15,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.statistics.timing import Evidence, Limits, changed_for_certain
+from proton_bench.gate.statistics.decision import (
+    FEWEST_PATHS,
+    Evidence,
+    Limits,
+    changed_for_certain,
+)
 
-__all__ = ["FEWEST_PATHS", "LARGEST_SHIFT", "common_shift", "explained_by_shift"]
+__all__ = ["LARGEST_SHIFT", "common_shift", "explained_by_shift"]
 
-# The median of fewer says too little about a shift.
-FEWEST_PATHS = 8
 # Two recordings of one program differ by more less than once in a thousand times, if the shift of
 # each has a standard deviation of 1.5 %: inferred from reports of 0.4 to 4 % between days.
 _USUAL = 3.09 * math.sqrt(2.0) * 0.015
@@ -35,7 +38,7 @@ def common_shift(evidence: Evidence, paths: npt.NDArray[np.bool_]) -> float:
         evidence: All checks.
         paths: Those of one kind that are of a path of its own.
     """
-    effects = evidence.contrast.effect[evidence.tested & paths]
+    effects = evidence.effect[evidence.tested & paths]
     return float(np.median(effects)) if len(effects) >= FEWEST_PATHS else 0.0
 
 
@@ -53,7 +56,7 @@ def explained_by_shift(
             by them.
         looser: How many times as much as kernels this kind usually shifts.
     """
-    effect = evidence.contrast.effect
+    effect = evidence.effect
     beyond = effect - common_shift(evidence, paths)
     if int((evidence.tested & paths).sum()) < FEWEST_PATHS:
         beyond = effect - np.clip(effect, -looser * _USUAL, looser * _USUAL)

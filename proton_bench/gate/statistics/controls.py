@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.statistics.timing import Evidence, Limits, one_sided
+from proton_bench.gate.statistics.decision import Evidence, Limits, one_sided
 
 __all__ = ["Controls", "examine"]
 
@@ -43,8 +43,8 @@ def examine(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_])
         limits: Their limits.
         controls: Which of them are controls.
     """
-    effect, error = evidence.contrast.effect, evidence.error
-    known = {"error": error, "freedom": evidence.noise.freedom}
+    effect, error = evidence.effect, evidence.error
+    known = {"error": error, "freedom": evidence.freedom}
     more = one_sided(effect, limits.margin, **known)
     less = one_sided(-effect, limits.margin, **known)
     chosen = controls & np.isfinite(more) & (error > 0)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import Reason, Verdict
-from proton_bench.gate.statistics.timing import FALSE_ALARMS
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["MEANINGS", "noise_text", "part_text", "reasons_text", "runs_text", "seen_text"]
-
-# A change by more than this factor is seen without a gate.
-_LARGEST = 10.0
+__all__ = ["MEANINGS", "needed_text", "noise_text", "part_text", "reasons_text", "runs_text"]
 
 MEANINGS = {
     Reason.TOO_NOISY: "too noisy for so few runs",
@@ -34,11 +33,6 @@ _MORE_RUNS = frozenset({Reason.TOO_NOISY, Reason.TOO_FEW_RUNS})
 _MAX_CAUSE = 160
 
 
-def seen_text(row: GateRow) -> str:
-    """Return the smallest threshold that these runs can hold, ``-`` if it is of no use."""
-    return part_text(row.detectable) if row.detectable < _LARGEST else "-"
-
-
 def part_text(part: float) -> str:
     """Return a share without a sign: ``2.9 %``."""
     percent = 100.0 * abs(part)
@@ -58,23 +52,19 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
     if row.verdict is Verdict.SAME and row.p_worse <= FALSE_ALARMS:
         said.append(f"worse, but by less than the threshold of {part_text(row.limit)}")
     if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
-        said.append(_needed(row, paired=paired))
+        said.append(needed_text(row, paired=paired))
     return "; ".join(said)
 
 
 def noise_text(row: GateRow) -> str:
-    """Return what cannot be seen because of noise, or why a larger change is not certain."""
-    if abs(row.change) > row.detectable:  # processes of a path in a slow state look like this
+    """Return how much a path varies, or that states of paths leave its change uncertain."""
+    if math.isinf(row.findable):
         return "so few runs can all be slow by chance"
-    if not row.detectable < _LARGEST:
-        return f"the noise is {part_text(row.noise)}: no change can be seen here in so few runs"
-    return (
-        f"the noise is {part_text(row.noise)}: changes below {part_text(row.detectable)} cannot be "
-        "seen here"
-    )
+    return f"a run varies by {part_text(row.noise)}"
 
 
-def _needed(row: GateRow, *, paired: bool) -> str:
+def needed_text(row: GateRow, *, paired: bool) -> str:
+    """Return how many runs would decide a row."""
     if row.pairs_needed < 0:
         return "needs too many runs to be practical"
     if not row.pairs_needed:

@@ -14,11 +14,11 @@ from proton_bench.gate.policy.threshold import OTHER_UNITS
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.gate_reasons import (
     MEANINGS,
+    needed_text,
     noise_text,
     part_text,
     reasons_text,
     runs_text,
-    seen_text,
 )
 from proton_bench.report.words.names import sources_text
 from proton_bench.report.words.quantity import percent_text
@@ -50,7 +50,6 @@ _DECIDING = frozenset({Reason.NOT_COMPARABLE, Reason.NO_BASE})
 _MAX_BELOW = 2
 MEANINGS_OF_COLUMNS = {
     "95 % interval": "contains the true change in 95 of 100 runs of this gate",
-    "would see": "smallest threshold that these runs can hold: they find it nine times in ten",
     "share": "of the time of a base run, or of a new run if that is more",
 }
 
@@ -94,17 +93,15 @@ def _success(outcome: Outcome) -> str:
 
 
 def _hidden(outcome: Outcome) -> str:
-    """Return what noise hides in the undecided paths of a passed gate, "" without any."""
+    """Return the undecided paths of a passed gate and what would decide them, "" without any."""
     rows = [row for row in outcome.result.rows if row.is_undecided]
     if not rows:
         return ""
-    noisiest = max(rows, key=lambda row: row.detectable if _known(row.detectable) else math.inf)
-    seen = seen_text(noisiest)
-    what = "no change can" if seen == "-" else f"changes below {seen} cannot"
-    where = f"{shown_row(noisiest, outcome)} ({part_text(noisiest.share)} of the time)"
+    worst = max(rows, key=lambda row: row.pairs_needed if row.pairs_needed > 0 else math.inf)
+    where = f"{shown_row(worst, outcome)} ({part_text(worst.share)} of the time)"
     others = len(_paths(rows)) - 1
     more = f" and {count_text(others, 'other path')}" if others else ""
-    return f"{what} be seen in {where}{more}, undecided"
+    return f"undecided: {where}{more}, {needed_text(worst, paired=outcome.result.paired)}"
 
 
 def _unseen(outcome: Outcome) -> str:
@@ -139,7 +136,7 @@ def _doubt(outcome: Outcome) -> str:
         fewest = min(len(result.base_runs), len(result.new_runs))
         needed = runs_text(max(row.pairs_needed for row in undecided), paired=result.paired)
         return f"{count_text(fewest, 'run')} on a side is too few for times: record {needed}"
-    noisiest = max(undecided, key=lambda row: row.detectable if _known(row.detectable) else -1.0)
+    noisiest = max(undecided, key=lambda row: row.noise if _known(row.noise) else -1.0)
     said = [f"{_of_checks(outcome, len(undecided))} may be slower than allowed"]
     if Reason.TOO_NOISY in noisiest.reasons:
         said.append(f"{shown_row(noisiest, outcome)}: {noise_text(noisiest)}")
@@ -269,7 +266,6 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
         Column("verdict", tuple(str(row.verdict) for row in rows)),
         Column("change", tuple(percent_text(row.change) for row in rows)),
         Column("95 % interval", intervals, 2),
-        Column("would see", tuple(seen_text(row) for row in rows), 1),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),
         Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),
@@ -329,7 +325,3 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
             yield word, f"{count_text(len(sources), 'run')}: {sources_text(sources)}"
     if result.base_runs and result.new_runs:
         yield "", "recorded in turn" if result.paired else "recorded apart"
-    if result.noise is not None:
-        where = f": {visible(result.noise.source, 200)}" if result.noise.source else ""
-        runs = count_text(result.noise.runs, "run")
-        yield "with", f"stored noise of this machine, measured with {runs}{where}"

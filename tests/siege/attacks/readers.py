@@ -225,17 +225,12 @@ class Settings(Attack):
         content = changed(dice, name, self._files[name])
         shutil.copytree(self._folder / "good", trial.folder, dirs_exist_ok=True)
         gate = ["gate", "0.proton", "1.proton"]
-        if name == "noise.json":
-            # Where the noise of the machine of these runs is read.
-            (trial.folder / "n" / "noise").mkdir(parents=True)
-            name, lines = "n/noise/26d3450bb6d702af.json", [[*gate, "--store", "n"]]
-        elif name.startswith("counters"):
+        if name.startswith("counters"):
             lines = [["view", "0.proton", "--counters", name]]
         else:
             lines = [
                 [*gate, "--policy", name],
                 ["ab", "--policy", name, "--", "missing.py"],
-                ["noise", "--policy", name, "--", "missing.py"],
             ]
             if dice.random() < 0.5:
                 name = "pyproject.toml"

@@ -1,17 +1,12 @@
-"""Policies, noise, manifests and counters that say nothing at great length."""
+"""Policies, manifests and counters that say nothing at great length."""
 
 from __future__ import annotations
-
-import json
 
 from siege.bombs.kinds import kind_of, nested
 
 kind = kind_of("settings")
 GATE = ("gate", "a.hatchet", "b.hatchet")
 POLICY = (*GATE, "--policy", "policy.toml")
-NOISE = (*GATE, "--store", "n")
-# Noise of the machine of runs that do not name one.
-UNNAMED = "noise__44136fa355b3678a_json"
 COUNTERS = ("view", "a.hatchet", "--counters", "counters.csv")
 RESUME = ("ab", "--resume", "kept")
 LIST = ("baseline", "list", "--store", "store")
@@ -25,13 +20,6 @@ def runs(**more: bytes | str) -> dict[str, bytes]:
         path = name.replace("__", "/").replace("_", ".")
         files[path] = content.encode() if isinstance(content, str) else content
     return files
-
-
-def noise(paths: str = "[]", metrics: str = "[]", runs: str = "10", machine: str = "{}") -> str:
-    head = '"schema": "proton_bench.noise", "version": [1, 0]'
-    return (
-        f'{{{head}, "machine": {machine}, "runs": {runs}, "metrics": {metrics}, "paths": {paths}}}'
-    )
 
 
 @kind("", POLICY, ("ab", "--policy", "policy.toml", "--", "missing.py"), is_quick=True)
@@ -90,43 +78,6 @@ def values_that_are_none() -> dict[str, bytes]:
         b_toml="".join(f"share = 0.1{n}\n" for n in range(200_000)),
         c_toml='same-binary = "' + "x" * 2_000_000 + '"',
     )
-
-
-@kind("", NOISE, is_quick=True)
-def noise_of_many_paths() -> dict[str, bytes]:
-    one = '{"path": ["a"], "occurrence": 0, "metric": "median", "pair": [1, 1], "run": [1, 1]}'
-    return runs(**{f"n__{UNNAMED}": noise(f"[{', '.join([one] * 100_000)}]")})
-
-
-@kind("", NOISE)
-def noise_of_one_deep_path() -> dict[str, bytes]:
-    names = ", ".join(['"n"'] * 1_500_000)
-    one = (
-        f'{{"path": [{names}], "occurrence": 0, "metric": "median", "pair": [1, 1], "run": [1, 1]}}'
-    )
-    return runs(**{f"n__{UNNAMED}": noise(f"[{one}]")})
-
-
-@kind("", NOISE)
-def noise_of_numbers() -> dict[str, bytes]:
-    return runs(**{f"n__{UNNAMED}": noise(runs="1" * 8_000_000)})
-
-
-@kind("", *((*GATE, "--store", name) for name in "abcd"))
-def noise_of_nothing() -> dict[str, bytes]:
-    contents = {
-        "a": noise("[" * 9000),
-        "b": noise(metrics='[{"metric": "median", "pair": NaN, "run": 1e999}]'),
-        "c": noise("[" + "[]," * 1_800_000 + "[]]"),
-        "d": "{" + ", ".join(f'"schema": {n}' for n in range(100_000)) + "}",
-    }
-    return runs(**{f"{name}__{UNNAMED}": content for name, content in contents.items()})
-
-
-@kind("", NOISE)
-def noise_of_many_machines() -> dict[str, bytes]:
-    machine = json.dumps({f"k{n}": [n] for n in range(300_000)})
-    return runs(**{f"n__{UNNAMED}": noise(machine=machine)})
 
 
 def manifest(text: str = "[]", experiment: str = "{}") -> str:

@@ -57,7 +57,7 @@ def test_a_command_is_built_when_it_is_asked_for() -> None:
     assert app.list_commands(context) == list(COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["gate", "ab", "noise"])
+@pytest.mark.parametrize("name", ["gate", "ab"])
 def test_help_keeps_the_brackets_of_the_policy_s_table(name: str) -> None:
     shown = CliRunner().invoke(build_app([name]), [name, "--help"], env={"COLUMNS": "200"}).output
 

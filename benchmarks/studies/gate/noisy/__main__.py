@@ -39,9 +39,7 @@ from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
-from proton_bench.gate.statistics.contrast import paired
-from proton_bench.gate.statistics.evidence import Background, weigh
-from proton_bench.gate.statistics.timing import Limits, decide
+from proton_bench.gate.statistics.decision import Background, Limits, decide, weigh
 
 Numbers = npt.NDArray[np.float64]
 
@@ -193,8 +191,12 @@ def verdict_of(
     limits = Limits(np.full(count, np.log1p(threshold)), np.ones(count))
     background = Background(np.zeros(count), np.zeros(count), ["time"] * count)
     for look in looks(len(order)):
-        contrast = paired(base[: look.pairs], new[: look.pairs], order[: look.pairs])
-        evidence = weigh(contrast, background, fewest_runs=Policy().runs)
+        evidence = weigh(
+            *(each[: look.pairs] for each in (base, new, order)),
+            background=background,
+            margin=limits.margin,
+            fewest_runs=Policy().runs,
+        )
         if plainly:
             evidence = replace(evidence, unshared=None)
         found = decide(evidence, limits, part=look.part)

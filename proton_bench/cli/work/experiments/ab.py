@@ -78,17 +78,13 @@ class Comparison:
                 f"{said}, so both sides would run the same code: name another revision with "
                 "--base-ref, such as --base-ref HEAD~1, or a command with --base CMD"
             )
-        store = default_store()
-        folder = new_folder("ab", store)
-        return self._outcome(
-            folder, lambda: begin_ab(request, folder, open_progress("ab"), store=store)
-        )
+        folder = new_folder("ab", default_store())
+        return self._outcome(folder, lambda: begin_ab(request, folder, open_progress("ab")))
 
     def resume(self, kept: Path | None) -> int:
         """Continue the experiment in a folder; None means the last one."""
-        store = default_store()
-        folder = kept_folder("ab", store) if kept is None else kept
-        return self._outcome(folder, lambda: resume_ab(folder, open_progress("ab"), store=store))
+        folder = kept_folder("ab", default_store()) if kept is None else kept
+        return self._outcome(folder, lambda: resume_ab(folder, open_progress("ab")))
 
     def _outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
         """Show the outcome of an experiment, also a failure, and return its exit code."""

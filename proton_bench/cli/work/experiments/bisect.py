@@ -40,7 +40,7 @@ def find_revision(request: BisectRequest, *, json: Path | None, restart: bool) -
         sys.stderr.write(f"proton bisect: continuing with the runs in {shown(kept.folder)}\n")
     try:
         progress = open_progress("bisect")
-        result = run_bisect(request, kept, progress, revisions=revisions, store=store)
+        result = run_bisect(request, kept, progress, revisions=revisions)
     except UsageError:
         drop_unused(kept.folder)
         raise

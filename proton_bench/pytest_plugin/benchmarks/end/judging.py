@@ -165,7 +165,6 @@ class Judging:
             Side(tuple(self._runs)),
             self._policy(),
             explain=certain_headline,
-            store=settings.storage,
         )
 
     def _compare_afresh(self, made: Replicates) -> None:
@@ -179,7 +178,6 @@ class Judging:
             policy,
             runs=(fewest, settings.runs),
             explain=certain_headline,
-            store=settings.storage,
         )
         self._runs = new.runs
 

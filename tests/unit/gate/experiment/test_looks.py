@@ -7,7 +7,7 @@ from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.suite import sum_up
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
-from proton_bench.gate.statistics.power import RECOMMENDED_PAIRS
+from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
 
 SLOWER = row(Verdict.REGRESSED, "slow")
 LARGE = row(share=0.96)

@@ -58,4 +58,4 @@ def test_a_manifest_without_what_was_asked_is_damaged(tmp_path: Path) -> None:
     KeptRuns.create(tmp_path / "kept", {"doing": "ab"})
 
     with pytest.raises(ProfileFormatError, match="KeyError"):
-        resume_ab(tmp_path / "kept", open_progress("ab"), store=tmp_path)
+        resume_ab(tmp_path / "kept", open_progress("ab"))

@@ -130,8 +130,8 @@ def test_equal_times_are_the_same_within_the_timers_resolution() -> None:
     ticking = judge(coarse, coarse, Policy())
 
     assert row_of(exact).verdict is Verdict.SAME
-    assert row_of(exact).detectable < 0.001
-    assert row_of(ticking).detectable > 0.05
+    assert row_of(exact).high < 0.001
+    assert row_of(ticking).high > 0.03
     assert row_of(ticking).verdict is Verdict.INCONCLUSIVE
     assert row_of(ticking).reasons[0] is Reason.TIMER_TICK
     assert row_of(ticking).pairs_needed == -1
@@ -255,7 +255,7 @@ def test_a_quantile_that_the_file_lacks_does_not_decide() -> None:
     assert row_of(median, "k").verdict is Verdict.INCONCLUSIVE
     assert row_of(median, "k").reasons[0] is Reason.NO_VALUES
     assert median.verdict is SuiteVerdict.FAIL
-    assert {row.path for row in median.regressions} == {(), ("k",)}
+    assert {row.path for row in median.regressions} == {()}
     assert p95_of(p95).verdict is Verdict.REGRESSED
 
 

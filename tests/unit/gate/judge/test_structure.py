@@ -20,9 +20,9 @@ def runs_of(*launches: dict[str, int], time: float = 50_000.0) -> list[Run]:
 
 
 def judged(
-    base: list[Run], new: list[Run], *thresholds: str, strict: bool = False
+    base: list[Run], new: list[Run], *thresholds: str
 ) -> tuple[GateResult, dict[str, StructuralChange]]:
-    result = judge(base, new, Policy(strict=strict).with_thresholds(thresholds))
+    result = judge(base, new, Policy().with_thresholds(thresholds))
     return result, {"/".join(each.path): each for each in result.structure}
 
 
@@ -60,10 +60,11 @@ def test_structure_is_shown_and_fails_only_on_request() -> None:
     assert result.verdict is not SuiteVerdict.FAIL
 
 
-def test_strict_gates_fail_for_new_and_removed_paths() -> None:
-    result, found = judged(runs_of({"a": 2, "b": 1}), runs_of({"a": 2}), strict=True)
+def test_gates_of_launches_fail_for_new_and_removed_paths() -> None:
+    result, found = judged(runs_of({"a": 2, "b": 1}), runs_of({"a": 2, "c": 900}), "calls:0")
 
     assert found["b"].fails
+    assert found["c"].fails
     assert result.verdict is SuiteVerdict.FAIL
 
 

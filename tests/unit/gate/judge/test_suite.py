@@ -27,7 +27,6 @@ SAME = GateRow(
     high=0.01,
     p_worse=1.0,
     noise=0.005,
-    detectable=0.03,
     pairs_needed=0,
     base_runs=6,
     new_runs=6,

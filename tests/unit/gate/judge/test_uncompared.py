@@ -10,6 +10,7 @@ from fakes.gated import Kernel, reasons_of, session
 from proton_bench.analysis.run import Run
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.judge.structure import Kind
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.builder import ProfileBuilder
@@ -33,10 +34,44 @@ def test_runs_that_lost_most_of_their_work_do_not_pass() -> None:
     assert (result.verdict, result.exit_code) == (SuiteVerdict.INCONCLUSIVE, 3)
 
 
+FUSED = [*QUIET[:8], Kernel("f/fused", 250_000.0, between=0.003)]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        FUSED,
+        QUIET[:9],
+        [*[Kernel(f"f/v2_{n}", 96_000.0, between=0.003) for n in range(9)], *QUIET[9:]],
+        [Kernel("f/everything", 700_000.0, between=0.003), QUIET[0]],
+    ],
+    ids=["fused", "fused into others", "renamed", "one kernel"],
+)
+def test_less_work_by_other_kernels_passes(after: list[Kernel]) -> None:
+    result = judged(QUIET, after)
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert any(each.kind is Kind.REMOVED for each in result.structure)
+
+
+def test_work_of_other_kernels_that_takes_longer_fails() -> None:
+    slower = [*QUIET[:8], Kernel("f/fused", 500_000.0, between=0.003)]
+
+    assert judged(QUIET, slower).verdict is SuiteVerdict.FAIL
+
+
+def test_removed_work_of_an_undecided_total_stays_undecided() -> None:
+    noisy = [replace(each, between=0.3) for each in QUIET]
+
+    result = judged(noisy, [Kernel("f/other", 400_000.0, between=0.3), *noisy[4:]])
+
+    assert Reason.PATHS_DIFFER in reasons_of(result)
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
+
+
 def test_a_base_of_little_of_the_work_does_not_pass() -> None:
     result = judged(QUIET[:1], QUIET)
 
-    assert reasons_of(result) == {Reason.PATHS_DIFFER}
     assert result.verdict is SuiteVerdict.FAIL  # the run takes twelve times as long
 
 

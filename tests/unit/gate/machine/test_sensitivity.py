@@ -18,13 +18,18 @@ from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.machine.sensitivity import (
     Sensitivity,
     advice,
-    detectable_with,
     sensitivity_of,
 )
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.threshold import parse_threshold
-from proton_bench.gate.statistics.evidence import Background, contrast_of, weigh
-from proton_bench.gate.statistics.timing import Evidence
+from proton_bench.gate.statistics.decision import (
+    Background,
+    Evidence,
+    Limits,
+    decide,
+    detectable_with,
+    weigh,
+)
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
@@ -33,6 +38,7 @@ PATHS = 20
 ORDER = [1.0, -1.0] * 5
 EVEN = np.full(PATHS, 1.0 / PATHS)
 NOTHING = np.array([])
+LIMITS = Limits(np.full(PATHS, 0.03), np.ones(PATHS))
 
 
 def evidence_of(deviation: float) -> Evidence:
@@ -40,26 +46,24 @@ def evidence_of(deviation: float) -> Evidence:
     rng = np.random.default_rng(5)
     base, new = rng.normal(0.0, deviation / math.sqrt(2.0), (2, len(ORDER), PATHS))
     nothing = Background(np.zeros(PATHS), np.zeros(PATHS), ["median"] * PATHS)
-    return weigh(contrast_of(base, new, ORDER), nothing, fewest_runs=4)
+    return weigh(base, new, ORDER, background=nothing, margin=LIMITS.margin, fewest_runs=4)
 
 
 @given(st.sampled_from([0.005, 0.01, 0.02]), st.integers(6, 30))
 def test_more_pairs_and_less_noise_see_more(deviation: float, pairs: int) -> None:
     evidence = evidence_of(deviation)
-    found = detectable_with(pairs, evidence)
+    found = detectable_with(pairs, evidence, LIMITS.margin)
 
-    assert (detectable_with(pairs + 2, evidence) < found).all()
-    assert (found < detectable_with(pairs, evidence_of(2.0 * deviation))).all()
+    assert (detectable_with(pairs + 2, evidence, LIMITS.margin) < found).all()
+    assert (found < detectable_with(pairs, evidence_of(2.0 * deviation), LIMITS.margin)).all()
 
 
 def test_the_pairs_at_hand_see_what_the_gate_says_of_them() -> None:
-    runs = session([Kernel(f"f/k{number}", between=0.02) for number in range(PATHS)])
-    rows = judge(*runs, Policy()).rows
-    medians = [row.detectable for row in rows if row.metric == "median"]
+    evidence = evidence_of(0.01)
 
-    evidence = evidence_of(0.02)
-    ten = np.expm1(detectable_with(len(ORDER), evidence))
-    assert min(medians) > ten.min()  # six pairs of alike noise, and more checks
+    found = detectable_with(len(ORDER), evidence, LIMITS.margin)
+
+    np.testing.assert_allclose(found, decide(evidence, LIMITS).detectable)
 
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=30), st.data())

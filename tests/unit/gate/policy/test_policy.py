@@ -17,7 +17,6 @@ thresholds = ["2%", "fwd/**/softmax*@p95:10%", "calls:0"]
 share = "1%"
 runs = 6
 inconclusive = "pass"
-strict = true
 quarantine = ["**/flaky*"]
 ignore-devices = true
 """
@@ -50,7 +49,6 @@ def test_every_key_of_a_pyproject(tmp_path: Path) -> None:
     ]
     assert (policy.threshold, policy.share, policy.runs) == (0.04, 0.01, 6)
     assert policy.inconclusive_passes
-    assert policy.strict
     assert policy.ignore_devices
     assert policy.quarantine == ("**/flaky*",)
 
@@ -79,7 +77,7 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
     [
         ("thresholds = [,]\n", "line 1, column"),
         ("[tool.proton]\ngate = 3\n", "gate"),
-        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* share, strict"),
+        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* runs, share"),
         (
             "[tool.proton.gate]\nthresholds = ['mean:5q']\n",
             "'mean:5q', column 7",
@@ -91,7 +89,9 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
         ("[tool.proton.gate]\nshare = nan\n", ": share: "),
         ("[tool.proton.gate]\nruns = 3\n", ": runs: .* 4 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", ": runs: "),
-        ("[tool.proton.gate]\nstrict = 'yes'\n", ": strict: 'yes'"),
+        ("[tool.proton.gate]\nignore-devices = 'yes'\n", ": ignore-devices: 'yes'"),
+        ("[tool.proton.gate]\nstrict = true\n", "strict is not a key any more: .*calls:0"),
+        ("[tool.proton.gate]\nrules = ['mine']\n", "rules is not a key any more"),
         ("[tool.proton.gate]\ninconclusive = true\n", ": inconclusive: .* fail, pass"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_threshold_of_all_launches_is_the_default_of_totals_too(
 
     texts = [str(each) for each in settled.thresholds if not each.selector]
     assert [text for text in texts if text.startswith("total")][-1] == f"total:{total}"
-    assert {text.partition(":")[0] for text in texts} >= {"median", "tail", "total", "wall"}
+    assert {text.partition(":")[0] for text in texts} >= {"median", "total", "wall"}
 
 
 @pytest.mark.parametrize("statistic", ["min", "p25"])
@@ -179,7 +179,7 @@ def test_else_all_of_the_time_counts_in_totals(written: list[str]) -> None:
     settled = Policy().with_thresholds(written).with_marked(())
 
     assert settled.statistic == ""
-    assert {"median", "tail", "total", "wall"} <= {each.metric for each in settled.thresholds}
+    assert {"median", "total", "wall"} <= {each.metric for each in settled.thresholds}
 
 
 @pytest.mark.parametrize("table", ["gates", "Gate", "gate_"])
@@ -195,9 +195,9 @@ def test_other_tables_of_the_project_are_accepted(tmp_path: Path) -> None:
 
 
 def test_keys_outside_of_the_table_are_not_dropped(tmp_path: Path) -> None:
-    file = written(tmp_path, 'strict = true\n[tool.proton.gate]\nthreshold = "8%"\n', "gate.toml")
+    file = written(tmp_path, 'runs = 8\n[tool.proton.gate]\nthreshold = "8%"\n', "gate.toml")
 
-    with pytest.raises(UsageError, match="strict"):
+    with pytest.raises(UsageError, match="runs"):
         read_policy(file)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from fakes.evidence import evidence_of
 
 from proton_bench.gate.statistics.controls import Controls, examine
-from proton_bench.gate.statistics.timing import Limits
+from proton_bench.gate.statistics.decision import Limits
 
 COUNT = 40
 LIMITS = Limits(np.full(COUNT, np.log(1.03)), np.ones(COUNT))

@@ -15,7 +15,7 @@ def test_document_names_its_schema_version_verdict_and_exit_code(name: str) -> N
 
     document = json.loads(encode_document(gate_document(shown)))
 
-    assert (document["schema"], document["version"]) == ("proton_bench.gate", [2, 0])
+    assert (document["schema"], document["version"]) == ("proton_bench.gate", [3, 0])
     assert document["verdict"] == str(shown.result.verdict)
     assert document["exit_code"] == shown.result.exit_code
     assert document["headline"].startswith(document["verdict"])

@@ -38,11 +38,11 @@ def test_report_down_to_its_table() -> None:
         "",
     ]
     assert [" ".join(line.split()) for line in lines[6:10]] == [
-        "verdict change 95 % interval would see share base (us) new (us) threshold path",
-        "REGRESSED +5.0 % +4.0 % .. +6.0 % 2.9 % 10.0 % 100.000 105.000 median:3% step > softmax",
-        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 7.1 % 10.0 % 100.000 105.000 median:3% step > "
-        "noisy the noise is 3.0 %: changes below 7.1 % cannot be seen here; needs 14 pairs in all",
-        "INCONCLUSIVE - - - 10.0 % - - median:3% step > unknown not recorded or not positive, "
+        "verdict change 95 % interval share base (us) new (us) threshold path",
+        "REGRESSED +5.0 % +4.0 % .. +6.0 % 10.0 % 100.000 105.000 median:3% step > softmax",
+        "INCONCLUSIVE +5.0 % -2.0 % .. +12.0 % 10.0 % 100.000 105.000 median:3% step > "
+        "noisy a run varies by 3.0 %; needs 14 pairs in all",
+        "INCONCLUSIVE - - 10.0 % - - median:3% step > unknown not recorded or not positive, "
         "choose another metric",
     ]
 

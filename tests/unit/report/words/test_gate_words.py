@@ -136,7 +136,7 @@ def test_a_gate_of_structure_alone_says_that_it_was() -> None:
 def test_columns_of_a_row_that_is_unknown_are_dashes() -> None:
     texts = {each.title: each.texts[0] for each in columns([unknown()], FAIL)}
 
-    assert texts["change"] == texts["95 % interval"] == texts["would see"] == texts["base"] == "-"
+    assert texts["change"] == texts["95 % interval"] == texts["base"] == "-"
 
 
 @pytest.mark.parametrize(
@@ -196,21 +196,20 @@ def test_a_pass_says_what_it_would_have_found() -> None:
     ("hidden", "text"),
     [
         (
-            [undecided("small", share=0.03, detectable=0.14)],
-            "; changes below 14.0 % cannot be seen in step > small (3.0 % of the time), undecided",
+            [undecided("small", share=0.03)],
+            "; undecided: step > small (3.0 % of the time), needs 14 pairs in all",
         ),
         (
-            [undecided(share=0.02, detectable=0.1), undecided("b", share=0.01, detectable=0.3)],
-            "; changes below 30.0 % cannot be seen in step > b (1.0 % of the time) and "
-            "1 other path, undecided",
+            [undecided(share=0.02), undecided("b", share=0.01, pairs_needed=22)],
+            "; undecided: step > b (1.0 % of the time) and 1 other path, needs 22 pairs in all",
         ),
         (
-            [undecided("small", share=0.03, detectable=float("nan"))],
-            "; no change can be seen in step > small (3.0 % of the time), undecided",
+            [undecided("small", share=0.03, pairs_needed=-1)],
+            "; undecided: step > small (3.0 % of the time), needs too many runs to be practical",
         ),
     ],
 )
-def test_a_pass_says_what_noise_hides_in_small_paths(hidden: list[GateRow], text: str) -> None:
+def test_a_pass_says_which_small_paths_are_undecided(hidden: list[GateRow], text: str) -> None:
     passed = outcome(SuiteVerdict.PASS, row(name="large", share=0.97), *hidden)
 
     assert headline(passed).endswith(text)

@@ -1,11 +1,4 @@
-"""The decision, against scipy, statsmodels and limma's TREAT.
-
-The numbers of TREAT are ``head(topTreat(treat(vfit, lfc=1), coef=1))`` of the Bioconductor workflow
-RNAseq123 (Law et al. 2016, "RNA-seq analysis is easy as 1-2-3 with limma, Glimma and edgeR",
-F1000Research 5:1408), section "Examining individual DE genes", as a public notebook shows its
-output: logFC, t and P.Value of six genes. limma prints ``t = (|logFC| - lfc) / se`` with the sign
-of logFC.
-"""
+"""The decision, against scipy and statsmodels."""
 
 from __future__ import annotations
 
@@ -17,22 +10,17 @@ import pytest
 from fakes.evidence import evidence_of
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from proton_bench.gate.statistics.contrast import paired
-from proton_bench.gate.statistics.moderation import Moderated
-from proton_bench.gate.statistics.timing import Decisions, Evidence, Limits, decide, one_sided
-
-TREAT = np.array(
-    [
-        (-5.442877, -33.44429, 3.990899e-10),
-        (-5.514605, -32.94533, 4.503694e-10),
-        (-5.921741, -31.77625, 6.063249e-10),
-        (-5.724823, -30.65370, 8.010456e-10),
-        (-6.253427, -29.46244, 1.112729e-09),
-        (-6.073297, -28.64890, 1.380545e-09),
-    ]
+from proton_bench.gate.statistics.decision import (
+    Background,
+    Decisions,
+    Evidence,
+    Limits,
+    decide,
+    one_sided,
+    weigh,
 )
 
 
@@ -44,32 +32,18 @@ def decided(effect: list[float], error: float = 0.002, direction: float = 1.0) -
     return decide(evidence_of(np.array(effect), error), limits(len(effect), direction))
 
 
-def test_p_values_are_those_of_treat() -> None:
-    fold, t, published = TREAT.T
-    error = (np.abs(fold) - 1.0) / np.abs(t)
-
-    def two_sided(freedom: float) -> np.ndarray:
-        known = {"error": error, "freedom": np.full(6, freedom)}
-        beyond = one_sided(np.abs(fold), np.ones(6), **known)
-        return beyond + one_sided(np.abs(fold), -np.ones(6), **known)
-
-    # limma does not print the degrees of freedom, one number for all genes: the first gene says it.
-    freedom = optimize.brentq(lambda d: np.log(two_sided(d)[0] / published[0]), 2.0, 50.0)
-
-    assert two_sided(freedom) == pytest.approx(published, rel=1e-4)
+def weighed(base: np.ndarray, new: np.ndarray, order: list[float], *names: str) -> Evidence:
+    paths = base.shape[1]
+    nothing = Background(np.zeros(paths), np.zeros(paths), names or ["median"] * paths)
+    return weigh(base, new, order, background=nothing, margin=limits(paths).margin, fewest_runs=4)
 
 
 def test_without_a_margin_it_is_the_t_test_of_scipy() -> None:
     generator = np.random.default_rng(1)
     base, new = generator.normal(size=(2, 6, 1))
-    contrast = paired(base, new, np.ones(6))
+    evidence = weighed(base, new, [1.0] * 6)
 
-    found = one_sided(
-        contrast.effect,
-        np.zeros(1),
-        error=np.sqrt(contrast.variance * contrast.scale),
-        freedom=contrast.freedom,
-    )
+    found = one_sided(evidence.effect, np.zeros(1), error=evidence.error, freedom=evidence.freedom)
 
     expected = stats.ttest_rel(new[:, 0], base[:, 0], alternative="greater").pvalue
     assert found[0] == pytest.approx(expected)
@@ -81,10 +55,7 @@ def test_the_same_is_what_two_one_sided_tests_of_statsmodels_say() -> None:
     for spread in (0.002, 0.01, 0.02, 0.04):
         base = generator.normal(0.0, spread, (6, 1))
         new = generator.normal(0.0, spread, (6, 1))
-        contrast = paired(base, new, np.ones(6))
-        noise = Moderated(contrast.variance, contrast.freedom, *np.zeros((3, 1)))
-        evidence = Evidence(contrast, noise, np.array([True]), np.zeros(1))
-        found = decide(evidence, limits(1))
+        found = decide(weighed(base, new, [1.0] * 6), limits(1))
         bound = math.log(1.03)
         p_value = ttost_paired(new[:, 0], base[:, 0], -bound, bound)[0]
         assert bool(found.same[0]) == (p_value < 0.025)
@@ -109,7 +80,7 @@ def test_certainly_less_than_the_threshold_is_allowed_however_certain() -> None:
 
 def test_a_pair_that_says_the_opposite_keeps_a_path_from_failing() -> None:
     evidence = evidence_of(np.array([0.05]))
-    mixed = replace(evidence, contrast=replace(evidence.contrast, separation=np.zeros(1, int)))
+    mixed = replace(evidence, separation=np.zeros(1, int))
 
     assert decide(evidence, limits(1)).worse[0]
     assert not decide(mixed, limits(1)).worse[0]
@@ -126,7 +97,7 @@ def test_fewer_than_six_pairs_never_fail(runs: int, can_fail: bool) -> None:
 
 
 def test_one_of_many_looks_may_err_less() -> None:
-    evidence = evidence_of(np.array([0.035]), error=0.005, freedom=20.0)
+    evidence = evidence_of(np.array([0.04]), error=0.005, freedom=20.0)
 
     assert decide(evidence, limits(1)).worse[0]
     assert not decide(evidence, limits(1), part=0.01).worse[0]
@@ -156,7 +127,7 @@ def test_errors_of_nothing_decide_and_unknown_ones_do_not() -> None:
 
 def test_no_number_of_runs_sees_through_the_tick_of_a_timer() -> None:
     free = evidence_of(np.array([0.05]), 0.0001)
-    limited = Evidence(free.contrast, free.noise, free.tested, np.array([0.02**2]))
+    limited = evidence_of(np.array([0.05]), 0.0001, resolution=0.02**2)
 
     found = decide(limited, limits(1))
 
@@ -218,3 +189,94 @@ def test_more_of_a_slowdown_never_clears_a_path(effect: list[float], at: int, mo
 @given(EFFECTS, st.floats(0.0005, 0.01))
 def test_less_noise_never_clears_a_regression(effect: list[float], error: float) -> None:
     assert (decided(effect, error / 2).worse >= decided(effect, error).worse).all()
+
+
+# -- pairs ---------------------------------------------------------------------------------------
+PAIRS = [1.0, -1.0, -1.0, 1.0, -1.0, 1.0]
+
+
+def quiet(paths: int, seed: int = 0, pairs: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    base, new = np.random.default_rng(seed).normal(0.0, 0.001, (2, pairs, paths))
+    return base, new
+
+
+def test_the_worked_example_of_the_documentation() -> None:
+    differences = np.log([1.041, 1.052, 1.046, 1.049, 1.043, 1.051])[:, None]
+    evidence = weighed(np.zeros((6, 1)), differences, PAIRS)
+
+    found = decide(evidence, limits(1))
+
+    beyond = (evidence.effect[0] - limits(1).margin[0]) / evidence.error[0]
+    limit = stats.t.ppf(1.0 - evidence.level(limits(1).margin), evidence.freedom[0])
+    assert np.expm1(evidence.effect[0]) == pytest.approx(0.047, abs=5e-5)
+    assert evidence.spread[0] == pytest.approx(0.0047, abs=5e-5)
+    assert evidence.error[0] == pytest.approx(0.0019, abs=5e-5)
+    assert beyond == pytest.approx(16.1, abs=0.05)
+    assert limit == pytest.approx(13.0, abs=0.05)
+    assert found.worse[0]
+
+
+@pytest.mark.parametrize("slow", [0.06, 0.12])
+def test_paths_that_are_slow_only_where_they_ran_second_did_not_change(slow: float) -> None:
+    base, new = quiet(20)
+    second = np.array(PAIRS)[:, None] > 0
+    # The others are a little slower too, so that the new side is slower in every pair.
+    new = new + np.where(second, slow, 0.004)
+
+    assert not decide(weighed(base, new, PAIRS), limits(20)).worse.any()
+
+
+def test_states_of_slow_launches_keep_only_slow_launches_from_failing() -> None:
+    base, new = quiet(4)
+    base[[1, 2], 2:] += 0.3
+    new[4, 2:] += 0.3
+    new += np.array([0.06, 0.0, 1.0, 0.0])
+    names = ["median", "median", "tail", "tail"]
+
+    found = decide(weighed(base, new, PAIRS, *names), limits(4))
+    steady = decide(weighed(base, new, PAIRS, *["median"] * 4), limits(4))
+
+    assert found.worse.tolist() == [True, False, False, False]
+    assert not steady.worse.any()
+
+
+def test_a_change_that_states_could_cause_is_no_findable_one() -> None:
+    base, new = quiet(30)
+    base[2, :12] += 0.2
+    new[5, :12] += 0.2
+
+    found = decide(weighed(base, new, PAIRS), limits(30))
+
+    assert np.isinf(found.findable).all()
+    assert not decide(weighed(base, new + 0.5, PAIRS), limits(30)).worse.any()
+    assert decide(weighed(*quiet(30), PAIRS), limits(30)).findable.max() < 0.04
+
+
+def test_what_paths_share_hides_no_change_of_one() -> None:
+    base, new = quiet(12)
+    busy = np.random.default_rng(4).normal(0.0, 0.05, (6, 1))
+    new = new + busy - busy.mean()
+    new[:, 7] += 0.09
+
+    found = decide(weighed(base, new, PAIRS), limits(12))
+
+    assert found.worse.nonzero()[0].tolist() == [7]
+    assert found.unshared[7]
+
+
+def test_paths_that_stayed_are_not_slower_because_most_got_faster() -> None:
+    base, new = quiet(12)
+    new[:, :8] -= 0.1
+
+    assert not decide(weighed(base, new, PAIRS), limits(12)).worse.any()
+
+
+def test_each_of_many_noisy_paths_needs_more_certainty() -> None:
+    base, new = quiet(60)
+    few, many = new.copy(), new.copy()
+    noise = np.random.default_rng(5).normal(0.0, 0.05, (6, 40))
+    few[:, 20:22] += noise[:, :2]
+    many[:, 20:60] += noise
+    margin = limits(60).margin
+
+    assert weighed(base, many, PAIRS).level(margin) < weighed(base, few, PAIRS).level(margin) / 4.0
