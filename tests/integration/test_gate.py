@@ -20,9 +20,6 @@ from fakes.stored import put
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.experiment.folders.noise_store import save_noise
-from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
@@ -162,9 +159,9 @@ def hip_profile() -> Profile:
         (["base", "same", "--policy", "gone.toml"], "cannot be read"),
         (["base", "same", "--set", "colour=red"], "unknown key 'colour'"),
         (["base", "same", "--base", "base/0.proton"], "one folder"),
-        (["base", "same", "--noise=half.proton"], "used by itself"),
+        (["base", "same", "--noise=half.proton"], "no longer stored"),
         (["-b", "cpu", "base", "same"], "write it after --"),
-        (["base", "same", "--strict"], "--set strict=true"),
+        (["base", "same", "--strict"], "-t calls:0"),
         (["base", "same", "--quarantine", "x"], "--set quarantine=GLOB"),
         (["base", "same", "--set", "margin=1%"], "`threshold` alone"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
@@ -230,24 +227,14 @@ def test_a_quarantined_path_is_shown_and_never_fails(gate: Gate) -> None:
     assert "quarantined by the policy" in out
 
 
-def test_strict_fails_on_new_paths(gate: Gate, folder: Path) -> None:
+def test_a_threshold_of_launches_fails_on_new_paths(gate: Gate, folder: Path) -> None:
     small = Kernel("fwd/extra", 10_000.0)
     put(folder / "extra", *session([*QUIET, Kernel(SLOW.path), small])[1])
 
     assert gate("base", "extra")[0] == 0
-    code, out, _ = gate("base", "extra", "--set", "strict=true")
+    code, out, _ = gate("base", "extra", "-t", "calls:0")
     assert code == 1
     assert "FAILS NEW" in out
-
-
-def test_stored_noise_is_named(gate: Gate, folder: Path, sides: dict[str, list[Run]]) -> None:
-    noise = measure_noise([*sides["base"], *sides["same"]], Policy())
-    words = ["base/0.proton", "slow/0.proton"]
-
-    assert gate(*words)[0] == 3
-    save_noise(noise, folder / ".proton", facts={})
-    (folder / "pyproject.toml").touch()
-    assert "stored noise of this machine" in gate(*words)[1]
 
 
 # -- baselines -----------------------------------------------------------------------------------
@@ -305,7 +292,8 @@ def test_every_output_of_one_gate_agrees_and_names_stay_text(
     )
 
     assert (code, err) == (1, "")
-    stop, *report, resume, annotation = out.splitlines()
+    stop, *rest = out.splitlines()
+    report, (resume, annotation) = rest[:-3], rest[-3:-1]
     assert stop.startswith("::stop-commands::")
     assert resume == f"::{stop.rpartition(':')[2]}::"
     assert report[0].startswith("FAIL: fwd > <script>[bold]::error::x|`@me\\n::error::\\x1b[31m: ")

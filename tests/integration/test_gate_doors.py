@@ -21,11 +21,7 @@ from sweeps import how_many
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import read_runs
 from proton_bench.cli import main
-from proton_bench.formats.registry import read_profile
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.experiment.folders.noise_store import save_noise
-from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.pytest_plugin.benchmarks.end import judging
 from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 
@@ -151,20 +147,8 @@ def test_the_policy_of_the_project_holds_at_both(doors: Doors, tmp_path: Path) -
 
     found = doors("base")
 
-    assert {row["threshold"] for row in found["rows"]} <= {"median:30%", "tail:90%"}
+    assert {row["threshold"] for row in found["rows"]} <= {"median:30%", "wall:90%"}
     assert found["verdict"] == "PASS"
-
-
-def test_noise_of_the_machine_is_used_at_both(doors: Doors, tmp_path: Path) -> None:
-    base = runs_of(BASE, runs=10, seed=1)
-    put(tmp_path / "base", *base)
-    put(tmp_path / "new", *recorded({A: 100.0, B: 80.0}))
-    save_noise(measure_noise(base, Policy()), tmp_path / ".proton", facts={})
-
-    found = doors("base")
-
-    assert judged(found) == {(A, "median"): "SAME", (B, "median"): "REGRESSED"}
-    assert found["verdict"] == "FAIL"
 
 
 @pytest.mark.parametrize("base", ["gone", "broken.proton", "empty"])
@@ -238,14 +222,6 @@ TESTS = """
 """
 
 
-def with_noise(folder: Path) -> Path:
-    """Keep the noise of a quiet machine, the one that recorded a file."""
-    profile = read_profile(folder / "base.proton")
-    facts = {key: profile.provenance[key] for key in ("host", "backend")}
-    runs = runs_of(BASE, runs=10, seed=1, **facts)
-    return save_noise(measure_noise(runs, Policy()), folder / ".proton", facts={})
-
-
 @pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("workers", [(), ("-n2", "--dist=load")])
 @pytest.mark.parametrize(
@@ -273,7 +249,6 @@ def test_the_file_that_pytest_writes_is_what_it_judged(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("CLOCK_STEP_NS", "200000")
     run_pytest(*TIMED, *workers, "--proton", "--proton-name=base", "--proton-only")
-    with_noise(pytester.path)
     monkeypatch.setenv("CLOCK_STEP_NS", str(step_ns))
 
     result = run_pytest(

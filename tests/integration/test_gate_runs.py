@@ -14,9 +14,6 @@ from fakes.synthetic import THIRTY
 
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
-from proton_bench.gate.experiment.folders.noise_store import save_noise
-from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.policy.policy import Policy
 
 TESTS = Path(__file__).parents[1]
 BENCH = f"""
@@ -91,15 +88,6 @@ def test_runs_end_when_all_is_decided_unless_they_may_become_a_base(
 
     assert code == 0
     assert len(json.loads(out)["new_runs"]) == runs
-
-
-def test_stored_noise_of_this_machine_is_named(gate: Gate, project: Path) -> None:
-    file = save_noise(measure_noise(runs_of_base(10), Policy()), project / ".proton", facts={})
-    code, said, _ = gate("--runs", 1, "base/0.proton", "--markdown", "-", "--", "bench.py", "1.2")
-
-    assert code == 3
-    assert "- with: stored noise of this machine, measured with 10 runs: " in said
-    assert file.name in said
 
 
 def test_the_first_runs_of_a_baseline_are_recorded_and_saved(gate: Gate, project: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ from fakes.stored import put, stored_run
 from proton_bench.formats.registry import write_profile
 from proton_bench.gate.baseline.entry import Acknowledgement
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.machine.noise import Noise, PathNoise, Spread
 
 TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
@@ -107,15 +105,9 @@ def profiles(folder: Path) -> dict[str, bytes]:
 
 def settings() -> dict[str, bytes]:
     """Return files that commands read beside profiles, by their names."""
-    paths = (
-        PathNoise(("k",), 0, "median", Spread(1e-5, 8.0), Spread(2e-5, 8.0)),
-        PathNoise(("k",), 0, "p95", Spread(1e-4, 8.0), Spread(2e-4, 8.0)),
-    )
-    noise = Noise({"host": "here"}, paths, 10).to_document()
     return {
         "policy.toml": POLICY,
         "own.toml": (TESTS.parent / "benchmarks/hot_paths/policy.toml").read_bytes(),
-        "noise.json": json.dumps(noise).encode(),
         "counters.csv": COUNTERS,
         "counters.csv.gz": gzip.compress(COUNTERS),
     }

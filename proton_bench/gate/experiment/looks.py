@@ -5,7 +5,7 @@ another chance for a false alarm, so that the looks share it (alpha spending; La
 Biometrika 70:659): each has as large a part as it has pairs that no earlier one could judge (the
 use function of Kim, DeMets 1987, Biometrika 74:149, with power 1). The last of many looks, where
 noise is least, keeps a part that finds something. The parts add up to 1 however the looks depend
-on one another. Separations by states need no shares: `gate.statistics.states`.
+on one another. Separations by states need no shares: `gate.statistics.decision`.
 """
 
 from __future__ import annotations
