@@ -17,11 +17,10 @@ _AHEAD = 1 << 16  # so much of a text and of what comes behind it is looked at, 
 # What lies between texts, without a comma before a closing bracket.
 _BETWEEN = rb'[^",]*+(?:,(?!\s*[}\]])[^",]*+)*+'
 _PLAIN = rb'[^"\\\x00-\x1f\x80-\xff]*+'
-_SOUND_TEXT = (
-    rb'"' + _PLAIN + rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})' + _PLAIN + rb")*+"
-    rb'"(?=\s*(?:[:}\]]|,\s*["{\[\d\-tfn}\]]))'
-)
-_SOUND = re.compile(rb"(?:" + _BETWEEN + _SOUND_TEXT + rb")*+")
+_TEXT = rb'"' + _PLAIN + rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})' + _PLAIN + rb')*+"'
+_VALUE = rb"(?:(?<=:)|(?<=: ))" + _TEXT + rb'(?=\s*(?:}\s*(?:[,}\]{[]|\Z)|,\s*(?:"[^"\\]*"\s*:|})))'
+_OTHER = rb"(?<!:)(?<!: )" + _TEXT + rb'(?=\s*(?:[:}\]]|,\s*["{\[\d\-tfn}\]]))'
+_SOUND = re.compile(rb"(?:" + _BETWEEN + rb"(?:" + _VALUE + rb"|" + _OTHER + rb"))*+")
 _GAP = re.compile(_BETWEEN)
 # A name ends before the next key of an event, another value of a map before any key, and both
 # before closing brackets. All else ends before any mark.
