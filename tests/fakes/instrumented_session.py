@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import triton
-from fakes.scoped_kernels import add
+from fakes.scoped_kernels import add, plain_add
 from fakes.triton_driver import FakeDriver
 from triton import knobs
 from triton.runtime._allocation import _profile_allocator
@@ -122,9 +122,11 @@ def host_buffer() -> list[Any]:
         InstrumentationHook.enable_host_buffer = True
         launch()
         kept = InstrumentationHook.host_buffer.numpy().tobytes()
+        plain_add[(1,)](torch.zeros(256), torch.zeros(256), 1, BLOCK=256, num_warps=2)
+        without_scopes = InstrumentationHook.host_buffer.numpy().tobytes()
         InstrumentationHook.enable_host_buffer = False
         heads = knobs.runtime.launch_exit_hook.calls
-        return [before, list(kept), runtime.launch_exit in heads]
+        return [before, list(kept), runtime.launch_exit in heads, list(without_scopes)]
     finally:
         InstrumentationHook.enable_host_buffer = False
         collector.stop()

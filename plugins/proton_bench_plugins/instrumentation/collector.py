@@ -54,8 +54,8 @@ class InstrumentationCollector:
                 "launch_exit_hook": self._runtime.launch_exit,
             }
         )
-        self._records: dict[int, KernelScopes] = {}  # by function
-        self._plain: dict[int, Mapping[str, Any]] = {}  # Triton's metadata of those without records
+        # By function: backend, warps, and bytes of a program in the buffer of a launch.
+        self._buffers: dict[int, tuple[str, int, int]] = {}
         self._left_out: dict[str, int] = {}
         self._ran: dict[str, None] = {}  # kernels of this mode, in order
         self._bare: dict[str, None] = {}  # those of them without a record
@@ -138,7 +138,8 @@ class InstrumentationCollector:
             if scopes is None:
                 self._runtime.add_plain(function)
                 return
-            self._records[function] = scopes
+            backend, scratch_bytes = str(scopes.target["backend"]), scopes.profile_scratch_size
+            self._buffers[function] = (backend, scopes.num_warps, scratch_bytes)
             self._runtime.add_kernel(function, scopes)
             if name != KERNEL:
                 self._costs.note(scopes)
@@ -150,8 +151,7 @@ class InstrumentationCollector:
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str
     ) -> None:
         del module, name, metadata_group, hash
-        self._records.pop(function, None)
-        self._plain.pop(function, None)
+        self._buffers.pop(function, None)
         self._runtime.remove_kernel(function)
 
     def _keep_buffers(self, keeps: bool) -> None:  # noqa: FBT001 - a switch
@@ -171,18 +171,19 @@ class InstrumentationCollector:
         self._runtime.launch_exit(metadata)
 
     def _host_buffer(self, function: int, stream: int) -> Any:
-        scopes, plain = self._records.get(function), self._plain.get(function)
-        payload = b"" if plain is not None else scopes and self._runtime.read_records(stream)
+        if function not in self._buffers:
+            return None
+        device, warps, scratch_bytes = self._buffers[function]
+        payload = self._runtime.read_records(stream) if scratch_bytes else b""
         if payload is None:
             return None
         import torch
 
-        target = scopes.target if scopes else plain["target"]
         header = pack_header(
             len(payload),
-            device=str(target["backend"]),
-            warps=scopes.num_warps if scopes else plain["num_warps"],
-            scratch_bytes=scopes.profile_scratch_size if scopes else 0,
+            device=device,
+            warps=warps,
+            scratch_bytes=scratch_bytes,
             warp_ids=self._settings.warp_ids,
         )
         return torch.frombuffer(bytearray(header + payload), dtype=torch.uint8)
@@ -200,7 +201,8 @@ class InstrumentationCollector:
             self._taken.update(filter(None, str(metadata.get(TAKEN, "")).split(",")))
         if not metadata.get("profile_scratch_size"):
             self._bare[name] = None
-            self._plain[function] = metadata
+            backend = str(metadata["target"]["backend"])
+            self._buffers[function] = (backend, int(metadata["num_warps"]), 0)
             return None
         if LEFT_OUT in metadata:
             self._left_out[name] = int(metadata[LEFT_OUT])

@@ -68,7 +68,7 @@ def test_the_cache_on_disk_holds_nothing_stale(runs: list[dict[str, Any]]) -> No
 
 
 def test_a_program_can_have_the_buffer_of_a_launch(found: dict[str, Any]) -> None:
-    before, kept, is_cheap_again = found["host buffer"]
+    before, kept, is_cheap_again, _ = found["host buffer"]
 
     assert before is None
     size = struct.unpack_from("I", bytes(kept), 8)[0]
@@ -76,6 +76,13 @@ def test_a_program_can_have_the_buffer_of_a_launch(found: dict[str, Any]) -> Non
     assert numbers[:6] == (1, 4, size, size, len(b"records"), 1)
     assert bytes(kept)[size:] == b"records"
     assert is_cheap_again is True
+
+
+def test_the_buffer_of_a_kernel_without_scopes_is_a_header(found: dict[str, Any]) -> None:
+    *_, kept = found["host buffer"]
+
+    header = struct.unpack("12I", bytes(kept))  # two warps
+    assert header == (1, 4, 48, 48, 0, 1, 0, 2, 0, 2, 0, 1)
 
 
 def test_everything_is_put_back(found: dict[str, Any]) -> None:
