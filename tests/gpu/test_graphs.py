@@ -218,3 +218,21 @@ def test_nvtx_ranges(switch: str | None, tmp_path: Path, monkeypatch: pytest.Mon
     inner = "scope" if switch == "0" else "outer > scope > inner"
     assert total(tree, inner) == 1
     assert any(path.startswith("outer") for path in tree) is (switch != "0")
+
+
+@pytest.mark.parametrize("size", [256, 1 << 20])
+def test_a_copy_of_a_graph_is_recorded_where_it_was_captured(size: int, tmp_path: Path) -> None:
+    source, target = torch.ones(2, size, device="cuda")
+    torch.cuda.synchronize()
+    proton.start(tmp_path / "copies")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), proton.scope("copied"):
+        target.copy_(source)
+    with proton.scope("replay"):
+        for _ in range(3):
+            graph.replay()
+    torch.cuda.synchronize()
+    proton.finalize()
+
+    tree = read(tmp_path / "copies")
+    assert tree["replay > <captured_at> > copied > <memcpy D2D>"]["count"] == 3
