@@ -8,7 +8,9 @@ package has none: PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
+import _thread
 import importlib
+import os
 import sys
 import types
 from typing import Any
@@ -109,8 +111,35 @@ class _Package(types.ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
+# A child that is forked amid an import would wait for ever for the thread that imports.
+_lookup = _thread.RLock()
+_MOST_WAIT_S = 1.0
+
+
+def _let_child_look_up() -> None:
+    global _lookup
+    _lookup = _thread.RLock()
+
+
+def _go_on() -> None:
+    if _lookup._is_owned():  # type: ignore[attr-defined]
+        _lookup.release()
+
+
+os.register_at_fork(
+    before=lambda: _lookup.acquire(timeout=_MOST_WAIT_S),
+    after_in_parent=_go_on,
+    after_in_child=_let_child_look_up,
+)
+
+
 def __getattr__(name: str) -> Any:
     """Look up a public name on first use and keep it."""
+    with _lookup:
+        return _looked_up(name)
+
+
+def _looked_up(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "__version__":
