@@ -143,8 +143,8 @@ class Backend:
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
         examine: Checks an available backend for ``proton doctor``, which shows what is not ok. May
-            take seconds, and starts drivers in child processes only. A finding that provides the backend's name and is not
-            usable makes ``--require`` of it fail.
+            take seconds, and starts drivers in child processes only. A finding that provides the
+            backend's name and is not usable makes ``--require`` of it fail.
         canary: Makes the canary kernels of runs for a gate.
         refused_modes: Modes of other backends that this one lacks, by name, with the reason.
         default_because: Why it is the default, e.g. "no GPU was found", for errors about missing
