@@ -96,10 +96,12 @@ class _Layout(msgspec.Struct, kw_only=True):
 
 
 class _Head(msgspec.Struct):
-    schema: str
-    version: tuple[int, int]
+    schema: Any = None
+    version: tuple[int, int] = (0, 0)
 
 
+_ANY = _Head | list[Any] | int | float | str | bool | None
+_FOREIGN = "the JSON is of no known tool (proton_bench, triton.profiler, torch.profiler)"
 _KNOWN = frozenset(_Layout.__struct_fields__)
 
 
@@ -116,7 +118,9 @@ class JsonFile:
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; unknown keys are kept in ``extra``."""
         take(Limit.OBJECTS, content.count(b"{") + content.count(b"["))
-        head = decoded(lambda: msgspec.json.decode(content, type=_Head), source)
+        head = decoded(lambda: msgspec.json.decode(content, type=_ANY), source)
+        if not isinstance(head, _Head) or not isinstance(head.schema, str):
+            raise corrupt(source, _FOREIGN, "name a profile")
         check_version(head.schema, head.version, source, known=SCHEMA)
         layout = decoded(lambda: msgspec.json.decode(content, type=_Layout), source)
         try:
