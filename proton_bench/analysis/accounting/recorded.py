@@ -37,6 +37,21 @@ class Recorded:
         """The work as a share of the run."""
         return self.work_ns / self.run_ns
 
+    @property
+    def parts(self) -> dict[str, float]:
+        """Where the run went, by name; the times add up to it.
+
+        {} if work or scopes lasted longer than the run, because several ran at the same time.
+        """
+        covered_ns = max(self.work_ns, self.scopes_ns or 0.0)
+        if covered_ns > self.run_ns:
+            return {}
+        return {
+            "in recorded work": self.work_ns,
+            "elsewhere in scopes": covered_ns - self.work_ns,
+            "without a row": self.run_ns - covered_ns,
+        }
+
 
 def recorded_of(profile: Profile) -> Recorded | None:
     """Return the recorded times of a run, None if the file does not say its duration."""

@@ -81,7 +81,8 @@ def _threads_line(profile: Profile) -> str:
         return ""
     path = " › ".join(visible(name, _MAX_NAME) for name in profile.path(row)[-2:])
     work = f"{duration_text(recorded_ns)} in recorded work, most in {path}"
-    return f"other threads: {work}; {duration_text(other_ns)} in other code, which may wait"
+    other = f"; {duration_text(other_ns)} in other code, which may wait" if other_ns else ""
+    return f"other threads: {work}{other}"
 
 
 def _more_lines(profile: Profile, file: str, width: int | None) -> list[str]:

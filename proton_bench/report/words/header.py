@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -149,18 +149,22 @@ def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
-    unit = Unit.of_times([recorded.run_ns, recorded.work_ns])
-    run, work = unit.text(recorded.run_ns), unit.text(recorded.work_ns)
-    if recorded.work_ns <= 0:
-        text = f"recorded: no launches and no operators in a run of {run}"
-    elif recorded.share > 1:
-        text = f"recorded: {work} of work in a run of {run}"
-    else:
-        covered, rest = share_texts([recorded.work_ns, recorded.run_ns - recorded.work_ns])
-        text = f"recorded: {work} of work, {covered} of a run of {run}; {rest} of it has no row"
+    run = duration_text(recorded.run_ns)
+    if not recorded.work_ns > 0 and not recorded.scopes_ns:
+        return f"recorded: no launches and no operators in a run of {run}"
+    if recorded.parts:
+        return f"run of {run}: {_parts_text(recorded.parts)}"
+    text = f"run of {run}: {duration_text(recorded.work_ns)} of recorded work"
     if recorded.scopes_ns is not None:
-        text += f"; outermost scopes lasted {unit.text(recorded.scopes_ns)}"
-    return text
+        text += f", {duration_text(recorded.scopes_ns)} in scopes"
+    return f"{text}, at the same time"
+
+
+def _parts_text(parts: Mapping[str, float]) -> str:
+    shares = share_texts(parts.values())
+    return ", ".join(
+        f"{share} {name}" for share, name in zip(shares, parts, strict=True) if parts[name]
+    )
 
 
 def _run_line(times: RunTime, *, shows_start: bool) -> str:
@@ -168,9 +172,7 @@ def _run_line(times: RunTime, *, shows_start: bool) -> str:
     whole = max(times.wall_ns or 0, sum(parts.values()), 1)
     text = f"run of {duration_text(whole)}: "
     if times.host_recorded_ns or times.gpu_busy_ns is None:
-        texts = share_texts(parts.values())
-        shown = [f"{share} {name}" for name, share in zip(parts, texts, strict=True) if parts[name]]
-        text += f"host {', '.join(shown)}; "
+        text += f"host {_parts_text(parts)}; "
     if times.gpu_busy_ns is not None and times.gpu_idle_ns is not None:
         busy, idle = share_texts([whole - times.gpu_idle_ns, times.gpu_idle_ns])
         text += f"GPU busy {busy}, idle {idle}; "
@@ -208,10 +210,10 @@ def root_note(profile: Profile) -> str:
             return f"{run}, GPU busy {_share(times.wall_ns - times.gpu_idle_ns, times.wall_ns)}"
         return f"{run}, {_share(times.host_not_recorded_ns or 0, times.wall_ns)} in {NOT_RECORDED}"
     recorded = recorded_of(profile)
-    if recorded is None or not 0 < recorded.share <= 1:
+    covered_ns = 0.0 if recorded is None else max(recorded.work_ns, recorded.scopes_ns or 0.0)
+    if recorded is None or not 0 < covered_ns <= recorded.run_ns:
         return ""
-    share = _share(recorded.work_ns, recorded.run_ns)
-    return f"{share} of a run of {duration_text(recorded.run_ns)}"
+    return f"{_share(covered_ns, recorded.run_ns)} of a run of {duration_text(recorded.run_ns)}"
 
 
 def own_share_text(share: float) -> str:

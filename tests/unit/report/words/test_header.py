@@ -114,8 +114,26 @@ def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
     recorded = recorded_of(profile)
     assert recorded == Recorded(10**9, 1.5e8, 4e8)
     assert recorded_line(profile)[:60] in printed(HeaderReport(profile, "x"))
-    assert "15 %" in recorded_line(profile)
-    assert "15 %" in root_note(profile)
+    assert recorded_line(profile) == (
+        "run of 1 s: 15 % in recorded work, 25 % elsewhere in scopes, 60 % without a row"
+    )
+    assert root_note(profile) == "40 % of a run of 1 s"
+
+
+@pytest.mark.parametrize(
+    ("time", "wall", "line"),
+    [
+        (0, 7 * 10**8, "run of 1 s: 70 % elsewhere in scopes, 30 % without a row"),
+        (6 * 10**8, 3 * 10**8, "run of 1 s: 90 % in recorded work, 10 % without a row"),
+        (
+            2 * 10**8,
+            5 * 10**9,
+            "run of 1 s: 300 ms of recorded work, 5 s in scopes, at the same time",
+        ),
+    ],
+)
+def test_parts_of_a_run_without_samples_add_up_too(time: int, wall: int, line: str) -> None:
+    assert recorded_line(a_run_of(10**9, time=time, wall=wall)) == line
 
 
 def test_a_run_on_a_gpu_tells_no_time_of_the_host_where_none_was_recorded() -> None:
