@@ -104,6 +104,16 @@ def test_operations_of_interpreted_kernels_stand_below_them_with_their_lines(fol
     assert all((wall.get(row) or 0) > 0 for row in loads)
 
 
+def test_screens_show_each_scope_of_an_interpreted_kernel_with_its_time(folder: Path) -> None:
+    proton(folder, "--instrument=loads,stores", "-n", "screens", "work.py")
+
+    shown = proton(folder, "view", "screens.proton").stdout
+
+    lines = {line.split()[-1]: line.split()[0] for line in shown.splitlines() if "@work.py" in line}
+    assert {name.partition(".")[0] for name in lines} == {"load", "store"}
+    assert all(float(first.replace(",", "")) >= 0 for first in lines.values())
+
+
 def test_scopes_of_the_source_end_with_the_loop_that_a_pass_brackets(folder: Path) -> None:
     (folder / "leaks.py").write_text(
         """\
@@ -161,7 +171,7 @@ def test_listing_for_people(folder: Path) -> None:
 
     assert "proton: multiply: 4 scopes" in done.stderr
     assert f"  dot.0@work.py:{MULTIPLY}  tt.dot" in done.stderr
-    assert "proton: reduce_rows" not in done.stderr
+    assert "\nproton: reduce_rows" not in done.stderr
 
 
 def test_passes_go_along_with_options_of_the_mode(folder: Path) -> None:

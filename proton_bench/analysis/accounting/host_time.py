@@ -13,7 +13,10 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
+from proton_bench.model import preorder
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.metrics.spans import Spans, is_span, spans_of
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "RunTime",
     "host_paths",
     "host_recorded_ns",
+    "host_spans",
     "import_rows",
     "is_runner",
     "other_threads",
@@ -42,6 +46,8 @@ IMPORTS = "imports"
 # Samples say where the main thread was, also in a program that launched and entered nothing.
 HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
 
+_WALL = "wall (ns)"
+_SPAN = MetricSpec(_WALL, Aggregation.EXCLUSIVE)
 _MADE = "<string>:"  # such as the methods of a dataclass
 _TOP_LEVEL = "<module>"
 # Frames of these run a program, or a cell of a notebook, whose top level is not imported.
@@ -124,6 +130,33 @@ class HostPath:
     wall_ns: int
     idle_ns: int | None
     is_import: bool = False
+
+
+def host_spans(profile: Profile) -> Spans:
+    """Return the wall time of each row: measured where it was timed, by samples elsewhere.
+
+    Samples of the main thread are some milliseconds apart, and other threads have none. The root
+    has the length of the run.
+
+    Args:
+        profile: A profile with `HOST_WALL`.
+    """
+    sampled = profile.columns[HOST_WALL]
+    nothing = np.zeros(len(profile), dtype=np.int64)
+    is_timed = _WALL in profile.columns and is_span(profile.columns[_WALL])
+    wall = (
+        profile.columns[_WALL]
+        if is_timed
+        else MetricColumn(_SPAN, ValueKind.INT, nothing, nothing > 0)
+    )
+    spans = spans_of(profile, wall)
+    timed = spans.has_own & ~_below(profile, _tops(profile))
+    timed[0] = False
+    own = np.where(timed, spans.own, np.where(sampled.known, sampled.values, 0))
+    whole = np.where(timed, spans.whole, preorder.sums(profile.parents, own))
+    whole[0] = profile.inclusive(HOST_WALL)[0]
+    has_own = timed | sampled.known
+    return Spans(own, whole, has_own, preorder.sums(profile.parents, has_own) > 0)
 
 
 def run_time_of(profile: Profile) -> RunTime:

@@ -23,7 +23,7 @@ from proton_bench.analysis.accounting.device_use import (
     runs_on_devices,
     with_device_use,
 )
-from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE
+from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE, host_spans
 from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import (
     COVERAGE,
@@ -66,7 +66,7 @@ from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import WHY
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import is_span, spans_of
+from proton_bench.model.metrics.spans import Spans, is_span, spans_of
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 
@@ -335,8 +335,8 @@ def _source(profile: Profile, name: str) -> MetricValues:
 def _self_values(profile: Profile, metric: str) -> MetricValues:
     """Return the values of rows without those of the rows below them, named ``self_<metric>``."""
     column = profile.columns[metric]
-    if is_span(column):
-        spans = spans_of(profile, column)
+    if is_span(column) or metric == HOST_WALL:
+        spans = _spans(profile, column)
         values, valid = spans.own, spans.has_own
     elif column.kind.is_number and _is_inclusive(column):
         values, valid = column.values, column.valid
@@ -347,8 +347,8 @@ def _self_values(profile: Profile, metric: str) -> MetricValues:
 
 
 def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
-    if is_span(column):
-        spans = spans_of(profile, column)
+    if is_span(column) or name == HOST_WALL:
+        spans = _spans(profile, column)
         return MetricValues(name, Aggregation.INCLUSIVE, spans.whole, spans.has_whole)
     if column.kind.is_number and _is_inclusive(column):
         values = profile.inclusive(name)
@@ -361,6 +361,10 @@ def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> Metri
     objects = np.empty(len(column), dtype=object)
     objects[:] = column.to_list()
     return MetricValues(name, aggregation, objects, column.valid)
+
+
+def _spans(profile: Profile, column: MetricColumn) -> Spans:
+    return spans_of(profile, column) if is_span(column) else host_spans(profile)
 
 
 def _is_inclusive(column: MetricColumn) -> bool:

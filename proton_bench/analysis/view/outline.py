@@ -50,7 +50,8 @@ def outlined(tree: MetricTree, most_lines: int) -> Outline:
     """Return the lines of a screen for a tree.
 
     The first metric decides. A row has a line if its share of the whole is large enough; the least
-    share is `LEAST_SHARE`, or more where that gives too many lines. A row whose only line below it
+    share is `LEAST_SHARE`, or more where that gives too many lines. A scope, which the user asked
+    for, counts as that large in any case. A row whose only line below it
     has the same value, but for less than that share, stands in one line with it.
 
     Args:
@@ -59,9 +60,9 @@ def outlined(tree: MetricTree, most_lines: int) -> Outline:
     """
     if not tree.metrics or not tree.metrics[0].is_number or len(tree) <= 1:
         return Outline(tree, 0, 0.0)
-    weights = _weights(tree)
     total = _total(tree.metrics[0])
     least = total * LEAST_SHARE
+    weights = _weights(tree, least)
     lines = _lines(tree, weights, least)
     if len(lines) > most_lines:
         heavier = np.unique(weights[weights > least])
@@ -76,13 +77,19 @@ def outlined(tree: MetricTree, most_lines: int) -> Outline:
     return Outline(_drawn(tree, lines), hidden, least / total if total > 0 else 0.0)
 
 
-def _weights(tree: MetricTree) -> npt.NDArray[np.float64]:
-    """Return for each row the largest absolute value of the row and the rows below it."""
+def _weights(tree: MetricTree, of_scopes: float) -> npt.NDArray[np.float64]:
+    """Return for each row the largest absolute value of the row and the rows below it.
+
+    Args:
+        tree: Rows in the order of the lines.
+        of_scopes: The least for a scope.
+    """
     first = tree.metrics[0]
     sizes = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
     finite = np.isfinite(sizes)
     # What is infinite or not a number is worth a line.
-    weights = np.where(finite, sizes, sizes[finite].max(initial=1.0)).tolist()
+    sizes = np.where(finite, sizes, sizes[finite].max(initial=1.0))
+    weights = np.where(tree.kinds == FrameKind.SCOPE, np.maximum(sizes, of_scopes), sizes).tolist()
     parents = tree.parents.tolist()
     for row in range(len(weights) - 1, 0, -1):  # rows below come first
         weights[parents[row]] = max(weights[parents[row]], weights[row])

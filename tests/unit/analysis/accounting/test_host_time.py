@@ -9,6 +9,7 @@ from proton_bench.analysis.accounting.host_time import (
     HOST_WALL,
     IDLE,
     NOT_RECORDED,
+    OTHER_THREADS,
     RunTime,
     host_paths,
     own_lines,
@@ -20,6 +21,7 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.members import Member, merge_members
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
@@ -54,6 +56,36 @@ def test_the_time_of_a_run_is_split_between_recorded_work_and_the_rest() -> None
         imports_ns=0,
         before_ns=SECOND,
     )
+
+
+def test_rows_that_were_timed_have_that_time_also_without_a_sample() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    cpu = Device("CPU", 0)
+    kernel = {HOST_WALL: 90, "time (ns)": 70}
+    row = builder.add(0, "kernel", FrameKind.KERNEL, metrics=kernel, device=cpu)
+    builder.add(row, "load", FrameKind.SCOPE, metrics={"wall (ns)": 20})
+    thread = {OTHER_THREADS: 40, "wall (ns)": 45}
+    builder.add(0, "of another thread", FrameKind.SCOPE, metrics=thread)
+    layer = builder.add(0, "layer", FrameKind.LAYER, metrics={HOST_WALL: 4})
+    builder.add(layer, "aten::mm", FrameKind.OP, metrics={"time (ns)": 3}, device=cpu)
+    top = builder.add(0, NOT_RECORDED, FrameKind.PYTHON, metrics={HOST_WALL: 6})
+    builder.add(top, "a.py:1@<module>", FrameKind.PYTHON, metrics={"wall (ns)": 1})
+    profile = builder.build()
+
+    whole, own = derive(profile, ("host_wall/ns", "self_host_wall/ns"))
+
+    values = zip(whole.to_list(), own.to_list(), strict=True)
+    assert {profile.name(row): pair for row, pair in enumerate(values)} == {
+        "ROOT": (100, None),
+        "kernel": (90, 70),
+        "load": (20, 20),
+        "of another thread": (45, 45),
+        "layer": (7, 4),
+        "aten::mm": (3, 3),
+        NOT_RECORDED: (6, 6),
+        "a.py:1@<module>": (None, None),
+    }
 
 
 def test_idle_time_of_devices_is_that_of_samples() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from proton_bench.analysis.view.outline import LEAST_SHARE, outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
 
@@ -52,6 +53,27 @@ def test_small_rows_without_weight_together_have_no_line() -> None:
 
     assert lines_of(shown.tree) == [(0, "ROOT", 10000), (1, "large", 9990)]
     assert shown.hidden == 1
+
+
+def scopes_in_kernel() -> MetricTree:
+    builder = ProfileBuilder()
+    row = builder.add(0, "kernel", FrameKind.KERNEL, metrics={"time (ns)": 10})
+    for name in ("load", "store"):
+        builder.add(row, name, FrameKind.SCOPE, metrics={"time (ns)": 1})
+    builder.add(0, "large", FrameKind.KERNEL, metrics={"time (ns)": 99_988})
+    return tree_of(builder.build(), "time")
+
+
+def test_scopes_have_lines_however_short_they_are() -> None:
+    names = [name for _, name, _ in lines_of(outlined(scopes_in_kernel(), 40).tree)]
+
+    assert names == ["ROOT", "large", "kernel", "load", "store"]
+
+
+def test_scopes_give_way_where_lines_are_few() -> None:
+    names = [name for _, name, _ in lines_of(outlined(scopes_in_kernel(), 2).tree)]
+
+    assert names == ["ROOT", "large"]
 
 
 def test_a_row_stands_in_one_line_with_the_only_row_below_it() -> None:
