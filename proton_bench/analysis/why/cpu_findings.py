@@ -12,6 +12,7 @@ from proton_bench.support.units import count_text, duration_text
 __all__ = ["LEAST_HOT", "LEAST_SMALL", "hottest_operators", "small_operators"]
 
 LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of CPU time
+_LEAST_RUN = 0.01
 
 
 def small_operators(run: WholeRun) -> Iterator[Claim]:
@@ -20,7 +21,7 @@ def small_operators(run: WholeRun) -> Iterator[Claim]:
     rows = zip(_operators(run), facts, strict=True)
     gains = {row: each.time_ns for row, each in rows if is_short(each)}
     time_ns = sum(gains.values())
-    if not gains or time_ns < LEAST_SMALL * run.work_ns:
+    if not gains or time_ns < max(LEAST_SMALL * run.work_ns, _LEAST_RUN * run.span_ns):
         return
     calls = sum(run.verdicts.facts.of(row).launches for row in gains)
     text = (
@@ -39,7 +40,7 @@ def hottest_operators(run: WholeRun) -> Iterator[Claim]:
             by_name.setdefault(facts.text(row), {})[row] = facts.of(row).time_ns
     for name, gains in by_name.items():
         time_ns = sum(gains.values())
-        if time_ns < LEAST_HOT * run.work_ns:
+        if time_ns < max(LEAST_HOT * run.work_ns, _LEAST_RUN * run.span_ns):
             continue
         text = f"{name}: {_share(time_ns, run)} of CPU time"
         calls = sum(facts.of(row).launches for row in gains)
