@@ -25,6 +25,7 @@ _LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
 _ANY = "*"
 _DOT = "."
 _STEPS = (FrameKind.SCOPE, FrameKind.UNKNOWN)
+_PROCESS = re.compile(r"rank \d+|(.* )?process \d+", re.DOTALL)  # rows that merge --by makes
 _NUMBER = re.compile(r"(?:(?<![\w.])|(?<=_))\d{1,18}(?![\w.])")
 # A scope with one of these words and a number is a step, however many there are.
 _STEP_WORD = re.compile(r"(?:^|[^a-z])(?:step|iter|iteration|epoch|batch|microbatch)s?(?![a-z])")
@@ -186,6 +187,8 @@ def _folded_steps(
 
 def _numbered(name: str) -> list[tuple[str, int]]:
     """Return the name with a star instead of each of its numbers, and that number."""
+    if _PROCESS.fullmatch(name):
+        return []
     places = list(_NUMBER.finditer(name))[-_MAX_NUMBERS:]
     return [(name[: at.start()] + _ANY + name[at.end() :], int(at[0])) for at in places]
 

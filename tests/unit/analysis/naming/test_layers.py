@@ -197,6 +197,8 @@ def test_numbered_steps_are_one_row(names: tuple[str, ...], folded: str) -> None
         ("lr=0.1", "lr=0.2"),
         ("iter_7",),
         ("load", "save"),
+        ("rank 0", "rank 1", "rank 2"),  # as `merge --by` names processes
+        ("n3 process 71", "n3 process 72"),
     ],
 )
 def test_scopes_with_other_numbers_stay(names: tuple[str, ...]) -> None:
