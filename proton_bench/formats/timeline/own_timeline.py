@@ -16,7 +16,7 @@ from proton_bench.formats.timeline.device_time import device_uses, with_uses
 from proton_bench.formats.timeline.launched_work import place_work
 from proton_bench.formats.timeline.metric_texts import MetricTexts
 from proton_bench.formats.timeline.nesting import Nesting, place_ranges
-from proton_bench.formats.timeline.ranges import MAX_NS, Columns, Timeline, Work
+from proton_bench.formats.timeline.ranges import Columns, Timeline, Work
 from proton_bench.formats.timeline.slices import HOST as ON_HOST
 from proton_bench.formats.timeline.slices import CallPath, TimelineSlice
 from proton_bench.model.device import Device
@@ -130,7 +130,8 @@ class SessionTimeline:
         elif found.kind in _SCOPES:
             path = self._path(found.path)
             self._kinds.setdefault(path, _SCOPES[found.kind])
-            if not found.is_open and found.duration_ns < MAX_NS:
+            end_ns = found.start_ns + found.duration_ns
+            if not found.is_open and self.timeline.is_possible("scope", found.start_ns, end_ns):
                 wall_ns, count = self._walls.get(path, (0, 0))
                 self._walls[path] = wall_ns + found.duration_ns, count + 1
             self._texts.add(path, found.values)
