@@ -14,10 +14,10 @@ import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from proton_bench.errors import ProtonError
+from proton_bench.errors import OutputError, ProtonError
 from proton_bench.recording.children.followed import FollowedChildren
 from proton_bench.recording.launcher.module_folders import put_first
 from proton_bench.recording.launcher.run_options import (
@@ -33,6 +33,8 @@ from proton_bench.recording.summary import MOST_LINES, summarize_file
 from proton_bench.support.reporting import report_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from proton_bench.recording.session.canary import SessionCanary
     from proton_bench.recording.session.session import Session
 
@@ -202,6 +204,7 @@ class _Recording:
         if self._session is not None:
             from proton_bench.recording.native import native
 
+            self._exit_with = native.exit_with
             atexit.register(native.call_last, self._finish, self._interrupted)
 
     def target_ended(self) -> None:
@@ -220,12 +223,28 @@ class _Recording:
                 counts = session.counts()
                 has_records = session.has_records
                 paths = session.finalize(formats=self._options.formats)
-        except ProtonError as error:
-            say(f"error: {error}", is_error=True)
+        except Exception as error:  # noqa: BLE001 - the program may have left anything behind
+            what = "" if isinstance(error, ProtonError) else f"{type(error).__name__}: "
+            say(f"error: {what}{error}", is_error=True)
             warn("the profile was not written, or not in every format; see --strict")
             if self._options.strict:
-                _exit_with(error.exit_code)
+                known = error if isinstance(error, ProtonError) else OutputError
+                self._exit_with(known.exit_code)
             return
+        try:
+            self._tell(session, paths, counts, has_records=has_records)
+        except Exception as error:  # noqa: BLE001 - as above
+            warn(f"the rest of the summary is left out: {type(error).__name__}: {error}")
+
+    def _tell(
+        self,
+        session: Session,
+        paths: Sequence[Path],
+        counts: Mapping[str, int],
+        *,
+        has_records: bool,
+    ) -> None:
+        """Say what was written, and what of it is worth a line."""
         self._write_modules()
         is_empty = not has_records and not counts["samples"]
         for remark in session.remarks or ([_EMPTY] if is_empty else []):
@@ -244,7 +263,7 @@ class _Recording:
         """Ctrl-C was pressed while the files were written."""
         if os.getpid() == self._process_id:
             say("interrupted at the end; the recording is written")
-            _exit_with(_EXIT_INTERRUPTED)
+            self._exit_with(_EXIT_INTERRUPTED)
 
     def _write_modules(self) -> None:
         if not self._options.modules_file:
@@ -255,10 +274,3 @@ class _Recording:
             write_loaded_modules(self._options.modules_file)
         except OSError as error:
             warn(f"the list of loaded modules was not written: {error.strerror or error}")
-
-
-def _exit_with(code: int) -> None:
-    """Change the exit code when the interpreter is about to exit."""
-    from proton_bench.recording.native import native
-
-    native.exit_with(code)

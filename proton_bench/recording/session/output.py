@@ -7,6 +7,9 @@ import errno
 import os
 import sys
 import time
+
+# At an end nothing can be imported: the program may be out of descriptors, or in another root.
+from _socket import AF_UNIX, SOCK_DGRAM, socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -164,8 +167,6 @@ def output_turn(path: str) -> Iterator[None]:
     if path == STDOUT:
         yield
         return
-    from _socket import AF_UNIX, SOCK_DGRAM, socket
-
     # Only the end of a long path: paths that share it wait for each other without need.
     address = b"\0proton-bench " + os.fsencode(path)[-_ADDRESS_BYTES:]
     place = None

@@ -418,10 +418,16 @@ def _start(plan: CapturePlan) -> Session:
     return session
 
 
-def _call_plugins(hook: str, **arguments: object) -> None:
+@functools.cache
+def _plugins() -> Callable[[], Any]:
+    """Return what returns the plugins; loaded for a session, and so there at its end."""
     from proton_bench.plugin.manager import get_plugin_manager
 
-    get_plugin_manager().call(hook, **arguments)
+    return get_plugin_manager
+
+
+def _call_plugins(hook: str, **arguments: object) -> None:
+    _plugins()().call(hook, **arguments)
 
 
 def _stop_unused_later() -> None:
