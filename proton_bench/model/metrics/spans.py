@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.model import preorder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
@@ -19,6 +20,7 @@ __all__ = ["Spans", "is_span", "spans_of", "with_self_times", "without_nested"]
 _WALL = "wall"
 _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = "time"
+_BACKWARD = "<backward>"  # the row of a layer's backward pass
 _HOST = "CPU"
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.int64]
@@ -59,7 +61,7 @@ def spans_of(profile: Profile, column: MetricColumn) -> Spans:
     wall = np.where(timed, column.values, 0)
     work = _host_work(profile, column)
     work = np.where(timed, 0, work)
-    owners = _owners(profile.parents, timed)
+    owners = _owners_across(profile, timed)
     inside = np.zeros(len(profile), dtype=np.result_type(wall, work))
     np.add.at(inside, owners[1:], (wall + work)[1:])
     parts = wall + work - np.where(timed, inside, 0)
@@ -110,6 +112,28 @@ def _owners(parents: npt.NDArray[np.int32], timed: Mask) -> npt.NDArray[np.int32
     flags, found = timed.tolist(), [0] * len(parents)
     for row, above in enumerate(parents.tolist()):
         if above >= 0:
+            found[row] = above if flags[above] else found[above]
+    return np.array(found, dtype=np.int32)
+
+
+def _owners_across(profile: Profile, timed: Mask) -> npt.NDArray[np.int32]:
+    """Return the same, but a backward pass below a layer is not in the time of its forward pass.
+
+    It is in that of the scope around the layers.
+    """
+    late = [text == _BACKWARD for text in profile.strings]
+    if not any(late):
+        return _owners(profile.parents, timed)
+    is_late = np.array(late, dtype=np.bool_)[profile.frames].tolist()
+    flags, layers = timed.tolist(), (profile.kinds == FrameKind.LAYER).tolist()
+    found, outside = [0] * len(profile), [0] * len(profile)
+    for row, above in enumerate(profile.parents.tolist()):
+        if above < 0:
+            continue
+        outside[row] = above if flags[above] and not layers[above] else outside[above]
+        if is_late[above]:
+            found[row] = outside[above]
+        else:
             found[row] = above if flags[above] else found[above]
     return np.array(found, dtype=np.int32)
 

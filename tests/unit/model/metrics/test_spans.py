@@ -68,3 +68,33 @@ def test_folding_rows_into_one_above_counts_their_time_once() -> None:
 
     assert folded.columns[WALL].values.tolist() == [0, 30, 5]
     assert np.flatnonzero(folded.columns[WALL].valid).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("has_scope", [False, True])
+def test_backward_pass_adds_to_the_time_of_its_layer(has_scope: bool) -> None:
+    builder = ProfileBuilder()
+    builder.declare(WALL, Aggregation.EXCLUSIVE)
+    top = builder.add(0, "fit", FrameKind.SCOPE, metrics={WALL: 100}) if has_scope else 0
+    model = builder.add(top, "net (Net)", FrameKind.LAYER, metrics={WALL: 30})
+    layer = builder.add(model, "net.fc (Linear)", FrameKind.LAYER, metrics={WALL: 20})
+    backward = builder.add(layer, "<backward>", FrameKind.LAYER)
+    for parent, name, time in ((layer, "addmm", 15), (backward, "mm", 50)):
+        builder.add(
+            parent, name, FrameKind.OP, metrics={"time (ns)": time}, device=Device("CPU", 0)
+        )
+    profile = builder.build()
+
+    spans = spans_of(profile, profile.columns[WALL])
+
+    found = dict(
+        zip(
+            map(profile.name, range(len(profile))),
+            zip(spans.whole, spans.own, strict=True),
+            strict=True,
+        )
+    )
+    assert found["net (Net)"] == (80, 10)
+    assert found["net.fc (Linear)"] == (70, 5)
+    assert found["<backward>"][0] == found["mm"][0] == 50
+    assert found["ROOT"][0] == (100 if has_scope else 80)
+    assert not has_scope or found["fit"] == (100, 20)
