@@ -135,8 +135,9 @@ class HostPath:
 def host_spans(profile: Profile) -> Spans:
     """Return the wall time of each row: measured where it was timed, by samples elsewhere.
 
-    Samples of the main thread are some milliseconds apart, and other threads have none. The root
-    has the length of the run.
+    Samples of the main thread are some milliseconds apart, and other threads have none. What ran on
+    several threads at the same time was timed on each: it has the samples of the main thread, so
+    that no row has more than the run. The root has the length of the run.
 
     Args:
         profile: A profile with `HOST_WALL`.
@@ -151,12 +152,23 @@ def host_spans(profile: Profile) -> Spans:
     )
     spans = spans_of(profile, wall)
     timed = spans.has_own & ~_below(profile, _tops(profile))
+    on_main = profile.inclusive(HOST_WALL)
+    timed &= ~(_is_on_others(profile) & ((on_main > 0) | (spans.whole > on_main[0])))
     timed[0] = False
     own = np.where(timed, spans.own, np.where(sampled.known, sampled.values, 0))
     whole = np.where(timed, spans.whole, preorder.sums(profile.parents, own))
-    whole[0] = profile.inclusive(HOST_WALL)[0]
+    whole[0] = on_main[0]
     has_own = timed | sampled.known
     return Spans(own, whole, has_own, preorder.sums(profile.parents, has_own) > 0)
+
+
+def _is_on_others(profile: Profile) -> Mask:
+    """Return for each row whether it or a row below it was seen on another thread."""
+    column = profile.columns.get(OTHER_THREADS)
+    if column is None or not column.kind.is_number:
+        return np.zeros(len(profile), dtype=np.bool_)
+    found: Mask = profile.inclusive(OTHER_THREADS) > 0
+    return found
 
 
 def run_time_of(profile: Profile) -> RunTime:

@@ -239,3 +239,21 @@ def test_beside_a_device_its_time_comes_first() -> None:
 
     assert names[0].startswith("time/")
     assert names[-1].startswith("idle/")
+
+
+def test_scopes_that_several_threads_ran_have_no_more_than_the_run() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    outer = {"wall (ns)": 36 * SECOND, HOST_WALL: SECOND}
+    shared = builder.add(0, "handle", FrameKind.SCOPE, metrics=outer)
+    inner = {"wall (ns)": 28 * SECOND, HOST_WALL: 4 * SECOND, OTHER_THREADS: 24 * SECOND}
+    builder.add(shared, "reply", FrameKind.SCOPE, metrics=inner)
+    alone = {"wall (ns)": 3 * SECOND, HOST_WALL: 2 * SECOND}
+    builder.add(0, "load", FrameKind.SCOPE, metrics=alone)
+    builder.add(0, NOT_RECORDED, FrameKind.PYTHON, metrics={HOST_WALL: 2 * SECOND})
+    profile = replace(builder.build(), provenance=Provenance(FACTS))
+
+    values, shares = derive(profile, ["host_wall/s", "host_wall/%"])
+
+    assert values.to_list() == pytest.approx([9.0, 5.0, 4.0, 3.0, 2.0])
+    assert max(shares.to_list()) == pytest.approx(100.0)
