@@ -72,13 +72,14 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     if not total > 0:
         return [_NOTHING]
     run = _run_length(profile, metrics[0])
-    whole = max(run, total) if run >= _CLOSE * total else total
+    is_run = run >= _CLOSE * total
+    whole = max(run, total) if is_run else total
     last = [imports] if imports >= _LEAST_IMPORTS * whole else []
     order = np.argsort(-own, kind="stable")[: limit - len(last)].tolist()
     hottest = [row for row in order if own[row] > 0]
     values = [*own[hottest].tolist(), *last]
     columns = [
-        ["share" if whole > run else "of run", *(f"{value / whole:.1%}" for value in values)],
+        ["of run" if is_run else "share", *(f"{value / whole:.1%}" for value in values)],
         [visible(tree.metrics[0].name), *number_texts(values)],
     ]
     for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):
