@@ -143,8 +143,9 @@ def test_what_is_exported_is_read_as_the_same_profile(
     assert work_of(read_profile(Path("out.json.gz"))) == work_of(run.tree)
 
 
-@FORMATS
-@pytest.mark.parametrize("is_merged", [False, True], ids=["files", "merged"])
+@pytest.mark.parametrize(
+    ("suffix", "is_merged"), [(".pftrace", False), (".pftrace", True), (".chrome_trace", False)]
+)
 def test_each_rank_has_a_file_on_one_time_base(
     suffix: str, trace: Callable[..., TimelineRun], proton_here: Run, *, is_merged: bool
 ) -> None:

@@ -53,7 +53,7 @@ def test_many_ranks_are_merged(tmp_path: Path) -> None:
     [
         ("view", "a.pftrace"),
         ("merge", "a.pftrace", "b.pftrace", "-o", "out.pftrace"),
-        ("merge", "a.chrome_trace", "b.chrome_trace", "-o", "out.chrome_trace"),
+        ("merge", "a.chrome_trace", "b.chrome_trace", "-o", "out.proton"),
         ("merge", "a.pftrace", "b.pftrace", "-o", "out.proton"),
         ("export", "a.pftrace", "--to", "kineto", "-o", "out"),
         ("query", "a.proton", "SELECT 1"),

@@ -145,10 +145,11 @@ def test_what_is_missing_of_a_killed_rank_is_said(killed: Path, proton_here: Run
 def test_what_a_killed_rank_left_is_in_the_timeline(
     suffix: str, killed: Path, proton_here: Run
 ) -> None:
-    done = proton_here("merge", *killed.glob(f"job.rank*.{suffix}"), "-o", f"all.{suffix}")
+    out = "all.pftrace" if suffix == "pftrace" else "all.proton"
+    done = proton_here("merge", *killed.glob(f"job.rank*.{suffix}"), "-o", out)
 
     assert f"rank 2 of {RANKS} is partial" in done.stderr
-    assert read_profile(Path(f"all.{suffix}")).partial
+    assert read_profile(Path(out)).partial
     alone = read_profile(killed / f"job.rank2.partial.{suffix}")
     assert alone.partial
     assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
