@@ -496,7 +496,7 @@ def test_a_structural_change_that_is_not_allowed_is_searched(
         for n in range(6)
     ]
 
-    (repository.folder / "policy.toml").write_text('strict = true\nthresholds = ["calls:0"]\n')
+    (repository.folder / "policy.toml").write_text('thresholds = ["calls:0"]\n')
     git(repository.folder, "add", ".")
     git(repository.folder, "commit", "-qm", "policy")
 

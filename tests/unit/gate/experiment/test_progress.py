@@ -64,11 +64,12 @@ def test_a_limit_is_said_to_be_one_until_all_runs_are_certain() -> None:
             progress.begin(slot)
             progress.end(slot, 5.0)
 
+    first, second, third, last = SLOTS
     assert stream.getvalue().splitlines() == [
-        "proton ab: run 1 of at most 4: pair 1, base",
-        "proton ab: run 2 of at most 4: pair 1, new, at most 15 s left",
-        "proton ab: run 3 of at most 4: pair 2, new, at most 10 s left",
-        "proton ab: run 4 of 4: pair 2, base, 5 s left",
+        f"proton ab: run 1 of at most 4: {first.text}",
+        f"proton ab: run 2 of at most 4: {second.text}, at most 15 s left",
+        f"proton ab: run 3 of at most 4: {third.text}, at most 10 s left",
+        f"proton ab: run 4 of 4: {last.text}, 5 s left",
     ]
 
 
