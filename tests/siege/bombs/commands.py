@@ -40,7 +40,6 @@ def commands_of(kind: Kind) -> list[Sequence[str]]:
         ["report", GOOD, "--base", file, "-o", "out.html", "--ignore-devices"],
         ["merge", file, second, "-o", "out.proton"],
         ["merge", file, second, "-o", "out.pftrace"],
-        ["merge", file, second, "-o", "out.chrome_trace"],
         ["merge", "--stragglers", file, second],
         *(["export", file, "--to", form, "-o", f"out.{form}"] for form in (*TREES, "kineto")),
         ["query", file, "SELECT * FROM nodes", "--json"],
