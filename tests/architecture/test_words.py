@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
@@ -15,10 +14,6 @@ MACHINE = re.compile(
 UNFINISHED = re.compile(r"\b(TO[D]O|FIX[M]E|XX[X]|place[h]older|NotImplemented[E]rror)\b")
 UPSTREAM = re.compile(r"^\s*(from|import)\s+triton\.(profiler|_C\.libproton)", re.MULTILINE)
 EMPTY_NAMES = re.compile(r"(^|/)(utils?|helpers?|common|misc|base_\w+|\w+_part\d)(\.\w+|/|$)")
-CLASS_NAME = re.compile(r"(Helpers?|Utils?|Impl|Info|Common)$|^Base[A-Z]")
-MANAGERS = {"PluginManager", "HookManager"}
-# Upstream's public name, kept for scripts that use it.
-UPSTREAM_CLASSES = {"BaseMode"}
 
 
 @pytest.mark.parametrize(
@@ -48,19 +43,3 @@ def test_file_names_say_something() -> None:
     names = [path.relative_to(ROOT).as_posix() for path in files(".py", ".h", ".cpp")]
 
     assert [name for name in names if EMPTY_NAMES.search(name)] == []
-
-
-def test_class_names_say_something() -> None:
-    classes = [
-        (path, node.name)
-        for path in files(".py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and node.name not in MANAGERS | UPSTREAM_CLASSES
-    ]
-
-    empty = [
-        f"{path.relative_to(ROOT)}: {name}"
-        for path, name in classes
-        if CLASS_NAME.search(name) or name.endswith("Manager")
-    ]
-    assert empty == []
