@@ -20,6 +20,7 @@ from proton_bench.gate.experiment import series
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
 from proton_bench.gate.experiment.slot import BASE, NEW, Stage
+from proton_bench.gate.experiment.slot import pairs as slots_of
 
 TESTS = Path(__file__).parents[1]
 BENCH = """
@@ -85,8 +86,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Callable[..., 
             times = {**THIRTY}
             if name.name.endswith(NEW):
                 times["layer2/k13"] *= slower
-            if clocks:
-                times["<canary>/fma"] = 2e5 / clocks[len(found) % len(clocks)]
+            if clocks:  # of base, new, new, base
+                of_side = clocks[1:3] if name.name.endswith(NEW) else (clocks[0], clocks[3])
+                times["<canary>/fma"] = 2e5 / of_side[len(found) // 2 % 2]
             found.append(name)
             write_profile(noisy(times, name.name, between=between), Path(f"{name}.proton"))
             Path(f"{name}.modules.json").write_text("[]")
@@ -151,13 +153,14 @@ def test_one_of_thirty_kernels_slower_by_five_percent_is_named_first(
 
 
 def assert_all_are_kept(repository: Path) -> None:
-    """Two runs to warm up, and pairs in the order ABBA until every path is decided."""
+    """Two runs to warm up, and pairs in the drawn order until every path is decided."""
     (folder,) = experiments(repository)
     kept = KeptRuns.open(folder)
     pairs = kept.of(Stage.PAIR)
     in_time = sorted(pairs, key=lambda run: (folder / run.files[0]).stat().st_mtime_ns)
 
-    assert "".join(run.slot.arm[0] for run in in_time).startswith("bnnbbnnbbnnb")
+    drawn = slots_of(Stage.PAIR, len(pairs) // 2, folder.name)
+    assert [run.slot for run in in_time] == list(drawn)
     assert len(pairs) in {12, 16, 20}
     assert len(kept) == 2 + len(pairs)
     assert all(kept.read(run).profile.columns for run in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ H200 = (0.0014, 0.0010, 0.0010, 0.0014, 0.0030, 0.0009, 0.0011, 0.0009)
 _NOISY = (0.02, 0.10)
 # From 40 to 120 us in ticks of 32 ns, so that each of 100 paths has enough of the time.
 TICK_NS = 32.0
-_SIZES = np.array([4e4, 1.2e5]) / TICK_NS
+_SHORTEST, _LONGEST = math.log(4e4 / TICK_NS), math.log(1.2e5 / TICK_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class Machine:
         if program.launches == 1:
             return np.exp(middles)[..., None]
         spread = generator.normal(0.0, 1.0, (*middles.shape, program.launches))
-        sizes = generator.uniform(*np.log(_SIZES), program.paths)
+        sizes = generator.uniform(_SHORTEST, _LONGEST, program.paths)
         launches: Numbers = np.exp((sizes + middles)[..., None] + spread * within[:, None])
         # One launch of a hundred is late by 10 to 100 %.
         late = generator.random(launches.shape) < 0.01

@@ -24,6 +24,7 @@ from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
 from proton_bench.gate.judge.result import GateResult, Note
 from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
+from proton_bench.gate.machine.calibration import resample_false_alarms
 from proton_bench.gate.machine.disturbed import left_out
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
@@ -105,7 +106,7 @@ class _Experiment:
 
     def result(self) -> GateResult:
         warm_up = pairs(Stage.WARM_UP, 1)
-        self.series.plan([*warm_up, *pairs(Stage.PAIR, self._most)])
+        self.series.plan([*warm_up, *self._slots(self._most)])
         self.series.run(warm_up)
         validity = self._check_validity()
         if validity.fatal:
@@ -119,7 +120,18 @@ class _Experiment:
         if validity.fatal:
             return self._incomparable(validity)
         marked = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
-        return replace(marked, notes=(*marked.notes, *validity.notes))
+        return replace(marked, notes=(*marked.notes, *validity.notes, *self._with_itself(judged)))
+
+    def _with_itself(self, judged: Arrangement) -> tuple[Note, ...]:
+        """Return a note on how often the gate fails a program that is compared with itself."""
+        if self.request.base != self.request.command or len(judged.base) < self.request.policy.runs:
+            return ()
+        found = resample_false_alarms(judged, self.request.policy)
+        text = (
+            f"both sides are the same command: with sides drawn at random in each pair, "
+            f"{found.events} of {found.trials} gates of these runs fail"
+        )
+        return (Note(Reason.NOTICE, text),)
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:
         """Return a result if no number of runs can be judged, else None.
@@ -153,8 +165,11 @@ class _Experiment:
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:
         return judge(runs.base, runs.new, self.request.policy, context=context)
 
+    def _slots(self, count: int) -> tuple[Slot, ...]:
+        return pairs(Stage.PAIR, count, seed=self.series.kept.folder.name)
+
     def _pairs(self, count: int) -> Arrangement:
-        slots = pairs(Stage.PAIR, count, seed=self.series.kept.folder.name)
+        slots = self._slots(count)
         self.series.run(slots)
         recorded = {slot: self._at_home(run) for slot, run in self.series.read(slots).items()}
         base = [slot for slot in slots if slot.arm == BASE]

@@ -142,6 +142,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
             and verdict is Verdict.INCONCLUSIVE
             and bool(judged.decisions.worse[at] or probable[at]),
             is_extra=check.is_extra,
+            causes=_gaps(judged.observations, at),
             findable=_part(findable[at]),
             device=devices[at],
         )
@@ -153,7 +154,7 @@ def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tup
     """Return the rows, worst first; the worst say what else changed about their kernels."""
     places = {id(row): place for row, place in rows}
     return tuple(
-        replace(row, causes=_causes(measured, places[id(row)]))
+        replace(row, causes=(*row.causes, *_causes(measured, places[id(row)])))
         if at < _MOST_CAUSES and row.verdict is not Verdict.SAME and not row.is_total
         else row
         for at, row in enumerate(worst_first([row for row, _ in rows]))
@@ -196,6 +197,19 @@ def _noise(judged: Judged, at: int) -> float:
     # A pair has the variance of two runs.
     runs = 1.0 if evidence.first_new else 2.0
     return float(np.fmax(evidence.spread[at], evidence.typical[at])) / math.sqrt(runs)
+
+
+def _gaps(observations: Observations, at: int) -> tuple[str, ...]:
+    """Return which runs have no value of a check, or one that is no time."""
+    said, first_new = [], observations.first_new
+    column = observations.values[:, at]
+    for word, side in (("base", column[:first_new]), ("new", column[first_new:])):
+        lacking, nothing = int(np.isnan(side).sum()), int((side <= 0.0).sum())
+        if 0 < lacking < len(side):
+            said.append(f"missing in {lacking} of {len(side)} {word} runs")
+        if nothing:
+            said.append(f"0 or less in {nothing} of {len(side)} {word} runs")
+    return tuple(said)
 
 
 def _causes(measured: Measured, row: int) -> tuple[str, ...]:

@@ -197,7 +197,7 @@ def _elapsed(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
         for rows in (base & ~new, new & ~base)
     )
     shares = [own / (float(own.sum()) or 1.0) for own in (before, after)]
-    is_lost = _is_lost(*shares, decided, gone=gone, added=added)
+    is_lost = _is_lost(shares[0], shares[1], decided, gone=gone, added=added)
     return [
         *_untimed(
             measured,

@@ -79,9 +79,9 @@ def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
     if not count:
         return CanaryShift()
     nothing, limits = np.zeros(1), Limits(np.array([LARGEST_SHIFT]), np.zeros(1))
-    means = [side.mean(axis=1, keepdims=True) for side in (base, new)]
+    before, after = (side.mean(axis=1, keepdims=True) for side in (base, new))
     background = Background(nothing, nothing, ["median"])
-    evidence = weigh(*means, (), background=background, margin=limits.margin, fewest_runs=2)
+    evidence = weigh(before, after, (), background=background, margin=limits.margin, fewest_runs=2)
     found = decide(evidence, limits)
     return CanaryShift(count, *(float(each[0]) for each in (found.effect, found.low, found.high)))
 

@@ -237,13 +237,13 @@ def weigh(
     if not len(order):
         return _apart(base, new, background, fewest_runs=fewest_runs)
     signs = np.asarray(order, dtype=np.float64)
-    known = {"margin": margin, "fewest_runs": fewest_runs}
-    plain = _paired(new - base, signs, background, **known)
+    plain = _paired(new - base, signs, background, margin=margin, fewest_runs=fewest_runs)
     shared, whole = _shared(new - base, plain, background.metrics)
     if not whole.any():
         return plain
     differences = np.where(whole, new - base - shared, np.nan)
-    return replace(plain, unshared=_paired(differences, signs, background, **known))
+    own = _paired(differences, signs, background, margin=margin, fewest_runs=fewest_runs)
+    return replace(plain, unshared=own)
 
 
 def _paired(
@@ -650,9 +650,10 @@ def _pairs(
     deviation = evidence.error[rows] * np.sqrt(np.maximum(runs, 1.0))
     badness = np.where(direction == 0, np.abs(effect), effect * direction)
     known = {"freedom": evidence.freedom[rows], "runs": runs}
-    needed = _pairs_for(level, np.fmax(margin, badness - margin), deviation, **known)
-    finds = np.fmax(needed, states.pairs()[rows])
-    room = limits.threshold[rows] - np.maximum(badness - evidence.error[rows], 0.0)
+    likely = np.maximum(badness - evidence.error[rows], 0.0)
+    needed = _pairs_for(level, np.fmax(margin, likely - margin), deviation, **known)
+    finds = np.maximum(needed, states.pairs()[rows])
+    room = limits.threshold[rows] - likely
     allows = _pairs_for((1.0 - CONFIDENCE) / 2.0, np.fmax(room, 0.0), deviation, **known)
     found[rows] = np.fmin(finds, allows)
     return found

@@ -1,6 +1,8 @@
 """Real experiments of `program.py`, alike and with a slower path, and gates of their runs.
 
 ``python -m benchmarks.studies.gate.noisy ab --out FOLDER --times 20 --threshold min:8%``
+``python -m benchmarks.studies.gate.noisy ab --device cuda --out FOLDER --times 5 --threshold 3%
+--percent 3 --launches 60 --seconds 400``: on a GPU, less than eight minutes
 ``python -m benchmarks.studies.gate.noisy resample --out FOLDER``
 ``python -m benchmarks.studies.gate.noisy gates --out FOLDER --times 40 --pairs 6 --threshold 3%``
 """
@@ -64,6 +66,7 @@ class Options:
     threshold: str
     launches: int
     percent: float
+    seconds: float
 
 
 def run_all(options: Options) -> None:
@@ -76,7 +79,11 @@ def run_all(options: Options) -> None:
     # Tiles hide some rows of a product from a GPU.
     paths = PATHS[options.device]
     names = paths.names if options.device == "cpu" else tuple(paths.functions)
+    begin = time.perf_counter()
     for number in range(done, 2 * options.times):
+        if time.perf_counter() - begin > options.seconds:
+            print(f"{options.seconds:g} s are over", flush=True)
+            break
         slow = names[(7 * number + 3) % len(names)] if number % 2 else ""
         found = {"slow": slow, "load": os.getloadavg()[0], **_experiment(options, slow)}
         with results.open("a") as stream:
@@ -304,6 +311,7 @@ def main() -> None:
     parser.add_argument("--threshold", default="min:8%")
     parser.add_argument("--launches", type=int, default=400)
     parser.add_argument("--percent", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none after")
     parser.add_argument("--pairs", type=int, default=MOST_PAIRS, help="of a resampled one")
     asked = parser.parse_args()
     if asked.what != "ab":
@@ -312,7 +320,8 @@ def main() -> None:
     out, device = asked.out, asked.device
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # of `timeout`
     try:
-        run_all(Options(out, device, asked.times, asked.threshold, asked.launches, asked.percent))
+        chosen = (asked.times, asked.threshold, asked.launches, asked.percent, asked.seconds)
+        run_all(Options(out, device, *chosen))
     finally:
         lines = (out / _RESULTS).read_text().splitlines() if (out / _RESULTS).exists() else []
         print(summary([json.loads(line) for line in lines]), flush=True)

@@ -25,6 +25,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.profile import Profile
+from proton_bench.report.words.gate_reasons import reasons_text
 
 QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
 
@@ -487,3 +488,30 @@ def test_absurd_times_are_judged_without_a_traceback(time_ns: float) -> None:
 
     assert json.dumps(result.to_document(), allow_nan=False)
     assert not result.regressions
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (2, None, "missing in 1 of 6 new runs"),
+        (5, 0.0, "0 or less in 1 of 6 new runs"),
+    ],
+)
+def test_runs_without_a_time_of_a_path_are_counted(at: int, value: float | None, said: str) -> None:
+    paths = {"f/k0": 70_000.0, "f/k1": 50_000.0, "f/k2": 90_000.0}
+
+    def run(is_new: bool, number: int) -> Run:
+        times = {path: [time * (1 + 0.001 * number)] * 5 for path, time in paths.items()}
+        if is_new and number == at:
+            del times["f/k1"]
+            times |= {} if value is None else {"f/k1": [value] * 5}
+        return Run(profile_of_times(times), f"{number}{is_new}")
+
+    sides = [[run(is_new, number) for number in range(6)] for is_new in (False, True)]
+
+    result = judge(*sides, Policy())
+
+    row = row_of(result, "f/k1")
+    assert row.causes == (said,)
+    assert said in reasons_text(row, paired=False)
+    assert row_of(result).causes == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -200,20 +201,30 @@ def quiet(paths: int, seed: int = 0, pairs: int = 6) -> tuple[np.ndarray, np.nda
     return base, new
 
 
+PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "gate_statistics.md"
+
+
 def test_the_worked_example_of_the_documentation() -> None:
-    differences = np.log([1.041, 1.052, 1.046, 1.049, 1.043, 1.051])[:, None]
+    percents = [4.1, 5.2, 4.6, 4.9, 4.3, 5.1]
+    differences = np.log1p(np.array(percents) / 100.0)[:, None]
     evidence = weighed(np.zeros((6, 1)), differences, PAIRS)
+    margin = limits(1).margin
 
-    found = decide(evidence, limits(1))
+    beyond = (evidence.effect[0] - margin[0]) / evidence.error[0]
+    limit = stats.t.ppf(1.0 - evidence.level(margin), evidence.freedom[0])
 
-    beyond = (evidence.effect[0] - limits(1).margin[0]) / evidence.error[0]
-    limit = stats.t.ppf(1.0 - evidence.level(limits(1).margin), evidence.freedom[0])
-    assert np.expm1(evidence.effect[0]) == pytest.approx(0.047, abs=5e-5)
-    assert evidence.spread[0] == pytest.approx(0.0047, abs=5e-5)
-    assert evidence.error[0] == pytest.approx(0.0019, abs=5e-5)
-    assert beyond == pytest.approx(16.1, abs=0.05)
-    assert limit == pytest.approx(13.0, abs=0.05)
-    assert found.worse[0]
+    page = " ".join(PAGE.read_text("utf-8").split("**Example.**")[1].split("\n\n")[0].split())
+    for text in (
+        ", ".join(f"+{each}" for each in percents[:5]) + f" and +{percents[5]} %",
+        "the first, fourth and sixth",
+        f"`tau` is {abs(100.0 * evidence.order_effect[0]):.1f} %",
+        f"the effect +{100.0 * np.expm1(evidence.effect[0]):.2f} %",
+        f"`s` {100.0 * evidence.spread[0]:.2f} % and the error {100.0 * evidence.error[0]:.2f} %",
+        f"is {100.0 * margin[0]:.2f} %, so `T` is {beyond:.1f}. The limit is {limit:.1f}",
+    ):
+        assert text in page
+    assert PAIRS == [1.0, -1.0, -1.0, 1.0, -1.0, 1.0]
+    assert decide(evidence, limits(1)).worse[0]
 
 
 @pytest.mark.parametrize("slow", [0.06, 0.12])
@@ -280,3 +291,9 @@ def test_each_of_many_noisy_paths_needs_more_certainty() -> None:
     margin = limits(60).margin
 
     assert weighed(base, many, PAIRS).level(margin) < weighed(base, few, PAIRS).level(margin) / 4.0
+
+
+def test_noise_that_no_number_of_pairs_overcomes_needs_none() -> None:
+    base, new = np.random.default_rng(3).normal(0.0, 0.3, (2, 6, 20))
+
+    assert np.isnan(decide(weighed(base, new, PAIRS), limits(20)).pairs).mean() > 0.8
