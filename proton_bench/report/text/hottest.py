@@ -24,7 +24,7 @@ from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.verdict import WHY, has_counters
 from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
-from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.source_text import read_source
@@ -39,6 +39,7 @@ _LIBRARIES = "other code, in libraries alone"
 _TEST_RUN = "pytest itself"
 _TRIALS = "trials of the autotuner"
 _LEAST_IMPORTS = 0.01
+_NAME, _SAMPLED = MetricSpec(HOST_WALL).base, "host_samples (ns)"
 # Samples begin a little later than the run.
 _CLOSE = 0.99
 
@@ -63,10 +64,11 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     if not metrics:
         return [_NOTHING]
     rest, imports = _without_imports(profile, metrics[0])
+    shown = metrics[0] if rest is profile else metrics[0].replace(_NAME, MetricSpec(_SAMPLED).base)
     selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
     limits = (WHY,) if has_counters(profile) else ()
-    tree = build_tree(rest, (metrics[0], *counted, *limits), selection)
+    tree = build_tree(rest, (shown, *counted, *limits), selection)
     own = _of_own_code(tree, _own_values(tree), Places.of(profile.provenance))
     total = float(own.sum()) + imports
     if not total > 0:
@@ -80,7 +82,7 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     values = [*own[hottest].tolist(), *last]
     columns = [
         ["of run" if is_run else "share", *(f"{value / whole:.1%}" for value in values)],
-        [visible(tree.metrics[0].name), *number_texts(values)],
+        [visible(metrics[0]), *number_texts(values)],
     ]
     for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):
         found = [*metric.take(np.array(hottest, dtype=np.int64)).to_list(), *(None for _ in last)]
@@ -126,7 +128,9 @@ def _without_imports(profile: Profile, metric: str) -> tuple[Profile, float]:
         return profile, 0.0
     imports = import_rows(profile)
     left = np.where(imports, 0, column.values).astype(column.values.dtype)
-    columns = {**profile.columns, HOST_WALL: replace(column, values=left)}
+    # Samples alone add up to the run: views show the measured time of a row where there is one.
+    spec = MetricSpec(_SAMPLED, column.spec.aggregation)
+    columns = {**profile.columns, _SAMPLED: replace(column, spec=spec, values=left)}
     spent_ns = float(column.values[imports & column.known].sum())
     return replace(profile, columns=columns), spent_ns * 1e-9 / formula.scale
 

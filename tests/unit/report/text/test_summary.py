@@ -92,6 +92,23 @@ def test_imports_are_one_row_and_the_last(tmp_path: Path) -> None:
     assert lines[6].split()[-1] == "imports"
 
 
+def test_shares_are_those_of_samples_where_rows_were_also_timed() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    session = builder.add(0, "session", FrameKind.TEST, metrics={"wall (ns)": 10 * SECOND})
+    collected = {"wall (ns)": 6 * SECOND, "host_wall (ns)": 6 * SECOND}
+    builder.add(session, "collection", FrameKind.TEST, metrics=collected)
+    test = {"wall (ns)": 4 * SECOND, "host_wall (ns)": 4 * SECOND}
+    builder.add(session, "test_a.py", FrameKind.TEST, metrics=test)
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND}
+
+    _, heading, test_row, imports = summary_lines(builder.build(provenance=facts))
+
+    assert heading.split()[:3] == ["of", "run", "host_wall/ms"]
+    assert (test_row.split()[0], test_row.split()[-1]) == ("40.0%", "test_a.py")
+    assert (imports.split()[0], imports.split()[-1]) == ("60.0%", "imports")
+
+
 def test_a_line_of_own_code_is_shown_with_its_text(tmp_path: Path) -> None:
     lines = summary_lines(host_run(tmp_path), width=100)
 
