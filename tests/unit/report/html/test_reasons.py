@@ -6,8 +6,8 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.why.answer import why
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.because import reasons_of
 from proton_bench.report.html.document import PageOptions, profile_page
+from proton_bench.report.html.summary import reasons_of
 
 
 def test_the_rows_that_cost_most_are_named_with_what_limits_them() -> None:
