@@ -65,7 +65,7 @@ class ParquetTable(WriteOnly):
         duckdb = _import_duckdb()
         arrays, named = {}, []
         for place, (name, values) in enumerate(_columns(profile).items()):
-            kind, quoted = _type(values), name.replace('"', '""')
+            kind, quoted = _type(values), (name or "unnamed").replace('"', '""')
             is_text = kind == "VARCHAR"
             arrays[f"c{place}"] = objects([*map(_cell, values.tolist())]) if is_text else values
             named.append(f'c{place}::{kind} AS "{quoted}"')

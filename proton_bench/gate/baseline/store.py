@@ -21,7 +21,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -342,7 +342,7 @@ def _entry_of(name: str, runs: Sequence[Run], contents: Sequence[bytes]) -> Entr
             )
             for place, (run, content) in enumerate(zip(runs, contents, strict=True))
         ),
-        revision=str(git.get("revision", "")) if git else "",
+        revision=str(git.get("revision", "")) if isinstance(git, Mapping) else "",
     )
 
 

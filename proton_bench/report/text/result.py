@@ -76,7 +76,11 @@ class _Column:
             isinstance(value, int | float | Decimal) and not isinstance(value, bool)
             for value in known
         )
-        cells = number_texts(values) if is_number else [_cell_text(value) for value in values]
+        if is_number:
+            plain = [float(value) if isinstance(value, Decimal) else value for value in values]
+            cells = number_texts(plain)
+        else:
+            cells = [_cell_text(value) for value in values]
         return cls(title, cells, is_number, max(map(cell_len, (title, *cells))))
 
 

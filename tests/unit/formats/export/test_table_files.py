@@ -95,6 +95,15 @@ def test_duckdb_reads_parquet_with_exact_types(tmp_path: Path) -> None:
     assert [line[3] for line in found[1:-1]] == list(NAMES)
 
 
+def test_a_metric_without_a_name_has_a_column(tmp_path: Path) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"": 6.0})
+
+    found = parquet_rows(builder.build(), tmp_path / "x.parquet", "SELECT unnamed FROM {}")
+
+    assert found[1:] == [(6.0,)]
+
+
 def test_names_that_differ_in_case_alone_are_distinguished(tmp_path: Path) -> None:
     (line,) = parquet_rows(
         rows(),

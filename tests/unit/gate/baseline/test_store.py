@@ -199,6 +199,15 @@ def test_an_unfinished_run_is_not_a_baseline(store: BaselineStore) -> None:
         store.save("main", [Run(builder.build(partial=True), "x.partial.proton")])
 
 
+def test_facts_of_git_that_are_no_map_say_no_revision(store: BaselineStore) -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "k", metrics={"time (ns)": 8})
+
+    entry = store.save("main", [Run(builder.build(provenance={"git": ["a", 7]}), "a.proton")])
+
+    assert entry.revision == ""
+
+
 def test_a_baseline_needs_runs(store: BaselineStore) -> None:
     with pytest.raises(UsageError, match="main"):
         store.save("main", [])

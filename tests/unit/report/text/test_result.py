@@ -51,6 +51,13 @@ def test_numbers_stand_right_and_texts_left() -> None:
     ]
 
 
+def test_exact_decimals_are_numbers_like_others() -> None:
+    whole = (Decimal("7.25"), Decimal("1e40"))
+
+    assert table(result((whole[0], "x"), (None, "y")))[1].split() == ["7.250", "x"]
+    assert len(table(result((whole[1], "x"), (2.5, "y")))) == 4
+
+
 def test_nothing_is_a_heading() -> None:
     assert table(result()) == ["a", "(0 lines)"]
 
