@@ -37,7 +37,6 @@ __all__ = [
     "listed_paths",
     "parts_of",
     "path_series",
-    "paths_of",
 ]
 
 PATH = "path"
@@ -260,19 +259,6 @@ def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
 
 
 # -- paths ---------------------------------------------------------------------------------------
-def paths_of(snapshot: Snapshot, glob: str) -> dict[str, tuple[str, ...]]:
-    """Return the names of each path that a glob matches, by its text in the column ``path``.
-
-    Raises:
-        UsageError: It matches none.
-        ProfileFormatError: The store is damaged.
-    """
-    with snapshot.connect("stacks") as reader:
-        tree = StackTree.of(reader.table("FROM stacks"))
-    paths = [tree.path(row) for row in _matched(tree, glob).tolist()]
-    return {_joined(path): path for path in paths}
-
-
 def listed_paths(snapshot: Snapshot, condition: str, limit: int | None) -> QueryResult:
     """Return kind and path of the call paths of profiles, those below each other together.
 
