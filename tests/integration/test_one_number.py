@@ -14,10 +14,7 @@ import pytest
 from fakes.earlier import as_open_below
 from fakes.timed import profile_of_times
 
-from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.gate.machine.calibration import measure_noise
-from proton_bench.gate.policy.policy import Policy
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.invariants import violations
@@ -98,11 +95,6 @@ def test_a_median_that_the_file_lacks_is_unknown_to_every_command(
     (row,) = [row for row in json.loads(gate.stdout)["rows"] if row["metric"] == "median"]
     assert (row["verdict"], row["base"]) == ("INCONCLUSIVE", None)
     assert row["reasons"][0] == "no-values"
-    times += [mixed(generator) for _ in range(4)]
-    more = write_runs(tmp_path / "more", times, open_below)
-    noise = measure_noise([Run(read_profile(file), file.name) for file in more], Policy())
-    known = [(each.pair.freedom, each.run.freedom) for each in noise.paths if each.path]
-    assert known[0] == (0.0, 0.0)
 
 
 NO_PROFILES = (

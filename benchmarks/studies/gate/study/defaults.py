@@ -77,15 +77,15 @@ def _margin(policy: Policy, spreads: Sequence[PathSpread], rebuilt: Mapping[str,
 
 
 def _threshold(policy: Policy, spreads: Sequence[PathSpread]) -> Advice:
-    """Say what six pairs hold: their error is ``sqrt(2 / 6) s``, and twice 8 of it are needed.
+    """Say what six pairs hold: their error is ``sqrt(2 / 6) s``, and twice 11 of it are needed.
 
-    8 is about t(1 - 0.0005 / 100) + t(0.9) with the freedom that moderation gives.
+    11 is about t[5, 1 - 0.0001] + t[5, 0.9].
     """
     known = [each.process for each in spreads if math.isfinite(each.process)]
     if not known:
         return Advice("threshold", f"{policy.threshold:.1%}", "nothing", "keep")
     typical, noisy = (float(np.quantile(known, q)) for q in (0.5, 0.9))
-    seen = [2.0 * 8.0 * math.sqrt(2.0 / 6.0) * each for each in (typical, noisy)]
+    seen = [2.0 * 11.0 * math.sqrt(2.0 / 6.0) * each for each in (typical, noisy)]
     return Advice(
         "threshold",
         f"{policy.threshold:.1%}",

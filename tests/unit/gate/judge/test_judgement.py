@@ -536,3 +536,15 @@ def test_a_path_of_several_devices_names_the_one_that_got_slower(
 
     assert {row.device for row in result.regressions if row.path == ("f", "k0")} == {expected}
     assert {row.device for row in result.rows if row.is_total} == {""}
+
+
+def test_a_small_path_whose_interval_is_above_its_threshold_does_not_pass() -> None:
+    small = Kernel("f/small", 30_000.0, between=0.05, slower=0.2)
+
+    result = judge(*session([*QUIET, small]), Policy())
+
+    row = row_of(result, "f/small")
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert row.low > row.limit
+    assert row.share < 0.05
+    assert result.verdict is SuiteVerdict.INCONCLUSIVE
