@@ -43,6 +43,8 @@ __all__ = ["Added", "Labels", "add_files", "find_files"]
 # How many files a process reads at a time, and the least number for which others are started.
 _LEAST_OF_CHUNK, _MOST_OF_CHUNK, _FILES_OF_POOL = 32, 64, 128
 _ID_BYTES, _PIECE_BYTES = 16, 1 << 20
+# A sparse file of any size takes no space.
+_MOST_FILE_BYTES = 1 << 34
 # The name of a folder has at most 255 bytes, and each byte of a job can take three.
 _MOST_NAME_BYTES = 80
 # Tables that this process writes.
@@ -163,6 +165,8 @@ def _new_files(store: Store, files: Sequence[Path], added: Added, *, job: str) -
 
 
 def _digest_of(stream: IO[bytes]) -> str:
+    if (size := os.fstat(stream.fileno()).st_size) > _MOST_FILE_BYTES:
+        raise ValueError(f"it has {size} bytes, more than {_MOST_FILE_BYTES}")
     digest = hashlib.blake2b(digest_size=_ID_BYTES)
     while piece := stream.read(_PIECE_BYTES):
         digest.update(piece)

@@ -289,3 +289,15 @@ def test_any_printable_name_can_be_a_job(store: Store, tmp_path: Path, job: str)
     assert compact(store, reader_hours=0).dead_rows == 0
     assert rows(store, "SELECT job, count(*) FROM profiles GROUP BY job") == [(job, 2)]
     assert total(store) == 2 * 3300.0
+
+
+def test_files_that_no_recording_fills_are_named_and_not_read(store: Store, tmp_path: Path) -> None:
+    sparse, pipe = tmp_path / "sparse.proton", tmp_path / "pipe.proton"
+    sparse.touch()
+    os.truncate(sparse, 3 << 40)
+    os.mkfifo(pipe)
+
+    added = add_files(store, [sparse, pipe], Labels())
+
+    assert f"{3 << 40} bytes" in added.failed[sparse]
+    assert "not a regular file" in added.failed[pipe]
