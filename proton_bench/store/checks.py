@@ -173,7 +173,7 @@ def _is_day(text: str) -> bool:
 
 
 def _unreadable(place: str, what: str) -> ProfileFormatError:
-    return ProfileFormatError(f"the store's file {place!a} {what}: {_ADVICE}")
+    return ProfileFormatError(f"the store's file {place!a} cannot be read: it {what}; {_ADVICE}")
 
 
 # -- profiles ------------------------------------------------------------------------------------
