@@ -107,6 +107,20 @@ def test_slow_parts_have_the_shares_of_the_run_that_they_took(parts: Parts) -> N
     }
 
 
+def test_time_inside_the_import_system_is_that_of_imports(tmp_path: Path, proton: Run) -> None:
+    lines = "".join(f"x{number} = [{number}]\n" for number in range(60_000))
+    (tmp_path / "long.py").write_text(lines)  # compiled, before any line of it runs
+    (tmp_path / "run.py").write_text("import long\n")
+    environment = SAMPLED | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+    proton("-n", "run", "-b", "cpu", "run.py", **environment)
+
+    times = run_time_of(read_profile(tmp_path / "run.proton"))
+    assert times.imports_ns is not None
+    assert times.host_not_recorded_ns is not None
+    assert times.imports_ns > 0.8 * times.host_not_recorded_ns
+
+
 def test_rows_add_up_to_the_run(parts: Parts) -> None:
     profile = parts.profile
     times = run_time_of(profile)

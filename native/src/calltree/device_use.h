@@ -29,7 +29,7 @@ struct LaunchLatency {
 
 /// Gaps in which a device had nothing to do.
 struct IdleTime {
-  static constexpr int64_t kLongNs = 5'000'000; ///< no late launch: the host did something else
+  static constexpr int64_t kLongNs = 1'000'000; ///< no late launch: the host did something else
 
   int64_t all_ns = 0;
   int64_t long_ns = 0; ///< part of it in gaps of kLongNs and more

@@ -177,8 +177,8 @@ def run_time_of(profile: Profile) -> RunTime:
     total_ns, idle_ns = _total(profile, HOST_WALL), _total(profile, IDLE)
     busy = [use.busy_ns for use in profile.device_use if use.scope is None]
     busy_ns = sum(busy) if busy else None
-    if idle_ns is None and len(busy) == 1 and wall_ns is not None and _is_one(profile):
-        idle_ns = max(0, wall_ns - busy[0])
+    if len(busy) == 1 and wall_ns is not None and _is_one(profile):
+        idle_ns = max(0, wall_ns - busy[0])  # samples are coarser
     recorded_ns = host_recorded_ns(profile)
     other_ns = imports_ns = None
     if total_ns is not None and recorded_ns is not None:
@@ -238,7 +238,7 @@ def _import_traits(name: str) -> tuple[bool, bool, bool]:
     """Return whether a frame imports, is the top level of a module, and runs programs."""
     frame = parse_frame(name)
     if frame is None:
-        return False, False, False
+        return name == IMPORTS, False, False  # the import system itself, as it was recorded
     is_top_level = frame.function == _TOP_LEVEL and not frame.file.startswith("<")
     is_package = is_top_level and frame.file.endswith("/__init__.py")
     is_importlib = frame.function == "import_module" and "/importlib/" in frame.file
@@ -283,8 +283,10 @@ def host_paths(
 
 def own_lines(
     profile: Profile, span_ns: float, *, by: Literal["idle", "wall"] = "idle"
-) -> list[tuple[str, int]]:
-    """Return the few lines of own code where the main thread was longest, with their times in ns.
+) -> list[tuple[str, str, int]]:
+    """Return the few lines of own code where the main thread was longest.
+
+    Each has its name as recorded, its name to show, and its time in ns.
 
     Time in a library, and in code that it made, counts for the innermost line of own code that
     called it, or else for its outermost line. All imports are one line. Lines with less than 1 %
@@ -311,7 +313,7 @@ def own_lines(
             spent[line] = spent.get(line, 0) + time_ns
     texts = {IMPORTS: IMPORTS, **frame_texts(spent, places)}
     longest = sorted(spent.items(), key=lambda each: -each[1])[:_MOST_LINES]
-    return [(texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
+    return [(name, texts[name], time) for name, time in longest if time >= _LEAST_LINE * span_ns]
 
 
 def _tops(profile: Profile) -> list[int]:

@@ -358,7 +358,9 @@ def _host(run: WholeRun) -> tuple[Evidence, ...]:
     is_idle = run.is_idle_known or _device(run) == "GPU"
     found = [
         ("host.line", f"in {line.removesuffix(_TOP_LEVEL)}", spent_ns)
-        for line, spent_ns in own_lines(run.recorded, run.span_ns, by="idle" if is_idle else "wall")
+        for _, line, spent_ns in own_lines(
+            run.recorded, run.span_ns, by="idle" if is_idle else "wall"
+        )
     ]
     if not is_idle and whole_ns >= _LEAST_PART * run.span_ns:
         found.insert(0, ("host.outside", "of the run", whole_ns))

@@ -9,7 +9,7 @@ from proton_bench.errors import ProfileFormatError
 
 __all__ = ["LONG_IDLE_NS", "DeviceUse", "combine_uses", "latency_bucket"]
 
-LONG_IDLE_NS = 5_000_000
+LONG_IDLE_NS = 1_000_000
 
 _PER_OCTAVE = 8
 _MAX_BUCKETS = 512  # 64 octaves: no int64 lies beyond

@@ -11,7 +11,7 @@ from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import has_counters
 from proton_bench.errors import ProtonError
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.hottest import hottest_paths
+from proton_bench.report.text.hottest import hottest_paths, source_line
 from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.header import device_lines, losses, recorded_line
 from proton_bench.support.text import visible
@@ -21,7 +21,7 @@ __all__ = ["summary_lines"]
 
 _MOST_PATHS, _LEAST_PATHS = 5, 1
 _MOST_ROWS = 10_000  # findings of more rows would keep the prompt waiting
-_MAX_NAME = 80
+_MAX_NAME, _MAX_SOURCE = 80, 40
 
 
 def summary_lines(
@@ -58,10 +58,11 @@ def _idle_line(profile: Profile) -> str:
     times = run_time_of(profile)
     if not times.wall_ns or not times.gpu_idle_ns:
         return ""
-    parts = [
-        f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
-        for line, spent_ns in own_lines(profile, times.wall_ns)
-    ]
+    parts = []
+    for frame, line, spent_ns in own_lines(profile, times.wall_ns):
+        source = visible(source_line(profile, frame), _MAX_SOURCE)
+        part = f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
+        parts.append(f"{part} ({source})" if source else part)
     return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
 
 
@@ -94,6 +95,7 @@ def _more_lines(profile: Profile, file: str, width: int | None) -> list[str]:
     except ProtonError:  # a metric of another tool's file has another type
         findings = ()
     if not findings:
-        return [more.replace(",", f", proton why {shown},", 1)] if has_counters(profile) else [more]
+        has_more = has_counters(profile) or len(profile) > _MOST_ROWS
+        return [more.replace(",", f", proton why {shown},", 1)] if has_more else [more]
     why = f"proton why {shown}: {visible(findings[0].text)}"
     return [why if width is None else fitting(why, width), more]

@@ -53,11 +53,19 @@ bool is_ours(const std::vector<Site> &sites) noexcept {
   return file && std::strstr(file, "/proton_bench/recording/") != nullptr;
 }
 
-/// Frames of the import system say nothing about who imports what.
+constexpr int64_t kImporting = -1; ///< offset of the innermost frame, if the import system runs
+
+bool is_import_system(std::string_view name) { return name.starts_with("<frozen importlib"); }
+
+/// Frames of the import system say nothing about who imports what: the innermost stands for all.
 bool find_shown_name(const Site &site, std::string &name) {
+  if (site.offset == kImporting) {
+    name = "imports";
+    return true;
+  }
   if (!find_site_name(site, name))
     return false;
-  if (std::string_view(name).starts_with("<frozen importlib"))
+  if (is_import_system(name))
     name.clear();
   return true;
 }
@@ -263,7 +271,13 @@ void StackReader::walk_threads() {
 
 ContextId StackReader::follow(Sampled &thread, const SessionState &now) {
   thread.path.renew(generation_);
+  Site &innermost = thread.sites.front(); // a thread that runs Python has a frame
+  const int64_t offset = innermost.offset;
+  std::string name;
+  if (find_site_name(innermost, name) && is_import_system(name))
+    innermost.offset = kImporting;
   std::optional<ContextId> id = thread.path.follow(thread.sites, now.epoch, find_shown_name);
+  innermost.offset = offset;
   // If names were dropped since, others may have taken their places.
   return site_generation() == generation_ ? id.value_or(0) : 0;
 }

@@ -88,18 +88,7 @@ def test_rows_that_were_timed_have_that_time_also_without_a_sample() -> None:
     }
 
 
-def test_idle_time_of_devices_is_that_of_samples() -> None:
-    profile = replace(
-        host_profile(idle=True, device="CUDA"),
-        device_use=(DeviceUse(None, 0, busy_ns=3 * SECOND, idle_ns=1),),
-    )
-
-    times = run_time_of(profile)
-
-    assert (times.gpu_busy_ns, times.gpu_idle_ns) == (3 * SECOND, 4 * SECOND)
-
-
-def test_without_samples_one_device_was_idle_for_the_rest_of_the_run() -> None:
+def test_one_device_is_idle_while_it_does_not_work() -> None:
     builder = ProfileBuilder()
     builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 1}, device=Device("CUDA", 0))
     use = DeviceUse(None, 0, busy_ns=3 * SECOND, idle_ns=1)
@@ -191,8 +180,8 @@ def test_all_imports_are_one_line() -> None:
     profile = frames_profile(*frames)
 
     assert own_lines(profile, 3 * SECOND, by="wall") == [
-        ("imports", 2 * SECOND),
-        ("fit.py:3 load", SECOND),
+        ("imports", "imports", 2 * SECOND),
+        ("/a/fit.py:3@load", "fit.py:3 load", SECOND),
     ]
 
 

@@ -22,7 +22,7 @@ LIBRARY = "/venv/lib/python3.11/site-packages/torch/data.py"
 SECOND = 1_000_000_000
 
 
-def gpu_run() -> Profile:
+def gpu_run(folder: str = "/home/me") -> Profile:
     """Return a run of 10 s whose GPU works for 1 s."""
     builder = ProfileBuilder()
     device = Device("CUDA", 0)
@@ -31,14 +31,14 @@ def gpu_run() -> Profile:
     )
     start = {"host_wall (ns)": SECOND, "idle (ns)": SECOND}
     host = builder.add(0, "<not recorded>", FrameKind.PYTHON, metrics=start)
-    load = builder.add(host, "/home/me/train.py:31@load", FrameKind.PYTHON)
+    load = builder.add(host, f"{folder}/train.py:31@load", FrameKind.PYTHON)
     for line, seconds in ((7, 3), (8, 1)):
         spent = {"host_wall (ns)": seconds * SECOND, "idle (ns)": seconds * SECOND}
         builder.add(load, f"{LIBRARY}:{line}@get", FrameKind.PYTHON, metrics=spent)
     step = {"host_wall (ns)": 5 * SECOND, "idle (ns)": 4 * SECOND}
-    builder.add(host, "/home/me/train.py:40@<module>", FrameKind.PYTHON, metrics=step)
+    builder.add(host, f"{folder}/train.py:40@<module>", FrameKind.PYTHON, metrics=step)
     use = DeviceUse(device=0, scope=None, busy_ns=SECOND, idle_ns=9 * SECOND)
-    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND, "directory": "/home/me"}
+    facts = {"start_time_ns": 1, "end_time_ns": 1 + 10 * SECOND, "directory": folder}
     return replace(builder.build(provenance=facts), device_use=(use,))
 
 
@@ -49,6 +49,15 @@ def test_idle_time_is_that_of_lines_of_own_code() -> None:
         "run of 10 s: GPU busy 10 %, idle 90 %",
         "GPU idle meanwhile: 40 % in train.py:40 <module>, 40 % in train.py:31 load",
     ]
+
+
+def test_lines_of_own_code_are_shown_with_their_text(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("\n" * 39 + "step( batch )\n")
+    os.utime(script, (1, 1))  # before the run
+    profile = gpu_run(str(tmp_path))
+
+    assert "40 % in train.py:40 <module> (step( batch )), 40" in summary_lines(profile)[1]
 
 
 def test_all_shares_of_a_screen_are_those_of_the_run() -> None:
