@@ -107,10 +107,27 @@ def test_slow_parts_have_the_shares_of_the_run_that_they_took(parts: Parts) -> N
     }
 
 
-def test_time_inside_the_import_system_is_that_of_imports(tmp_path: Path, proton: Run) -> None:
-    lines = "".join(f"x{number} = [{number}]\n" for number in range(60_000))
-    (tmp_path / "long.py").write_text(lines)  # compiled, before any line of it runs
-    (tmp_path / "run.py").write_text("import long\n")
+LONG = "".join(f"x{number} = [{number}]\n" for number in range(60_000))
+FINDER = """
+    import sys, time
+    class Finder:
+        def find_spec(self, name, path, target=None):
+            time.sleep(0.5 if name == "other" else 0)
+    sys.meta_path.insert(0, Finder())
+    import other
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "module"),
+    [("import long\n", ("long", LONG)), (textwrap.dedent(FINDER), ("other", ""))],
+    ids=["compiled", "searched"],
+)
+def test_time_inside_the_import_system_is_that_of_imports(
+    tmp_path: Path, proton: Run, script: str, module: tuple[str, str]
+) -> None:
+    (tmp_path / f"{module[0]}.py").write_text(module[1])
+    (tmp_path / "run.py").write_text(script)
     environment = SAMPLED | {"PYTHONDONTWRITEBYTECODE": "1"}
 
     proton("-n", "run", "-b", "cpu", "run.py", **environment)

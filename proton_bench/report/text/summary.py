@@ -60,7 +60,7 @@ def _idle_line(profile: Profile) -> str:
         return ""
     parts = []
     for frame, line, spent_ns in own_lines(profile, times.wall_ns):
-        source = visible(source_line(profile, frame), _MAX_SOURCE)
+        source = fitting(source_line(profile, frame), _MAX_SOURCE)
         part = f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
         parts.append(f"{part} ({source})" if source else part)
     return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""

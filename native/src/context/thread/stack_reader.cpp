@@ -53,11 +53,12 @@ bool is_ours(const std::vector<Site> &sites) noexcept {
   return file && std::strstr(file, "/proton_bench/recording/") != nullptr;
 }
 
-constexpr int64_t kImporting = -1; ///< offset of the innermost frame, if the import system runs
+constexpr int64_t kImporting = -1; ///< offset of a frame of the import system that is shown
 
 bool is_import_system(std::string_view name) { return name.starts_with("<frozen importlib"); }
 
-/// Frames of the import system say nothing about who imports what: the innermost stands for all.
+/// Frames of the import system say nothing about who imports what, but for the one that
+/// `import_of` found.
 bool find_shown_name(const Site &site, std::string &name) {
   if (site.offset == kImporting) {
     name = "imports";
@@ -68,6 +69,19 @@ bool find_shown_name(const Site &site, std::string &name) {
   if (is_import_system(name))
     name.clear();
   return true;
+}
+
+/// The frame of the import system below which no code of a module runs, such as a search for a
+/// file, a compilation, or a hook; null if there is none. [sites innermost first]
+Site *import_of(std::vector<Site> &sites) {
+  std::string name;
+  for (Site &site : sites) {
+    if (!find_site_name(site, name) || name.ends_with("@<module>"))
+      return nullptr;
+    if (is_import_system(name))
+      return &site;
+  }
+  return nullptr;
 }
 
 /// What the stack has open, noted for records of this epoch.
@@ -271,13 +285,11 @@ void StackReader::walk_threads() {
 
 ContextId StackReader::follow(Sampled &thread, const SessionState &now) {
   thread.path.renew(generation_);
-  Site &innermost = thread.sites.front(); // a thread that runs Python has a frame
-  const int64_t offset = innermost.offset;
-  std::string name;
-  if (find_site_name(innermost, name) && is_import_system(name))
-    innermost.offset = kImporting;
+  Site *importing = import_of(thread.sites);
+  const int64_t offset = importing ? std::exchange(importing->offset, kImporting) : 0;
   std::optional<ContextId> id = thread.path.follow(thread.sites, now.epoch, find_shown_name);
-  innermost.offset = offset;
+  if (importing)
+    importing->offset = offset;
   // If names were dropped since, others may have taken their places.
   return site_generation() == generation_ ? id.value_or(0) : 0;
 }
