@@ -1,5 +1,5 @@
 """The statistics of the gate, one method per file with its formula and source.
 
 In: one number per process and path.
-Out: contrasts, moderated variances, discoveries, power.
+Out: decisions, locations, and what keeps from deciding.
 """
