@@ -39,9 +39,9 @@ class Message:
     def __bytes__(self) -> bytes:
         return bytes(self._content)
 
-    def number(self, field: int, value: int, *, keep_zero: bool = False) -> Message:
-        """Add an integer; a 0 is kept in a `oneof`, where the presence of the field matters."""
-        if value or keep_zero:
+    def number(self, field: int, value: int) -> Message:
+        """Add an integer."""
+        if value:
             self._content += varint(field << 3 | _VARINT) + varint(value)
         return self
 

@@ -47,7 +47,7 @@ _NOT_OURS = (UsageError, FileNotFoundError, NotADirectoryError, IsADirectoryErro
 
 
 # -- files that a user names -------------------------------------------------------------------
-def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
+def write_file(file: Path, content: bytes | str) -> None:
     """Write a file, whole or not at all.
 
     A link stays a link; a device, a pipe or an open descriptor such as ``/dev/stdout`` is written
@@ -56,7 +56,6 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     Args:
         file: The file.
         content: Its content; characters of a text that UTF-8 cannot express are escaped.
-        mode: Permissions, reduced by the umask.
 
     Raises:
         OutputError: It cannot be written; what was there before still is, unless the error says
@@ -64,12 +63,12 @@ def write_file(file: Path, content: bytes | str, *, mode: int = 0o666) -> None:
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")
-    with opened_output(file, mode=mode) as stream:
+    with opened_output(file) as stream:
         stream.write(content)
 
 
 @contextmanager
-def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def opened_output(file: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears complete once the block ends, and not at all if it fails.
 
     Other errors of the block are passed on.
@@ -88,7 +87,7 @@ def opened_output(file: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     with blamed(file):
         place = Path(os.path.realpath(file))
         folder = Folder.of_user(place.parent)
-    with folder, folder.writing(place.name, mode=mode, named=file) as stream:
+    with folder, folder.writing(place.name, named=file) as stream:
         yield stream
 
 

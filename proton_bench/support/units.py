@@ -116,10 +116,10 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,}".replace(",", " ") + f" {noun}"
 
 
-def number_texts(values: Iterable[float | None], missing: str = "-") -> list[str]:
+def number_texts(values: Iterable[float | None]) -> list[str]:
     """Return numbers of one column as text, for a known unit: see `Unit.texts`; NaN is ``nan``."""
     column = list(values)
-    texts = Unit.of_numbers(column).texts(column, missing=missing)
+    texts = Unit.of_numbers(column).texts(column)
     pairs = zip(column, texts, strict=True)
     return ["nan" if value is not None and math.isnan(value) else text for value, text in pairs]
 

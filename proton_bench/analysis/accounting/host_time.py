@@ -245,15 +245,12 @@ def _import_traits(name: str) -> tuple[bool, bool, bool]:
     return is_package or is_importlib, is_top_level, is_runner(name)
 
 
-def host_paths(
-    profile: Profile, *, by: Literal["idle", "wall"] = "wall", most: int | None = None
-) -> tuple[HostPath, ...]:
+def host_paths(profile: Profile, *, by: Literal["idle", "wall"] = "wall") -> tuple[HostPath, ...]:
     """Return the places below ``<not recorded>`` where the main thread was, largest first.
 
     Args:
         profile: A profile with samples of the host; others have no such places.
         by: Order by all time, or by the part in which no device worked.
-        most: At most so many.
     """
     wall = profile.columns.get(HOST_WALL)
     if wall is None or not wall.kind.is_number:
@@ -267,7 +264,7 @@ def host_paths(
             return ()
         order = np.where(idle.known[rows], idle.values[rows], 0)
         rows, order = rows[order > 0], order[order > 0]
-    chosen = rows[np.argsort(-order, kind="stable")][:most]
+    chosen = rows[np.argsort(-order, kind="stable")]
     imports = import_rows(profile)
     return tuple(
         HostPath(

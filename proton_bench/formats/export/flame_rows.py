@@ -133,22 +133,19 @@ def run_times_ns(profile: Profile) -> tuple[int, int]:
     return start, max(end - start, 0) if start and end else 0
 
 
-def flame_losses(
-    profile: Profile, kept: Sequence[str], *, has_provenance: bool = False
-) -> tuple[str, ...]:
+def flame_losses(profile: Profile, kept: Sequence[str]) -> tuple[str, ...]:
     """Return messages about parts of this profile that a flame graph lacks.
 
     Args:
         profile: The profile.
         kept: Names of the metrics that are written.
-        has_provenance: Whether the format holds facts about the run.
     """
     notes = []
     facts = {
         "variants of kernels": profile.variants,
         "distributions": profile.distributions,
         "use of devices": profile.device_use,
-        "provenance": () if has_provenance else profile.provenance,
+        "provenance": profile.provenance,
     }
     lost = [what for what, known in facts.items() if len(known)]
     if lost:

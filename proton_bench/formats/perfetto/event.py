@@ -32,7 +32,7 @@ _CATEGORY, _NAME, _FLOW = 22, 23, 47
 _KEY_IID, _BOOL, _UINT, _INT, _DOUBLE, _STRING, _POINTER = 1, 2, 3, 4, 5, 6, 7
 _JSON, _KEY, _ENTRIES, _ELEMENTS, _STRING_IID = 9, 10, 11, 12, 17
 # Of TrackDescriptor, and of what it holds.
-_UUID, _TRACK_NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
+_UUID, _TRACK_NAME, _PROCESS, _THREAD, _PARENT = 1, 2, 3, 4, 5
 _STATIC_NAME, _ATRACE_NAME = 10, 13
 _PID, _PROCESS_NAME, _TID, _THREAD_NAME = 1, 6, 2, 5
 _MOST_DEPTH = 16
@@ -71,7 +71,6 @@ class Track:
         name: Its name.
         process_id: Number of the process that the track stands for.
         thread_id: Number of the thread that the track stands for.
-        is_counter: It holds readings.
     """
 
     uuid: int
@@ -79,7 +78,6 @@ class Track:
     name: str = ""
     process_id: int | None = None
     thread_id: int | None = None
-    is_counter: bool = False
 
 
 def read_event(content: bytes, sequence: Sequence) -> TrackEvent:
@@ -188,7 +186,6 @@ def read_track(content: bytes) -> Track:
         name=next((text_of(each) for each in names if each), ""),
         process_id=_small(inner.get(_PID)),
         thread_id=_small(inner.get(_TID)) if is_thread else None,
-        is_counter=_COUNTER in found,
     )
 
 

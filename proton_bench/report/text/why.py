@@ -10,13 +10,13 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.why.answer import Answer, WhyRow
-from proton_bench.analysis.why.verdict import UNKNOWN, Finding, Verdict
+from proton_bench.analysis.why.verdict import Finding, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["WhyReport", "WhyRowReport", "why_line"]
+__all__ = ["WhyReport", "WhyRowReport"]
 
 _MOST_FINDINGS = 3
 _MOST_ROWS = 3
@@ -140,13 +140,6 @@ class WhyRowReport:
                 shown = _ARROW.join(names) if room is None else fitting_path(names, room)
                 yield Segment(f"  {shown}\n", DIM)
             yield from _left_out(len(others) - _MOST_ROWS, "row", 2)
-
-
-def why_line(verdict: Verdict) -> str:
-    """Return a verdict with its evidence in one line, safe to print."""
-    if not verdict.is_known:
-        return visible(f"{UNKNOWN}: {verdict.reason}; {verdict.measure} tells", _MAX_TEXT)
-    return visible(f"{verdict.kind}: {_evidence_text(verdict)}", _MAX_TEXT)
 
 
 def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
