@@ -61,7 +61,7 @@ class Judged:
         measured: The runs.
         checks: The checks.
         observations: Values of the processes.
-        evidence: Contrasts and noise.
+        evidence: Effects and noise.
         limits: Thresholds, on the log scale.
         decisions: The decisions.
         same_binary: Whether code and launch are the same, as far as known.
@@ -113,7 +113,7 @@ def answer(judged: Judged, policy: Policy) -> tuple[GateRow, ...]:
         if check.is_extra and not min(known[0][at], known[1][at]):
             continue
         quarantined = bool(of_quarantine[check.row])
-        verdict, reasons = _verdict(judged, policy, floors, at=at)
+        verdict, reasons = _verdict(judged, floors, at=at)
         if quarantined:
             verdict, reasons = _quarantined(verdict), [Reason.QUARANTINE, *reasons]
         row = GateRow(
@@ -247,16 +247,12 @@ class _Floors:
         return 2.0 * math.asinh(size / (2.0 * typical)) if typical > 0.0 else math.inf
 
 
-def _verdict(
-    judged: Judged, policy: Policy, floors: _Floors, *, at: int
-) -> tuple[Verdict, list[Reason]]:
+def _verdict(judged: Judged, floors: _Floors, *, at: int) -> tuple[Verdict, list[Reason]]:
     if not judged.evidence.tested[at]:
         return Verdict.INCONCLUSIVE, [_untested(judged, at)]
     decisions = judged.decisions
     if decisions.worse[at] or decisions.better[at]:
-        return _changed(
-            judged, policy, at, is_large=floors.reached(at, float(decisions.effect[at]))
-        )
+        return _changed(judged, at, is_large=floors.reached(at, float(decisions.effect[at])))
     if decisions.allowed[at] or not floors.reached(at, _worst(judged, at)):
         return Verdict.SAME, []
     return Verdict.INCONCLUSIVE, [
@@ -275,9 +271,7 @@ def _untested(judged: Judged, at: int) -> Reason:
     return Reason.NO_VALUES if is_unknown else Reason.TOO_FEW_RUNS
 
 
-def _changed(
-    judged: Judged, policy: Policy, at: int, *, is_large: bool
-) -> tuple[Verdict, list[Reason]]:
+def _changed(judged: Judged, at: int, *, is_large: bool) -> tuple[Verdict, list[Reason]]:
     if not is_large:
         return Verdict.SAME, []
     is_worse = bool(judged.decisions.worse[at])
