@@ -24,7 +24,7 @@ import proton_bench.language as pl
 from proton_bench.plugin.backend import parse_mode
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation
 from proton_bench_plugins.instrumentation.compiler.scope_table import read_scopes
-from proton_bench_plugins.instrumentation.settings import Settings, read_settings
+from proton_bench_plugins.instrumentation.settings import read_settings
 
 TARGETS = {
     "cuda:80": GPUTarget("cuda", 80, 32),
@@ -54,10 +54,10 @@ def compile_case(kernel: str, target: str, mode: str | None, options: dict[str, 
         compilation.detach()
 
 
-def describe(kernel: Any, settings: Settings) -> dict[str, Any]:
+def describe(kernel: Any) -> dict[str, Any]:
     """Return the facts that tests check."""
     paths = {Path(path).suffix: path for path in kernel.metadata_group.values()}
-    scopes = read_scopes(paths[".ttgir"], paths[".json"], warp_ids=settings.warp_ids)
+    scopes = read_scopes(paths[".ttgir"], paths[".json"])
     machine = kernel.asm.get("ptx") or kernel.asm.get("amdgcn")
     return {
         "hash": kernel.hash,
@@ -74,8 +74,6 @@ def describe(kernel: Any, settings: Settings) -> dict[str, Any]:
         "parents": scopes.parents,
         "warps": scopes.num_warps,
         "registers": scopes.registers,
-        "buffer": scopes.most_buffer_bytes,
-        "uses_events": scopes.uses_events,
         "machine": machine if len(machine) < 20000 else "",
         **(describe_amd(kernel) if "amdgcn" in kernel.asm else {}),
     }
@@ -105,10 +103,9 @@ def main(cases: list[list[Any]]) -> None:
     pl.enable_semantic("triton")
     found = []
     for kernel, target, mode, *options in cases:
-        settings = read_settings(parse_mode(mode))
         try:
             compiled = compile_case(kernel, target, mode, dict(options[0]) if options else {})
-            found.append(describe(compiled, settings))
+            found.append(describe(compiled))
         except Exception as error:  # noqa: BLE001 - whatever it is, a test looks at it
             chain = [error]
             while chain[-1].__cause__ is not None:

@@ -211,7 +211,7 @@ class InstrumentationCollector:
                 "Triton did not keep its TTGIR, which names the scopes: unset "
                 "TRITON_STORE_BINARY_ONLY"
             )
-        return read_scopes(paths[".ttgir"], paths[".json"], warp_ids=self._settings.warp_ids)
+        return read_scopes(paths[".ttgir"], paths[".json"])
 
 
 def _set_allocator(allocation: Any, ours: Any) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Reads the scopes of a loaded kernel, their parents, and the layout of its buffer."""
+"""Reads the scopes of a loaded kernel, their parents, and the size of its buffer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from proton_bench_plugins.instrumentation.compiler.registers import read_registe
 
 __all__ = ["KernelScopes", "read_scopes"]
 
-_HEADER_BYTES = 40
-_ALIGNMENT = 128
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelScopes:
@@ -27,10 +24,6 @@ class KernelScopes:
         parents: Id of the enclosing scope by id; outermost ones have none.
         num_warps: Warps of a program, with those of all partitions.
         profile_scratch_size: Bytes of each program in the buffer of a launch; 0 without records.
-        segments: Warps that record.
-        most_buffer_bytes: Most bytes of records of a program; the header of each has the true
-            number, which is this or less by padding.
-        uses_events: Whether some of its scopes are events.
         shared: Bytes of shared memory of a program, with those for records.
         registers: Registers of a thread, None if the binary does not say.
         target: ``backend``, ``arch`` and ``warp_size`` as Triton names them.
@@ -44,9 +37,6 @@ class KernelScopes:
     parents: Mapping[int, int] = field(default_factory=dict)
     num_warps: int
     profile_scratch_size: int
-    segments: int
-    most_buffer_bytes: int
-    uses_events: bool
     shared: int
     registers: int | None
     target: Mapping[str, Any]
@@ -55,15 +45,12 @@ class KernelScopes:
     metadata_path: Path = Path()
 
 
-def read_scopes(
-    ttgir_path: str | Path, metadata_json_path: str | Path, *, warp_ids: tuple[int, ...] = ()
-) -> KernelScopes:
+def read_scopes(ttgir_path: str | Path, metadata_json_path: str | Path) -> KernelScopes:
     """Read a kernel from Triton's files.
 
     Args:
         ttgir_path: Its TTGIR.
         metadata_json_path: Its metadata.
-        warp_ids: Warps that record; none means all.
 
     Raises:
         OSError: A file cannot be read.
@@ -72,18 +59,12 @@ def read_scopes(
     metadata = json.loads(Path(metadata_json_path).read_text(encoding="utf-8"))
     text = Path(ttgir_path).read_text(encoding="utf-8")
     names, parents = _read_ids(str(ttgir_path), metadata) if has_records(text) else ({}, {})
-    warps = int(metadata["num_warps"])
-    scratch = int(metadata.get("profile_scratch_size") or 0)
-    segments = len(warp_ids) or warps
     return KernelScopes(
         name=str(metadata["name"]),
         names=names,
         parents=parents,
-        num_warps=warps,
-        profile_scratch_size=scratch,
-        segments=segments,
-        most_buffer_bytes=_most_bytes(scratch, warps, segments),
-        uses_events="proton.allocate_event" in text,
+        num_warps=int(metadata["num_warps"]),
+        profile_scratch_size=int(metadata.get("profile_scratch_size") or 0),
         shared=int(metadata.get("shared") or 0),
         registers=read_registers(Path(metadata_json_path).with_suffix(".cubin")),
         target=metadata["target"],
@@ -106,11 +87,3 @@ def _read_ids(path: str, metadata: Mapping[str, Any]) -> tuple[dict[int, str], d
     names = {int(number): str(name) for number, name in libtriton.proton.get_scope_id_names(module)}
     parents = libtriton.proton.get_scope_id_parents(module)
     return names, {int(child): int(parent) for child, parent in parents if parent in names}
-
-
-def _most_bytes(scratch: int, warps: int, segments: int) -> int:
-    """Largest buffer of a power of two per segment that a block of this size may hold."""
-    space = scratch - _HEADER_BYTES - 4 * warps
-    if space < segments * 8:
-        return max(0, space)
-    return segments * (1 << (space // segments).bit_length() - 1)
