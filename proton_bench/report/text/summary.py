@@ -72,7 +72,7 @@ def _trials_line(profile: Profile) -> str:
     if not spent_ns:
         return ""
     share = f", {100.0 * spent_ns / wall_ns:.1f} % of the run" if wall_ns else ""
-    return f"autotuners tried configurations for {duration_text(spent_ns)} of GPU time{share}"
+    return f"autotuners tried configurations for {duration_text(spent_ns)}{share}"
 
 
 def _threads_line(profile: Profile) -> str:
