@@ -95,8 +95,7 @@ class Machine:
         paths = program.paths
         own, within, noisy = self.spreads(program, generator)
         order = self._order(runs, generator)
-        shared = self._shared(order, generator)
-        middles = shared[:, :, None] * self._takes(paths, generator)
+        middles = self._shared(order, generator)[:, :, None] * self._takes(paths, generator)
         middles += self._tailed((2, runs, paths), generator) * own
         slow = generator.random(paths) < self.states
         sizes = generator.uniform(*_NOISY, paths) if not self.state else self.state
@@ -108,7 +107,7 @@ class Machine:
         slowed[np.argsort(generator.random(paths) + noisy, kind="stable")[: program.slowed]] = True
         middles[1] += np.where(slowed, np.log1p(program.slowdown), 0.0)
         launches = self._launches(middles, within, program, generator=generator)
-        return Drawn(launches[0], launches[1], np.zeros(0) if self.apart else order, slowed, shared)
+        return Drawn(launches[0], launches[1], np.zeros(0) if self.apart else order, slowed)
 
     def spreads(
         self, program: Program, generator: np.random.Generator
@@ -193,21 +192,17 @@ class Drawn:
         order: +1 for each pair in which the base ran first, -1 for others; empty if sides are
             apart.
         slowed: The paths that are slower on the new side.
-        shared: What all paths of a run share, as a canary kernel would see it.
     """
 
     base: Numbers
     new: Numbers
     order: Numbers
     slowed: Mask
-    shared: Numbers
 
     def first(self, pairs: int) -> Drawn:
         """Return the first pairs alone."""
         part = slice(0, pairs)
-        return Drawn(
-            self.base[part], self.new[part], self.order[part], self.slowed, self.shared[:, part]
-        )
+        return Drawn(self.base[part], self.new[part], self.order[part], self.slowed)
 
 
 def _autocorrelated(

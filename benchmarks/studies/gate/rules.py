@@ -12,7 +12,6 @@ from scipy import stats
 from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment.looks import HOPE, looks
 from proton_bench.gate.judge.suite import UNDECIDED_SHARE
-from proton_bench.gate.machine.canary_shift import shift_of
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.decision import (
@@ -32,7 +31,6 @@ __all__ = [
     "in_looks",
     "judged",
     "ours",
-    "ours_with_canary",
 ]
 
 Numbers = npt.NDArray[np.float64]
@@ -90,14 +88,6 @@ def ours(drawn: Drawn) -> Mask:
     found = judged(drawn)
     worse = found.worse
     return np.append(worse[: found.paths], worse[found.paths :].any())
-
-
-def ours_with_canary(drawn: Drawn) -> Mask:
-    """The same with a canary: nothing fails if it moved, and all that got worse if it did not."""
-    shift = shift_of(*drawn.shared[..., None])
-    found = judged(drawn)
-    worse = found.decisions.worse if shift.is_steady else found.worse
-    return worse[: found.paths] & (not shift.moved)
 
 
 def in_looks(drawn: Drawn) -> tuple[Judged, int]:

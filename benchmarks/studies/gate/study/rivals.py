@@ -55,7 +55,7 @@ def _drawn(launches: Launches, pairs: int) -> Iterator[Drawn]:
         first, second = part[0::2], part[1::2]
         swap = (order > 0)[:, None, None]
         base, new = np.where(swap, first, second), np.where(swap, second, first)
-        yield Drawn(base, new, order, nothing, np.zeros((2, pairs)))
+        yield Drawn(base, new, order, nothing)
 
 
 def _slowed(launches: Launches, drawn: Drawn, slowdown: float) -> Iterator[Drawn]:
@@ -69,4 +69,4 @@ def _slowed(launches: Launches, drawn: Drawn, slowdown: float) -> Iterator[Drawn
             slow = places.get((work, slow_name, *path[2:]))
             if path[:2] == (work, BASE) and slow is not None:
                 new[:, at], slowed[at], keep[slow] = drawn.new[:, slow], True, False
-        yield Drawn(drawn.base[:, keep], new[:, keep], drawn.order, slowed[keep], drawn.shared)
+        yield Drawn(drawn.base[:, keep], new[:, keep], drawn.order, slowed[keep])
