@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.gate.experiment.replicates import replicates
 from proton_bench.model.profile import Profile
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
@@ -49,7 +49,8 @@ def record(folder: Path, program: str, count: int) -> list[Profile]:
         folder=str(folder),
         backend="cupti",
     )
-    return [run.profile for run in record_runs(Command(options), count, folder=folder / "runs")]
+    with replicates(Command(options), folder=folder / "runs") as made:
+        return [run.profile for run in made.first(count)]
 
 
 def launches(profile: Profile, *path: str) -> float:

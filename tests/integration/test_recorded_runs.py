@@ -10,12 +10,13 @@ import pytest
 from proton_bench.errors import TargetFailedError
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.progress import Lines
-from proton_bench.gate.experiment.replicates import record_runs
+from proton_bench.gate.experiment.replicates import replicates
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 
 TESTS = Path(__file__).parents[1]
-BENCH = f"""
+BENCH = f"""\
+import sys
 sys.path.append({str(TESTS)!r})
 from fakes.synthetic import THIRTY, record_times
 record_times(THIRTY)
@@ -45,7 +46,8 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     )
     said = (project / "said").open("w+")
     for count in (1, 3):
-        runs = record_runs(command, count, folder=project / "runs", progress=Lines(said, "gate"))
+        with replicates(command, folder=project / "runs", progress=Lines(said, "gate")) as made:
+            runs = made.first(count)
         assert len(runs) == count
     said.seek(0)
     # A loaded machine is announced too.
@@ -57,6 +59,9 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     ]
     assert len({run.source for run in runs}) == 3
     os.unlink(project / "bench.py")
-    with pytest.raises(TargetFailedError, match=r"run 4 of bench\.py"):
-        record_runs(command, 4, folder=project / "runs", progress=Lines(said, "gate"))
+    with (
+        pytest.raises(TargetFailedError, match=r"run 4 of bench\.py"),
+        replicates(command, folder=project / "runs", progress=Lines(said, "gate")) as made,
+    ):
+        made.first(4)
     said.close()

@@ -15,7 +15,7 @@ from proton_bench.gate.experiment.progress import Progress, open_progress
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.slot import NEW, Stage, in_turn
 
-__all__ = ["Replicates", "record_runs", "replicates"]
+__all__ = ["Replicates", "replicates"]
 
 
 class Replicates:
@@ -45,19 +45,6 @@ class Replicates:
     def say(self, text: str) -> None:
         """Show one line between the progress."""
         self._series.progress.say(text)
-
-
-def record_runs(
-    command: Command,
-    count: int,
-    *,
-    folder: Path,
-    doing: str = "gate",
-    progress: Progress | None = None,
-) -> tuple[Run, ...]:
-    """Run a command several times and return the profiles; see `replicates`."""
-    with replicates(command, folder=folder, doing=doing, progress=progress) as made:
-        return made.first(count)
 
 
 @contextlib.contextmanager
