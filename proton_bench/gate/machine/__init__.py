@@ -1,5 +1,5 @@
 """Facts about the machine: canary kernels, fingerprints, the tick of its clock.
 
-In: runs of unchanged programs.
-Out: variances and warnings for the judge.
+In: runs, and this machine.
+Out: facts and warnings for the judge.
 """
