@@ -111,7 +111,7 @@ class _Package(types.ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
-# A child that is forked amid an import would wait for ever for the thread that imports.
+# A child forked during an import would wait forever for the thread that imports.
 _lookup = _thread.RLock()
 _MOST_WAIT_S = 1.0
 

@@ -136,7 +136,7 @@ class StackTree:
         """Return the tree of these stacks, of which a store without profiles has none.
 
         Raises:
-            ProfileFormatError: They are no tree.
+            ProfileFormatError: They do not form a tree.
         """
         table = stacks.sort_by([("depth", "ascending"), ("name", "ascending")])
         hashes, depths = table["stack_hash"].to_numpy(), table["depth"].to_numpy()

@@ -59,7 +59,7 @@ class Check:
 
     @property
     def is_extra(self) -> bool:
-        """Whether it is of the host, and nobody asked for it."""
+        """Whether it is of the host and was not asked for."""
         return self.threshold.metric == "wall" and not self.threshold.is_written
 
 

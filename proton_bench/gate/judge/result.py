@@ -52,7 +52,7 @@ class GateRow:
         order_effect: Share that running second adds; NaN if unknown.
         same_binary: Whether compiled code, launch and argument types are the same on both sides.
         downgraded: Whether it would have regressed but for its reasons, or probably did.
-        is_extra: Whether it is of the host, and nobody asked for it.
+        is_extra: Whether it is of the host and was not asked for.
         causes: What else changed about a kernel that changed, such as its registers.
         findable: Smallest change for the worse that this gate finds nine times in ten: at least the
             limit, and more where noise or the floors hide this; infinite if so few runs may all

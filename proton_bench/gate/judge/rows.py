@@ -200,7 +200,7 @@ def _noise(judged: Judged, at: int) -> float:
 
 
 def _gaps(observations: Observations, at: int) -> tuple[str, ...]:
-    """Return which runs have no value of a check, or one that is no time."""
+    """Return in how many runs a check has no value, or none above 0."""
     said, first_new = [], observations.first_new
     column = observations.values[:, at]
     for word, side in (("base", column[:first_new]), ("new", column[first_new:])):

@@ -167,7 +167,7 @@ class Session:
                     self._lease.flush()
                     HookManager.flush(self.id)
                     native.drain()
-            # What is done after that, such as reading the profile, is no part of the run.
+            # What is done after that, such as reading the profile, does not belong to the run.
             self._stopped_ns = self._stopped_ns or time.monotonic_ns()
 
     def add_profile(self, added: AddedProfile) -> None:

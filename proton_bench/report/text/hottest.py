@@ -110,7 +110,7 @@ def source_line(profile: Profile, frame: str) -> str:
     if parts is None or not parts.line.isdecimal():
         return ""
     number = int(parts.line)
-    if parts.file in linecache.cache:  # such as a cell of a notebook, which is no file
+    if parts.file in linecache.cache:  # such as a cell of a notebook, which has no file
         return visible(" ".join(linecache.getline(parts.file, number).split()), _MAX_NAME)
     for folder in Places.of(profile.provenance).folders:
         source = read_source(parts.file, profile, number, root=Path(folder))
