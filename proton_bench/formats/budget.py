@@ -18,7 +18,6 @@ from proton_bench.errors import ProfileFormatError, UsageError
 
 __all__ = [
     "CELLS_OF_NUMBER",
-    "DECODE_LIMIT",
     "OBJECTS_OF_COLUMN",
     "OBJECTS_OF_DEVICE",
     "OBJECTS_OF_REASON",
@@ -33,7 +32,7 @@ __all__ = [
     "take_unpacked",
 ]
 
-DECODE_LIMIT = "PROTON_BENCH_DECODE_LIMIT"
+_DECODE_LIMIT = "PROTON_BENCH_DECODE_LIMIT"
 _MIB = 1 << 20
 
 
@@ -129,7 +128,7 @@ class DecodeBudget:
             if self._saved < 0:
                 raise ProfileFormatError(
                     f"{self.source}: a part of it has more {limit.value[0]} per compressed byte "
-                    f"than recordings do; if you trust the file, set {DECODE_LIMIT}=10"
+                    f"than recordings do; if you trust the file, set {_DECODE_LIMIT}=10"
                 )
         self.look()
 
@@ -175,7 +174,7 @@ class DecodeBudget:
         return ProfileFormatError(
             f"{self.source}: a file of its size may decode to {self._most[limit]:.3g} "
             f"{limit.value[0]} here, but it has more; if you trust the file, set "
-            f"{DECODE_LIMIT}=10 to raise all limits tenfold"
+            f"{_DECODE_LIMIT}=10 to raise all limits tenfold"
         )
 
 
@@ -256,13 +255,13 @@ def take_unpacked(packed: int, found: int) -> None:
 
 
 def _factor() -> float:
-    text = os.environ.get(DECODE_LIMIT, "1")
+    text = os.environ.get(_DECODE_LIMIT, "1")
     try:
         factor = float(text)
     except ValueError:
         factor = 0.0
     if not factor > 0:
         raise UsageError(
-            f"{DECODE_LIMIT}={text!a} is not a factor: give a number above 0, such as 10"
+            f"{_DECODE_LIMIT}={text!a} is not a factor: give a number above 0, such as 10"
         )
     return factor

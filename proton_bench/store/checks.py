@@ -23,7 +23,6 @@ from proton_bench.store.schema import PARTITIONS, SCHEMAS
 
 __all__ = [
     "MOST_DEPTH",
-    "MOST_TEXT_BYTES",
     "Reader",
     "check_log",
     "check_profile",
@@ -34,7 +33,7 @@ __all__ = [
 
 MOST_DEPTH = 10_000
 # Of one text of a row: a name, or the provenance as JSON.
-MOST_TEXT_BYTES = 1 << 20
+_MOST_TEXT_BYTES = 1 << 20
 # What files may hold: so much whatever their size, and so much for each of their bytes. Recordings
 # have a row in some ten bytes, and 300 bytes of a row in memory.
 _FREE_ROWS, _ROWS_OF_BYTE = 1_000_000, 10
@@ -57,7 +56,7 @@ def _among(names: Iterable[str]) -> str:
     return "{0} IN (" + ", ".join(f"'{name}'" for name in names) + ")"
 
 
-_TEXT = f"strlen({{0}}) <= {MOST_TEXT_BYTES}"
+_TEXT = f"strlen({{0}}) <= {_MOST_TEXT_BYTES}"
 _OPTIONAL_TEXT = f"{{0}} IS NULL OR {_TEXT}"
 _AMOUNT, _INDEX, _THERE = "{0} >= 0", "{0} IS NULL OR {0} >= 0", "{0} IS NOT NULL"
 # Conditions of columns. Those that files and row groups are skipped by have none, for which DuckDB
@@ -191,9 +190,9 @@ def check_profile(profile: Profile, source: str) -> None:
         "its provenance": [json.dumps(profile.provenance.to_plain(), default=str)],
     }
     for what, every in texts.items():
-        if max(map(len, every), default=0) > MOST_TEXT_BYTES // 4:  # of UTF-8 for a character
+        if max(map(len, every), default=0) > _MOST_TEXT_BYTES // 4:  # of UTF-8 for a character
             raise ProfileFormatError(
-                f"{source}: {what} has more than {MOST_TEXT_BYTES // 4} characters, which a store "
+                f"{source}: {what} has more than {_MOST_TEXT_BYTES // 4} characters, which a store "
                 "does not take"
             )
 

@@ -53,7 +53,6 @@ __all__ = [
     "change",
     "delete",
     "is_among",
-    "is_url",
     "quoted",
     "reason_of",
     "refused",
@@ -147,7 +146,7 @@ class Store:
             UsageError: No store can be in such a folder.
         """
         text = os.fspath(place)
-        if is_url(text):
+        if _is_url(text):
             return cls(text.rstrip("/"), options or {})
         folder = os.path.abspath(text)
         if found := _NO_FOLDER.search(folder):
@@ -201,7 +200,7 @@ class Store:
     @property
     def is_remote(self) -> bool:
         """Whether it is at a URL, so that only Arrow can read its files."""
-        return is_url(self.uri)
+        return _is_url(self.uri)
 
     def place(self, table: str) -> str:
         """Return the folder or URL of a table."""
@@ -496,7 +495,7 @@ def where_clause(condition: str) -> str:
     return f"WHERE ({condition}\n)"  # a comment may be its end
 
 
-def is_url(place: str) -> bool:
+def _is_url(place: str) -> bool:
     """Return whether a place is a URL rather than a folder."""
     return _URL.match(place) is not None
 

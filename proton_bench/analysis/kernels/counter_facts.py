@@ -18,7 +18,6 @@ __all__ = [
     "cpu_counter_error",
     "is_written_meanwhile",
     "range_facts",
-    "said_of",
 ]
 
 
@@ -66,7 +65,7 @@ class RangeFacts:
 
 def counter_facts(profile: Profile) -> CounterFacts | None:
     """Return the facts of the sampling backend, None where counters were not sampled."""
-    said = said_of(profile, "counters")
+    said = _said_of(profile, "counters")
     if said is None:
         return None
     return CounterFacts(
@@ -82,7 +81,7 @@ def counter_facts(profile: Profile) -> CounterFacts | None:
 
 def range_facts(profile: Profile) -> RangeFacts | None:
     """Return the facts of exact counting, None where it was not asked for."""
-    said = said_of(profile, "ranges")
+    said = _said_of(profile, "ranges")
     if said is None:
         return None
     return RangeFacts(
@@ -96,7 +95,7 @@ def range_facts(profile: Profile) -> RangeFacts | None:
 
 def cpu_counter_error(profile: Profile) -> str:
     """Return why a run counted no instructions although it asked for them, "" for no reason."""
-    said = said_of(profile, "cpu_counters")
+    said = _said_of(profile, "cpu_counters")
     return "" if said is None else _text(said, "error")
 
 
@@ -133,7 +132,7 @@ def _modes(profile: Profile) -> list[str]:
 
 
 # A file may contain anything.
-def said_of(profile: Profile, key: str) -> Mapping[str, Any] | None:
+def _said_of(profile: Profile, key: str) -> Mapping[str, Any] | None:
     """Return what a collector said under this key, None if none did."""
     collectors = profile.provenance.get("collectors")
     for facts in collectors.values() if isinstance(collectors, Mapping) else ():

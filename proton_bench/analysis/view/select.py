@@ -34,7 +34,6 @@ __all__ = [
     "drop_metadata",
     "drop_trials",
     "fold_trials",
-    "is_metadata",
     "kept_rows",
     "narrowed",
     "prune",
@@ -221,14 +220,14 @@ def _reaches(tree: MetricTree, threshold: float) -> Mask:
 
 
 # -- launch metadata and trials ------------------------------------------------------------------
-def is_metadata(name: str) -> bool:
+def _is_metadata(name: str) -> bool:
     """Return whether a frame holds launches for computing a kernel's launch metadata."""
     return name == METADATA_SCOPE or name.startswith(f"{METADATA_SCOPE}:")
 
 
 def drop_metadata(profile: Profile) -> Profile:
     """Return the profile without launch metadata and rows that are then empty."""
-    return _drop(profile, [is_metadata(text) for text in profile.strings])
+    return _drop(profile, [_is_metadata(text) for text in profile.strings])
 
 
 def fold_trials(profile: Profile) -> Profile:
@@ -247,7 +246,7 @@ def drop_trials(profile: Profile) -> Profile:
 
 def shown_rows(profile: Profile) -> npt.NDArray[np.intp]:
     """Return the rows without launch metadata and trials, in order."""
-    rows = np.flatnonzero(_kept(profile, [is_metadata(text) for text in profile.strings]))
+    rows = np.flatnonzero(_kept(profile, [_is_metadata(text) for text in profile.strings]))
     shown = drop_metadata(profile)
     kept = _kept(shown, [text == TRIALS_STATE for text in shown.strings])
     return rows[kept]

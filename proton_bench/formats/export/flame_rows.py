@@ -29,7 +29,6 @@ __all__ = [
     "rounded_note",
     "run_times_ns",
     "shallow",
-    "source_frame",
     "spelled_unit",
     "whole_numbers",
 ]
@@ -66,13 +65,13 @@ def flame_rows(profile: Profile) -> Profile:
 
 def flame_frame(profile: Profile, row: int) -> FlameFrame:
     """Return the frame of a row, with the device in its name if there are several."""
-    frame, device = source_frame(profile, row), profile.device(row)
+    frame, device = _source_frame(profile, row), profile.device(row)
     if frame.file or device is None or len(profile.devices) == 1:
         return frame
     return FlameFrame(f"{frame.name} [{device.kind}:{device.index}]")
 
 
-def source_frame(profile: Profile, row: int) -> FlameFrame:
+def _source_frame(profile: Profile, row: int) -> FlameFrame:
     """Return the frame of a row as its name gives it."""
     name = profile.name(row)
     match = _PYTHON.fullmatch(name)

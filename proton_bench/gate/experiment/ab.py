@@ -29,7 +29,7 @@ from proton_bench.gate.machine.disturbed import left_out
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 
-__all__ = ["begin_ab", "compare_arms", "resume_ab", "run_ab"]
+__all__ = ["begin_ab", "compare_arms", "resume_ab"]
 
 # Disturbed pairs that are replaced.
 _MOST_LOST = 6
@@ -50,7 +50,7 @@ def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
         InterruptedExperimentError: A signal came; what had ended is kept.
         ProtonError: See `judge`; or something cannot be written.
     """
-    return run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
+    return _run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
 
 
 def resume_ab(folder: Path, progress: Progress) -> GateResult:
@@ -66,10 +66,10 @@ def resume_ab(folder: Path, progress: Progress) -> GateResult:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__} {error}"
         raise ProfileFormatError(f"{str(folder / MANIFEST)!a} is damaged: {what}") from error
-    return run_ab(request, kept, progress)
+    return _run_ab(request, kept, progress)
 
 
-def run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
+def _run_ab(request: Request, kept: KeptRuns, progress: Progress) -> GateResult:
     """Run the missing runs of an experiment and judge it; see `begin_ab`."""
     with (
         interruptible(),

@@ -19,10 +19,10 @@ from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
 from proton_bench.support.units import count_text
 
-__all__ = ["FIRST_PAIRS", "HOPE", "MOST_PAIRS", "Look", "looks"]
+__all__ = ["HOPE", "MOST_PAIRS", "Look", "looks"]
 
 # Enough for most paths of unchanged code to be certainly the same.
-FIRST_PAIRS = 4
+_FIRST_PAIRS = 4
 # Of an experiment of pairs for which the user names no other limit: a busy machine needs more than
 # ten, and unchanged code on a quiet one ends after four.
 MOST_PAIRS = 20
@@ -80,7 +80,7 @@ class Look:
         return "speed of the machine" if self.pairs < _SURE_OF_CANARIES else ""
 
 
-def looks(most: int, fewest: int = FIRST_PAIRS, *, is_asked: bool = False) -> tuple[Look, ...]:
+def looks(most: int, fewest: int = _FIRST_PAIRS, *, is_asked: bool = False) -> tuple[Look, ...]:
     """Return the looks of an experiment, two pairs apart.
 
     Args:
@@ -88,7 +88,7 @@ def looks(most: int, fewest: int = FIRST_PAIRS, *, is_asked: bool = False) -> tu
         fewest: Pairs of the first look.
         is_asked: Whether the user named the number of the last one.
     """
-    first = min(max(fewest + fewest % 2, FIRST_PAIRS), most)
+    first = min(max(fewest + fewest % 2, _FIRST_PAIRS), most)
     counts = [*range(first, most, 2), most]
     before, found = 0, []
     for count in counts:

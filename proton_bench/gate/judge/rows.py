@@ -28,7 +28,7 @@ from proton_bench.gate.statistics.decision import (
     quantile,
 )
 
-__all__ = ["FLOOR_NS", "Judged", "answer", "worst_first"]
+__all__ = ["FLOOR_NS", "Judged", "answer"]
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -157,7 +157,7 @@ def _with_causes(measured: Measured, rows: Sequence[tuple[GateRow, int]]) -> tup
         replace(row, causes=(*row.causes, *_causes(measured, places[id(row)])))
         if at < _MOST_CAUSES and row.verdict is not Verdict.SAME and not row.is_total
         else row
-        for at, row in enumerate(worst_first([row for row, _ in rows]))
+        for at, row in enumerate(_worst_first([row for row, _ in rows]))
     )
 
 
@@ -315,7 +315,7 @@ def _part(logarithm: float) -> float:
     return math.expm1(min(float(logarithm), _LARGEST)) if known else float(logarithm)
 
 
-def worst_first(rows: Sequence[GateRow]) -> list[GateRow]:
+def _worst_first(rows: Sequence[GateRow]) -> list[GateRow]:
     """Return the rows sorted: regressions first, and the one that explains most of them on top.
 
     Of paths inside each other that have nearly the whole change, the innermost comes first.

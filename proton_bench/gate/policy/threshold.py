@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from proton_bench.errors import UsageError
 
 __all__ = [
-    "LAUNCH_METRICS",
     "LOOSER",
     "METRICS",
     "OTHER_UNITS",
@@ -47,7 +46,7 @@ METRICS = (
 # Mean of the slowest tenth of the launches.
 TAIL = "tail"
 # Metrics that say how long one launch takes.
-LAUNCH_METRICS = frozenset({"median", "mean", "min", TAIL})
+_LAUNCH_METRICS = frozenset({"median", "mean", "min", TAIL})
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _UNITS = ("%", *_TIMES)
 # Metrics that are not times, and their units.
@@ -128,7 +127,7 @@ class Threshold:
     @property
     def is_about_launches(self) -> bool:
         """Whether it is about the time of one launch."""
-        return self.metric in LAUNCH_METRICS or _PERCENTILE.fullmatch(self.metric) is not None
+        return self.metric in _LAUNCH_METRICS or _PERCENTILE.fullmatch(self.metric) is not None
 
     @property
     def leaves_slow_out(self) -> bool:

@@ -61,7 +61,6 @@ __all__ = [
     "detectable_with",
     "one_sided",
     "quantile",
-    "rows_by_metric",
     "weigh",
 ]
 
@@ -320,7 +319,7 @@ def _evidence(
     known = np.isfinite(effect) & np.isfinite(spread)
     tested = known & (runs >= fewest_runs)
     typical = np.full(len(effect), np.nan)
-    for rows in rows_by_metric(background.metrics).values():
+    for rows in _rows_by_metric(background.metrics).values():
         if (own := spread[rows][tested[rows]]).size:
             typical[rows] = np.quantile(own, _TYPICAL, method="lower")
     return Evidence(
@@ -344,7 +343,7 @@ def _order_effects(
     first, second = (_mean(differences, side) for side in sides)
     own = (first - second) / 2.0
     tau, paths = np.full(len(own), np.nan), np.zeros(len(own))
-    for rows in rows_by_metric(metrics).values():
+    for rows in _rows_by_metric(metrics).values():
         chosen = rows[np.isfinite(own[rows])]
         if len(chosen):
             tau[rows], paths[rows] = np.median(own[chosen]), len(chosen)
@@ -354,7 +353,7 @@ def _order_effects(
 def _shared(differences: Numbers, plain: Evidence, metrics: Sequence[str]) -> tuple[Numbers, Mask]:
     """Return what the paths of each metric share in each pair, and the checks it is taken from."""
     shared, chosen = np.zeros_like(differences), np.zeros(len(metrics), dtype=np.bool_)
-    for metric, rows in rows_by_metric(metrics).items():
+    for metric, rows in _rows_by_metric(metrics).items():
         whole = rows[plain.tested[rows] & np.isfinite(differences[:, rows]).all(axis=0)]
         if metric in _SUMS or len(whole) < FEWEST_PATHS:
             continue
@@ -367,7 +366,7 @@ def _shared(differences: Numbers, plain: Evidence, metrics: Sequence[str]) -> tu
     return shared, chosen
 
 
-def rows_by_metric(metrics: Sequence[str]) -> dict[str, npt.NDArray[np.intp]]:
+def _rows_by_metric(metrics: Sequence[str]) -> dict[str, npt.NDArray[np.intp]]:
     """Return the indexes of the checks of each metric."""
     found: dict[str, list[int]] = {}
     for at, metric in enumerate(metrics):

@@ -9,7 +9,7 @@ import pytest
 
 from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME
 
-__all__ = ["TestNodes", "node_names"]
+__all__ = ["TestNodes"]
 
 
 class TestNodes:
@@ -35,7 +35,7 @@ class TestNodes:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Open the nodes of the file, the classes and the test."""
         with contextlib.ExitStack() as nodes:
-            for name in node_names(item):
+            for name in _node_names(item):
                 nodes.enter_context(_node(name))
             return (yield)
 
@@ -75,7 +75,7 @@ class TestNodes:
         return []
 
 
-def node_names(item: pytest.Item) -> list[str]:
+def _node_names(item: pytest.Item) -> list[str]:
     """Return the names of the nodes around a test, from its file down to itself.
 
     Joined by ``::`` they are the test's node id, except where a plugin chose another id.
