@@ -240,9 +240,14 @@ def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = Tr
         UsageError: A run is empty, units differ, or no metric adds up.
     """
     options = CompareOptions(ignore_devices=ignore_devices, follow=follow)
+    # Comparisons keep trials of autotuners as one row; here they count nowhere.
+    base, new = (
+        [replace(run, profile=_shown(run.profile)) for run in side]
+        for side in (arrangement.base, arrangement.new)
+    )
     # Extreme times overflow in the intervals of the comparison, which are not used here.
     with np.errstate(over="ignore", invalid="ignore"):
-        comparison = compare(arrangement.base, arrangement.new, options)
+        comparison = compare(base, new, options)
     tree, source = comparison.tree, comparison.measure.source
     nested = MetricSpec(comparison.measure.name).base.lower() == _NESTED
     if not source and not nested:
@@ -254,9 +259,8 @@ def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = Tr
     shape = (len(arrangement.base) + len(arrangement.new), len(tree))
     totals, calls = np.zeros(shape), np.zeros(shape)
     present = np.zeros(shape, dtype=np.bool_)
-    runs = (*arrangement.base, *arrangement.new)
-    for line, (run, places) in enumerate(zip(runs, tree.places, strict=True)):
-        columns = _shown(run.profile).columns
+    for line, (run, places) in enumerate(zip((*base, *new), tree.places, strict=True)):
+        columns = run.profile.columns
         if source in columns:
             placed = sum_column(_finite(columns[source]), places, len(tree))
             totals[line], present[line] = placed.values, placed.valid

@@ -277,6 +277,23 @@ def test_another_choice_of_an_autotuner_is_reported() -> None:
     assert Reason.CODE_CHANGED in row_of(result, "k").reasons
 
 
+def test_trials_of_autotuners_count_nowhere() -> None:
+    def run(at: int, spent: float) -> Run:
+        builder = ProfileBuilder()
+        builder.add(0, "k", FrameKind.KERNEL, metrics={"time (ns)": 1e6 + at, "count": 1})
+        trials = builder.add(0, "<autotune>", FrameKind.STATE)
+        for name in ("k", "other"):
+            builder.add(trials, name, FrameKind.KERNEL, metrics={"time (ns)": spent, "count": 9})
+        return Run(builder.build(), "x")
+
+    sides = ([run(at, spent) for at in range(4)] for spent in (1e6, 9e6))
+
+    result = judge(*sides, Policy())
+
+    assert result.verdict is SuiteVerdict.PASS
+    assert {row.path[-1] for row in result.rows if row.path} == {"k"}
+
+
 def test_a_noisy_metric_does_not_blunt_another() -> None:
     both = Policy().with_thresholds(["median:3%", "p95:50%"])
     spread = changed(slower=0.05, within=0.15, launches=60)
