@@ -12,7 +12,6 @@ from proton_bench.formats.protobuf import Message, varint
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 START_NS = 1_790_000_000_000_000_000
 _STEP_CLOCK, _BOOT, _REAL = 64, 6, 1
-_FLOW_IDS = 47 << 3 | 1
 
 
 def fixed64(field: int, value: int) -> bytes:

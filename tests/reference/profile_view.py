@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from proton_bench.model.builder import ProfileBuilder
@@ -121,11 +120,6 @@ def close(left: dict[Any, float], right: dict[Any, float]) -> bool:
     return left.keys() == right.keys() and all(
         math.isclose(left[key], right[key], rel_tol=1e-9, abs_tol=1e-6) for key in left
     )
-
-
-def same_arrays(left: Any, right: Any) -> bool:
-    """Return whether two arrays have one type and equal elements."""
-    return left.dtype == right.dtype and bool(np.array_equal(left, right))
 
 
 def values_by_path(profile: Profile, metric: str) -> dict[str, Any]:
