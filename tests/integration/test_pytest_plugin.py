@@ -204,18 +204,22 @@ def test_nothing_is_recorded_or_written_without_the_option(
     assert list(pytester.path.glob("*.proton")) == []
 
 
-@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["test_one.py", "-k", "two"], 5), (["none.py"], 4), (["test_broken.py"], 2)],
+)
 def test_a_run_without_tests_keeps_its_exit_code_and_the_earlier_profile(
-    pytester: pytest.Pytester, run_pytest: RunPytest, is_there: bool
+    pytester: pytest.Pytester, run_pytest: RunPytest, words: list[str], code: int, is_there: bool
 ) -> None:
-    pytester.makepyfile(test_one="def test_one(): pass")
+    pytester.makepyfile(test_one="def test_one(): pass", test_broken="import nothing_of_this_name")
     file = pytester.path / "pytest.proton"
     if is_there:
         file.write_text("earlier")
 
-    result = run_pytest("--proton", "-k", "two")
+    result = run_pytest("--proton", *words)
 
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert result.ret == code
     result.stdout.fnmatch_lines(["no tests ran, so no profile was written"])
     assert file.exists() == is_there
     assert not is_there or file.read_text() == "earlier"

@@ -229,8 +229,8 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
     """Give rows labels of their own where equal siblings are better paired by their details.
 
     They are where both sides know at least half of the compiled codes, or of the lines of a
-    function, or all of the exact names. Compilers count names anew after other edits, so that a
-    number which both sides have may be of two kernels. Otherwise their order is what is left.
+    function. Exact names tell, too, unless both sides have as many kernels under other names:
+    compilers count names anew after other edits, and then their order is what is left.
     """
     stacked = np.concatenate(labels)
     details = np.concatenate([run.details() for run in runs])
@@ -259,7 +259,10 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
 def _shared(
     known: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Mark the details that both sides share, of labels of which they share enough.
+    """Mark the details that tell rows of one label apart; others pair in their order.
+
+    Code hashes are those that both sides share, if they share half of them. Names, which a compiler
+    may have counted anew, are all of them, unless both sides have as many and not the same.
 
     Args:
         known: A label and a detail of it in each line; names are negative.
@@ -271,6 +274,7 @@ def _shared(
     both = in_base & in_new
     shared, base, new = (np.bincount(owner, weights=each) for each in (both, in_base, in_new))
     named = np.bincount(owner, weights=known[:, 1] < 0) > 0
-    trusted = np.where(named, 1, 2) * shared >= np.maximum(base, new)
-    chosen: npt.NDArray[np.bool_] = both & trusted[owner]
+    by_name = named & ((base != new) | (shared == base))
+    by_code = ~named & (2 * shared >= np.maximum(base, new))
+    chosen: npt.NDArray[np.bool_] = by_name[owner] | (both & by_code[owner])
     return chosen

@@ -66,7 +66,7 @@ class ProfileReport:
         self._run = run
         self._gather = gather
         self._profile = profile or run.session.profile
-        self._is_over = False
+        self._is_over = self._has_tests = False
         self._summary: list[str] = []
         self._width = _PIPED_WIDTH
         self._notes: list[str] = []
@@ -79,6 +79,10 @@ class ProfileReport:
         if reporter is not None and reporter.isatty:
             self._width = reporter._tw.fullwidth
 
+    def pytest_runtest_logstart(self) -> None:
+        """Note that a test began, here or in a worker."""
+        self._has_tests = True
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """End the recording after everything that belongs to the run."""
@@ -87,7 +91,7 @@ class ProfileReport:
         try:
             return (yield)
         finally:
-            if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._is_over:
+            if not (self._has_tests or self._is_over):
                 self._discard()
             self._end()
             is_fine = session.exitstatus == pytest.ExitCode.OK

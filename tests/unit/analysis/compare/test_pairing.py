@@ -133,6 +133,21 @@ def test_kernels_that_a_compiler_counted_anew_pair_in_order() -> None:
     assert [former[name] for name in names[1:]] == names[:3]
 
 
+@pytest.mark.parametrize(
+    ("base", "new", "matched"),
+    [((1, 3, 5), (3, 5), {3, 5}), ((2, 4), (2, 4, 6), {2, 4}), ((5, 8), (1, 5, 8), {5, 8})],
+)
+def test_kernels_of_which_there_are_fewer_pair_by_their_numbers_alone(
+    base: tuple[int, ...], new: tuple[int, ...], matched: set[int]
+) -> None:
+    kernels = {number: (f"triton_poi_fused_add_{number}", 9, 1, "") for number in (*base, *new)}
+
+    tree = paired([kernels[each] for each in base], [kernels[each] for each in new])
+
+    found = {name for name, state in states(tree).items() if state == "MATCHED"}
+    assert found - {"ROOT"} == {kernels[each][0] for each in matched}
+
+
 def test_kernels_with_the_same_numbers_pair_by_them() -> None:
     one, two = ("triton_poi_fused_mul_4", 30, 1, ""), ("triton_poi_fused_mul_9", 5, 1, "")
 
