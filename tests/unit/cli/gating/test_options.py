@@ -23,13 +23,13 @@ def test_without_any_word_the_defaults_hold() -> None:
 def test_the_project_s_policy_holds_in_folders_below(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "pyproject.toml").write_text('[tool.proton.gate]\nthreshold = "7%"\nstrict = true\n')
+    (folder / "pyproject.toml").write_text('[tool.proton.gate]\nthreshold = "7%"\n')
     (folder / "deep" / "er").mkdir(parents=True)
     monkeypatch.chdir(folder / "deep" / "er")
 
     policy = chosen_policy(PolicyWords(None))
 
-    assert (policy.threshold, policy.strict) == (0.07, True)
+    assert policy.threshold == 0.07
 
 
 def test_the_command_line_wins_over_the_file(folder: Path) -> None:

@@ -304,7 +304,7 @@ def test_plugins_learn_of_start_and_end(
         def call(self, hook: str, session: Session, paths: Sequence[Path] = ()) -> None:
             heard.append((hook, session.id, paths))
 
-    monkeypatch.setattr("proton_bench.plugin.manager.get_plugin_manager", Listener)
+    monkeypatch.setattr("proton_bench.recording.session.recording._plugins", lambda: Listener)
 
     session = _open(tmp_path / "x")
     paths = session.finalize(("hatchet",))
