@@ -70,11 +70,11 @@ private:
   ReadingContext context_;
 };
 
-/// Kind -> reader.
+/// Kind -> reader. Filled before the first session: records of one that ended may still be read
+/// when the next one starts.
 class ReaderTable {
 public:
   void add(RecordReader &reader);
-  void clear() { readers_.fill(nullptr); }
   void between_buffers() noexcept {
     for (RecordReader *reader : readers_)
       if (reader)

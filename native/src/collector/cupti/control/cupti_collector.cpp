@@ -42,7 +42,11 @@ struct Engine {
         sampled_resources(sampler, resource_source, module_source),
         sampled_launches(sampler, launch_source, graph_calls), counters(to, launches.contexts()),
         ranges(to, launches.contexts()), counted_resources(ranges, resource_source),
-        counted_launches(ranges, launch_source, graph_calls) {}
+        counted_launches(ranges, launch_source, graph_calls) {
+    stream.readers().add(kernel_reader);
+    stream.readers().add(copy_reader);
+    stream.readers().add(graph_reader);
+  }
   ReadingContext context() { return {ids, launches, stream.timebase(), devices}; }
 
   RecordSink &sink;
@@ -166,12 +170,12 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
     subscription->enable(self.callbacks, self.copy_source);
   enable_sampling_callbacks(self, *subscription, options);
   enable_range_callbacks(self, *subscription, options);
-  subscription->enable(self.stream.readers(), self.kernel_reader);
+  subscription->enable(self.kernel_reader);
   // Also without `copies`: a graph's small copy is a kernel of the driver's until CUPTI watches the
   // graph being made. Records of other copies then have no launch.
-  subscription->enable(self.stream.readers(), self.copy_reader);
+  subscription->enable(self.copy_reader);
   if (options.whole_graphs)
-    subscription->enable(self.stream.readers(), self.graph_reader);
+    subscription->enable(self.graph_reader);
   return subscription;
 }
 

@@ -33,8 +33,7 @@ void Subscription::enable(CallbackTable &table, CallbackSource &source) {
   }
 }
 
-void Subscription::enable(ReaderTable &table, RecordReader &reader) {
-  table.add(reader);
+void Subscription::enable(const RecordReader &reader) {
   for (int kind : reader.kinds()) {
     library_.check(library_.functions().activity_enable(kind), "cuptiActivityEnable");
     kinds_.push_back(kind);

@@ -21,7 +21,7 @@ public:
   /// Each throws Error(kUnavailable).
   void subscribe(CallbackTable &table);
   void enable(CallbackTable &table, CallbackSource &source);
-  void enable(ReaderTable &table, RecordReader &reader);
+  void enable(const RecordReader &reader);
   void set_flush_period(uint32_t period_ms);
   /// Throws if the library or the GPU cannot. CUPTI cannot switch it off again.
   void enable_hardware_trace();
