@@ -29,6 +29,7 @@ __all__ = [
 MAX_NESTING = 64
 
 T = TypeVar("T")
+_Held = TypeVar("_Held", bound=dict[str, Any] | list[Any])
 _SCALARS = (bool, int, float, str, bytes, type(None))
 
 
@@ -167,8 +168,8 @@ def _take_held(held: dict[str, Any] | list[Any] | tuple[Any, ...]) -> None:
     take(Limit.TEXT, sum(size - USUAL_TEXT for size in sizes if size > USUAL_TEXT))
 
 
-def plain_map(value: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return the map if it has only plain values, which any format can hold.
+def plain_map(value: _Held, source: str) -> _Held:
+    """Return the map or list if it has only plain values, which any format can hold.
 
     Raises:
         ProfileFormatError: A key is not a string, a value is not plain, or the nesting is deep.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -13,7 +16,14 @@ import msgspec
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, invalid, split_trace
+from proton_bench.formats.chrome.file import UTF8_MARK
+from proton_bench.formats.chrome.split import (
+    BLOCK,
+    Batch,
+    Readable,
+    invalid,
+    split_trace,
+)
 from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
@@ -44,6 +54,7 @@ class Arguments(msgspec.Struct, gc=False):
     open: Any = None
     external_id: Any = msgspec.field(default=None, name="External id")
     external_id_before: Any = msgspec.field(default=None, name="external id")  # torch 1.12
+    python_id: Any = msgspec.field(default=None, name="Python id")
     python_parent_id: Any = msgspec.field(default=None, name="Python parent id")
     frequency_mhz: Any = msgspec.field(default=None, name="Frequency (MHz)")
     profile: Any = None
@@ -89,10 +100,16 @@ class TraceHead:
 
 
 T = TypeVar("T")
+_ESCAPE = re.compile(
+    r'(\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
+    r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))"
+    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\"
+)
 _BYTE = re.compile(r" \(byte (\d+)\)\Z")
 _decode_events = msgspec.json.Decoder(list[TraceEvent]).decode
 _decode_exactly = msgspec.json.Decoder(list[_ExactEvent]).decode
 _decode_frame = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
+_INT64_LIMIT = 2.0**63
 
 
 def read_trace(
@@ -128,13 +145,19 @@ def read_trace(
             take(Limit.EVENTS, _PACKETS_OF_EVENT * sum(event.ph != "M" for event in events))
             yield events
             continue
+        content = content.removeprefix(UTF8_MARK)
         # Before its last piece, a frame lacks the brackets that close its events and itself.
         closed = content if piece.is_whole else content + _closing(content)
-        frame = _decoded(_decode_frame, closed, source, start=-1 if head.facts else 0)
+        frame = _decoded(
+            lambda text: plain_map(_decode_frame(text), source),
+            closed,
+            source,
+            start=-1 if head.facts else 0,
+        )
         if isinstance(frame, dict):
             if not isinstance(frame.pop("traceEvents", None), list):
                 raise corrupt(source, "it has no traceEvents", "it is not a timeline")
-            head.facts = plain_map(frame, source) | head.facts
+            head.facts = frame | head.facts
         head.documents += piece.is_whole
     if not head.documents and not may_be_cut:
         raise corrupt(source, "it holds no JSON document", "it is not a timeline")
@@ -152,6 +175,8 @@ def _decoded(decode: Callable[[bytes], T], content: bytes, source: str, *, start
     try:
         return decoded(lambda: decode(content), source)
     except ProfileFormatError as error:
+        with suppress(ProfileFormatError):
+            return decoded(lambda: decode(_strict(content)), source)
         cause = error.__context__
         if isinstance(cause, UnicodeDecodeError):
             raise invalid(source, f"a text is not UTF-8: {cause.reason}") from None
@@ -159,6 +184,32 @@ def _decoded(decode: Callable[[bytes], T], content: bytes, source: str, *, start
             raise
         what = _BYTE.sub(lambda at: f" (byte {int(at[1]) + start})" * (start >= 0), str(cause))
         raise invalid(source, what) from None
+
+
+def _strict(content: bytes) -> bytes:
+    """Return what Python's parser reads of a piece, which is more than JSON, as JSON.
+
+    Numbers that are not finite and integers beyond 64 bits are null, halves of surrogate pairs
+    U+FFFD. Bytes that are not UTF-8, control characters and backslashes that escape nothing stand
+    for themselves.
+    """
+    text = _ESCAPE.sub(_escape, content.decode(errors="backslashreplace"))
+    value = json.loads(
+        text,
+        strict=False,
+        parse_int=lambda digits: _number(digits, _INT64_LIMIT),
+        parse_float=_number,
+        parse_constant=lambda _: None,
+    )
+    return msgspec.json.encode(value)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[1] or ("\\ufffd" if match[2] else "\\\\")
+
+
+def _number(digits: str, limit: float = math.inf) -> msgspec.Raw | None:
+    return msgspec.Raw(digits.encode()) if -limit < float(digits) < limit else None
 
 
 def _exact_events(content: bytes) -> list[TraceEvent]:

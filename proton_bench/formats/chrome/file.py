@@ -9,9 +9,10 @@ from typing import IO
 from proton_bench.formats.base import TimelineFile, corrupt
 from proton_bench.model.profile import Profile
 
-__all__ = ["ChromeTrace"]
+__all__ = ["UTF8_MARK", "ChromeTrace"]
 
 _GZIP = b"\x1f\x8b"
+UTF8_MARK = b"\xef\xbb\xbf"
 _SNIFFED = 1 << 16
 _EVENTS = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 
@@ -30,7 +31,7 @@ class ChromeTrace(TimelineFile):
 
     def sniff(self, content: bytes) -> bool:
         """Say whether events or the keys before them are in sight."""
-        start = _first_bytes(content)
+        start = _first_bytes(content).removeprefix(UTF8_MARK)
         head = start.lstrip()[:1]
         return (head == b"{" and _EVENTS.search(start) is not None) or (
             head == b"[" and b'"ph"' in start and b'"frame"' not in start

@@ -123,12 +123,17 @@ class KinetoReader:
             start_ns=start,
             end_ns=start + duration,
         )
-        caller = event.arguments.python_parent_id
-        if is_added and _RANGES[event.cat] is FrameKind.OP:
+        if not is_added:
+            return
+        if _RANGES[event.cat] is FrameKind.OP:
             range_id = self._external_id(event)
             if range_id is not None:
                 self._timeline.name_range(range_id)
-        elif is_added and type(caller) is int and caller in _INT64:
+            return
+        call, caller = event.arguments.python_id, event.arguments.python_parent_id
+        if type(call) is int and call in _INT64:
+            self._timeline.name_call(call)
+        if type(caller) is int and caller in _INT64:
             self._timeline.name_caller(caller)
 
     def _external_id(self, event: TraceEvent) -> int | None:
@@ -202,11 +207,11 @@ class KinetoReader:
     def _integer(self, value: Any, what: str, allowed: range) -> int | None:
         if value is None:
             return None
-        if type(value) is not int or (value not in allowed and value != -1):
+        if type(value) is not int:
             raise corrupt(
                 self._reading.source, f"{what} is {str(value)[:60]!r}, not a number of it"
             )
-        return value if value >= 0 else None
+        return value if value in allowed else None
 
     def _drop_category(self, category: str) -> None:
         reason = f"slice of the unknown category {category[:40]!r}: left out"

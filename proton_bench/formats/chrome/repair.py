@@ -1,8 +1,6 @@
-"""Timelines that are not quite JSON, as profilers write them that do not escape names.
+"""Timelines of profilers that do not escape quotes in names, or leave a comma at the end.
 
-Names of operators, files and kernels may hold quotes, backslashes, control characters and bytes
-that are not UTF-8. What a text holds is escaped; what comes behind a quote says if a text ends
-there.
+What comes behind a quote says if a text ends there; other quotes in it are escaped.
 """
 
 from __future__ import annotations
@@ -16,11 +14,10 @@ __all__ = ["Repaired"]
 _AHEAD = 1 << 16  # so much of a text and of what comes behind it is looked at, if there is more
 # What lies between texts, without a comma before a closing bracket.
 _BETWEEN = rb'[^",]*+(?:,(?!\s*[}\]])[^",]*+)*+'
-_PLAIN = rb'[^"\\\x00-\x1f\x80-\xff]*+'
-_TEXT = rb'"' + _PLAIN + rb'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})' + _PLAIN + rb')*+"'
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _VALUE = rb"(?:(?<=:)|(?<=: ))" + _TEXT + rb'(?=\s*(?:}\s*(?:[,}\]{[]|\Z)|,\s*(?:"[^"\\]*"\s*:|})))'
 _OTHER = rb"(?<!:)(?<!: )" + _TEXT + rb'(?=\s*(?:[:}\]]|,\s*["{\[\d\-tfn}\]]))'
-_SOUND = re.compile(rb"(?:" + _BETWEEN + rb"(?:" + _VALUE + rb"|" + _OTHER + rb"))*+")
+_SOUND = re.compile(rb"(?:" + _BETWEEN + rb"(?:" + _VALUE + rb"|" + _OTHER + rb"))*+", re.DOTALL)
 _GAP = re.compile(_BETWEEN)
 # A name ends before the next key of an event, another value of a map before any key, and both
 # before closing brackets. All else ends before any mark.
@@ -31,7 +28,8 @@ _ENDS_OTHER = re.compile(rb'(?<!\\)"(?=\s*[:,\]}])')
 _OF_NAME = re.compile(rb'"name"\s*:\s*\Z')
 _OF_VALUE = re.compile(rb":\s*\Z")
 _KEY_BYTES = 64
-_UNESCAPED = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|[\\"\x00-\x1f]')
+# All but a quote and a backslash at the end are left to `event.read_trace`.
+_UNESCAPED = re.compile(rb'(\\.)|"|\\\Z', re.DOTALL)
 
 
 class Repaired:
@@ -102,8 +100,7 @@ class Repaired:
         return found.end() if found else -1
 
     def _escaped(self, text: bytes) -> bytes:
-        plain = text.decode(errors="backslashreplace")
-        escaped = _UNESCAPED.sub(_escape, plain).encode()
+        escaped = _UNESCAPED.sub(lambda match: match[1] or b"\\" + match[0], text)
         self.repairs += escaped != text
         return b'"' + escaped + b'"'
 
@@ -111,9 +108,3 @@ class Repaired:
 def _end(pattern: re.Pattern[bytes], content: bytes, place: int) -> int:
     found = pattern.match(content, place)
     return found.end() if found else place
-
-
-def _escape(match: re.Match[str]) -> str:
-    if match[1]:
-        return match[0]
-    return "\\" + match[0] if match[0] in '\\"' else f"\\u{ord(match[0]):04x}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -87,9 +87,9 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 def _value(text: Any) -> int | float | str | tuple[float, ...] | None:
     """Return what a metric's text stands for; None for NaN and infinity, which are not values."""
-    if not isinstance(text, str):
-        return text if isinstance(text, int | float) else None
-    return _value_of_text(text)
+    if isinstance(text, str):
+        return _value_of_text(text)
+    return _finite(text) if isinstance(text, int | float) else None
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
@@ -97,7 +97,7 @@ def _value_of_text(text: str) -> int | float | str | tuple[float, ...] | None:
     if text in {"nan", "-nan", "inf", "-inf"}:
         return None
     if _NUMBER.fullmatch(text) and len(text) < _MAX_DIGITS:
-        return int(text) if text.lstrip("-").isdigit() else _finite(float(text))
+        return _finite(int(text) if text.lstrip("-").isdigit() else float(text))
     if text.startswith("[") and text.endswith("]"):
         parts = [_value(part) for part in text[1:-1].split(",")] if len(text) > 2 else []
         if all(isinstance(part, int | float) for part in parts):
@@ -106,4 +106,5 @@ def _value_of_text(text: str) -> int | float | str | tuple[float, ...] | None:
 
 
 def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+    """Return a number that floats hold, or None."""
+    return number if abs(number) <= sys.float_info.max else None

@@ -173,7 +173,11 @@ def place_ranges(
 
 
 def _ended_calls(timeline: Timeline) -> tuple[Rows, int]:
-    """Return when ranges ended, and of how many it is known by the next call of their caller."""
+    """Return when ranges ended, and of how many only another call tells.
+
+    A call has ended when its caller calls the next one. One that starts with its caller ends with
+    it at the latest: as the longer one it would seem to be the outer one.
+    """
     ranges, callers = timeline.ranges, timeline.callers
     end, places = ranges["end"].copy(), callers["range"]
     thread, start = ranges["thread"][places], ranges["start"][places]
@@ -182,7 +186,27 @@ def _ended_calls(timeline: Timeline) -> tuple[Rows, int]:
     is_next = (np.diff(callers["id"][order]) == 0) & (np.diff(thread[order]) == 0)
     is_late = is_next & (end[before] > ranges["start"][after] + _LATE_NS)
     end[before[is_late]] = ranges["start"][after[is_late]]
-    return end, int(is_late.sum())
+    cut = int(is_late.sum())
+    for call, caller in _calls_at_once(timeline):
+        if end[call] > end[caller]:
+            end[call] = end[caller]
+            cut += 1
+    return end, cut
+
+
+def _calls_at_once(timeline: Timeline) -> Iterator[tuple[int, int]]:
+    """Yield Python calls that start with their caller, and the caller, in the file's order."""
+    ranges, calls, callers = timeline.ranges, timeline.calls, timeline.callers
+    if not len(calls):
+        return
+    order = np.argsort(calls["id"], kind="stable")
+    ids = calls["id"][order]
+    place = np.minimum(np.searchsorted(ids, callers["id"]), len(ids) - 1)
+    inner, outer = callers["range"], calls["range"][order[place]]
+    is_at_once = ids[place] == callers["id"]
+    for column in ("thread", "start"):
+        is_at_once &= ranges[column][inner] == ranges[column][outer]
+    yield from zip(inner[is_at_once].tolist(), outer[is_at_once].tolist(), strict=True)
 
 
 def _add(timeline: Timeline, metric: str, values: Rows) -> None:

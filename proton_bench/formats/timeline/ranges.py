@@ -22,6 +22,7 @@ MAX_NS = 2**62
 # Profilers give what they could not time the time 0, or one long before all else.
 UNTIMED = "record that could not be timed: left out"
 FAR_NS = 2**42  # over an hour: times so far apart are not of one clock
+_LONGEST_NS = 2**55  # over a year
 _WAITING = 1 << 12
 
 
@@ -112,6 +113,7 @@ class Timeline:
         work: Device work.
         rounding_ns: A range may seem to end so much after the one that it lies in.
         range_ids: Ids of ranges, by which work without a correlation id finds them.
+        calls: Ids of Python calls, where a file has them.
         callers: Ids of the Python calls that Python calls were made in, where a file has them.
         moved: Bytes that copies moved.
         paths: Numbers of the call paths that work stands below, where a file has them.
@@ -138,6 +140,7 @@ class Timeline:
             variant="i",
         )
         self.range_ids = Columns(range="i", id="q")
+        self.calls = Columns(range="i", id="q")
         self.callers = Columns(range="i", id="q")
         self.moved = Columns(work="i", bytes="q")
         self.paths = Columns(work="i", path="i")
@@ -170,7 +173,7 @@ class Timeline:
         reason = ""
         if start_ns == end_ns == 0:
             reason = UNTIMED
-        elif not (-MAX_NS < start_ns < MAX_NS and 0 <= end_ns - start_ns < MAX_NS):
+        elif not (-MAX_NS < start_ns < MAX_NS and 0 <= end_ns - start_ns < _LONGEST_NS):
             reason = f"{what} with impossible times: left out"
         if reason:
             self.reading.drop(reason)
@@ -179,6 +182,10 @@ class Timeline:
     def name_range(self, range_id: int) -> None:
         """Give the range that was added last an id."""
         self.range_ids.add(len(self.ranges) - 1, range_id)
+
+    def name_call(self, range_id: int) -> None:
+        """Give the Python call that was added last an id."""
+        self.calls.add(len(self.ranges) - 1, range_id)
 
     def name_caller(self, range_id: int) -> None:
         """Say in which Python call the range that was added last was called."""
@@ -219,12 +226,11 @@ class Timeline:
         """Leave out and count what began before all else, by the time that is not known."""
         parts = (self.ranges, self.launches, self.work)
         starts = [each["start"] for each in parts]
-        lengths = (self.ranges["end"] - starts[0], 0 * starts[1], self.work["duration"])
         after = [each[each > 0] for each in starts]
         first_ns = min((int(each.min()) for each in after if len(each)), default=-MAX_NS)
         kept = []
-        for start, length in zip(starts, lengths, strict=True):
-            is_far = (start <= 0) & (start + length < first_ns - FAR_NS)
+        for start in starts:
+            is_far = (start <= 0) & (start < first_ns - FAR_NS)
             kept.append(~is_far if self.first_ns is None else ~is_far & (start >= self.first_ns))
         self.reading.drop(UNTIMED, sum(int((~each).sum()) for each in kept))
         self.keep_ranges(kept[0])
@@ -233,7 +239,7 @@ class Timeline:
 
     def keep_ranges(self, kept: npt.NDArray[np.bool_]) -> None:
         """Leave out all other ranges."""
-        _keep(self.ranges, kept, "range", self.range_ids, self.callers)
+        _keep(self.ranges, kept, "range", self.range_ids, self.calls, self.callers)
 
     def keep_work(self, kept: npt.NDArray[np.bool_]) -> None:
         """Leave out all other device work."""

@@ -251,7 +251,6 @@ def test_content_decides_the_format_whatever_the_suffix(name: str, tmp_path: Pat
     ("event", "message"),
     [
         (kernel("1", 0, 1), "correlation"),
-        (kernel(2**70, 0, 1), "correlation"),
         (kernel(1, 0, 1, device=[]), "device"),
         (kernel(1, 0, 1, grid=[1, 2]), "grid"),
         (kernel(1, 0, 1, block=[1, 2, "3"]), "block"),
@@ -299,6 +298,22 @@ def test_a_python_call_that_never_ended_ends_with_its_caller(
     )
     assert profile.column("wall (ns)").get(row_of(profile, "<built-in next>")) == 500_000
     assert profile.dropped == {CUT: 1}
+
+
+@pytest.mark.parametrize("ends", [(9000, 9000), (90_000, 9000), (9000, 90_000), (230, 41)])
+def test_a_python_call_that_starts_with_its_caller_is_the_inner_one(ends: tuple[int, int]) -> None:
+    chain = [("t.py(4): a", 200), *zip(("t.py(5): b", "t.py(6): c"), ends, strict=True)]
+    calls = [python(name, 50, dur, number or None) for number, (name, dur) in enumerate(chain)]
+    for number, event in enumerate(calls, 1):
+        event["args"]["Python id"] = number
+
+    profile = decode(python("t.py(1): loop", 0, 8000), *calls, host("cpu_op", "op", 90, 1))
+
+    walls = profile.column("wall (ns)")
+    path = ("t.py:1@loop", "t.py:4@a", "t.py:5@b", "t.py:6@c")
+    assert profile.path(row_of(profile, "t.py:6@c")) == path
+    assert walls.get(row_of(profile, "t.py:5@b")) == 1000 * min(200, ends[0])
+    assert walls.get(row_of(profile, "t.py:6@c")) == 1000 * min(200, *ends)
 
 
 def test_a_python_call_has_ended_when_its_caller_calls_another() -> None:

@@ -155,6 +155,19 @@ def test_impossible_times_are_counted_and_left_out() -> None:
     assert sum(profile.dropped.values()) == 2
 
 
+@pytest.mark.parametrize("years", [2, 37])
+def test_what_lasts_for_years_is_left_out(years: int) -> None:
+    length = years * 365 * 86_400 * 10**9
+    found = timeline(("a", 5, 40))
+    found.add_range(0, "b", FrameKind.OP, start_ns=7000, end_ns=7000 + length)
+    add_kernel(found, 1, duration=length)
+
+    profile = placed(found)
+
+    assert paths(profile) == {"a"}
+    assert sum(profile.dropped.values()) == 2
+
+
 def test_own_time_leaves_out_what_is_right_below() -> None:
     found = timeline(("a", 0, 10), ("b", 2, 4), ("c", 5, 6))
 
@@ -190,7 +203,9 @@ def test_ranges_have_no_work_of_their_own_where_a_device_worked() -> None:
     assert placed(found).inclusive("time (ns)").tolist() == [70, 0, 70]
 
 
-@pytest.mark.parametrize("at", [(0, 0), (-3, -3), (-(10**7), -(10**7) + 40)])
+@pytest.mark.parametrize(
+    "at", [(0, 0), (-3, -3), (-(10**7), -(10**7) + 40), (0, 86_400 * 10**9), (-9, 5 * 10**14)]
+)
 def test_what_could_not_be_timed_is_left_out_and_counted(at: tuple[int, int]) -> None:
     day = 86_400 * 10**9
     found = Timeline(Reading("x"))
