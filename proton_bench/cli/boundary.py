@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -75,7 +76,9 @@ def warn(message: str) -> None:
 
 def _exit_code(command: Callable[[], int]) -> int:
     try:
-        with _ended_by_ctrl_c():
+        with _ended_by_ctrl_c(), warnings.catch_warnings():
+            # Sums beyond all floats are infinite, and shown as that.
+            warnings.filterwarnings("ignore", "(overflow|invalid value) encountered")
             code = command()
         # Here a reader that went away can still be distinguished from a bug.
         if sys.stdout is not None:  # closed by the parent, as with `>&-`

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from proton_bench.analysis.query.relations import LabelledRun, Relation, relations, wide_columns
 from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
@@ -283,7 +285,13 @@ def _insert(connection: Any, relation: Relation) -> None:
     names = ", ".join(map(_quoted, (*relation.constants, *relation.columns)))
     # Arrays get generated names, because names of metrics may be anything.
     arrays = {f"c{place}": array for place, array in enumerate(relation.columns.values())}
-    values = ", ".join(("?",) * len(relation.constants) + tuple(arrays))
+    chosen = {name: name for name in arrays}
+    for name, array in list(arrays.items()):
+        # DuckDB takes a NaN of numpy for NULL.
+        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+            arrays[f"{name}_is_nan"] = np.isnan(array)
+            chosen[name] = f"CASE WHEN {name}_is_nan THEN 'NaN' ELSE {name} END"
+    values = ", ".join(("?",) * len(relation.constants) + tuple(chosen.values()))
     connection.register("incoming", arrays)
     connection.execute(
         f"INSERT INTO {relation.table} ({names}) SELECT {values} FROM incoming",

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from proton_bench.cli.boundary import exit_code
@@ -36,6 +37,15 @@ def test_a_bug_shows_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 70
     assert "ZeroDivisionError: bug" in shown
     assert "internal error" in shown
+
+
+@pytest.mark.parametrize("values", [(1.4e308, 0.9e308), (np.inf, -np.inf)])
+def test_sums_beyond_all_floats_are_no_matter_of_a_warning(values: tuple[float, float]) -> None:
+    def command() -> int:
+        one, other = np.array([values]).T
+        return int(np.isfinite((one + other).sum()))
+
+    assert exit_code(command) == 0
 
 
 def test_an_interrupt_is_130() -> None:

@@ -172,8 +172,6 @@ def test_no_kernel_is_lost_however_events_lie(events: list[dict[str, Any]]) -> N
         b'{"traceEvents":' + b"[" * 100_000,
         b'{"traceEvents":[{"ph":"X","args":' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]}",
         b'{"schemaVersion":' + b"[" * 300 + b"]" * 300 + b',"traceEvents":[]}',
-        b'{"schemaVersion":1,"traceEvents":[{"ph":"X","ts":NaN}]}',
-        b'{"schemaVersion":1,"traceEvents":[{"ph":"X","ts":1e999}]}',
         b'{"schemaVersion":1,"traceEvents":[1,2]}',
         b'{"schemaVersion":1,"traceEvents":{"a":1}}',
         b'{"schemaVersion":1,"traceEvents":[{}],"traceEvents":3}',

@@ -77,6 +77,19 @@ def test_several_runs_stand_beside_each_other() -> None:
     assert found.rows == [("run0", 4_000_000.0, None), ("run1", 1.5, 1)]
 
 
+def test_values_that_are_no_numbers_are_not_missing() -> None:
+    builder = ProfileBuilder()
+    for name, value in (("a", float("nan")), ("b", None), ("c", float("-inf")), ("d", 2.5)):
+        builder.add(0, name, metrics={} if value is None else {"load": value})
+
+    nodes = ask('SELECT load, "load (inc)" FROM nodes ORDER BY node', builder.build()).rows
+    lines = ask("SELECT value FROM metrics WHERE node > 0 ORDER BY node", builder.build()).rows
+
+    nan, least = float("nan"), float("-inf")
+    assert repr(nodes) == repr([(None, nan), (nan, nan), (None, None), (least, least), (2.5, 2.5)])
+    assert repr(lines) == repr([(nan,), (least,), (2.5,)])
+
+
 def test_hostile_names_are_values() -> None:
     builder = ProfileBuilder()
     builder.add(0, HOSTILE, metrics={'odd "name" (x)': 3, "a;b": 4})
