@@ -1,8 +1,8 @@
 # demo: a profile of real work, from a clean clone.   test: every test, Python and native.
-# check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the siege.
+# check: lint, and the unit tests of changed rooms.     nightly: all sweeps, long hunts for races, the fuzzer.
 # sanitize: native tests under TSan, as test runs them under ASan and UBSan.
 # lint: what CI checks without running code.
-# siege: attacks on every reader and writer for SECONDS, on JOBS cores: docs/explanation/reliability.md.
+# fuzz: changed files for every reader, for SECONDS on JOBS cores: docs/explanation/reliability.md.
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 # lock: requirements.txt, the hashes of constraints.txt.
@@ -23,11 +23,11 @@ PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/baseline tests/unit/formats
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
 GATE ?=
 
-# How long `make siege` attacks, and what its dice begin with.
+# How long `make fuzz` runs, and what its dice begin with.
 SECONDS ?= 600
 SEED ?= 1
 
-.PHONY: demo check test nightly sanitize siege lint bench bench-native gate docs test-pandas3 lock
+.PHONY: demo check test nightly sanitize fuzz lint bench bench-native gate docs test-pandas3 lock
 .DELETE_ON_ERROR:
 
 # Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
@@ -61,7 +61,7 @@ check: lint
 	python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture $(or $(CHANGED_TESTS),tests/unit)
 
 nightly: export PROTON_BENCH_STRESS = 20
-nightly: test sanitize siege
+nightly: test sanitize fuzz
 
 test: $(INSTALLED)
 	python -m pytest -n $(JOBS) --dist worksteal tests
@@ -74,10 +74,12 @@ sanitize: $(INSTALLED)
 	cmake --build build/native-tsan -j $(JOBS)
 	cd native && ctest --preset tsan -j $(JOBS) --no-tests=error
 
-siege: $(INSTALLED)
+fuzz: $(INSTALLED)
 	cd native && cmake --preset fuzz -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
 	cmake --build build/native-fuzz -j $(JOBS) --target fuzz_readers
-	python -m tests.siege --seconds $(SECONDS) --jobs $(JOBS) --seed $(SEED)
+	set -e; for reader in build/native-fuzz/tests/read_*; do \
+	  $$reader --attempts 200000 --seed $(SEED) tests/data/cupti tests/data/golden; done
+	python -m tests.fuzz --seconds $(SECONDS) --jobs $(JOBS) --seed $(SEED)
 
 lint: $(INSTALLED)
 	ruff check .

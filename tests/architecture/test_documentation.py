@@ -39,7 +39,7 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 FOLDERS = ("tutorials", "how-to", "reference", "explanation")
 MOST_PAGES = 19
 # Documents that say where things lie.
-MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/reference/places.md"]
+MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 # A path of the tree, unless it holds a <name>.
 PATH = re.compile(
     r"(?<![\w/<>.$-])((?:proton_bench|plugins|native|tests|docs|benchmarks|examples)/[\w./-]*\w)"

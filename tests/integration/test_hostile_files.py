@@ -10,24 +10,22 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from siege.bombs import CLASSES, EARLIER, KINDS, nested, traced
-from siege.bounded import bounded
+from fakes.hostile import FILES, nested, traced
+from fuzz.bounded import bounded
 
 SECONDS = 5  # the bar is 2 on a machine that is not shared
 
 # All commands read alike; readable files are also tried with the other options.
 READABLE = ("deep_tree.hatchet", "lines_in_lines.hatchet", "mangled_names.hatchet")
 CASES = [
-    *(("view", name) for name, kind in KINDS.items() if kind.about == EARLIER),
+    *(("view", name) for name in FILES),
     *((command, name) for command in ("merge", "gate", "report", "diff") for name in READABLE),
 ]
-# Of each other class the two or three quickest.
-QUICK = [name for name, kind in KINDS.items() if kind.is_quick]
 
 
 @cache
 def content_of(name: str) -> bytes:
-    return KINDS[name].files()[name]
+    return FILES[name]()
 
 
 def run(folder: Path, *words: object) -> tuple[int, str]:
@@ -68,23 +66,14 @@ def test_small_files_cost_little(tmp_path: Path, name: str, command: str) -> Non
     check_cheap(tmp_path, words_of(command, name))
 
 
-def test_each_class_has_kinds_and_quick_ones() -> None:
-    for about in CLASSES.keys() - {EARLIER}:
-        kinds = [kind for kind in KINDS.values() if kind.about == about]
-        assert len(kinds) >= 10
-        assert sum(kind.is_quick for kind in kinds) >= 2
+@pytest.mark.parametrize("option", ["-i", "-e"])
+@pytest.mark.parametrize("expression", ["(a+)+$", "(.*.*.*.*)=", "(a{0,999}){0,999}b", "(" * 9000])
+def test_expressions_do_not_search_without_end(
+    tmp_path: Path, option: str, expression: str
+) -> None:
+    (tmp_path / "a.hatchet").write_bytes(nested(3, "a" * 5000))
 
-
-@pytest.mark.nightly(keep=10)
-@pytest.mark.parametrize("name", QUICK)
-def test_kinds_of_each_class_cost_little(tmp_path: Path, name: str) -> None:
-    kind = KINDS[name]
-    for file, content in kind.files().items():
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_bytes(content)
-
-    for words in kind.words or (["view", name], ["diff", name, name]):
-        check_cheap(tmp_path, words)
+    check_cheap(tmp_path, ["view", "a.hatchet", option, expression])
 
 
 def test_a_limit_is_named_and_can_be_raised(
@@ -106,12 +95,15 @@ def test_a_limit_is_named_and_can_be_raised(
     assert len(text.splitlines()) == 1
 
 
-def test_deeply_nested_settings_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "policy", ["share = " + "[" * 20_000, "a." * 100_000 + "a = 1", "share = " + "1" * 5_000_000]
+)
+def test_policies_without_end_are_refused(tmp_path: Path, policy: str) -> None:
     for name in ("a.hatchet", "b.hatchet"):
         (tmp_path / name).write_bytes(nested(3))
-    (tmp_path / "deep").write_text("share = " + "[" * 20_000)
+    (tmp_path / "long").write_text(policy)
 
-    code, text = run(tmp_path, "gate", "a.hatchet", "b.hatchet", "--policy", "deep")
+    code, text = run(tmp_path, "gate", "a.hatchet", "b.hatchet", "--policy", "long")
 
     assert code == 2
     assert len(text.splitlines()) == 1

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from siege.bombs import FIRST, nested
-from siege.bounded import bounded
+from fakes.hostile import FIRST, nested
+from fuzz.bounded import bounded
 
 from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.model.builder import ProfileBuilder

@@ -189,7 +189,7 @@ def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """Two plants for each place and seven places for each plant; `make siege` tries others."""
+    """Two plants for each place and seven places for each plant."""
     plants = list(PLANTS)
     return [(place, plants[(at + step) % 8]) for at, place in enumerate(PLACES) for step in (0, 3)]
 

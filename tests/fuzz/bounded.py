@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import resource
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,9 @@ from pathlib import Path
 from proton_bench.cli import main
 
 MEMORY = 500 << 20
-KILLED = "killed by the system"
+# A fresh process loads Python and the package besides.
+START_SECONDS = 2
+START_MEGABYTES = 100
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,31 @@ def bounded(folder: Path, words: Sequence[object], seconds: int) -> Ended:
     text = errors.read_text(errors="replace")
     grown = max(0, used.ru_maxrss - _at_first()) / 1024
     return Ended(os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime, grown)
+
+
+def in_fresh_process(folder: Path, words: Sequence[str], seconds: int) -> Ended:
+    """Run a command as a user does, within the same limits."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY, 2 * MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds + START_SECONDS,) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    errors = folder / "stderr"
+    with errors.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "proton_bench", *words],
+            cwd=folder,
+            preexec_fn=limit,  # noqa: PLW1509 - there are no threads here
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    grown = max(0, used.ru_maxrss / 1024 - START_MEGABYTES)
+    text = errors.read_text(errors="replace")
+    return Ended(process.returncode, text, used.ru_utime + used.ru_stime, grown)
 
 
 @functools.cache
