@@ -133,7 +133,7 @@ def _numbers(launches: Numbers) -> Numbers:
     # The median of grouped data, as `location.grouped_quantile` where all ticks near it occur.
     below, equal = (times < middle[..., None]).sum(-1), (times == middle[..., None]).sum(-1)
     medians = middle - 0.5 + (count / 2.0 - below) / equal
-    totals = times.sum(axis=-1)
+    totals = times.sum(axis=-1, dtype=np.float64)
     scopes = [part.sum(axis=1) for part in np.array_split(totals, 4, axis=1)]
     return np.log(np.column_stack([medians, *scopes, totals.sum(axis=1)]))
 

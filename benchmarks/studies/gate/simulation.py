@@ -182,7 +182,7 @@ def print_looks(asked: argparse.Namespace) -> None:
         cells = [_rate_text(same), f"{lengths[4] / asked.gates:.0%}", f"{_mean(lengths):.1f}"]
         for number, slowdown in enumerate(SLOWDOWNS):
             changed = replace(program, slowed=1, slowdown=slowdown)
-            gates, seed = max(asked.gates // 5, 5), asked.seed + 1 + number
+            gates, seed = max(asked.gates // 10, 5), asked.seed + 1 + number
             _, seen, lengths = _watch(machine, changed, gates=gates, seed=seed)
             cells.append(f"{seen.value:.0%}, {_mean(lengths):.1f}")
         print(f"| {' | '.join([name, *cells])} |", flush=True)
@@ -221,7 +221,7 @@ def _print_scenarios(asked: argparse.Namespace, models: dict[str, Machine], rule
         cells = [_rate_text(alarms)]
         for number, slowdown in enumerate(SLOWDOWNS):
             changed = replace(scenario, program=replace(program, slowed=1, slowdown=slowdown))
-            gates, seed = max(asked.gates // 5, 5), asked.seed + 1 + number
+            gates, seed = max(asked.gates // 10, 5), asked.seed + 1 + number
             cells.append(f"{simulate(changed, gates=gates, seed=seed).found.value:.0%}")
         print(f"| {' | '.join([name, *cells])} |", flush=True)
 

@@ -525,7 +525,7 @@ class _States:
         """Return for each check the expected number of false separations after its pairs.
 
         Args:
-            runs: Pairs of each check.
+            runs: Pairs of each check, or of all in each line.
         """
         steady = self._chances[self._steady & (self._chances > 0.0)]
         found = _MOST_STATES**runs + (steady ** runs[..., None]).sum(axis=-1)
@@ -534,13 +534,8 @@ class _States:
 
     def pairs(self) -> Numbers:
         """Return for each check the fewest pairs that states rarely separate, NaN for none."""
-        found = np.full(len(self._chances), np.nan)
-        for pairs in range(MOST_PAIRS, 0, -2):
-            rare = self.separations(np.full(len(found), float(pairs))) <= FALSE_ALARMS / 2.0
-            if not rare.any():
-                break
-            found[rare] = pairs
-        return found
+        counts = np.arange(2.0, MOST_PAIRS + 1.0, 2.0)[:, None]
+        return _first(self.separations(counts) <= FALSE_ALARMS / 2.0, counts)
 
 
 def _chances(
@@ -667,7 +662,13 @@ def _pairs_for(
     Wang 2008, "Sample Size Calculations in Clinical Research", 3.2), with the t distribution that
     this number of pairs has.
     """
-    of_one = freedom / np.maximum(runs - 1.0, 1.0)
+    # Few degrees of freedom differ, and their quantiles take longer than all the rest.
+    of_one, which = np.unique(freedom / np.maximum(runs - 1.0, 1.0), return_inverse=True)
     pairs = np.arange(4.0, MOST_PAIRS + 1.0, 2.0)[:, None]
-    enough = _reach(level, of_one * (pairs - 1.0)) * deviation / np.sqrt(pairs) <= distance
-    return np.where(enough.any(axis=0), pairs[np.argmax(enough, axis=0), 0], np.nan)
+    reach = _reach(level, of_one * (pairs - 1.0))[:, which]
+    return _first(reach * deviation / np.sqrt(pairs) <= distance, pairs)
+
+
+def _first(holds: Mask, pairs: Numbers) -> Numbers:
+    """Return for each column the pairs of the first line that holds, NaN for none."""
+    return np.where(holds.any(axis=0), pairs[np.argmax(holds, axis=0), 0], np.nan)
