@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,6 @@ from proton_bench.analysis.view.select import drop_metadata, fold_trials
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
-from proton_bench.model.metrics.metric import MetricColumn
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
@@ -226,13 +225,31 @@ class _Sides:
                 values.append(np.zeros(len(self.tree), dtype=np.int64))
                 valid.append(np.zeros(len(self.tree), dtype=np.bool_))
                 continue
-            placed = sum_column(_finite(column), places, len(self.tree))
+            placed = sum_column(column, places, len(self.tree))
             values.append(placed.values)
             valid.append(placed.valid)
+        self.check_finite(values, valid, metric=metric, tree=self.tree)
         stacked = np.stack(values)
         if stacked.dtype.kind == "i" and bool((np.abs(stacked.astype("f8")) >= _LARGEST).any()):
             stacked = stacked.astype(np.float64)
         return stacked, np.stack(valid)
+
+    def check_finite(
+        self, values: Iterable[Values], valid: Iterable[Mask], *, metric: str, tree: PairedTree
+    ) -> None:
+        """Check that no value of a run is NaN or infinite: it has no difference from another.
+
+        Raises:
+            UsageError: One is; the message names its row.
+        """
+        for run, own, has in zip((*self.base, *self.new), values, valid, strict=True):
+            # Of a row and those above it, which add it up, the row is the last.
+            for row in np.flatnonzero(has & ~np.isfinite(own))[-1:].tolist():
+                path = " > ".join(tree.path(row)) or "the whole run"
+                raise UsageError(
+                    f"{run.source!a}: {metric} of {path!a} is {own[row]}, which cannot be "
+                    "compared; record that run again, or compare another metric with -m"
+                )
 
     def means(self, values: Values) -> tuple[Values, Values]:
         """Return the means of both sides; whole numbers of single runs are kept."""
@@ -244,11 +261,6 @@ class _Sides:
     def any_valid(self, valid: Mask) -> tuple[Mask, Mask]:
         base, new = np.split(valid, [len(self.base)])
         return base.sum(axis=0) > 0, new.sum(axis=0) > 0
-
-
-def _finite(column: MetricColumn) -> MetricColumn:
-    good = column.known
-    return replace(column, values=np.where(good, column.values, 0), valid=good)
 
 
 # -- what adds up --------------------------------------------------------------------------------
@@ -381,8 +393,9 @@ def _rated(sides: _Sides, by: By) -> Comparison:
         derive(_laid_out(profile, tree, places, with_samples=sampled), asked)[0]
         for profile, places in zip(prepared, tree.places, strict=True)
     ]
-    valid = np.stack([each.valid & np.isfinite(each.values) for each in found])
+    valid = np.stack([each.valid for each in found])
     values = np.stack([np.where(each.valid, each.values, 0).astype(np.float64) for each in found])
+    sides.check_finite(values, valid, metric=sides.measure.name, tree=tree)
     base, new = (_valid_mean(*each) for each in _halves(values, valid, len(sides.base)))
     base_valid, new_valid = sides.any_valid(valid)
     nothing = np.zeros(len(tree))

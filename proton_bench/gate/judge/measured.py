@@ -221,7 +221,7 @@ class Measured:
             for column in _shown(run.profile).columns.values():
                 if not (column.kind.is_number and _is_named(column.spec, base_name)):
                     continue
-                placed = sum_column(_finite(column), places, len(self.comparison))
+                placed = sum_column(column, places, len(self.comparison))
                 summed = np.nan_to_num(total[line]) + placed.values
                 total[line] = np.where(placed.valid, summed, total[line])
         return total
@@ -262,10 +262,10 @@ def measure(arrangement: Arrangement, *, ignore_devices: bool, follow: bool = Tr
     for line, (run, places) in enumerate(zip((*base, *new), tree.places, strict=True)):
         columns = run.profile.columns
         if source in columns:
-            placed = sum_column(_finite(columns[source]), places, len(tree))
+            placed = sum_column(columns[source], places, len(tree))
             totals[line], present[line] = placed.values, placed.valid
         if "count" in columns and columns["count"].kind.is_number:
-            calls[line] = sum_column(_finite(columns["count"]), places, len(tree)).values
+            calls[line] = sum_column(columns["count"], places, len(tree)).values
     canary = _canaries(comparison)
     return Measured(
         comparison=comparison,
@@ -301,13 +301,15 @@ def _nested(parents: npt.NDArray[Any], values: Numbers, known: Mask) -> Numbers:
 
 
 def _shown(profile: Profile) -> Profile:
-    return drop_trials(drop_metadata(profile))
+    """Return the rows that a gate compares; values that are NaN or infinite are unknown."""
+    shown = drop_trials(drop_metadata(profile))
+    return replace(shown, columns={name: _known(each) for name, each in shown.columns.items()})
 
 
-def _finite(column: MetricColumn) -> MetricColumn:
-    good = column.known
-    values = np.where(good, column.values, 0)
-    return MetricColumn(column.spec, column.kind, values, good)
+def _known(column: MetricColumn) -> MetricColumn:
+    if not column.kind.is_number or np.array_equal(column.known, column.valid):
+        return column
+    return replace(column, values=np.where(column.known, column.values, 0), valid=column.known)
 
 
 def _is_named(spec: MetricSpec, base_name: str) -> bool:

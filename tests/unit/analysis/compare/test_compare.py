@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.metric import Aggregation
 
 BASE = (
     ("f/soft", 100, 4, "a"),
@@ -258,17 +260,24 @@ def test_numbers_too_large_for_sums_do_not_overflow() -> None:
     assert found.inclusive.change[0] == pytest.approx(3.0 * huge)
 
 
-def test_nan_and_infinity_count_as_nothing() -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("aggregation", [Aggregation.INCLUSIVE, Aggregation.PROPERTY])
+def test_a_value_that_is_no_number_is_refused_by_its_row(
+    value: float, aggregation: Aggregation
+) -> None:
     runs = []
-    for value in (float("nan"), 5.0):
+    for run, loss in (("was", 2.0), ("is", value)):
         builder = ProfileBuilder()
-        builder.add(0, "a", metrics={"x": value})
-        builder.add(0, "b", metrics={"x": 1.0})
-        runs.append(Run(builder.build(), "x"))
+        builder.declare("loss", aggregation)
+        above = builder.add(0, "train", FrameKind.SCOPE, metrics={"loss": 1.0})
+        builder.add(above, "head", FrameKind.SCOPE, metrics={"loss": loss})
+        runs.append(Run(builder.build(), f"{run}.proton"))
 
-    found = compare(runs[:1], runs[1:], CompareOptions())
+    with pytest.raises(UsageError) as caught:
+        compare(runs[:1], runs[1:], CompareOptions(metric="loss"))
 
-    assert found.inclusive.change.tolist() == [5.0, 5.0, 0.0]
+    for part in ("is.proton", "train > head", str(value)):
+        assert part in str(caught.value)
 
 
 def test_trials_of_autotuners_are_compared_on_request() -> None:
