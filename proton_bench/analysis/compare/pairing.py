@@ -164,7 +164,7 @@ def pair(
     """
     profiles = [*base, *new]
     interning = Interning(base, new, identity)
-    union = align(interning.trees(len(base)))
+    union = align(interning.trees())
     tree = _described(union, interning, len(base))
     unmatched = _unmatched_rows(tree, interning, profiles, weight=weight)
     matches = find_counterparts(*unmatched, anywhere=follow)
@@ -252,9 +252,12 @@ def _unmatched_rows(
     counts = np.zeros(total)
     measured = np.zeros(total, dtype=np.bool_)
     identities = np.zeros(total, dtype=np.int64)
-    for profile, run, place in zip(profiles, interning.runs, tree.places, strict=True):
+    alone = np.zeros(total, dtype=np.bool_)
+    runs = zip(profiles, interning.runs, interning.alone, tree.places, strict=True)
+    for profile, run, is_alone, place in runs:
         measured[place[_measured(profile)]] = True
         identities[place] = run.identities
+        alone[place] = is_alone
         sizes += _summed(profile, weight, place, total=total)
         counts += _summed(profile, "count", place, total=total)
     leaf = subtree_ends(tree.parents) == np.arange(total) + 1
@@ -269,19 +272,21 @@ def _unmatched_rows(
     sides = []
     for state, side in ((RowState.REMOVED, tree.base), (RowState.NEW, tree.new)):
         rows = np.flatnonzero((tree.states == state) & leaf & measured)
-        # Lines have no launches and are never renamed, so they must not match by that.
         rows = rows[np.argsort(order[rows], kind="stable")]
+        nowhere = -1 - state  # which no row of the other side has
+        # Lines have no launches and are never renamed, so they must not match by that.
+        uncounted = alone[rows] | (tree.kinds[rows] == FrameKind.LINE)
         sides.append(
             UnmatchedRows(
                 rows=rows,
                 parents=tree.parents[rows],
-                names=identities[rows],
+                names=np.where(alone[rows], nowhere, identities[rows]),
                 parent_names=identities[above[rows]],
                 grandparent_names=identities[above[above[rows]]],
                 devices=tree.devices[rows],
                 codes=np.where(np.isin(side.codes[rows], shared), 0, side.codes[rows]),
                 sizes=sizes[rows],
-                counts=np.where(tree.kinds[rows] == FrameKind.LINE, -1.0 - state, counts[rows]),
+                counts=np.where(uncounted, float(nowhere), counts[rows]),
             )
         )
     return sides[0], sides[1]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.compare.moved_lines import former_lines
+from proton_bench.analysis.naming.layers import STEP_KINDS, step_name
 from proton_bench.analysis.view.align import LabelledTree, occurrences, stacked_parents
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.model.device import UNNAMED_KIND, Device, Variant
@@ -19,8 +20,9 @@ from proton_bench.model.profile import Profile
 __all__ = ["Identity", "Interning", "RunRows"]
 
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 _HOST = "CPU"
-_LINES = 2**40
+_COUNTED = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,9 @@ class Identity:
     """Key by which two rows below one parent are the same row.
 
     Attributes:
-        raw_names: Names have to match exactly; else running numbers of Inductor's kernels and line
-            numbers of Python frames do not matter, and lines of kernels keep their order.
+        raw_names: Names have to match exactly; else running numbers of Inductor's kernels and of
+            steps, and line numbers of Python frames do not matter, and lines of kernels keep their
+            order.
         any_device: Devices do not matter.
     """
 
@@ -50,7 +53,8 @@ class RunRows:
         codes: Hash of the compiled code, 0 where unknown.
         variants: The launch variant, -1 for none.
         kinds: `FrameKind` of each row.
-        has_line: Whether the name is of a Python frame, with the line.
+        is_counted: Whether the name has a number that is another one after other edits or in
+            another run: the line of a Python frame, or the number of a step.
         twins: The first variant of the same kernel with the same signature, else the row itself.
     """
 
@@ -62,15 +66,15 @@ class RunRows:
     codes: Numbers
     variants: Numbers
     kinds: npt.NDArray[np.uint8]
-    has_line: npt.NDArray[np.bool_]
+    is_counted: npt.NDArray[np.bool_]
     twins: Numbers
 
     def details(self) -> Numbers:
-        """Return details that distinguish otherwise equal rows: code, line, else the full name.
+        """Return details that distinguish otherwise equal rows: code, number, else the full name.
 
-        Names are negative, and lines of Python frames come after all codes.
+        Names of kernels are negative; lines of Python frames and steps come after all codes.
         """
-        full = np.where(self.has_line, _LINES + self.frames, -1 - self.frames)
+        full = np.where(self.is_counted, _COUNTED + self.frames, -1 - self.frames)
         named = np.where(self.frames != self.identities, full, 0)
         return np.where(self.codes > 0, self.codes, named)
 
@@ -82,6 +86,10 @@ class Interning:
         base: Runs to compare with.
         new: Runs that are compared.
         identity: What makes rows equal.
+
+    Attributes:
+        runs: Rows of all runs, base first.
+        alone: Which rows of each run have no counterpart by their names.
     """
 
     def __init__(self, base: Sequence[Profile], new: Sequence[Profile], identity: Identity) -> None:
@@ -96,6 +104,7 @@ class Interning:
         former = {} if identity.raw_names else former_lines(base, new)
         self.runs = [self._rows(profile, former) for profile in base]
         self.runs += [self._rows(profile, {}) for profile in new]
+        self._refined, self.alone = _refined(self._labels(), self.runs, len(base))
 
     @property
     def strings(self) -> tuple[str, ...]:
@@ -107,13 +116,11 @@ class Interning:
         """All launch variants."""
         return tuple(self._variants)
 
-    def trees(self, first_new: int) -> list[LabelledTree]:
-        """Return the runs in a form for alignment; those before ``first_new`` are the base."""
-        labels = self._labels()
-        refined = _refined(labels, self.runs, first_new)
+    def trees(self) -> list[LabelledTree]:
+        """Return the runs in a form for alignment."""
         return [
             LabelledTree(run.parents, label, run.twins)
-            for run, label in zip(self.runs, refined, strict=True)
+            for run, label in zip(self.runs, self._refined, strict=True)
         ]
 
     def _labels(self) -> list[Numbers]:
@@ -127,11 +134,12 @@ class Interning:
     def _rows(self, profile: Profile, lines: Mapping[str, str]) -> RunRows:
         index = self._table.index
         names = np.array([index(text) for text in profile.strings], dtype=np.int64)
-        if self._identity.raw_names:
-            steady = names
-        else:
-            found = [index(steady_name(text)) for text in profile.strings]
-            steady = np.array(found, dtype=np.int64)
+        steady = steps = names
+        if not self._identity.raw_names:
+            steady, steps = (
+                np.array([index(without(text)) for text in profile.strings], dtype=np.int64)
+                for without in (steady_name, step_name)
+            )
         by_variant = [
             (
                 self._signatures.setdefault(each.signature, len(self._signatures)),
@@ -143,7 +151,9 @@ class Interning:
         by_variant.append((0, 0, -1))
         facts = np.array(by_variant, dtype=np.int64)[profile.variant_rows]
         frames = names[profile.frames]
-        identities = steady[profile.frames]
+        is_step = np.isin(profile.kinds, STEP_KINDS) & (steps != names)[profile.frames]
+        identities = np.where(is_step, steps[profile.frames], steady[profile.frames])
+        has_line = np.array(["@" in text for text in profile.strings])[profile.frames]
         is_line = profile.kinds == FrameKind.LINE
         if is_line.any():  # each is its own row, under its current number
             found = [index(lines.get(text, text)) for text in profile.strings]
@@ -160,7 +170,7 @@ class Interning:
             codes=facts[:, 1],
             variants=facts[:, 2],
             kinds=profile.kinds,
-            has_line=np.array(["@" in text for text in profile.strings])[profile.frames],
+            is_counted=has_line | is_step,
             twins=_twins(profile, (frames, devices, facts[:, 0])),
         )
 
@@ -225,14 +235,21 @@ def _twins(profile: Profile, keys: tuple[Numbers, ...]) -> Numbers:
     return found
 
 
-def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> list[Numbers]:
+def _refined(
+    labels: list[Numbers], runs: Sequence[RunRows], first_new: int
+) -> tuple[list[Numbers], list[Mask]]:
     """Give rows labels of their own where equal siblings are better paired by their details.
 
-    They are where both sides know at least half of the compiled codes, or of the lines of a
-    function. Exact names tell, too, unless both sides have as many kernels under other names:
-    compilers count names anew after other edits, and then their order is what is left.
+    They are where both sides know at least half of the compiled codes, of the lines of a function
+    or of the steps of a loop. Compilers count the names of kernels anew after other edits: if both
+    sides have as many, their order is what is left; else one side has all names of the other, or
+    nothing says which of them are the same.
+
+    Returns:
+        The labels of each run, and the rows that nothing but their names could pair.
     """
     stacked = np.concatenate(labels)
+    ends = np.cumsum([len(each) for each in labels])[:-1]
     details = np.concatenate([run.details() for run in runs])
     parents = stacked_parents([run.parents for run in runs])
     twins, start = [], 0
@@ -241,8 +258,9 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
         start += len(run.parents)
     nth = occurrences(parents, stacked, np.concatenate(twins))
     ambiguous = np.isin(stacked, np.unique(stacked[nth > 0])) & (details != 0)
+    alone = np.zeros(len(stacked), dtype=np.bool_)
     if not ambiguous.any():
-        return labels
+        return labels, np.split(alone, ends)
     pairs = np.stack([stacked[ambiguous], details[ambiguous]], axis=1)
     known, inverse = np.unique(pairs, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -250,22 +268,22 @@ def _refined(labels: list[Numbers], runs: Sequence[RunRows], first_new: int) -> 
     in_base, in_new = (np.zeros(len(known), dtype=np.bool_) for _ in range(2))
     in_base[inverse[~new_rows]] = True
     in_new[inverse[new_rows]] = True
-    used = _shared(known, in_base, in_new)
-    offset = int(stacked.max()) + 1
-    stacked[ambiguous] = np.where(used[inverse], offset + inverse, stacked[ambiguous])
-    return np.split(stacked, np.cumsum([len(each) for each in labels])[:-1])
+    told, apart = _told_apart(known, in_base, in_new)
+    alone[ambiguous] = apart[inverse]
+    # Rows that stay alone have another label on each side.
+    own = inverse + len(known) * (apart[inverse] & new_rows)
+    chosen = (told | apart)[inverse]
+    stacked[ambiguous] = np.where(chosen, int(stacked.max()) + 1 + own, stacked[ambiguous])
+    return np.split(stacked, ends), np.split(alone, ends)
 
 
-def _shared(
-    known: Numbers, in_base: npt.NDArray[np.bool_], in_new: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """Mark the details that tell rows of one label apart; others pair in their order.
+def _told_apart(known: Numbers, in_base: Mask, in_new: Mask) -> tuple[Mask, Mask]:
+    """Mark the details that tell rows of one label apart, and those that no other side has.
 
-    Code hashes are those that both sides share, if they share half of them. Names, which a compiler
-    may have counted anew, are all of them, unless both sides have as many and not the same.
+    Others pair in their order.
 
     Args:
-        known: A label and a detail of it in each line; names are negative.
+        known: A label and a detail of it in each line; names of kernels are negative.
         in_base: Which of them the base has.
         in_new: Which of them the new runs have.
     """
@@ -274,7 +292,8 @@ def _shared(
     both = in_base & in_new
     shared, base, new = (np.bincount(owner, weights=each) for each in (both, in_base, in_new))
     named = np.bincount(owner, weights=known[:, 1] < 0) > 0
-    by_name = named & ((base != new) | (shared == base))
-    by_code = ~named & (2 * shared >= np.maximum(base, new))
-    chosen: npt.NDArray[np.bool_] = by_name[owner] | (both & by_code[owner])
-    return chosen
+    contained = named & (shared == np.minimum(base, new))
+    halved = ~named & (2 * shared >= np.maximum(base, new))
+    apart: Mask = (named & ~contained & (base != new))[owner]
+    told: Mask = contained[owner] | (both & halved[owner])
+    return told, apart

@@ -19,14 +19,18 @@ from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 
-__all__ = ["equal_layers", "fold_layers", "fold_steps"]
+__all__ = ["STEP_KINDS", "equal_layers", "fold_layers", "fold_steps", "step_name"]
 
 _LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
 _ANY = "*"
 _DOT = "."
-_STEPS = (FrameKind.SCOPE, FrameKind.UNKNOWN)
+STEP_KINDS = (FrameKind.SCOPE, FrameKind.UNKNOWN)
 _PROCESS = re.compile(r"rank \d+|(.* )?process \d+", re.DOTALL)  # rows that merge --by makes
-_NUMBER = re.compile(r"(?:(?<![\w.])|(?<=_))\d{1,18}(?![\w.])")
+_NUMBER = re.compile(
+    r"(?:(?<![\w.])|(?<=_)|(?<=step)|(?<=iter)|(?<=iteration)|(?<=epoch)|(?<=batch))"
+    r"\d{1,18}(?![\w.])",
+    re.IGNORECASE,
+)
 # A scope with one of these words and a number is a step, however many there are.
 _STEP_WORD = re.compile(r"(?:^|[^a-z])(?:step|iter|iteration|epoch|batch|microbatch)s?(?![a-z])")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -86,7 +90,7 @@ def fold_steps(profile: Profile, *, counted: bool = True) -> Profile:
     ) -> list[tuple[list[int], dict[str, str]]]:
         return _folded_steps(profile, naming, rows, counted=counted, stars=stars)
 
-    return _renamed(profile, _STEPS, folded)
+    return _renamed(profile, STEP_KINDS, folded)
 
 
 def _renamed(profile: Profile, kinds: int | tuple[int, ...], fold: _Fold) -> Profile:
@@ -195,10 +199,20 @@ def _numbered(name: str) -> list[tuple[str, int]]:
 
 def _are_steps(pattern: str, numbers: set[int]) -> bool:
     """Return whether scopes are steps: their name says so, or most numbers follow another."""
-    if _STEP_WORD.search(_CAMEL.sub(" ", pattern).lower()):
+    if _says_step(pattern):
         return True
     following = sum(number + 1 in numbers for number in numbers)
     return len(numbers) > 1 and 2 * following >= len(numbers)
+
+
+def step_name(name: str) -> str:
+    """Return the name of a step without its numbers; other names are returned unchanged."""
+    pattern = name if _PROCESS.fullmatch(name) else _NUMBER.sub(_ANY, name)
+    return pattern if pattern != name and _says_step(pattern) else name
+
+
+def _says_step(pattern: str) -> bool:
+    return _STEP_WORD.search(_CAMEL.sub(" ", pattern).lower()) is not None
 
 
 def _replaced(path: str, stars: dict[str, str]) -> str:

@@ -148,6 +148,66 @@ def test_kernels_of_which_there_are_fewer_pair_by_their_numbers_alone(
     assert found - {"ROOT"} == {kernels[each][0] for each in matched}
 
 
+@pytest.mark.parametrize(
+    ("base", "new"), [((1, 4, 7), (2, 6)), ((3,), (5, 8)), ((0, 3, 5, 9), (1, 5, 7))]
+)
+def test_kernels_of_which_no_number_says_which_is_gone_stay_alone(
+    base: tuple[int, ...], new: tuple[int, ...]
+) -> None:
+    sides = [
+        [(f"f/triton_red_fused_mean_{number}", time, 1, "") for number in numbers]
+        for time, numbers in ((40, base), (41, new))
+    ]
+
+    tree = paired(*sides)
+
+    kernels = tree.states[tree.kinds == FrameKind.KERNEL].tolist()
+    assert sorted(kernels) == [RowState.NEW] * len(new) + [RowState.REMOVED] * len(base)
+
+
+def test_kernels_with_other_numbers_still_pair_by_their_code() -> None:
+    name = "triton_per_fused_sum_"
+    base = [(f"{name}{number}", 9, 1, f"code {number}") for number in (2, 5, 6)]
+
+    tree = paired(base, [(f"{name}{number}", 9, 1, f"code {number + 2}") for number in (3, 4)])
+
+    assert sorted(states(tree).values()) == ["MATCHED", "MATCHED", "REMOVED"]
+
+
+@pytest.mark.parametrize("pattern", ["step {}", "Step{}", "train_step_{}", "iter[{}]", "epoch:{}"])
+@pytest.mark.parametrize(
+    ("base", "new", "matched"),
+    [
+        ((5, 6, 7), (90, 91, 92), {5: 90, 6: 91, 7: 92}),
+        ((0, 1), (0, 1, 2), {0: 0, 1: 1}),
+        ((8,), (20, 21, 22), {8: 20}),
+        ((1, 2, 3, 4), (1, 2, 3), {1: 1, 2: 2, 3: 3}),
+        ((3, 4, 5), (9, 10), {3: 9, 4: 10}),
+    ],
+)
+def test_steps_pair_by_their_numbers_or_in_order(
+    pattern: str, base: tuple[int, ...], new: tuple[int, ...], matched: dict[int, int]
+) -> None:
+    sides = [
+        [(f"{pattern.format(number)}/{kernel}", 30, 2, "") for number in numbers for kernel in "ab"]
+        for numbers in (base, new)
+    ]
+
+    tree = paired(*sides)
+
+    rows = [row for row in range(1, len(tree)) if tree.states[row] == RowState.MATCHED]
+    names = {tree.former_name(row): tree.name(row) for row in rows if tree.parents[row] == 0}
+    assert names == {pattern.format(old): pattern.format(now) for old, now in matched.items()}
+    assert len(rows) == 3 * len(matched)  # each with both kernels
+
+
+@pytest.mark.parametrize("name", ["matmul {}", "conv{}", "rank {}"])
+def test_scopes_with_other_numbers_are_other_scopes(name: str) -> None:
+    tree = paired([(f"{name.format(3)}/k", 5, 1, "")], [(f"{name.format(4)}/k", 50, 1, "")])
+
+    assert states(tree)[name.format(4)] == "NEW"
+
+
 def test_kernels_with_the_same_numbers_pair_by_them() -> None:
     one, two = ("triton_poi_fused_mul_4", 30, 1, ""), ("triton_poi_fused_mul_9", 5, 1, "")
 

@@ -180,6 +180,9 @@ def steps(*names: str) -> Profile:
         (("ProfilerStep#11", "ProfilerStep#12"), "ProfilerStep#* x2"),
         (("Epoch 2", "Epoch 40", "Epoch 41"), "Epoch * x3"),
         (("part 0", "part 1", "part 2", "part 9"), "part * x4"),
+        (("step3", "step4"), "step* x2"),
+        (("TrainStep9", "TrainStep10"), "TrainStep* x2"),
+        (("iter[4]", "iter[8]", "iter[12]"), "iter[*] x3"),
     ],
 )
 def test_numbered_steps_are_one_row(names: tuple[str, ...], folded: str) -> None:

@@ -261,6 +261,45 @@ def test_unchanged_programs_pass(name: str, seed: int) -> None:
     assert (result.verdict, result.exit_code) == (SuiteVerdict.PASS, 0)
 
 
+def loop(*numbers: int, slower: float = 1.0) -> Program:
+    """Return a loop with two kernels in each of these steps."""
+    steps = [f"train/{step}" for step in map("step {}".format, numbers)]
+    times = {"gemm": 90 * US * slower, "relu": 40 * US}
+    return Program({f"{step}/{k}": [took] * 30 for step in steps for k, took in times.items()})
+
+
+@pytest.mark.parametrize("slower", [1.0, 1.1])
+def test_steps_with_other_numbers_are_the_same_steps(slower: float) -> None:
+    result = judged(loop(3, 4, 5), loop(70, 71, 72, slower=slower))
+
+    assert not result.structure
+    found = {path for path, _ in regressed(result) if path.endswith("gemm")}
+    assert len(found) == (3 if slower > 1.0 else 0)
+    assert result.verdict is (SuiteVerdict.FAIL if slower > 1.0 else SuiteVerdict.PASS)
+
+
+def test_more_steps_make_the_run_slower_and_no_step() -> None:
+    result = judged(loop(2, 3, 4, 5), loop(10, 11, 12, 13, 14))
+
+    assert regressed(result) == {(RUN, "total")}
+    assert {each.path[-2] for each in result.structure} == {"step 14"}
+
+
+@pytest.mark.parametrize(("numbers", "verdict"), [((1, 3), "PASS"), ((1, 2, 3, 5), "FAIL")])
+def test_kernels_that_a_compiler_counted_anew_are_judged_by_the_total_around(
+    numbers: tuple[int, ...], verdict: str
+) -> None:
+    name, times = "graph/triton_poi_fused_mul_{}", [30, 60, 90, 120]
+    left = times[1:3] if verdict == "PASS" else times
+    before = MODEL.but({name.format(2 * n): [times[n] * US] * 40 for n in range(3)})
+    after = {name.format(n): [took * US] * 40 for n, took in zip(numbers, left, strict=True)}
+
+    result = judged(before, MODEL.but(after))
+
+    assert result.verdict == verdict
+    assert {metric for _, metric in regressed(result)} <= {"total"}
+
+
 def test_an_allowed_cost_of_new_work_passes() -> None:
     after = MODEL.but({"step/fwd/new": [8 * US] * 40})  # 1 % of the run, 2 % of the scope
 
