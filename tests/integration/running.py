@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 # Far above what any step takes; only a hang meets it.
 PATIENCE_S = 120
@@ -52,24 +55,31 @@ def started(
             running.kill()
 
 
-def wait_for_line(running: subprocess.Popen[str], wanted: str = "ready") -> None:
+def wait_for_line(running: subprocess.Popen[str], ending: str = "ready") -> None:
+    """Wait for a line of stdout with this end; pytest writes in front of it."""
     assert running.stdout is not None
-    for line in running.stdout:
-        if line.rstrip().endswith(wanted):  # pytest writes in front of it
-            return
-    assert running.stderr is not None
-    raise AssertionError(f"ended without saying {wanted!r}: {running.stderr.read()}")
+    _wait_for(running.stdout, lambda line: line.rstrip().endswith(ending), ending)
 
 
-def wait_for_text(running: subprocess.Popen[str], wanted: str) -> None:
+def wait_for_text(running: subprocess.Popen[str], text: str) -> None:
     """Wait for a line of stderr that contains a text."""
     assert running.stderr is not None
-    seen = []
-    for line in running.stderr:
-        if wanted in line:
-            return
-        seen.append(line)
-    raise AssertionError(f"ended without saying {wanted!r}: {seen}")
+    _wait_for(running.stderr, lambda line: text in line, text)
+
+
+def _wait_for(stream: IO[str], fits: Callable[[str], bool], what: str) -> None:
+    """Read lines until one fits, byte by byte, because `communicate` reads what follows it."""
+    deadline = time.monotonic() + PATIENCE_S
+    lines = [b""]
+    while not (lines[-1].endswith(b"\n") and fits(lines[-1].decode())):
+        if lines[-1].endswith(b"\n"):
+            lines.append(b"")
+        ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+        byte = os.read(stream.fileno(), 1) if ready else b""
+        if not byte:
+            why = "ended" if ready else f"printed nothing more in {PATIENCE_S} s"
+            raise AssertionError(f"{why} without {what!r}: {b''.join(lines).decode(errors='replace')}")
+        lines[-1] += byte
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str, str]:
