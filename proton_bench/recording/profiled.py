@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton_bench.errors import SessionError
 from proton_bench.recording.context.sources import AUTO
+from proton_bench.recording.session.host_samples import without_host_samples
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.output_name import read_name
@@ -91,11 +92,12 @@ class profiled:  # noqa: N801 - used like a function
         if session is None or not session.is_live:
             return
         session.settle()
-        profile = self.profile = session.profile()
-        files = session.finalize(formats=self._formats)
-        _last_block = (last_files()[0], profile)
-        if self._shows and not is_quiet():
-            print_summary(lambda: profile, best_file([str(file) for file in files]) or "")
+        with without_host_samples():  # of other sessions: what follows is no work of the program
+            profile = self.profile = session.profile()
+            files = session.finalize(formats=self._formats)
+            _last_block = (last_files()[0], profile)
+            if self._shows and not is_quiet():
+                print_summary(lambda: profile, best_file([str(file) for file in files]) or "")
 
 
 def last() -> Profile:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from proton_bench.errors import UsageError
 from proton_bench.recording.native import native
@@ -18,6 +20,7 @@ __all__ = [
     "host_rate_hz",
     "start_host_samples",
     "stop_host_samples",
+    "without_host_samples",
 ]
 
 HOST_SAMPLES = "PROTON_BENCH_HOST_SAMPLES"
@@ -80,6 +83,19 @@ def flush_host_samples() -> None:
     """Take a sample now, so that time until now counts; waits a second at most."""
     if _sampler is not None:
         _sampler.flush()
+
+
+@contextmanager
+def without_host_samples() -> Iterator[None]:
+    """Take no samples in a block of the main thread, because its work is ours."""
+    if _sampler is not None:
+        _sampler.flush()
+        _sampler.stop()
+    try:
+        yield
+    finally:
+        if _sampler is not None:
+            _sampler.start()
 
 
 def stop_host_samples(session: int) -> None:
