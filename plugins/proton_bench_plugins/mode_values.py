@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 from proton_bench.plugin import Mode
 
 __all__ = ["AskedValues", "Number"]
@@ -75,7 +76,8 @@ class AskedValues:
         if text is None:
             return choices[0]
         if text.lower() not in choices:
-            raise UsageError(f"{name} is {text!r}; choose from: {', '.join(choices)}")
+            meant = did_you_mean(text.lower(), choices) or f"; choose from: {', '.join(choices)}"
+            raise UsageError(f"{name} is {text!r}{meant}")
         return text.lower()
 
     def switch(self, *variables: str, unless_set: bool = True) -> bool:

@@ -99,7 +99,7 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
     """
     from proton_bench.gate.experiment.processes.command import Command
 
-    target = read_target(words, None, lambda _word: ": check the path")
+    target = read_target(words, None)
     options = RunOptions(
         kind=target.kind,
         target=target.value,

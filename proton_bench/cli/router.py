@@ -7,7 +7,6 @@ a command is ``./view``, ``-- view`` or ``run view``.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Collection, Sequence
@@ -18,7 +17,6 @@ __all__ = [
     "VERSION_OPTIONS",
     "needs_plugin_commands",
     "route",
-    "suggestion",
 ]
 
 DEFAULT_COMMAND = "run"
@@ -66,9 +64,3 @@ def needs_plugin_commands(arguments: Sequence[str], commands: Collection[str]) -
         and first not in _KNOWN_TARGETS
         and not os.path.exists(first)
     )
-
-
-def suggestion(word: str, commands: Collection[str]) -> str | None:
-    """Return the command most similar to a misspelled word, or None."""
-    close = difflib.get_close_matches(word.lower(), sorted(commands), n=1, cutoff=0.7)
-    return close[0] if close else None

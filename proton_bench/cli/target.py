@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["TargetWords", "read_target"]
 
@@ -62,14 +63,14 @@ class TargetWords:
 
 
 def read_target(
-    words: Sequence[str], module: str | None, hint: Callable[[str], str]
+    words: Sequence[str], module: str | None, commands: Collection[str] = ()
 ) -> TargetWords:
     """Find out what to run.
 
     Args:
         words: The target and its arguments, untouched.
         module: Value of ``--module``; then all words are arguments.
-        hint: Returns text to add if a word names nothing, e.g. "did you mean ...".
+        commands: Names of commands, one of which a word that names nothing may have meant.
 
     Raises:
         UsageError: The target is missing or cannot be run.
@@ -82,18 +83,18 @@ def read_target(
         )
     target, arguments = words[0], tuple(words[1:])
     if target == _STDIN:
-        return _read_python(words, hint)
+        return _read_python(words, commands)
     base = os.path.basename(target)
     is_program = not os.path.exists(os.path.join(target, "__main__.py"))
     if base in _PYTEST and is_program:
         return TargetWords(TargetKind.PYTEST, "", arguments)
     if _PYTHON.fullmatch(base) and is_program:
         _require_same_interpreter(target)
-        return _read_python(arguments, hint)
+        return _read_python(arguments, commands)
     if _is_program(target):
         program = os.path.abspath(target) if os.path.exists(target) else target
         return TargetWords(TargetKind.PROGRAM, program, arguments)
-    _require_script(target, hint)
+    _require_script(target, commands)
     return TargetWords(TargetKind.SCRIPT, target, arguments)
 
 
@@ -106,14 +107,15 @@ def _is_program(target: str) -> bool:
     return os.sep not in target and shutil.which(target) is not None
 
 
-def _require_script(target: str, hint: Callable[[str], str]) -> None:
+def _require_script(target: str, commands: Collection[str]) -> None:
     path = Path(target)
     if path.is_dir():
         if not (path / "__main__.py").exists():
             raise UsageError(f"{target!r} is a folder without a __main__.py: name a script in it")
         return
     if not path.exists():
-        raise UsageError(f"script {target!r} does not exist{hint(target)}")
+        meant = did_you_mean(target.lower(), commands) or ": check the path"
+        raise UsageError(f"script {target!r} does not exist{meant}")
     if not target.endswith(_SCRIPT_SUFFIXES) and _is_other_program(path):
         raise UsageError(
             f"{target!r} is not executable: run chmod +x on it, or name its interpreter, as in "
@@ -142,7 +144,7 @@ def _require_same_interpreter(interpreter: str) -> None:
         )
 
 
-def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWords:
+def _read_python(words: Sequence[str], commands: Collection[str]) -> TargetWords:
     """Read ``python``'s own command line; its options are passed to the new interpreter."""
     rest = list(words)
     flags: list[str] = []
@@ -168,7 +170,7 @@ def _read_python(words: Sequence[str], hint: Callable[[str], str]) -> TargetWord
     if not rest or rest[0] == _STDIN:
         value = "".join(rest[:1])
         return TargetWords(TargetKind.STDIN, value, tuple(rest[1:]), tuple(flags))
-    _require_script(rest[0], hint)
+    _require_script(rest[0], commands)
     return TargetWords(TargetKind.SCRIPT, rest[0], tuple(rest[1:]), tuple(flags))
 
 

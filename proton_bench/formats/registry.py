@@ -30,7 +30,7 @@ from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file, unreadable
-from proton_bench.support.text import bytes_for, visible
+from proton_bench.support.text import bytes_for, did_you_mean, visible
 
 __all__ = [
     "FORMATS",
@@ -101,8 +101,8 @@ def find_format(name: str) -> Format:
     try:
         return _registered[name]
     except KeyError:
-        known = ", ".join(_writable())
-        raise UsageError(f"there is no file format {name!r}; choose from {known}") from None
+        meant = did_you_mean(name, _writable()) or f"; choose from: {', '.join(_writable())}"
+        raise UsageError(f"there is no file format {name!r}{meant}") from None
 
 
 def find_format_of(path: str | os.PathLike[str]) -> Format:

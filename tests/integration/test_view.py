@@ -348,7 +348,8 @@ def test_export_of_a_folder_is_refused_by_name(proton_here: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--to", "xml"], 2, "'xml'; choose from proton, hatchet"),
+        (["--to", "spedscope"], 2, "did you mean 'speedscope'?"),
+        (["--to", "xml"], 2, "'xml'; choose from: proton, hatchet"),
         (["--to", "proton"], 2, "is an input"),
         (["--to", "json", "-o", "/proc/nowhere/x.json"], 74, "cannot write '/proc/nowhere/x.json'"),
         ([], 2, "--to"),

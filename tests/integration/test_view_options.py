@@ -319,7 +319,7 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
     ("words", "message"),
     [
         (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
-        (["--sort", "tim"], "Did you mean time"),
+        (["--sort", "tim"], "did you mean 'time'"),
         (["--frames", "half"], "'half'"),
         (["--layers", "half"], "'half'"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),

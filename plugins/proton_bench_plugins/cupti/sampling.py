@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 from proton_bench.plugin import Mode
 
 __all__ = ["MODE", "OPTIONS", "PcSampling", "read_sampling"]
@@ -50,10 +51,8 @@ def read_sampling(mode: Mode) -> PcSampling | None:
         return None
     exact = mode.options.get("exact", "off").strip().lower()
     if exact not in _COLLECTIONS:
-        raise UsageError(
-            f"option 'exact' of mode {mode.text!r} is {exact!r}; "
-            f"choose from: {', '.join(_COLLECTIONS)}"
-        )
+        meant = did_you_mean(exact, _COLLECTIONS) or f"; choose from: {', '.join(_COLLECTIONS)}"
+        raise UsageError(f"option 'exact' of mode {mode.text!r} is {exact!r}{meant}")
     cycles = _cycles(mode)
     return PcSampling(_COLLECTIONS[exact], _nearest(cycles) if cycles else 0, cycles)
 

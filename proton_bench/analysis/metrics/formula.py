@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ from enum import StrEnum
 
 from proton_bench.errors import MetricError, UnknownMetricError
 from proton_bench.model.metrics.metric import MetricSpec
-from proton_bench.support.text import visible
+from proton_bench.support.text import did_you_mean, visible
 
 __all__ = [
     "FLOPS_WIDTHS",
@@ -134,17 +133,14 @@ def unknown_metric(
     recorded = tuple(recorded)
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})
     known = (
-        f"recorded are {', '.join(visible(each, _MAX_SHOWN) for each in bases)}"
+        f": recorded are {', '.join(visible(each, _MAX_SHOWN) for each in bases)};"
         if bases
-        else "nothing is recorded"
+        else ": nothing is recorded;"
     )
     offered = [*bases, *(derivable or derivable_names(recorded))]
-    near = difflib.get_close_matches(name.strip().lower()[:_MAX_SHOWN], offered, n=3, cutoff=0.75)
-    meant = (
-        f"Did you mean {' or '.join(visible(each, _MAX_SHOWN) for each in near)}? " if near else ""
-    )
+    meant = did_you_mean(name.strip().lower(), offered)
     return UnknownMetricError(
-        f"Metric {visible(name, _MAX_SHOWN)} is not found: {known}. {meant}"
+        f"Metric {visible(name, _MAX_SHOWN)} is not found{meant or known} "
         "`proton view --list FILE` shows all metrics"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -34,7 +34,6 @@ from proton_bench.cli.options import (
     default_name,
     read_output,
 )
-from proton_bench.cli.router import suggestion
 from proton_bench.cli.target import TargetWords, read_target
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
@@ -68,8 +67,7 @@ def command(
     The exit code is the program's own: 128+n after signal n, 2 for wrong usage, 69 for a backend
     that cannot run here, 74 for an output that cannot be written.
     """
-    commands: Collection[str] = context.obj or ()
-    words = read_target(target or [], module, lambda word: _hint(word, commands))
+    words = read_target(target or [], module, context.obj or ())
     if store is not None and (name is not None or output is not None):
         raise UsageError("--store takes the files of the run: leave -n and -o out")
     misplaced = words.misplaced(_options_of(context))
@@ -136,13 +134,6 @@ def interpreter_flags(command_line: list[str]) -> list[str]:
         if word in ("-W", "-X"):
             flags.append(next(rest, ""))
     return flags
-
-
-def _hint(word: str, commands: Collection[str]) -> str:
-    meant = suggestion(word, commands)
-    if meant is not None:
-        return f"; did you mean the command `proton {meant}`?"
-    return ": check the path"
 
 
 def _written_to(folder: Path, options: RunOptions) -> RunOptions:

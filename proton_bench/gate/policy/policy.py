@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
 from proton_bench.gate.statistics.decision import MOST_PAIRS
 from proton_bench.support.inputs import read_file
@@ -170,7 +171,8 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
         if key in _REMOVED:
             raise UsageError(f"{source}: {key} is not a key any more: {_REMOVED[key]}")
         if key not in _KEYS:
-            raise UsageError(f"{source}: unknown key {key!r}; keys are {', '.join(sorted(_KEYS))}")
+            choices = did_you_mean(key, _KEYS) or f"; keys are {', '.join(sorted(_KEYS))}"
+            raise UsageError(f"{source}: unknown key {key!r}{choices}")
         name, read = _KEYS[key]
         try:
             found[name] = read(value)

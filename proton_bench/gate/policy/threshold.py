@@ -17,6 +17,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 
 __all__ = [
     "LOOSER",
@@ -226,8 +227,9 @@ class _Reader:
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
-                said = f"{name!r} is not a metric" if name else "a metric is missing here"
-                raise self._error(f"{said}; metrics are {', '.join(METRICS)}, NN from 1 to 99")
+                what = f"{name!r} is not a metric" if name else "a metric is missing here"
+                choices = f"; metrics are {', '.join(METRICS)}, NN from 1 to 99"
+                raise self._error(f"{what}{did_you_mean(name, METRICS) or choices}")
         self._at += len(name)
         return name
 
@@ -243,7 +245,8 @@ class _Reader:
         if name == "x":
             raise self._error("factors are not amounts any more: write 5% for 1.05x")
         if name and name not in _UNITS:
-            raise self._error(f"{name!r} is not an unit; units are {', '.join(_UNITS)}")
+            choices = did_you_mean(name, _UNITS) or f"; units are {', '.join(_UNITS)}"
+            raise self._error(f"{name!r} is not a unit{choices}")
         if name in _TIMES and metric in OTHER_UNITS:
             raise self._error(f"{metric} is not a time, so it has no {name}")
         self._at += len(name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read(*words: str, module: str | None = None) -> TargetWords:
-    return read_target(words, module, lambda word: f" <{word}>")
+    return read_target(words, module, ("view", "export"))
 
 
 def test_a_script_keeps_its_arguments() -> None:
@@ -75,9 +76,13 @@ def test_another_interpreter_is_refused(folder: Path) -> None:
         read(str(folder / "python3"), "x.py")
 
 
-def test_a_missing_script_is_named_with_the_hint() -> None:
-    with pytest.raises(UsageError, match=r"'y\.py' does not exist <y\.py>"):
-        read("y.py")
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("viw", "; did you mean 'view'?"), ("Exprot", "; did you mean 'export'?"), ("y.py", ": check")],
+)
+def test_a_missing_script_may_have_been_a_command(word: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"{word!r} does not exist{meant}")):
+        read(word)
 
 
 def test_no_target_says_what_to_give() -> None:

@@ -137,7 +137,7 @@ def test_hostile_file_names_are_escaped_in_messages(tmp_path: Path) -> None:
 
 
 def test_unknown_format_names_the_choices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'xml'; choose from proton, hatchet"):
+    with pytest.raises(UsageError, match="'xml'; choose from: proton, hatchet"):
         write_profile(golden_profile(), tmp_path / "x", format="xml")
     with pytest.raises(UsageError, match=r"use one of \.proton, \.hatchet"):
         write_profile(golden_profile(), tmp_path / "x.xml")

@@ -7,6 +7,7 @@ import sys
 from typing import NoReturn
 
 from proton_bench.errors import UsageError
+from proton_bench.support.text import did_you_mean
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, pass_names
 from proton_bench_plugins.instrumentation.passes.rule import Lines, Rule
 
@@ -66,8 +67,9 @@ class _Part:
     def _add(self, values: dict[str, str], filter_text: str, at: int) -> None:
         key, equals, value = filter_text.partition("=")
         if key not in _KEYS or not equals:
-            known = ", ".join(f"{one}=" for one in _KEYS)
-            self._refuse(at, f"there is no filter {filter_text!r}; choose from: {known}")
+            choices = f"; choose from: {', '.join(f'{one}=' for one in _KEYS)}"
+            meant = did_you_mean(key, _KEYS) if key not in _KEYS else ""
+            self._refuse(at, f"there is no filter {filter_text!r}{meant or choices}")
         if not value.strip("|"):
             self._refuse(at, f"filter {key!r} has no value: write {key}=VALUE")
         if key in values:
@@ -86,13 +88,9 @@ class _Part:
         return low, high
 
     def _refuse_pass(self, name: str) -> NoReturn:
-        import difflib
-
-        known = ", ".join(pass_names())
-        meant = difflib.get_close_matches(name, pass_names(), n=1)
-        hint = f"did you mean {meant[0]!r}? The passes" if meant else "choose from"
+        meant = did_you_mean(name, pass_names()) or f"; choose from: {', '.join(pass_names())}"
         what = f"there is no pass {name!r}" if name else "a pass is missing"
-        self._refuse(0, f"{what}; {hint}: {known}")
+        self._refuse(0, f"{what}{meant}")
 
     def _refuse(self, at: int, why: str) -> NoReturn:
         raise UsageError(f"passes {self._text!r}, column {self._column + at}: {why}")

@@ -148,7 +148,7 @@ GATED = ("--proton-compare=main",)
         (("--proton-write=openmetrics=x", "--proton-skip"), "--proton-skip measures nothing"),
         (("--proton-html=h",), "--proton-html is for the gate"),
         (("--proton-github",), "--proton-github is for the gate"),
-        ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is not an unit"),
+        ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is not a unit"),
         ((*GATED, "--proton-policy=none.toml"), "none.toml"),
         (("--proton-save=a b",), "cannot be the name of a baseline"),
         (("--proton-save=",), "cannot be the name of a baseline"),
