@@ -39,8 +39,6 @@ COMMANDS = {
     "store": "Keep the profiles of many runs, ranks and revisions in one store, and query them.",
     "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",
     "export": "Write a profile in another format.",
-    "dump-ir": "Run a program with Triton's dumps on, and list the files of its kernels.",
-    "plugins": "List backends, whether they are available and why, and broken plugins.",
     "doctor": (
         "Check this installation (versions, scripts, backends, extras, settings) or profiles."
     ),

@@ -78,7 +78,7 @@ BackendOption = Annotated[
         "-b",
         "--backend",
         metavar="NAME[+NAME]",
-        help="What records (default: the backend for this machine); see `proton plugins`.",
+        help="What records (default: the backend for this machine); see `proton doctor`.",
     ),
 ]
 ContextOption = Annotated[

@@ -33,7 +33,8 @@ def _backend(offered: OfferedBackend, *, is_default: bool) -> Iterator[Finding]:
     availability = backend_availability(backend)
     status = Status.OK if availability.available else Status.ABSENT
     value = f"{'default: ' if is_default else ''}{availability.reason}"
-    yield Finding(backend.name, status, value, provides=(backend.name,))
+    advice = backend.summary if availability.available else ""
+    yield Finding(backend.name, status, value, advice, provides=(backend.name,))
     if availability.available and backend.examine is not None:
         yield from _limits(offered)
 

@@ -129,7 +129,7 @@ class Backend:
 
     Attributes:
         name: Name for ``-b``; lower case, without ``+`` and ``:``.
-        summary: One line for ``proton plugins``.
+        summary: One line for ``proton doctor``.
         availability: Cheap check that neither raises nor starts a driver.
         open: Returns the collector for a mode that this backend declared.
         modes: Modes other than the default one.

@@ -6,7 +6,7 @@ A plugin is a module or object with functions marked ``@hookimpl``, named by an 
     acme = "acme_proton"
 
 An implementation may leave out arguments that it does not need. If it raises, returns a value of
-another type or misspells a hook, ``proton plugins`` reports it, and the others still run.
+another type or misspells a hook, ``proton doctor`` reports it, and the others still run.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class KernelMode:
 
     Attributes:
         name: First word of the mode text.
-        summary: One line for ``proton plugins``.
+        summary: One line for ``proton doctor``.
         version: Part of the key of compiled kernels: change it when the passes change.
         options: Documentation of each option by its name.
         passes: Makes the passes of one compile from the values of the options.

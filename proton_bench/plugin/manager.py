@@ -180,7 +180,7 @@ class PluginManager:
         self._broken[name] = BrokenPlugin(name, self._origins.get(name, "in-process"), reason)
         sys.stderr.write(
             f"proton: warning: plugin {visible(name)!r} is broken: {visible(reason)}; "
-            "see `proton plugins`\n"
+            "see `proton doctor`\n"
         )
 
 
@@ -253,7 +253,7 @@ def _require_available(backend: Backend) -> None:
     if not availability.available:
         raise BackendUnavailableError(
             f"backend {backend.name!r} cannot run here: {availability.reason}; "
-            "`proton plugins` lists those that can"
+            "`proton doctor` lists those that can"
         )
 
 
@@ -265,7 +265,7 @@ def _unknown_backend_message(
     message = f"Unknown profiler: {name}{did_you_mean(name, offered) or choices}"
     if manager.broken:
         broken = ", ".join(plugin.name for plugin in manager.broken)
-        message += f"; broken plugins: {broken} (see `proton plugins`)"
+        message += f"; broken plugins: {broken} (see `proton doctor`)"
     return message
 
 

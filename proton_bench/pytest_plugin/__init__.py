@@ -67,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         "--proton-name", metavar="NAME", default="pytest", help="output name without a suffix"
     )
-    group.addoption("--proton-backend", metavar="NAME[+NAME]", help="see `proton plugins`")
+    group.addoption("--proton-backend", metavar="NAME[+NAME]", help="see `proton doctor`")
     group.addoption(
         "--proton-context",
         metavar="SOURCE[+SOURCE]",

@@ -35,7 +35,7 @@ HOSTILE += (
 HOSTILE += "\r\n\xa0::add-mask::z\n\ufeff::stop-commands::z"
 HOSTILE_FILE = HOSTILE.replace("/", "")
 # The first changes the environment of the tests; with the others Python itself prints.
-SKIPPED = {("doctor", "--fix-scripts"), *((each, "--module") for each in ("run", "dump-ir"))}
+SKIPPED = {("doctor", "--fix-scripts"), ("run", "--module")}
 MEANT = re.compile(rb"^::(error|warning|stop-commands|[0-9a-f]{32})(?= |::)", re.MULTILINE)
 CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\xad\u200b\u3164\ufe0f\ufeff]"
@@ -123,7 +123,7 @@ def test_nothing_that_a_command_prints_is_obeyed(path: tuple[str, ...], walk: Wa
     Path("damaged.proton").write_bytes(HOSTILE.encode())
     own = "--github" in [word for words in option_words(path) for word in words]
     inputs = [[], [f"--{HOSTILE}"], ["missing" + HOSTILE]]
-    if path[0] not in {"run", "ab", "dump-ir"}:  # their words are programs
+    if path[0] not in {"run", "ab"}:  # their words are programs
         inputs += [["damaged.proton"], [one], [one, other]]
 
     written = [each for words in inputs for each in walk(*path, *words)]

@@ -22,7 +22,7 @@ class RocmBackend:
 
     Attributes:
         name: Name for ``-b``.
-        summary: One line for ``proton plugins``.
+        summary: One line for ``proton doctor``.
         native: Its class of the compiled module.
         library: The profiler's library that it needs.
     """

@@ -69,7 +69,7 @@ def _best(takers: Sequence[Backend], available: Sequence[bool]) -> str:
         zip(takers, available, strict=True), key=lambda each: (each[0].records_wall, not each[1])
     )
     if not ranked:
-        raise UsageError("no backend here supports passes; `proton plugins` lists the backends")
+        raise UsageError("no backend here supports passes; `proton doctor` lists the backends")
     return ranked[0][0].name
 
 

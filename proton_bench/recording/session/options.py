@@ -282,6 +282,6 @@ def _resolve_hook(hook: object) -> Hook | None:
     if not isinstance(made, Hook):
         raise UsageError(
             f"Unsupported hook: {hook!r} made a {type(made).__name__}, which is not a "
-            "proton_bench.hooks.Hook; see `proton plugins` for its plugin"
+            "proton_bench.hooks.Hook; see `proton doctor` for its plugin"
         )
     return made

@@ -222,19 +222,3 @@ def test_options_of_a_plugins_mode_reach_its_passes() -> None:
 
     assert (one.custom, one.custom_options, one.byte_limit) == (mode, {"depth": "2"}, 5)
     assert one.digest() != other.digest()
-
-
-def test_the_command_line_lists_the_mode_of_an_installed_package(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", "proton_bench", "plugins", "--json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-    backends = {each["name"]: each for each in json.loads(done.stdout)["backends"]}
-    modes = json.dumps(backends["instrumentation"])
-    assert '"largest"' in modes
-    assert "stores of a kernel to watch" in modes

@@ -77,7 +77,7 @@ def test_only_the_modules_of_the_asked_commands_are_imported() -> None:
 
 def test_a_plugins_command_is_added(manager: PluginManager) -> None:
     offer(manager, "acme", say_hello)
-    app = build_app(["plugins"])
+    app = build_app(["doctor"])
 
     assert add_plugin_commands(app) == ["acme"]
     assert CliRunner().invoke(app, ["acme"]).output == "hello\n"

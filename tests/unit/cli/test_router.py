@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.router import ROOT_OPTIONS, needs_plugin_commands, route, suggestion
+from proton_bench.cli.router import ROOT_OPTIONS, needs_plugin_commands, route
 
-COMMANDS = {"run", "view", "export", "plugins"}
+COMMANDS = {"run", "view", "export", "doctor"}
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,6 @@ def test_a_root_option_with_a_value_is_left_alone() -> None:
 
 def test_no_words_ask_for_help() -> None:
     assert route([], COMMANDS) == ["--help"]
-
-
-@pytest.mark.parametrize(
-    ("word", "meant"), [("viw", "view"), ("exprot", "export"), ("Plugins", "plugins")]
-)
-def test_a_misspelt_command_is_recognised(word: str, meant: str) -> None:
-    assert suggestion(word, COMMANDS) == meant
-
-
-def test_another_word_suggests_nothing() -> None:
-    assert suggestion("train.py", COMMANDS) is None
 
 
 def test_plugins_are_asked_for_unknown_words_and_root_help_only(
