@@ -40,7 +40,7 @@ COMMANDS = {
     "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",
     "export": "Write a profile in another format.",
     "doctor": (
-        "Check this installation (versions, scripts, backends, extras, settings) or profiles."
+        "Check this installation (versions, scripts, calibration, backends) or profiles."
     ),
 }
 # Commands that read profiles, so that formats of plugins matter to them.

@@ -23,7 +23,7 @@ from proton_bench.recording.counters.ceilings import (
 from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench.support.child import run_child
 
-__all__ = ["calibrate", "ceiling_findings"]
+__all__ = ["calibrate", "ceiling_section"]
 
 _TIMEOUT_S = 180.0
 _ADVICE = "`proton doctor --calibrate` measures them in about ten seconds"
@@ -57,7 +57,7 @@ def calibrate(run: Run | None = None) -> Section:
     return _section(Status.OK if kept else Status.PROBLEM, value, "; ".join(notes))
 
 
-def ceiling_findings(gpus: Sequence[Mapping[str, Any]] | None = None) -> tuple[Finding, ...]:
+def ceiling_section(gpus: Sequence[Mapping[str, Any]] | None = None) -> Section:
     """Return which ceilings a run here would have, a finding per kind of GPU.
 
     Args:
@@ -69,14 +69,14 @@ def ceiling_findings(gpus: Sequence[Mapping[str, Any]] | None = None) -> tuple[F
         if not name or not driver:
             continue
         measured = load_ceilings(ceiling_file(name, driver))
-        title = f"ceilings of {name}"
+        title = f"{name}, driver {driver}"
         value, advice = _text({**USUAL_CEILINGS, **measured}), ""
         if measured:
             value += f" of the peaks; measured: {', '.join(measured)}"
         else:
             value, advice = f"{value} of the peaks, the usual ones", _ADVICE
         found[name] = Finding(title, Status.OK, value, advice)
-    return tuple(found.values())
+    return Section("calibration", tuple(found.values()))
 
 
 def _section(status: Status, value: str, advice: str) -> Section:

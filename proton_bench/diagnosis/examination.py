@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-from proton_bench.diagnosis.packages import extra_section, native_finding, version_section
+from proton_bench.diagnosis.packages import native_finding, version_section
 from proton_bench.diagnosis.scripts import environment_place, script_section
-from proton_bench.diagnosis.variables import variable_section
 
 __all__ = ["examine"]
 
 
 def examine() -> Diagnosis:
-    """Check this installation and this machine; nothing is changed.
-
-    No driver is started in this process; backends test theirs in child processes.
-    """
+    """Check this installation and this machine; nothing is changed and no driver is started."""
     native = native_finding()
     found = (
         version_section(native),
         script_section(environment_place()),
         *(_recording_sections() if native.usable else (_NO_BACKENDS,)),
-        extra_section(),
-        variable_section(os.environ),
     )
     return Diagnosis(tuple(section for section in found if section.findings))
 
@@ -43,7 +35,7 @@ _NO_BACKENDS = Section(
 def _recording_sections() -> tuple[Section, ...]:
     # These import what records, which an installation for analysis alone does not have.
     from proton_bench.diagnosis.backends import backend_section
-    from proton_bench.diagnosis.gpu import gpu_section
+    from proton_bench.diagnosis.calibration import ceiling_section
     from proton_bench.plugin.manager import get_plugin_manager
 
-    return gpu_section(), backend_section(get_plugin_manager())
+    return ceiling_section(), backend_section(get_plugin_manager())

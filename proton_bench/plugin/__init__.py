@@ -21,18 +21,15 @@ if TYPE_CHECKING:
         ModeSpec,
         SessionFacts,
     )
-    from proton_bench.plugin.finding import Finding, Status
     from proton_bench.plugin.hookspecs import hookimpl
 
 __all__ = [
     "Availability",
     "Backend",
     "Collector",
-    "Finding",
     "Mode",
     "ModeSpec",
     "SessionFacts",
-    "Status",
     "hookimpl",
 ]
 
@@ -41,7 +38,6 @@ _MODULES = {
     **dict.fromkeys(
         ("Availability", "Backend", "Collector", "Mode", "ModeSpec", "SessionFacts"), "backend"
     ),
-    **dict.fromkeys(("Finding", "Status"), "finding"),
     "hookimpl": "hookspecs",
 }
 

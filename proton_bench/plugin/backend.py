@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from proton_bench.errors import UsageError
 from proton_bench.plugin.canary import Canary
-from proton_bench.plugin.finding import Finding
 from proton_bench.support.text import did_you_mean
 
 __all__ = [
@@ -142,9 +141,6 @@ class Backend:
             ``--instrument``; None if there is none.
         prepare: Runs before the target is loaded (command line and pytest plugin only), where
             settings still take effect; returns a one-line notice for stderr, or None.
-        examine: Checks an available backend for ``proton doctor``, which shows what is not ok. May
-            take seconds, and starts drivers in child processes only. A finding that provides the
-            backend's name and is not usable makes ``--require`` of it fail.
         canary: Makes the canary kernels of runs for a gate.
         refused_modes: Modes of other backends that this one lacks, by name, with the reason.
         default_because: Why it is the default, e.g. "no GPU was found", for errors about missing
@@ -162,7 +158,6 @@ class Backend:
     trace_option: str = ""
     passes_mode: str | None = None
     prepare: Callable[[], str | None] | None = None
-    examine: Callable[[], Sequence[Finding]] | None = None
     canary: Callable[[], Canary] | None = None
     refused_modes: Mapping[str, str] = field(default_factory=dict)
     default_because: str = ""

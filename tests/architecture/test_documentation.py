@@ -20,7 +20,6 @@ from proton_bench.analysis.why.findings import FINDINGS
 from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.cli.app import COMMANDS, build_app
 from proton_bench.cli.router import ROOT_OPTIONS
-from proton_bench.diagnosis.variables import VARIABLES
 from proton_bench.formats.registry import read_profile
 from proton_bench.plugin import hookspecs
 from proton_bench.report.text.summary import summary_lines
@@ -38,6 +37,7 @@ DOCS = {
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 FOLDERS = ("tutorials", "how-to", "reference", "explanation")
 MOST_PAGES = 19
+MOST_VARIABLES = 70
 # Documents that say where things lie.
 MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 # A path of the tree, unless it holds a <name>.
@@ -133,15 +133,8 @@ def exit_codes() -> set[int]:
     return {each.exit_code for each in errors if hasattr(each, "exit_code")}
 
 
-@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
-def test_environment_variable_stands_in_the_docs(variable: Any) -> None:
-    row = f"| `{variable.name}` | {variable.reader} | {variable.meaning} |"
-
-    assert row in DOCS["reference/environment"]
-
-
-def test_every_variable_of_ours_that_is_read_is_documented() -> None:
-    known = {variable.name for variable in VARIABLES}
+def test_variables_of_ours_stand_in_the_docs_where_code_reads_them() -> None:
+    page = re.findall(r"^\| `(\w+)` \|", DOCS["reference/environment"], re.MULTILINE)
     read = {
         name
         for path, text in texts()
@@ -150,8 +143,8 @@ def test_every_variable_of_ours_that_is_read_is_documented() -> None:
         if not NOT_VARIABLES.fullmatch(name)
     }
 
-    assert "PROTON_BENCH_DISABLE" in read
-    assert sorted(read - known) == []
+    assert len(page) == len(set(page)) <= MOST_VARIABLES
+    assert sorted(read) == sorted(name for name in page if name.startswith("PROTON_BENCH_"))
 
 
 def test_functions_and_classes_of_the_api_stand_in_the_docs() -> None:

@@ -194,7 +194,7 @@ def test_a_program_that_raises_leaves_its_profile(run: Run, tmp_path: Path) -> N
     assert sines(tmp_path / "out.proton") == 10
 
 
-def test_the_doctor_records_a_kernel_here(tmp_path: Path) -> None:
+def test_the_doctor_knows_the_gpu(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "proton_bench", "doctor", "--json", "--require", "cupti"],
         cwd=tmp_path,
@@ -208,6 +208,4 @@ def test_the_doctor_records_a_kernel_here(tmp_path: Path) -> None:
     sections = {each["name"]: each["findings"] for each in json.loads(done.stdout)["sections"]}
     backends = {each["name"]: each["status"] for each in sections["backends"]}
     assert backends["cupti"] == "ok"
-    assert "cupti: recording a kernel" not in backends  # what works is not named
-    gpu = {each["name"]: each["value"] for each in sections["gpu"]}
-    assert torch.cuda.get_device_name(0) in gpu["NVIDIA 0"]
+    assert any(torch.cuda.get_device_name(0) in each["name"] for each in sections["calibration"])

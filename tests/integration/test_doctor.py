@@ -25,14 +25,12 @@ def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
     assert document["required"] == {"cpu": True, "native": True}
 
 
-def test_text_shows_versions_settings_and_backends(proton: Run) -> None:
-    done = proton("doctor", TRITON_INTERPRET="1", PROTON_BENCH_NATVE="1")
+def test_text_shows_versions_and_backends(proton: Run) -> None:
+    done = proton("doctor")
 
     lines = [line.split()[:2] for line in done.stdout.splitlines() if line.strip()]
     assert done.returncode == 0
     assert ["proton-bench", "ok"] in lines
-    assert ["TRITON_INTERPRET", "note"] in lines
-    assert ["PROTON_BENCH_NATVE", "problem"] in lines
     assert ["cpu", "ok"] in lines
 
 
@@ -73,7 +71,7 @@ def test_a_calibration_that_measures_nothing_is_69(proton: Run) -> None:
     done = proton("doctor", "--calibrate", "--json")
 
     assert done.returncode == 69
-    assert json.loads(done.stdout)["sections"][0]["name"] == "calibration"
+    assert "calibration" in [each["name"] for each in json.loads(done.stdout)["sections"]]
     assert "Traceback" not in done.stderr
 
 

@@ -72,18 +72,6 @@ def test_a_refusal_names_the_setting_of_the_kernel(
     assert "unknown" in find_events().error
 
 
-def test_the_doctor_names_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cpu.BACKEND.examine is not None
-    refuse(monkeypatch, 0)
-    (found,) = cpu.BACKEND.examine()
-    assert (found.status, found.value) == (Status.OK, "instructions")
-
-    refuse(monkeypatch, errno.ENOENT)
-    (missing,) = cpu.BACKEND.examine()
-    assert missing.status is Status.ABSENT
-    assert missing.advice
-
-
 # -- recording -----------------------------------------------------------------------------------
 def test_a_refused_run_says_so_once_and_keeps_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

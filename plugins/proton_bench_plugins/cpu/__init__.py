@@ -18,10 +18,8 @@ from proton_bench.plugin import (
     Availability,
     Backend,
     Collector,
-    Finding,
     Mode,
     ModeSpec,
-    Status,
     hookimpl,
 )
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
@@ -90,17 +88,6 @@ def _prepare() -> str | None:
     return f"no GPU driver found: Triton kernels run in its interpreter ({_INTERPRET}=1)"
 
 
-def _examine() -> Sequence[Finding]:
-    from proton_bench_plugins.cpu.perf_events import find_events
-
-    found = find_events()
-    if found.error:
-        return [Finding("processor counters", Status.ABSENT, "none", found.error)]
-    return [
-        Finding("processor counters", Status.OK, ", ".join(name for name, _, _ in found.events))
-    ]
-
-
 BACKEND = Backend(
     name="cpu",
     summary="torch operators and interpreted Triton kernels on the CPU",
@@ -127,7 +114,6 @@ BACKEND = Backend(
     device_kinds=("CPU",),
     passes_mode="cpu",
     prepare=_prepare,
-    examine=_examine,
     default_because="no GPU was found",
 )
 

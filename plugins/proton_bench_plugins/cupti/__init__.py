@@ -14,7 +14,6 @@ from proton_bench.plugin import (
     Availability,
     Backend,
     Collector,
-    Finding,
     Mode,
     ModeSpec,
     hookimpl,
@@ -40,12 +39,6 @@ def _open(mode: Mode) -> Collector:
     from proton_bench_plugins.cupti.collector import GpuCollector
 
     return GpuCollector(settings)
-
-
-def _examine() -> Sequence[Finding]:
-    from proton_bench_plugins.cupti.examination import examine
-
-    return examine()
 
 
 def _canary() -> Canary:
@@ -78,7 +71,6 @@ BACKEND = Backend(
     ),
     data=("tree", "trace"),
     device_kinds=("CUDA",),
-    examine=_examine,
     canary=_canary,
 )
 

@@ -35,7 +35,7 @@ def remark_on(
     if launches > 0:
         return (
             f"{launches} launches were seen, but no kernel record arrived: {facts['library']} may "
-            "not fit the driver; `proton doctor` tests it"
+            "not fit the driver; name another with PROTON_BENCH_CUPTI_LIB"
         )
     return _nothing_seen(facts, loaded or loaded_libraries)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proton_bench.plugin import Availability, Backend, Collector, Finding, Mode, ModeSpec
+from proton_bench.plugin import Availability, Backend, Collector, Mode, ModeSpec
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench_plugins.rocm.availability import find_obstacle, find_reason
 from proton_bench_plugins.rocm.library import RocmLibrary
@@ -46,7 +46,6 @@ class RocmBackend:
             modes=(ModeSpec("", options=OPTIONS, summary="every kernel"), PERIODIC_FLUSHING),
             data=("tree", "trace"),
             device_kinds=("HIP",),
-            examine=self._examine,
             refused_modes={"pcsampling": _NO_SAMPLES},
         )
 
@@ -62,8 +61,3 @@ class RocmBackend:
         from proton_bench_plugins.rocm.collector import RocmCollector
 
         return RocmCollector(getattr(_native, self.native), self.library, settings)
-
-    def _examine(self) -> Sequence[Finding]:
-        from proton_bench_plugins.rocm.examination import examine
-
-        return examine(self.name, self.library, self.obstacle())

@@ -26,8 +26,8 @@ def command(
         typer.Option(
             "--require",
             metavar="NAME",
-            help="Exit with 69 if this is missing: a backend, an extra, a package such as torch, "
-            "a script such as proton, native or gpu. May be repeated.",
+            help="Exit with 69 if this is missing: a backend such as cupti, a package such as "
+            "torch, a script such as proton, or native. May be repeated.",
         ),
     ] = None,
     fix: Annotated[
@@ -50,7 +50,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
 ) -> None:
-    """Check this installation (versions, scripts, backends, extras, settings) or profiles."""
+    """Check this installation (versions, scripts, calibration, backends) or profiles."""
     if files and (require or fix or calibrates):
         raise UsageError(
             "--require, --fix-scripts and --calibrate are about the installation, not about files"

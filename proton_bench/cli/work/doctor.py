@@ -35,7 +35,8 @@ def examine_installation(
         BackendUnavailableError: A requirement is missing, or nothing could be measured.
     """
     calibrated = _calibrated() if calibrates else ()
-    diagnosis = Diagnosis((*calibrated, *examine().sections))
+    sections = {each.name: each for each in (*examine().sections, *calibrated)}
+    diagnosis = Diagnosis(tuple(sections.values()))
     _print(diagnosis, required, as_json=as_json)
     missing = diagnosis.missing(required)
     if missing:

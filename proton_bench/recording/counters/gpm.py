@@ -22,7 +22,6 @@ __all__ = [
     "GpmReadings",
     "GpmTotals",
     "GpmWindow",
-    "gpm_obstacle",
     "wants_bursts",
     "wants_gpm",
 ]
@@ -76,27 +75,6 @@ def wants_bursts(modes: Sequence[_Mode]) -> bool:
         mode.name == _OPTION or mode.options.get(_OPTION, _GPM_ALONE) != _GPM_ALONE
         for mode in modes
     )
-
-
-def gpm_obstacle() -> str:
-    """Return why no GPU of this machine has GPM, "" if one has."""
-    devices = NvmlDevices()
-    if not devices.open():
-        return devices.missing
-    nvml, obstacle = devices.nvml, "NVML finds no GPU"
-    try:
-        for index in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
-                return ""
-            obstacle = _OLD_GPU
-    except AttributeError:  # of the module pynvml
-        return _OLD_LIBRARY
-    except nvml.NVMLError as error:
-        return f"NVML: {error}"
-    finally:
-        devices.close()
-    return obstacle
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def test_help_keeps_the_brackets_of_the_policy_s_table(name: str) -> None:
 
 def test_only_the_modules_of_the_asked_commands_are_imported() -> None:
     program = (
-        "import sys; from proton_bench.cli.app import build_app; build_app(['plugins']); "
+        "import sys; from proton_bench.cli.app import build_app; build_app(['doctor']); "
         "print('proton_bench.cli.commands.view' in sys.modules, 'pandas' in sys.modules)"
     )
 

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import types
-from dataclasses import replace
 
 import pytest
 
 from proton_bench.diagnosis.backends import backend_section
-from proton_bench.diagnosis.finding import Finding, Status
+from proton_bench.diagnosis.finding import Status
 from proton_bench.plugin.backend import Availability, Backend
 from proton_bench.plugin.hookspecs import hookimpl
 from proton_bench.plugin.manager import PluginManager
@@ -54,23 +53,3 @@ def test_no_backend_at_all_is_a_problem() -> None:
     (finding,) = backend_section(empty).findings
 
     assert finding.status is Status.PROBLEM
-
-
-def test_a_backend_that_can_run_says_what_it_cannot_do() -> None:
-    fine = Finding("library", Status.OK, "1.0")
-    limit = Finding("counters", Status.NOTE, "for administrators", provides=("able",))
-    manager = PluginManager(builtin=(), entry_points=False)
-    able = replace(backend("able", True, ""), examine=lambda: [fine, limit])
-    absent = replace(backend("absent", False, "no driver"), examine=pytest.fail)
-    broken = replace(backend("broken", True, ""), examine=lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-    plugin = types.SimpleNamespace(proton_backends=hookimpl(lambda: [able, absent, broken]))
-    manager.register(plugin, "offering", origin="offering 1.0")
-
-    found = {each.name: each for each in backend_section(manager).findings}
-
-    assert list(found) == ["able", "able: counters", "absent", "broken", "broken: examination"]
-    assert found["able: counters"] == replace(limit, name="able: counters")
-    last = found["broken: examination"]
-    assert last.status is Status.PROBLEM
-    assert "ZeroDivisionError" in last.value
-    assert last.advice == "from offering"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proton_bench.diagnosis import calibration_program
-from proton_bench.diagnosis.calibration import calibrate, ceiling_findings
+from proton_bench.diagnosis.calibration import calibrate, ceiling_section
 from proton_bench.diagnosis.calibration_program import MARK, measure
 from proton_bench.diagnosis.finding import Finding, Status
 from proton_bench.recording.counters.gpm import GpmWindow
@@ -39,14 +39,14 @@ def answer(**fields: Any) -> str:
 
 
 def test_what_was_measured_is_told_and_kept() -> None:
-    (before,) = ceiling_findings(GPUS)
+    (before,) = ceiling_section(GPUS).findings
     assert "--calibrate" in before.advice
 
     finding = calibrated(answer(ceilings={"dram": 0.9}, missing={"fp64": "no Triton"}))
 
     assert (finding.status, finding.advice) == (Status.OK, "fp64: no Triton")
     assert "dram 90 %" in finding.value
-    (after,) = ceiling_findings(GPUS)
+    (after,) = ceiling_section(GPUS).findings
     assert "dram 90 %" in after.value
     assert after.advice == ""
 
@@ -62,7 +62,7 @@ def test_what_was_measured_is_told_and_kept() -> None:
 )
 def test_without_a_measurement_nothing_is_kept(stdout: str, status: Status) -> None:
     assert calibrated(stdout, "OSError: no memory", 1).status is status
-    assert "--calibrate" in ceiling_findings(GPUS)[0].advice
+    assert "--calibrate" in ceiling_section(GPUS).findings[0].advice
 
 
 def test_a_cache_that_cannot_be_written_is_a_problem(cache: Path) -> None:
@@ -73,11 +73,11 @@ def test_a_cache_that_cannot_be_written_is_a_problem(cache: Path) -> None:
 
 
 def test_each_kind_of_gpu_has_one_finding() -> None:
-    found = ceiling_findings([*GPUS, *GPUS, {"name": "NVIDIA L4", "driver": "580.95"}, {}])
+    found = ceiling_section([*GPUS, *GPUS, {"name": "NVIDIA L4", "driver": "580.95"}, {}]).findings
 
     assert [finding.name for finding in found] == [
-        "ceilings of NVIDIA H200",
-        "ceilings of NVIDIA L4",
+        "NVIDIA H200, driver 580.95",
+        "NVIDIA L4, driver 580.95",
     ]
 
 

@@ -47,3 +47,11 @@ def test_an_unknown_name_is_missing_and_the_choices_are_named() -> None:
 
 def test_nothing_required_is_never_missing() -> None:
     assert DIAGNOSIS.missing([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "is_usable"),
+    [(Status.OK, True), (Status.NOTE, True), (Status.ABSENT, False), (Status.PROBLEM, False)],
+)
+def test_what_is_absent_or_broken_is_not_usable(status: Status, is_usable: bool) -> None:
+    assert Finding("x", status, "value").usable is is_usable
