@@ -60,7 +60,7 @@ def without_plans() -> Iterator[None]:
 
 def record(folder: str) -> Path:
     """Record the slices, and return their file."""
-    variables = {"PROTON_BENCH_TRACE_FORMATS": "perfetto", "PROTON_BENCH_COUNTERS": "off"}
+    variables = {"PROTON_BENCH_TRACE_FORMATS": "perfetto"}
     command = [sys.executable, "-c", PROGRAM, str(SLICES)]
     subprocess.run(command, cwd=folder, env={**os.environ, **variables}, check=True)
     return Path(folder) / "read.pftrace"

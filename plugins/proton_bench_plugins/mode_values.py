@@ -1,4 +1,4 @@
-"""Reads settings of the user: options of a mode, then our variables, then upstream's."""
+"""Reads settings of the user: options of a mode, and variables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.errors import UsageError
-from proton_bench.support.text import did_you_mean
 from proton_bench.plugin import Mode
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["AskedValues", "Number"]
 
@@ -18,19 +18,17 @@ class Number:
 
     Attributes:
         option: Option of the mode.
-        variables: Environment variables, in order.
         allowed: Allowed numbers.
         default: The default.
     """
 
     option: str
-    variables: tuple[str, ...]
     allowed: range
     default: int
 
 
 class AskedValues:
-    """Values of options, of our variables and of upstream's, the first that is set.
+    """Values of options and of variables.
 
     Args:
         mode: Mode with its options.
@@ -45,12 +43,12 @@ class AskedValues:
         """Return the number.
 
         Args:
-            wanted: Its option, variables and allowed numbers.
+            wanted: Its option and allowed numbers.
 
         Raises:
             UsageError: It is not a number, or out of range.
         """
-        name, text = self._find(wanted.option, wanted.variables)
+        name, text = self._find(wanted.option)
         if text is None:
             return wanted.default
         digits = text.strip()
@@ -72,7 +70,7 @@ class AskedValues:
         Raises:
             UsageError: It is another word.
         """
-        name, text = self._find(option, (variable,))
+        name, text = self._find(option, variable)
         if text is None:
             return choices[0]
         if text.lower() not in choices:
@@ -80,17 +78,17 @@ class AskedValues:
             raise UsageError(f"{name} is {text!r}{meant}")
         return text.lower()
 
-    def switch(self, *variables: str, unless_set: bool = True) -> bool:
-        """Return the value of the variables, in upstream's words.
+    def switch(self, variable: str, *, unless_set: bool) -> bool:
+        """Return the value of a variable, in upstream's words.
 
         Args:
-            variables: In the order of asking.
-            unless_set: The value if none is set.
+            variable: Its name.
+            unless_set: The value if it is not set.
 
         Raises:
             UsageError: It is another word.
         """
-        name, text = self._find("", variables)
+        name, text = self._find("", variable)
         if text is None:
             return unless_set
         words = {"1": True, "on": True, "true": True, "y": True, "yes": True}
@@ -99,10 +97,7 @@ class AskedValues:
             raise UsageError(f"{name} is {text!r}; choose from: {', '.join(words)}")
         return words[text.strip().lower()]
 
-    def _find(self, option: str, variables: tuple[str, ...]) -> tuple[str, str | None]:
+    def _find(self, option: str, variable: str = "") -> tuple[str, str | None]:
         if option in self._mode.options:
             return f"option {option!r} of mode {self._mode.text!r}", self._mode.options[option]
-        for variable in variables:
-            if self._environ.get(variable):
-                return variable, self._environ[variable]
-        return option, None
+        return variable or option, self._environ.get(variable) or None

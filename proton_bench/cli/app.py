@@ -39,9 +39,7 @@ COMMANDS = {
     "store": "Keep the profiles of many runs, ranks and revisions in one store, and query them.",
     "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",
     "export": "Write a profile in another format.",
-    "doctor": (
-        "Check this installation (versions, scripts, calibration, backends) or profiles."
-    ),
+    "doctor": ("Check this installation (versions, scripts, calibration, backends) or profiles."),
 }
 # Commands that read profiles, so that formats of plugins matter to them.
 _READERS = (

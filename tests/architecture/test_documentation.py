@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -37,7 +36,7 @@ DOCS = {
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 FOLDERS = ("tutorials", "how-to", "reference", "explanation")
 MOST_PAGES = 19
-MOST_VARIABLES = 70
+MOST_VARIABLES = 30
 # Documents that say where things lie.
 MAPS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 # A path of the tree, unless it holds a <name>.
@@ -138,7 +137,7 @@ def test_variables_of_ours_stand_in_the_docs_where_code_reads_them() -> None:
     read = {
         name
         for path, text in texts()
-        if not path.startswith(("tests/", "docs/"))
+        if path.startswith(("proton_bench/", "plugins/", "native/src/"))
         for name in VARIABLE.findall(text)
         if not NOT_VARIABLES.fullmatch(name)
     }

@@ -78,7 +78,9 @@ def _wait_for(stream: IO[str], fits: Callable[[str], bool], what: str) -> None:
         byte = os.read(stream.fileno(), 1) if ready else b""
         if not byte:
             why = "ended" if ready else f"printed nothing more in {PATIENCE_S} s"
-            raise AssertionError(f"{why} without {what!r}: {b''.join(lines).decode(errors='replace')}")
+            raise AssertionError(
+                f"{why} without {what!r}: {b''.join(lines).decode(errors='replace')}"
+            )
         lines[-1] += byte
 
 

@@ -63,7 +63,7 @@ def test_a_disabled_profiler_leaves_the_target_alone(
         """
     )
 
-    done = proton("-n", "x", target, PROTON_BENCH_DISABLE="1")
+    done = proton("-n", "x", target, TRITON_PROTON_DISABLE="1")
 
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
     assert written(tmp_path) == set()
@@ -134,13 +134,6 @@ def test_wrong_use_is_one_clear_line_and_the_target_does_not_run(
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert written(tmp_path) == set()
-
-
-def test_debug_shows_the_traceback_of_an_error(proton: Run) -> None:
-    done = proton("y.py", PROTON_BENCH_DEBUG="1")
-
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
 
 
 @pytest.mark.parametrize(("words", "code"), [([], 3), (["--strict"], 74)])

@@ -204,7 +204,7 @@ def test_what_is_wrong_is_said_before_the_program_runs(
 def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
     (folder / "plain.py").write_text("print('ran')")
 
-    done = proton(folder, "--instrument=nonsense", "plain.py", PROTON_BENCH_DISABLE="1")
+    done = proton(folder, "--instrument=nonsense", "plain.py", TRITON_PROTON_DISABLE="1")
 
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 

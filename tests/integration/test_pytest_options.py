@@ -367,7 +367,7 @@ def test_the_command_line_shows_no_summary_of_runs_without_nodes(
 def test_the_disabled_command_line_shows_no_summary(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PROTON_BENCH_DISABLE", "1")
+    monkeypatch.setenv("TRITON_PROTON_DISABLE", "1")
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     pytester.makepyfile(ONE)
 

@@ -99,7 +99,7 @@ def test_python_frames_stand_below_the_nodes_of_their_test(
 def test_the_disable_knob_switches_the_option_off(
     pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PROTON_BENCH_DISABLE", "1")
+    monkeypatch.setenv("TRITON_PROTON_DISABLE", "1")
     pytester.makepyfile(test_scoped=SCOPED)
 
     result = run_pytest("--proton")

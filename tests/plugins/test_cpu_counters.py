@@ -11,7 +11,7 @@ import pytest
 
 from proton_bench import _native
 from proton_bench.formats.registry import read_profile
-from proton_bench.plugin import Mode, Status
+from proton_bench.plugin import Mode
 from proton_bench.plugin.contract import assert_backend_contract
 from proton_bench_plugins import cpu
 from proton_bench_plugins.cpu import perf_events

@@ -24,7 +24,7 @@ from proton_bench_plugins.cupti import counting, sampling
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "Finding"]
 
 
 def _availability() -> Availability:

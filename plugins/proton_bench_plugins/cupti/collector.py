@@ -60,7 +60,6 @@ class GpuCollector:
             nvtx=settings.nvtx,
             vendor_clock=settings.vendor_clock,
             hardware_trace=settings.hardware_trace,
-            finalizes=settings.finalizes,
             pc_sampling=_sampling_options(settings.pc_sampling),
             counters=_counter_options(settings.counting),
             ranges=_range_options(settings.counting),

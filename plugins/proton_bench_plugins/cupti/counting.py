@@ -35,8 +35,8 @@ OPTIONS = {
     "burst_ms": "length of a burst, 1 to 100 ms; default 2",
 }
 _COUNTED = ("launch", "scope")
-_INTERVAL_US = Number("interval_us", (), range(1, 1001), 10)
-_BURST_MS = Number("burst_ms", (), range(1, 101), 2)
+_INTERVAL_US = Number("interval_us", range(1, 1001), 10)
+_BURST_MS = Number("burst_ms", range(1, 101), 2)
 
 
 class Tier(StrEnum):

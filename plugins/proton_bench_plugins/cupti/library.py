@@ -17,8 +17,7 @@ __all__ = ["Candidate", "find_candidates", "toolkit_folders"]
 Candidate = tuple[str, str, bool]
 
 _NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
-_EXPLICIT = ("PROTON_BENCH_CUPTI_LIB", "TRITON_CUPTI_LIB_PATH", "TRITON_CUPTI_LIB_DIR")
-_BLACKWELL = "TRITON_CUPTI_LIB_BLACKWELL_PATH"
+_EXPLICIT = ("PROTON_BENCH_CUPTI_LIB", "TRITON_CUPTI_LIB_PATH")
 _FIRST_BLACKWELL = 100  # compute capability times ten
 _WHEEL_FOLDERS = ("cu13/lib", "cuda_cupti/lib")
 _TOOLKIT_FOLDERS = ("lib64", "extras/CUPTI/lib64")
@@ -38,11 +37,7 @@ def find_candidates(
         BackendUnavailableError: A variable names something that does not exist.
     """
     environ = os.environ if environ is None else environ
-    explicit: tuple[str, ...] = _EXPLICIT
-    is_named = bool(environ.get(_BLACKWELL)) and not environ.get(_EXPLICIT[0])
-    if is_named and _is_blackwell(capability):
-        explicit = (_EXPLICIT[0], _BLACKWELL, *_EXPLICIT[1:])
-    for variable in explicit:
+    for variable in _EXPLICIT:
         if environ.get(variable):
             return [(_named_file(variable, environ[variable]), variable, False)]
     loaded: list[Candidate] = [(name, "already in the process", True) for name in _NAMES[:2]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from proton_bench.errors import UsageError
-from proton_bench.support.text import did_you_mean
 from proton_bench.plugin import Mode
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["MODE", "OPTIONS", "PcSampling", "read_sampling"]
 

@@ -1,4 +1,4 @@
-"""Settings of the user: options of the mode, then our variables, then upstream's."""
+"""Settings of the user: options of the mode, and a few variables."""
 
 from __future__ import annotations
 
@@ -26,13 +26,10 @@ _CLOCKS = ("monotonic", "vendor")
 
 _BUFFER_BYTES = Number(
     "buffer_bytes",
-    ("PROTON_BENCH_CUPTI_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
     range(64 << 10, (256 << 20) + 1),
     1 << 20,
 )
-_FLUSH_PERIOD_MS = Number(
-    "flush_period_ms", ("PROTON_BENCH_CUPTI_FLUSH_PERIOD_MS",), range(3_600_001), 100
-)
+_FLUSH_PERIOD_MS = Number("flush_period_ms", range(3_600_001), 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,6 @@ class Settings:
         nvtx: NVTX ranges of the target are scopes.
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
         hardware_trace: Let new GPUs measure the times of kernels themselves.
-        finalizes: Detach CUPTI from the process when the last session ends.
         pc_sampling: How to sample program counters; None for not at all.
         counting: How to read hardware counters; None for not at all.
     """
@@ -59,7 +55,6 @@ class Settings:
     nvtx: bool = True
     vendor_clock: bool = False
     hardware_trace: bool = False
-    finalizes: bool = False
     pc_sampling: PcSampling | None = None
     counting: Counting | None = None
 
@@ -81,12 +76,9 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
         copies=asked.choice("copies", "", ("off", "on")) == "on",
         whole_graphs=asked.choice("graph", "", ("node", "launch")) == "launch",
-        nvtx=asked.switch("PROTON_BENCH_NVTX", "TRITON_ENABLE_NVTX"),
+        nvtx=asked.switch("TRITON_ENABLE_NVTX", unless_set=True),
         vendor_clock=asked.choice("", "PROTON_BENCH_CUPTI_CLOCK", _CLOCKS) == "vendor",
-        hardware_trace=asked.switch(
-            "PROTON_BENCH_HW_TRACE", "TRITON_ENABLE_HW_TRACE", unless_set=False
-        ),
-        finalizes=asked.choice("", "PROTON_BENCH_CUPTI_FINALIZE", ("0", "1")) == "1",
+        hardware_trace=asked.switch("TRITON_ENABLE_HW_TRACE", unless_set=False),
         pc_sampling=read_sampling(mode),
         counting=read_counting(mode, variables),
     )

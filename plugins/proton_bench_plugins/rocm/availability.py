@@ -88,17 +88,17 @@ def _without_library(library: RocmLibrary) -> str | None:
         name = needed.names[-1]
         found = needed.find_file()
         if found is None and not _is_known_to_the_system(needed):
-            return f"no {name}: install ROCm, or name it with {needed.variables[0]}"
+            return f"no {name}: install ROCm, or name it with {needed.variable}"
         if found is not None and f"{name}.0" in os.path.basename(os.path.realpath(found)):
             return (  # else it would be the default, and fail at the start
                 f"{found} is a preview before version 1: install a later ROCm, name another with "
-                f"{needed.variables[0]}, or use another backend"
+                f"{needed.variable}, or use another backend"
             )
     return None
 
 
 def _is_known_to_the_system(library: RocmLibrary) -> bool:
-    if any(os.environ.get(variable) for variable in library.variables):
+    if os.environ.get(library.variable):
         return True  # a bare name
     # As dlopen searches. ctypes.util.find_library starts ldconfig, gcc and ld, which takes 10 ms.
     folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *_DEFAULT_FOLDERS]
@@ -118,7 +118,7 @@ def _is_in_loader_cache(names: Sequence[str]) -> bool:
 
 
 def _without_device(library: RocmLibrary, folder: Path) -> str | None:
-    if os.environ.get(library.variables[0]):
+    if os.environ.get(library.variable):
         return None  # named for this run: it may be a test double without device nodes
     if (folder / _DEVICE_NODE).exists():
         return None

@@ -23,7 +23,7 @@ _PACKAGE_FOLDERS = (
     ("_rocm_sdk_devel", "lib"),
     ("rocm_sdk", "lib"),
 )
-_ROOT_VARIABLES = ("ROCM_PATH", "ROCM_HOME")
+_ROOT = "ROCM_PATH"
 _DEFAULT_ROOT = "/opt/rocm"
 
 
@@ -33,11 +33,11 @@ class RocmLibrary:
 
     Attributes:
         names: Its file names, the newest first.
-        variables: Variables that name it or its folder, in order.
+        variable: Variable that names it or its folder.
     """
 
     names: tuple[str, ...]
-    variables: tuple[str, ...]
+    variable: str
 
     def find_candidates(self, environ: Mapping[str, str] | None = None) -> list[Candidate]:
         """Return the candidates in order; one that the user names is the only one.
@@ -49,9 +49,8 @@ class RocmLibrary:
             BackendUnavailableError: A variable names something that does not exist.
         """
         environ = os.environ if environ is None else environ
-        for variable in self.variables:
-            if environ.get(variable):
-                return [(self._named_file(variable, environ[variable]), variable, False)]
+        if environ.get(self.variable):
+            return [(self._named_file(environ[self.variable]), self.variable, False)]
         loaded: list[Candidate] = [(name, "already in the process", True) for name in self.names]
         system = [(name, "search of the system", False) for name in self.names]
         return [*loaded, *self._in_packages(), *self._in_roots(environ), *system]
@@ -68,21 +67,19 @@ class RocmLibrary:
         paths = (path for path, _, loaded in self.find_candidates(environ) if not loaded)
         return next((path for path in paths if os.path.sep in path), None)
 
-    def _named_file(self, variable: str, value: str) -> str:
+    def _named_file(self, value: str) -> str:
         # os.path returns False where Path raises: names too long, no such user, no permission.
-        if os.path.sep not in value and not os.path.exists(value):
-            return value  # a bare name, as in upstream's variables
         path = Path(os.path.expanduser(value)).absolute()
         found = self._library_in(path) if os.path.isdir(path) else str(path)
         if found is None:
             raise BackendUnavailableError(
-                f"{variable} names the folder {str(path)!r}, which has none of "
+                f"{self.variable} names the folder {str(path)!r}, which has none of "
                 f"{', '.join(self.names)}; name the file, or leave the variable unset"
             )
         if not os.path.isfile(found):
             raise BackendUnavailableError(
-                f"{variable} names {str(path)!r}, which does not exist; name the library or its "
-                "folder, or leave the variable unset"
+                f"{self.variable} names {str(path)!r}, which does not exist; name the library or "
+                "its folder, or leave the variable unset"
             )
         return found
 
@@ -94,7 +91,7 @@ class RocmLibrary:
                     yield found, f"wheel {package}", False
 
     def _in_roots(self, environ: Mapping[str, str]) -> Iterator[Candidate]:
-        named = [(environ[name], name) for name in _ROOT_VARIABLES if environ.get(name)]
+        named = [(environ[_ROOT], _ROOT)] if environ.get(_ROOT) else []
         for root, origin in (*named, (_DEFAULT_ROOT, _DEFAULT_ROOT)):
             found = self._library_in(Path(root) / "lib")
             if found is not None:
@@ -107,27 +104,23 @@ class RocmLibrary:
 
 ROCPROFILER = RocmLibrary(
     ("librocprofiler-sdk.so.1", "librocprofiler-sdk.so"),
-    (
-        "PROTON_BENCH_ROCPROFILER_LIB",
-        "TRITON_ROCPROFILER_SDK_LIB_PATH",
-        "TRITON_ROCPROFILER_SDK_LIBRARY",
-    ),
+    "PROTON_BENCH_ROCPROFILER_LIB",
 )
 ROCTRACER = RocmLibrary(
     ("libroctracer64.so.4", "libroctracer64.so"),
-    ("PROTON_BENCH_ROCTRACER_LIB", "TRITON_ROCTRACER_LIB_PATH", "TRITON_ROCTRACER_LIBRARY"),
+    "PROTON_BENCH_ROCTRACER_LIB",
 )
 HIP = RocmLibrary(
     ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"),
-    ("PROTON_BENCH_HIP_LIB", "TRITON_LIBHIP_PATH"),
+    "PROTON_BENCH_HIP_LIB",
 )
 HSA = RocmLibrary(
     ("libhsa-runtime64.so.1", "libhsa-runtime64.so"),
-    ("PROTON_BENCH_HSA_LIB", "TRITON_HSA_RUNTIME_PATH", "TRITON_HSA_RUNTIME_LIBRARY"),
+    "PROTON_BENCH_HSA_LIB",
 )
 ROCTX = RocmLibrary(
     ("libroctx64.so.4", "libroctx64.so"),
-    ("PROTON_BENCH_ROCTX_LIB", "TRITON_ROCTX_LIB_PATH", "TRITON_ROCTX_LIBRARY"),
+    "PROTON_BENCH_ROCTX_LIB",
 )
 
 

@@ -20,13 +20,10 @@ OPTIONS = {
 }
 _BUFFER_BYTES = Number(
     "buffer_bytes",
-    ("PROTON_BENCH_ROCM_BUFFER_BYTES", "TRITON_PROFILE_BUFFER_SIZE"),
     range(64 << 10, (256 << 20) + 1),
     1 << 20,
 )
-_FLUSH_PERIOD_MS = Number(
-    "flush_period_ms", ("PROTON_BENCH_ROCM_FLUSH_PERIOD_MS",), range(3_600_001), 100
-)
+_FLUSH_PERIOD_MS = Number("flush_period_ms", range(3_600_001), 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,5 +58,5 @@ def read_settings(mode: Mode, environ: Mapping[str, str] | None = None) -> Setti
         buffer_bytes=asked.number(_BUFFER_BYTES),
         flush_period_ms=asked.number(_FLUSH_PERIOD_MS),
         copies=asked.choice("copies", "", ("off", "on")) == "on",
-        ranges=asked.switch("PROTON_BENCH_NVTX", "TRITON_ENABLE_NVTX"),
+        ranges=asked.switch("TRITON_ENABLE_NVTX", unless_set=True),
     )

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.errors import UsageError
-from proton_bench.support.text import did_you_mean
 from proton_bench.gate.policy.threshold import Amount, Threshold, parse_threshold
 from proton_bench.gate.statistics.decision import MOST_PAIRS
 from proton_bench.support.inputs import read_file
+from proton_bench.support.text import did_you_mean
 
 __all__ = ["Policy", "policy_from_table", "read_policy"]
 

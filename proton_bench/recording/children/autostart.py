@@ -9,7 +9,7 @@ import sys
 
 from proton_bench.errors import ProtonError
 from proton_bench.flags import flags
-from proton_bench.recording.children.children import AUTOSTART, COMPAT, ChildOptions, child_name
+from proton_bench.recording.children.children import AUTOSTART, ChildOptions, child_name
 from proton_bench.recording.native import native
 from proton_bench.recording.session.output_format import trace_formats_of
 from proton_bench.recording.session.recording import Session, open_session
@@ -29,12 +29,12 @@ def start_child(*, is_rank: bool) -> None:
     """
     if is_disabled():
         return
-    if os.environ.get(COMPAT) == "1":
-        from proton_bench.recording import compat
-
-        compat.install()
     try:
         options = ChildOptions.from_json(os.environ[AUTOSTART])
+        if options.compat:
+            from proton_bench.recording import compat
+
+            compat.install()
         session = _open(options, child_name(options, is_rank=is_rank))
     except (ProtonError, ValueError) as error:
         _warn(f"is not recorded: {error}")

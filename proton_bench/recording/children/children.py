@@ -14,7 +14,6 @@ from proton_bench.recording.session.template import expand_name
 
 __all__ = [
     "AUTOSTART",
-    "COMPAT",
     "ChildOptions",
     "child_name",
     "files_of_children",
@@ -23,7 +22,6 @@ __all__ = [
 ]
 
 AUTOSTART = "PROTON_BENCH_AUTOSTART"
-COMPAT = "PROTON_BENCH_COMPAT"
 _RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"
 _PATH = "PYTHONPATH"
 _FOLDER = os.path.join(os.path.dirname(__file__), "child_path")
@@ -44,6 +42,7 @@ class ChildOptions:
         mode: Mode text.
         hook: Name of a launch hook.
         revision: Commit of the program for the provenance; "" asks git.
+        compat: ``triton.profiler`` resolves to this package there too.
     """
 
     name: str
@@ -56,6 +55,7 @@ class ChildOptions:
     mode: str | None = None
     hook: str | None = None
     revision: str = ""
+    compat: bool = False
 
     def to_json(self) -> str:
         """Encode as one ASCII line."""
@@ -75,18 +75,14 @@ class ChildOptions:
             raise ValueError(f"unknown options: {error}") from None
 
 
-def follow_children(
-    options: ChildOptions, environ: MutableMapping[str, str], *, compat: bool
-) -> None:
+def follow_children(options: ChildOptions, environ: MutableMapping[str, str]) -> None:
     """Make Python processes with this environment record themselves.
 
     Args:
         options: How they record.
         environ: Environment to change, normally ``os.environ``.
-        compat: ``triton.profiler`` resolves to this package there too.
     """
     environ[AUTOSTART] = options.to_json()
-    environ[COMPAT] = "1" if compat else "0"
     folders = [_FOLDER, *_other_folders(environ)]
     environ[_PATH] = os.pathsep.join(folders)
     variable = rank_variable(environ)
@@ -97,7 +93,7 @@ def follow_children(
 
 def forget_children(environ: MutableMapping[str, str]) -> None:
     """Undo ``follow_children``, also that of a run around this one."""
-    for name in (AUTOSTART, COMPAT, _RANK_TAKEN):
+    for name in (AUTOSTART, _RANK_TAKEN):
         environ.pop(name, None)
     folders = _other_folders(environ)
     if folders:

@@ -38,7 +38,7 @@ class FollowedChildren:
         self._started_ns = time.time_ns()
         self._are_followed = options.children and not is_disabled() and not self._on_stdout
         if self._are_followed:
-            follow_children(self._child_options(), os.environ, compat=options.compat)
+            follow_children(self._child_options(), os.environ)
         else:
             forget_children(os.environ)
 
@@ -101,4 +101,5 @@ class FollowedChildren:
             mode=options.mode,
             hook=options.hook,
             revision=options.revision,
+            compat=options.compat,
         )

@@ -7,24 +7,19 @@ Native code adds the samples to all active sessions with a timeline.
 from __future__ import annotations
 
 import atexit
-import math
 import os
 import threading
 import time
 from typing import Any
 
-from proton_bench.errors import UsageError
 from proton_bench.recording.counters.gpm import PERIOD_S, GpmReadings, GpmTotals
 from proton_bench.recording.gpu.gpu_readings import GpuReadings
 from proton_bench.recording.native import native
 from proton_bench.support.fork_lock import ForkLock
 
-__all__ = ["counter_rate_hz", "start_counters", "stop_counters", "take_gpm_facts"]
+__all__ = ["COUNTER_RATE_HZ", "start_counters", "stop_counters", "take_gpm_facts"]
 
-_RATE = "PROTON_BENCH_COUNTERS"
-_OFF = ("off", "0", "false")
-_DEFAULT_RATE_HZ = 10.0
-_MAX_RATE_HZ = 1000.0
+COUNTER_RATE_HZ = 10.0
 _STATM = "/proc/self/statm"
 _MAX_FIRST_S = 1.0
 _NEARLY = 0.9  # of a period, because a wait may end a little early
@@ -40,27 +35,6 @@ _sampler: _Sampler | None = None
 # Open until the process ends, because opening the library takes longer than reading.
 _gpus: GpuReadings | None = None
 _gpm: GpmReadings | None = None
-
-
-def counter_rate_hz() -> float:
-    """Return the rate of ``PROTON_BENCH_COUNTERS``; 0 means never.
-
-    Raises:
-        UsageError: It is neither ``off`` nor a number of samples per second.
-    """
-    text = os.environ.get(_RATE, "").strip().lower()
-    if text in _OFF:
-        return 0.0
-    try:
-        rate_hz = float(text) if text else _DEFAULT_RATE_HZ
-    except ValueError:
-        rate_hz = math.nan
-    if not 0 < rate_hz <= _MAX_RATE_HZ:
-        raise UsageError(
-            f"{_RATE}={text!r} is not a number of samples per second: give one up to "
-            f"{_MAX_RATE_HZ:.0f}, or off"
-        )
-    return rate_hz
 
 
 def start_counters(session: int, rate_hz: float, *, gpm: bool = False) -> None:

@@ -12,7 +12,7 @@ from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Mode, assign_modes, with_data
 from proton_bench.plugin.flushing import PeriodicFlushing, take_flushing, with_flushing
 from proton_bench.recording.context.sources import parse_context
-from proton_bench.recording.gpu.counters import counter_rate_hz
+from proton_bench.recording.gpu.counters import COUNTER_RATE_HZ
 from proton_bench.recording.kernels.hooks import Hook
 from proton_bench.recording.session.host_samples import host_rate_hz
 from proton_bench.recording.session.output_format import (
@@ -194,7 +194,7 @@ def plan_capture(options: SessionOptions) -> CapturePlan:
         trace_formats=streamed,
         flushing=flushing,
         program=options.program or os.path.basename(sys.argv[0]) or "python",
-        counter_rate_hz=counter_rate_hz() if streamed else 0.0,
+        counter_rate_hz=COUNTER_RATE_HZ if streamed else 0.0,
         upstream_shape=_has_upstream_shape(options),
         host_rate_hz=host_rate_hz(is_default=options.samples_host),
         asked=options,

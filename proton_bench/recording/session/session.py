@@ -305,9 +305,7 @@ def _select_backend() -> str:
 
 
 def is_disabled() -> bool:
-    """Whether ``PROTON_BENCH_DISABLE`` or upstream's knob switches profiling off."""
-    if os.environ.get("PROTON_BENCH_DISABLE", "").lower() in _TRUE:
-        return True
+    """Whether ``TRITON_PROTON_DISABLE`` or upstream's knob switches profiling off."""
     knobs = getattr(sys.modules.get("triton.knobs"), "proton", None)
     if knobs is not None:  # reads the variable itself, and may be set by the script
         return bool(getattr(knobs, "disable", False))

@@ -212,13 +212,13 @@ def test_hardware_trace_is_on_only_if_asked_for(run: Run, cupti_doubles: Doubles
     program = PROGRAM + "print('asked', gpu.calls('cuptiActivityEnableHWTrace'))\n"
 
     assert "asked 0" in run(cupti_doubles, program, "-b", "cupti").stdout
-    asked = run(cupti_doubles, program, "-b", "cupti", PROTON_BENCH_HW_TRACE="1")
+    asked = run(cupti_doubles, program, "-b", "cupti", TRITON_ENABLE_HW_TRACE="1")
     assert "asked 1" in asked.stdout
     refused = run(
         cupti_doubles,
         program,
         *("-b", "cupti"),
-        PROTON_BENCH_HW_TRACE="1",
+        TRITON_ENABLE_HW_TRACE="1",
         FAKE_CUPTI_FAIL="cuptiActivityEnableHWTrace=27",
     )
     assert refused.returncode == 69

@@ -1,13 +1,12 @@
 """Kernels compiled with records for every target, on every Triton that is to be tested with.
 
-A slice runs by default; ``PROTON_BENCH_MATRIX=1`` compiles every kernel for every target with every
+A slice runs by default; ``make nightly`` compiles every kernel for every target with every
 option.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from fakes.tritons import TRITONS, run_on
+from sweeps import IS_WHOLE
 
 pytest.importorskip("triton")
 
@@ -37,7 +37,7 @@ SLICE = [
     ("specialized", "cuda:100", SHORT),
     ("gluon_copy", "gfx942", "default"),
 ]
-CASES = MATRIX if os.environ.get("PROTON_BENCH_MATRIX") else SLICE
+CASES = MATRIX if IS_WHOLE else SLICE
 RECORDS = {"add": 4, "matmul": 4, "specialized": 2, "gluon_copy": 4, "named": 2}
 EVENTS = ("gluon_events", "cuda:90", "default")
 # Twelve warps of all partitions together, and 4096 / 12 is not a power of two.

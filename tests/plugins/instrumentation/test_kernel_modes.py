@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
-import os
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any

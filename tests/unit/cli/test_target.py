@@ -78,7 +78,11 @@ def test_another_interpreter_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("viw", "; did you mean 'view'?"), ("Exprot", "; did you mean 'export'?"), ("y.py", ": check")],
+    [
+        ("viw", "; did you mean 'view'?"),
+        ("Exprot", "; did you mean 'export'?"),
+        ("y.py", ": check"),
+    ],
 )
 def test_a_missing_script_may_have_been_a_command(word: str, meant: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"{word!r} does not exist{meant}")):

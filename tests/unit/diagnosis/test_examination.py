@@ -21,9 +21,7 @@ def test_everything_is_examined_once() -> None:
 
 
 def test_what_scripts_may_require_is_offered() -> None:
-    assert {"cpu", "replay", "native", "torch", "proton"} <= set(
-        examine().requirable
-    )
+    assert {"cpu", "replay", "native", "torch", "proton"} <= set(examine().requirable)
 
 
 def test_without_the_native_module_the_rest_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from proton_bench.recording.children.children import (
     AUTOSTART,
-    COMPAT,
     ChildOptions,
     child_name,
     files_of_children,
@@ -40,13 +39,12 @@ def test_options_that_were_cut_off_are_refused() -> None:
 def test_following_puts_one_folder_in_front_and_forgetting_takes_it_away() -> None:
     environ = {"PYTHONPATH": "/one:/two"}
 
-    follow_children(OPTIONS, environ, compat=True)
-    follow_children(OPTIONS, environ, compat=False)
+    follow_children(OPTIONS, environ)
+    follow_children(OPTIONS, environ)
     folder, *others = environ["PYTHONPATH"].split(":")
 
     assert (Path(folder) / "sitecustomize.py").is_file()
     assert others == ["/one", "/two"]
-    assert environ[COMPAT] == "0"
     assert ChildOptions.from_json(environ[AUTOSTART]) == OPTIONS
     forget_children(environ)
     assert environ == {"PYTHONPATH": "/one:/two"}
@@ -55,7 +53,7 @@ def test_following_puts_one_folder_in_front_and_forgetting_takes_it_away() -> No
 def test_an_environment_without_a_path_gets_none_back() -> None:
     environ: dict[str, str] = {}
 
-    follow_children(OPTIONS, environ, compat=True)
+    follow_children(OPTIONS, environ)
     forget_children(environ)
 
     assert environ == {}

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from proton_bench.errors import UsageError
 from proton_bench.recording.counters.gpm import GpmWindow
 from proton_bench.recording.gpu import counters
 from proton_bench.recording.gpu.counters import (
-    counter_rate_hz,
     start_counters,
     stop_counters,
     take_gpm_facts,
@@ -89,25 +87,6 @@ def install(monkeypatch: pytest.MonkeyPatch, failure: Exception | None = None) -
 
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if "counters" in thread.name]
-
-
-@pytest.mark.parametrize(
-    ("text", "rate_hz"), [("", 10), ("off", 0), ("0", 0), ("OFF", 0), ("2.5", 2.5), ("1000", 1000)]
-)
-def test_rate_is_that_of_the_variable(
-    text: str, rate_hz: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PROTON_BENCH_COUNTERS", text)
-
-    assert counter_rate_hz() == rate_hz
-
-
-@pytest.mark.parametrize("text", ["often", "-1", "1001", "nan", "inf"])
-def test_what_is_not_a_rate_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROTON_BENCH_COUNTERS", text)
-
-    with pytest.raises(UsageError, match=r"PROTON_BENCH_COUNTERS=.*up to 1000, or off"):
-        counter_rate_hz()
 
 
 def test_samples_of_host_and_gpus_come_until_the_session_ends(

@@ -123,13 +123,12 @@ def test_one_session_that_cannot_be_written_does_not_lose_the_others(tmp_path: P
     assert live_sessions() == []
 
 
-@pytest.mark.parametrize("variable", ["TRITON_PROTON_DISABLE", "PROTON_BENCH_DISABLE"])
 @pytest.mark.parametrize("value", ["1", "on", "TRUE"])
 def test_environment_disables_profiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.delitem(sys.modules, "triton.knobs", raising=False)
-    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("TRITON_PROTON_DISABLE", value)
 
     session = proton.start("a", context="not looked at")
     proton.activate(session)
@@ -235,7 +234,7 @@ def test_decorated_coroutine_is_recorded_until_it_returns(tmp_path: Path) -> Non
 
 def test_disabled_decorator_only_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = proton.start("other")
-    monkeypatch.setenv("PROTON_BENCH_DISABLE", "1")
+    monkeypatch.setenv("TRITON_PROTON_DISABLE", "1")
 
     assert proton.profile(lambda: 5)() == 5
 

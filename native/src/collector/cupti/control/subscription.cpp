@@ -51,7 +51,7 @@ void Subscription::enable_hardware_trace() {
   if (!library_.functions().activity_enable_hw_trace)
     throw Error(ErrorCode::kUnavailable,
                 "this libcupti has no hardware trace: take one of CUDA 12.8 or newer, or unset "
-                "PROTON_BENCH_HW_TRACE and TRITON_ENABLE_HW_TRACE");
+                "TRITON_ENABLE_HW_TRACE");
   library_.check(library_.functions().activity_enable_hw_trace(1), "cuptiActivityEnableHWTrace");
 }
 
