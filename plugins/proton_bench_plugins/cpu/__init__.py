@@ -26,7 +26,7 @@ from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 
-__all__ = ["BACKEND", "Finding", "Status"]
+__all__ = ["BACKEND"]
 
 _INTERPRET = "TRITON_INTERPRET"
 _COUNTERS = "counters"

@@ -24,7 +24,7 @@ from proton_bench_plugins.cupti import counting, sampling
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
 from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
 
-__all__ = ["BACKEND", "Finding"]
+__all__ = ["BACKEND"]
 
 
 def _availability() -> Availability:
