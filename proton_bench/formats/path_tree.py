@@ -18,14 +18,14 @@ from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import ROOT_NAME, FrameKind, StringTable, escape_surrogates
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["BYTES", "COUNT", "HOST", "TIME", "WALL", "PathTree", "Reading"]
+__all__ = ["BYTES", "COUNT", "HOST", "TIME", "PathTree", "Reading"]
 
 TIME = "time (ns)"
 COUNT = "count"
-WALL = "wall (ns)"
 RANGES = "range_count"
 BYTES = "bytes"
 HOST = -2  # number of the device of what ran on host threads

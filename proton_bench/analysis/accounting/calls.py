@@ -16,6 +16,7 @@ from proton_bench.analysis.metrics.formula import find_metric, unknown_metric
 from proton_bench.analysis.metrics.values import MetricValues, quotient
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 
 __all__ = ["CALLS", "ENTERED", "call_values", "has_own_calls", "per_call", "with_entered"]
@@ -23,7 +24,6 @@ __all__ = ["CALLS", "ENTERED", "call_values", "has_own_calls", "per_call", "with
 CALLS = "count"
 _COUNTED = "calls of the row, of ROOT all launches"
 ENTERED = "range_count"
-_SPAN = "wall (ns)"
 # Rows of other kinds may be kernels of formats that name no kinds.
 _OF_HOST = (
     FrameKind.SCOPE,
@@ -72,8 +72,8 @@ def call_values(profile: Profile) -> MetricValues:
 
 def with_entered(profile: Profile) -> Profile:
     """Return the profile with the number of times that timed scopes were entered."""
-    table = profile.distributions.get(_SPAN)
-    if table is None or ENTERED in profile.columns or _SPAN not in profile.columns:
+    table = profile.distributions.get(WALL)
+    if table is None or ENTERED in profile.columns or WALL not in profile.columns:
         return profile
     values = np.zeros(len(profile), dtype=np.int64)
     values[table.rows] = table.n

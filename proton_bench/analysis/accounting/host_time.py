@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.device_use import runs_on_devices
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model import preorder
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import Spans, is_span, spans_of
+from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -30,12 +32,13 @@ __all__ = [
     "RunTime",
     "host_paths",
     "host_recorded_ns",
-    "host_spans",
     "import_rows",
     "is_runner",
     "other_threads",
     "own_lines",
+    "period_ns",
     "run_time_of",
+    "with_measured_times",
 ]
 
 HOST_WALL = "host_wall (ns)"
@@ -46,8 +49,8 @@ IMPORTS = "imports"
 # Samples say where the main thread was, also in a program that launched and entered nothing.
 HOST_METRICS = frozenset({HOST_WALL, IDLE, OTHER_THREADS})
 
-_WALL = "wall (ns)"
-_SPAN = MetricSpec(_WALL, Aggregation.EXCLUSIVE)
+_SPAN = MetricSpec(WALL, Aggregation.EXCLUSIVE)
+_USUAL_HZ, _SLACK = 100.0, 2.0
 _MADE = "<string>:"  # such as the methods of a dataclass
 _TOP_LEVEL = "<module>"
 # Frames of these run a program, or a cell of a notebook, whose top level is not imported.
@@ -57,6 +60,8 @@ _RUNNERS = re.compile(
     re.DOTALL,
 )
 Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 _MOST_NS = 2**63
 _MOST_LINES, _LEAST_LINE = 3, 0.01
@@ -132,47 +137,142 @@ class HostPath:
     is_import: bool = False
 
 
-def host_spans(profile: Profile) -> Spans:
-    """Return the wall time of each row: measured where it was timed, by samples elsewhere.
+@functools.lru_cache(maxsize=2)  # most reports ask several times
+def with_measured_times(profile: Profile) -> Profile:
+    """Return the profile with measured times of the host in place of samples, where rows have them.
 
-    Samples of the main thread are some milliseconds apart, and other threads have none. What ran on
-    several threads at the same time was timed on each: it has the samples of the main thread, so
-    that no row has more than the run. The root has the length of the run.
-
-    Args:
-        profile: A profile with `HOST_WALL`.
+    `HOST_WALL` is time of the main thread then, which adds up to the run, and `OTHER_THREADS` time
+    of the others. What was timed on both is split by their samples. Rows without a time of their
+    own share what is left of the timed row, or of the run, around them by their samples, which
+    are some milliseconds apart.
     """
-    sampled = profile.columns[HOST_WALL]
+    sampled = profile.columns.get(HOST_WALL)
+    if sampled is None or not sampled.kind.is_number or runs_on_devices(profile):
+        return profile
+    ranges = ranges_of(profile, _walls(profile))
+    is_measured = (ranges.is_timed | (ranges.work > 0)) & ~_below(profile, _tops(profile))
+    is_measured[0] = False
+    if not bool(is_measured.any()):
+        return profile
+    zones = _zones(profile.parents, is_measured)
+    main, others = _sampled(profile, HOST_WALL), _sampled(profile, OTHER_THREADS)
+    on_main = _parts_on_main(profile, ranges, zones=zones, main=main, others=others)
+    own = _own_times(ranges, np.where(is_measured, on_main, 0.0))
+    own_ns = float(own.sum())
+    # Samples begin a little later than the run.
+    total_ns = max(float(main.sum()), min(own_ns, float(run_ns(profile) or 0)))
+    own *= min(total_ns / own_ns, 1.0) if own_ns > 0 else 1.0
+    own[0] = max(total_ns - float(own.sum()), 0.0)
+    beside = _own_times(ranges, np.where(is_measured, 1.0 - on_main, 0.0))
+    beside[0] = others[zones == 0].sum()
+    columns = dict(profile.columns)
+    for name, values, known in (
+        (HOST_WALL, _spread(own, main, zones), main > 0),
+        (OTHER_THREADS, _spread(beside, others, zones), others > 0),
+    ):
+        part = on_main if name == HOST_WALL else 1.0 - on_main
+        valid = known | (values > 0) | (is_measured & (part > 0))
+        if bool(valid.any()):
+            whole_ns = np.rint(values).astype(np.int64)
+            spec = MetricSpec(name, Aggregation.INCLUSIVE)
+            columns[name] = MetricColumn(spec, ValueKind.INT, whole_ns, valid)
+    return replace(profile, columns=columns)
+
+
+def _walls(profile: Profile) -> MetricColumn:
+    """Return the wall times of rows, without a value if none was recorded."""
+    column = profile.columns.get(WALL)
+    if column is not None and is_span(column):
+        return column
     nothing = np.zeros(len(profile), dtype=np.int64)
-    is_timed = _WALL in profile.columns and is_span(profile.columns[_WALL])
-    wall = (
-        profile.columns[_WALL]
-        if is_timed
-        else MetricColumn(_SPAN, ValueKind.INT, nothing, nothing > 0)
-    )
-    spans = spans_of(profile, wall)
-    timed = spans.has_own & ~_below(profile, _tops(profile))
-    on_main = profile.inclusive(HOST_WALL)
-    timed &= ~(_is_on_others(profile) & ((on_main > 0) | (spans.whole > on_main[0])))
-    timed[0] = False
-    own = np.where(timed, spans.own, np.where(sampled.known, sampled.values, 0))
-    whole = np.where(timed, spans.whole, preorder.sums(profile.parents, own))
-    whole[0] = on_main[0]
-    has_own = timed | sampled.known
-    return Spans(own, whole, has_own, preorder.sums(profile.parents, has_own) > 0)
+    return MetricColumn(_SPAN, ValueKind.INT, nothing, nothing > 0)
 
 
-def _is_on_others(profile: Profile) -> Mask:
-    """Return for each row whether it or a row below it was seen on another thread."""
-    column = profile.columns.get(OTHER_THREADS)
+def _sampled(profile: Profile, name: str) -> Floats:
+    column = profile.columns.get(name)
     if column is None or not column.kind.is_number:
-        return np.zeros(len(profile), dtype=np.bool_)
-    found: Mask = profile.inclusive(OTHER_THREADS) > 0
-    return found
+        return np.zeros(len(profile))
+    return np.where(column.known, column.values, 0).astype(np.float64)
+
+
+def _zones(parents: npt.NDArray[np.int32], is_measured: Mask) -> Rows:
+    """Return for each row itself if it was measured, else the nearest such row above, else 0."""
+    zones = list(range(len(parents)))
+    flags = is_measured.tolist()
+    for row, above in enumerate(parents.tolist()):
+        if above >= 0 and not flags[row]:
+            zones[row] = zones[above]
+    return np.array(zones, dtype=np.int64)
+
+
+def _parts_on_main(
+    profile: Profile, ranges: Ranges, *, zones: Rows, main: Floats, others: Floats
+) -> Floats:
+    """Return which part of the time of each measured row was on the main thread, from 0 to 1.
+
+    Its own samples tell, or else those below it, or else the row around it: threads inherit the
+    scopes that are open where they begin. Outermost rows without samples are on the main thread as
+    far as the samples of other rows leave time for them there.
+    """
+    size = len(profile)
+    parts = np.full(size, np.nan)
+    for on_main, beside in (
+        (np.bincount(zones, main, size), np.bincount(zones, others, size)),
+        (preorder.sums(profile.parents, main), preorder.sums(profile.parents, others)),
+    ):
+        total = on_main + beside
+        of_these = np.divide(on_main, total, out=np.full(size, np.nan), where=total > 0)
+        parts = np.where(np.isnan(parts), of_these, parts)
+    parts[0] = 1.0
+    outer = zones[profile.parents]
+    is_free = np.isnan(parts) & (outer == 0)
+    free_ns = float((ranges.wall + ranges.work)[is_free].sum())
+    parts[is_free] = 1.0
+    if free_ns > 0 and bool((others[zones > 0] > 0).any()):
+        known_ns = float(_own_times(ranges, np.where(is_free, 0.0, np.nan_to_num(parts))).sum())
+        room_ns = float(main[zones > 0].sum()) - known_ns + _SLACK * period_ns(profile)
+        parts[is_free] = min(max(room_ns / free_ns, 0.0), 1.0)
+    for row in np.flatnonzero(np.isnan(parts)).tolist():
+        parts[row] = parts[outer[row]]
+    return parts
+
+
+def _own_times(ranges: Ranges, part: Floats) -> Floats:
+    """Return this part of the time of each row, without the rows inside it.
+
+    Where the rows inside are longer together, because tasks take turns, they share its time.
+    """
+    times = replace(ranges, wall=ranges.wall * part, work=ranges.work * part)
+    own = times.own()
+    inside = times.wall + times.work - own
+    is_over = times.is_timed & (own < 0) & (times.wall > 0)
+    shrunk = np.divide(times.wall, inside, out=np.ones(len(own)), where=is_over)
+    factors = [1.0] * len(own)
+    shrinks = shrunk.tolist()
+    for row, owner in enumerate(ranges.owners.tolist()[1:], 1):
+        factors[row] = factors[owner] * shrinks[owner]
+    own_times: Floats = np.maximum(own, 0.0) * np.array(factors)
+    return own_times
+
+
+def _spread(own: Floats, sampled: Floats, zones: Rows) -> Floats:
+    """Return the time of each measured row spread over its rows by their samples, if it has any."""
+    seen = np.bincount(zones, sampled, len(own))
+    rates = np.divide(own, seen, out=np.zeros(len(own)), where=seen > 0)
+    return np.where(seen[zones] > 0, sampled * rates[zones], own)
+
+
+def period_ns(profile: Profile) -> float:
+    """Return the time between two samples of the host."""
+    rate_hz = profile.provenance.get("host_rate_hz")
+    if isinstance(rate_hz, int | float) and 0 < rate_hz < math.inf:
+        return 1e9 / rate_hz
+    return 1e9 / _USUAL_HZ
 
 
 def run_time_of(profile: Profile) -> RunTime:
     """Return where the time of a run went."""
+    profile = with_measured_times(profile)
     wall_ns = run_ns(profile)
     total_ns, idle_ns = _total(profile, HOST_WALL), _total(profile, IDLE)
     busy = [use.busy_ns for use in profile.device_use if use.scope is None]
@@ -190,6 +290,7 @@ def run_time_of(profile: Profile) -> RunTime:
 
 def host_recorded_ns(profile: Profile) -> int | None:
     """Return the time of the main thread in recorded work, None if it was not sampled."""
+    profile = with_measured_times(profile)
     total_ns = _total(profile, HOST_WALL)
     if total_ns is None:
         return None
@@ -202,6 +303,7 @@ def other_threads(profile: Profile) -> tuple[int, int, int]:
 
     The third number is the row of recorded work with most of it. All are 0 without samples.
     """
+    profile = with_measured_times(profile)
     column = profile.columns.get(OTHER_THREADS)
     if column is None or not column.kind.is_number:
         return 0, 0, 0
@@ -252,6 +354,7 @@ def host_paths(profile: Profile, *, by: Literal["idle", "wall"] = "wall") -> tup
         profile: A profile with samples of the host; others have no such places.
         by: Order by all time, or by the part in which no device worked.
     """
+    profile = with_measured_times(profile)
     wall = profile.columns.get(HOST_WALL)
     if wall is None or not wall.kind.is_number:
         return ()

@@ -18,14 +18,13 @@ import numpy.typing as npt
 
 from proton_bench.model.benchmark_columns import BENCHMARK, CALLS, FLUSH, ROUNDS, WARM_UP
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 
 __all__ = ["BenchmarkCalls", "with_equal_calls"]
 
 # A number of repetitions, not a part of the work.
 _KEPT = frozenset({ROUNDS, CALLS})
-# Includes the time of the rows below, although it is not summed over them.
-_NESTED = "wall (ns)"
 # Larger whole numbers have no exact quotient.
 _LARGEST = 2.0**53
 
@@ -143,8 +142,8 @@ def _scaled(profile: Profile, own: Mapping[_Key, _Parts], wanted: Mapping[_Key, 
             columns[name] = column
             continue
         values = _multiplied(column, factors, divisors)
-        for head in heads if name == _NESTED else ():
-            # A missing value is 0 before and after.
+        for head in heads if name == WALL else ():
+            # It includes the rows below; a missing value is 0 before and after.
             values[_above(profile, head)] += values[head] - column.values[head]
         kind = ValueKind.FLOAT if values.dtype.kind == "f" else ValueKind.INT
         columns[name] = replace(column, kind=kind, values=np.where(column.valid, values, 0))

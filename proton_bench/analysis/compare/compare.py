@@ -16,7 +16,7 @@ from proton_bench.analysis.compare.run_rows import Identity
 from proton_bench.analysis.compare.split import Split, split
 from proton_bench.analysis.compare.statistics import Interval, mean_difference
 from proton_bench.analysis.kernels.stalls import ALL, has_samples
-from proton_bench.analysis.metrics.derive import derive, prepare
+from proton_bench.analysis.metrics.derive import prepare, values_of
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
@@ -390,7 +390,7 @@ def _rated(sides: _Sides, by: By) -> Comparison:
     asked = [sides.measure.name]
     prepared = [prepare(profile, asked) for profile in sides.profiles]
     found = [
-        derive(_laid_out(profile, tree, places, with_samples=sampled), asked)[0]
+        values_of(_laid_out(profile, tree, places, with_samples=sampled), asked)[0]
         for profile, places in zip(prepared, tree.places, strict=True)
     ]
     valid = np.stack([each.valid for each in found])

@@ -23,7 +23,13 @@ from proton_bench.analysis.accounting.device_use import (
     runs_on_devices,
     with_device_use,
 )
-from proton_bench.analysis.accounting.host_time import HOST_WALL, IDLE, host_spans
+from proton_bench.analysis.accounting.host_time import (
+    HOST_WALL,
+    IDLE,
+    OTHER_THREADS,
+    other_threads,
+    with_measured_times,
+)
 from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import (
     COVERAGE,
@@ -66,7 +72,7 @@ from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import WHY
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import Spans, is_span, spans_of
+from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 
@@ -77,6 +83,7 @@ __all__ = [
     "default_metrics",
     "derive",
     "prepare",
+    "values_of",
 ]
 
 # Whether a name is one of a family of metrics, and what computes it.
@@ -90,6 +97,7 @@ _FAMILIES: tuple[
     (is_measured_work, measured_work_values),
     (is_sample_statistic, sample_values),
 )
+_OF_HOST = tuple(MetricSpec(name).base for name in (HOST_WALL, OTHER_THREADS))
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"
 
@@ -165,7 +173,7 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
         profile: The profile.
         flat: Whether they are for a table, whose values are self values anyway.
     """
-    profile = with_device_use(with_entered(profile))
+    profile = with_device_use(with_entered(with_measured_times(profile)))
     inclusive, exclusive = _recorded(profile)
     recorded = {
         MetricSpec(name).base.lower(): name
@@ -180,6 +188,8 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
     found = [f"{name}/{unit}" if unit else name, f"{name}/%"]
     if not flat and _has_self_values(profile, primary):
         found.append(f"{SELF}{found[0]}")
+    if primary == HOST_WALL and other_threads(profile)[0] > 0:
+        found.append(f"{_name_of(profile, OTHER_THREADS)}/{unit}")
     if {CALLS, ENTERED} & recorded.keys():
         found.append(CALLS)
     base = MetricSpec(primary).base.lower()
@@ -244,7 +254,12 @@ def derive(profile: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]
     Raises:
         MetricError: A metric is unknown, or what it is derived from was not recorded.
     """
-    complete = with_device_use(prepare(profile, metrics))
+    return values_of(prepare(profile, metrics), metrics)
+
+
+def values_of(prepared: Profile, metrics: Sequence[str]) -> tuple[MetricValues, ...]:
+    """Return what `derive` does of a profile that `prepare` returned for these metrics."""
+    complete = with_device_use(prepared)
     with np.errstate(all="ignore"):  # a file may hold numbers at the edge of what can be computed
         return tuple(_derive_one(complete, name) for name in metrics)
 
@@ -258,6 +273,8 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
         MetricError: A metric needs launches that the profile says nothing of.
     """
     asked = [name.strip().lower() for name in metrics]
+    if any(name.removeprefix(SELF).startswith(_OF_HOST) for name in asked):
+        profile = with_measured_times(profile)
     known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
     if OCCUPANCY in asked and OCCUPANCY not in known:
         profile = with_occupancy(profile)
@@ -335,8 +352,8 @@ def _source(profile: Profile, name: str) -> MetricValues:
 def _self_values(profile: Profile, metric: str) -> MetricValues:
     """Return the values of rows without those of the rows below them, named ``self_<metric>``."""
     column = profile.columns[metric]
-    if is_span(column) or metric == HOST_WALL:
-        spans = _spans(profile, column)
+    if is_span(column):
+        spans = spans_of(profile, column)
         values, valid = spans.own, spans.has_own
     elif column.kind.is_number and _is_inclusive(column):
         values, valid = column.values, column.valid
@@ -347,8 +364,8 @@ def _self_values(profile: Profile, metric: str) -> MetricValues:
 
 
 def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
-    if is_span(column) or name == HOST_WALL:
-        spans = _spans(profile, column)
+    if is_span(column):
+        spans = spans_of(profile, column)
         return MetricValues(name, Aggregation.INCLUSIVE, spans.whole, spans.has_whole)
     if column.kind.is_number and _is_inclusive(column):
         values = profile.inclusive(name)
@@ -361,10 +378,6 @@ def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> Metri
     objects = np.empty(len(column), dtype=object)
     objects[:] = column.to_list()
     return MetricValues(name, aggregation, objects, column.valid)
-
-
-def _spans(profile: Profile, column: MetricColumn) -> Spans:
-    return spans_of(profile, column) if is_span(column) else host_spans(profile)
 
 
 def _is_inclusive(column: MetricColumn) -> bool:

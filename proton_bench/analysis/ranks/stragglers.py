@@ -12,13 +12,14 @@ from proton_bench.errors import MetricError, UsageError
 from proton_bench.formats.timeline.device_time import is_waiting_kernel
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.members import Member
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.ranks import RankGaps, rank_gaps
 
 __all__ = ["ScopeTimes", "Stragglers", "find_stragglers"]
 
 _TIME = "time (ns)"
-_PREFERRED = (_TIME, "wall (ns)")
+_PREFERRED = (_TIME, WALL)
 _SCOPES = (FrameKind.SCOPE, FrameKind.TEST)
 _Path = tuple[str, ...]
 

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.accounting.host_time import OTHER_THREADS
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.tree import Mask, MetricTree
 from proton_bench.model.frame import FrameKind
-from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 
 __all__ = ["LEAST_SHARE", "Outline", "outlined"]
 
 # Rows with less of the whole are never worth a line of a screen.
 LEAST_SHARE = 0.005
+_OTHER_THREADS = f"{MetricSpec(OTHER_THREADS).base}/"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +51,10 @@ class _Lines:
 def outlined(tree: MetricTree, most_lines: int) -> Outline:
     """Return the lines of a screen for a tree.
 
-    The first metric decides. A row has a line if its share of the whole is large enough; the least
-    share is `LEAST_SHARE`, or more where that gives too many lines. A scope, which the user asked
-    for, counts as that large in any case. A row whose only line below it
-    has the same value, but for less than that share, stands in one line with it.
+    The first metric decides, with time of other threads beside it. A row has a line if its share
+    of the whole is large enough; the least share is `LEAST_SHARE`, or more where that gives too
+    many lines. A scope, which the user asked for, counts as that large in any case. A row whose
+    only line below it has the same value, but for less than that share, stands in one line with it.
 
     Args:
         tree: Rows in the order of the lines.
@@ -84,8 +86,10 @@ def _weights(tree: MetricTree, of_scopes: float) -> npt.NDArray[np.float64]:
         tree: Rows in the order of the lines.
         of_scopes: The least for a scope.
     """
-    first = tree.metrics[0]
-    sizes = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
+    sizes = _sizes(tree.metrics[0])
+    for beside in tree.metrics[1:]:
+        if beside.is_number and beside.name.startswith(_OTHER_THREADS):
+            sizes = sizes + _sizes(beside)
     finite = np.isfinite(sizes)
     # What is infinite or not a number is worth a line.
     sizes = np.where(finite, sizes, sizes[finite].max(initial=1.0))
@@ -96,8 +100,12 @@ def _weights(tree: MetricTree, of_scopes: float) -> npt.NDArray[np.float64]:
     return np.array(weights)
 
 
+def _sizes(metric: MetricValues) -> npt.NDArray[np.float64]:
+    return np.abs(np.where(metric.valid, metric.values, 0).astype(np.float64))
+
+
 def _total(first: MetricValues) -> float:
-    values = np.abs(np.where(first.valid, first.values, 0).astype(np.float64))
+    values = _sizes(first)
     total = float(values[0] if first.aggregation is Aggregation.INCLUSIVE else values.sum())
     return total if np.isfinite(total) else 0.0
 

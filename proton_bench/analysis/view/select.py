@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
-from proton_bench.analysis.metrics.derive import derive, prepare
+from proton_bench.analysis.metrics.derive import prepare, values_of
 from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.flat import flattened
@@ -121,7 +121,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         frames=shown.frames,
         kinds=shown.kinds,
         devices=tuple(labels[position] for position in shown.device_rows.tolist()),
-        metrics=derive(shown, wanted),
+        metrics=values_of(shown, wanted),
     )
     if selection.readable is not None:
         rows = [(tree.frames, tree.kinds)]

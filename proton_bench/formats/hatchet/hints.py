@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proton_bench.model.metrics.metric import Aggregation, ValueKind
+from proton_bench.model.metrics.spans import WALL
 
 __all__ = ["assumed_aggregations"]
 
@@ -30,7 +31,7 @@ _PROPERTIES = frozenset(
         "post_final_time",
     }
 )  # fmt: skip
-_EXCLUSIVE = frozenset({"cpu_time (ns)", "wall (ns)", "cycles", "normalized_cycles"})
+_EXCLUSIVE = frozenset({"cpu_time (ns)", WALL, "cycles", "normalized_cycles"})
 _BUILT_IN = frozenset(
     {"count", "time (ns)", "cycles", "normalized_cycles", "num_samples", "num_stalled_samples"}
 )

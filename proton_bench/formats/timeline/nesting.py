@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.path_tree import COUNT, HOST, RANGES, TIME, WALL
+from proton_bench.formats.path_tree import COUNT, HOST, RANGES, TIME
 from proton_bench.formats.timeline.ranges import MAX_NS, Timeline
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.metrics.spans import WALL
 
 __all__ = ["CUT", "POINT", "Nesting", "place_ranges"]
 

@@ -41,6 +41,7 @@ from proton_bench.model.benchmark_columns import (
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
@@ -59,9 +60,9 @@ __all__ = [
 ROUND = "round"
 # Row of the test without its rounds.
 OUTSIDE = "outside of the rounds"
-_TIME, _COUNT, _WALL = "time (ns)", "count", "wall (ns)"
+_TIME, _COUNT = "time (ns)", "count"
 # A benchmark's time is that of its rounds.
-_LEFT_OUT = frozenset({_WALL, ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
+_LEFT_OUT = frozenset({WALL, ROUNDS, CALLS, CPU_ROUND, GPU_ROUND})
 # Work of one call, from the marker.
 _WORK = ("flops", "bytes")
 # Used only in comparisons: rows of whole benchmarks, and one more launch as a share of a call.
@@ -277,14 +278,14 @@ def _add_outside(profile: Profile, builder: ProfileBuilder, row: int, *, place: 
     """Add the elapsed time of a test outside of its rounds: set-up, the first call, tear-down."""
     call = int(profile.parents[row])
     test = int(profile.parents[call]) if call > 0 else 0
-    whole = _number(profile, _WALL, test) if test > 0 else None
+    whole = _number(profile, WALL, test) if test > 0 else None
     if whole is None or profile.kind(test) is not FrameKind.TEST:
         return
     # Calibration decides how often these are called.
     repeated = [each for each in profile.children(call) if profile.name(each) in {WARM_UP, FLUSH}]
-    inside = sum(_number(profile, _WALL, each) or 0.0 for each in (row, *repeated))
+    inside = sum(_number(profile, WALL, each) or 0.0 for each in (row, *repeated))
     if whole > inside:
-        builder.add(place, OUTSIDE, FrameKind.SCOPE, metrics={_WALL: whole - inside})
+        builder.add(place, OUTSIDE, FrameKind.SCOPE, metrics={WALL: whole - inside})
 
 
 def _copy_below(profile: Profile, builder: ProfileBuilder, root: int, *, place: int) -> None:

@@ -15,9 +15,19 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["Spans", "is_span", "spans_of", "with_self_times", "without_nested"]
+__all__ = [
+    "WALL",
+    "Ranges",
+    "Spans",
+    "is_span",
+    "ranges_of",
+    "spans_of",
+    "with_self_times",
+    "without_nested",
+]
 
-_WALL = "wall"
+WALL = "wall (ns)"
+_BASE = "wall"
 _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = "time"
 _BACKWARD = "<backward>"  # the row of a layer's backward pass
@@ -25,6 +35,29 @@ _HOST = "CPU"
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """What was measured of each row, in the unit of a column.
+
+    Attributes:
+        wall: Wall time, with that of the rows inside; 0 without one.
+        work: Recorded time of an operator without a wall time, without operators inside.
+        is_timed: Whether the row has a wall time.
+        owners: The nearest row around it with a wall time, else the root.
+    """
+
+    wall: Values
+    work: Values
+    is_timed: Mask
+    owners: npt.NDArray[np.int32]
+
+    def own(self) -> Values:
+        """Return the time outside of the rows inside, negative where these overlap."""
+        inside = np.zeros(len(self.wall), dtype=np.result_type(self.wall, self.work))
+        np.add.at(inside, self.owners[1:], (self.wall + self.work)[1:])
+        return self.wall + self.work - np.where(self.is_timed, inside, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,25 +83,27 @@ def is_span(column: MetricColumn) -> bool:
     return (
         spec.aggregation is Aggregation.EXCLUSIVE
         and column.kind.is_number
-        and spec.base.lower() == _WALL
+        and spec.base.lower() == _BASE
         and spec.unit in _NANOSECONDS
     )
 
 
 def spans_of(profile: Profile, column: MetricColumn) -> Spans:
     """Return the times of host ranges; operators without a wall time have their recorded time."""
-    timed = column.known & (column.values >= 0)
-    wall = np.where(timed, column.values, 0)
-    work = _host_work(profile, column)
-    work = np.where(timed, 0, work)
-    owners = _owners_across(profile, timed)
-    inside = np.zeros(len(profile), dtype=np.result_type(wall, work))
-    np.add.at(inside, owners[1:], (wall + work)[1:])
-    parts = wall + work - np.where(timed, inside, 0)
-    has_own = timed | (work > 0)
+    ranges = ranges_of(profile, column)
+    parts = ranges.own()
+    has_own = ranges.is_timed | (ranges.work > 0)
     whole = preorder.sums(profile.parents, parts)
     covered = preorder.sums(profile.parents, has_own) > 0
     return Spans(np.maximum(parts, 0), whole, has_own, covered)
+
+
+def ranges_of(profile: Profile, column: MetricColumn) -> Ranges:
+    """Return what a column of wall times and the times of operators say of each row."""
+    timed = column.known & (column.values >= 0)
+    wall = np.where(timed, column.values, 0)
+    work = np.where(timed, 0, _host_work(profile, column))
+    return Ranges(wall, work, timed, _owners_across(profile, timed))
 
 
 def with_self_times(profile: Profile) -> Profile:

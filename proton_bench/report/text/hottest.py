@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import (
-    HOST_WALL,
     IMPORTS,
     NOT_RECORDED,
-    import_rows,
     run_time_of,
 )
 from proton_bench.analysis.metrics.derive import default_metrics
 from proton_bench.analysis.metrics.formula import parse_formula
 from proton_bench.analysis.naming.frame_names import Places, parse_frame
+from proton_bench.analysis.naming.nested import IMPORTS_NAME
 from proton_bench.analysis.naming.readable import Readable
+from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.verdict import WHY, has_counters
-from proton_bench.model.frame import TEST_RUN_NAME, FrameKind
-from proton_bench.model.metrics.metric import Aggregation, MetricSpec
+from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
+from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.source_text import read_source
@@ -39,7 +39,6 @@ _LIBRARIES = "other code, in libraries alone"
 _TEST_RUN = "pytest itself"
 _TRIALS = "trials of the autotuner"
 _LEAST_IMPORTS = 0.01
-_NAME, _SAMPLED = MetricSpec(HOST_WALL).base, "host_samples (ns)"
 # Samples begin a little later than the run.
 _CLOSE = 0.99
 
@@ -63,19 +62,19 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     metrics = default_metrics(profile)
     if not metrics:
         return [_NOTHING]
-    rest, imports = _without_imports(profile, metrics[0])
-    shown = metrics[0] if rest is profile else metrics[0].replace(_NAME, MetricSpec(_SAMPLED).base)
     selection = Selection(depth=len(profile) + 1, readable=Readable())
     counted = ("count",) if "count" in metrics else ()
     limits = (WHY,) if has_counters(profile) else ()
-    tree = build_tree(rest, (shown, *counted, *limits), selection)
-    own = _of_own_code(tree, _own_values(tree), Places.of(profile.provenance))
+    tree = build_tree(profile, (metrics[0], *counted, *limits), selection)
+    own, is_import = _own_values(tree), _imports(tree)
+    imports = float(own[is_import].sum())
+    own = _of_own_code(tree, np.where(is_import, 0.0, own), Places.of(profile.provenance))
     total = float(own.sum()) + imports
     if not total > 0:
         return [_NOTHING]
     run = _run_length(profile, metrics[0])
     is_run = run >= _CLOSE * total
-    whole = max(run, total) if is_run else total
+    whole = run if run > total / _CLOSE else total
     last = [imports] if imports >= _LEAST_IMPORTS * whole else []
     order = np.argsort(-own, kind="stable")[: limit - len(last)].tolist()
     hottest = [row for row in order if own[row] > 0]
@@ -120,19 +119,13 @@ def source_line(profile: Profile, frame: str) -> str:
     return ""
 
 
-def _without_imports(profile: Profile, metric: str) -> tuple[Profile, float]:
-    """Return the profile without the time of imports, and that time in the unit of the metric."""
-    formula = parse_formula(metric)
-    column = profile.columns.get(HOST_WALL)
-    if column is None or formula is None or not HOST_WALL.startswith(f"{formula.source} ("):
-        return profile, 0.0
-    imports = import_rows(profile)
-    left = np.where(imports, 0, column.values).astype(column.values.dtype)
-    # Samples alone add up to the run: views show the measured time of a row where there is one.
-    spec = MetricSpec(_SAMPLED, column.spec.aggregation)
-    columns = {**profile.columns, _SAMPLED: replace(column, spec=spec, values=left)}
-    spent_ns = float(column.values[imports & column.known].sum())
-    return replace(profile, columns=columns), spent_ns * 1e-9 / formula.scale
+def _imports(tree: MetricTree) -> npt.NDArray[np.bool_]:
+    """Return for each row whether it is time in imports, or in pytest's collection of tests."""
+    names = tree.recorded or tree.strings
+    frames = [name in {IMPORTS_NAME, COLLECTION_NAME} for name in names]
+    is_top = np.array(frames, dtype=np.bool_)[tree.frames]
+    is_top &= np.isin(tree.kinds, (FrameKind.PYTHON, FrameKind.TEST))
+    return rows_below(is_top, subtree_ends(tree.parents))
 
 
 def _run_length(profile: Profile, metric: str) -> float:

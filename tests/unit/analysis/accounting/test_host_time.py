@@ -58,6 +58,14 @@ def test_the_time_of_a_run_is_split_between_recorded_work_and_the_rest() -> None
     )
 
 
+def host_times(profile: Profile) -> dict[str, tuple[float | None, ...]]:
+    """Return times of rows: with rows below and alone on the main thread, with these on others."""
+    names = ["host_wall/ns", "self_host_wall/ns"]
+    names += ["other_threads/ns"] if OTHER_THREADS in profile.columns else []
+    columns = [metric.to_list() for metric in derive(profile, names)]
+    return {profile.name(row): values for row, values in enumerate(zip(*columns, strict=True))}
+
+
 def test_rows_that_were_timed_have_that_time_also_without_a_sample() -> None:
     builder = ProfileBuilder()
     builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
@@ -73,18 +81,82 @@ def test_rows_that_were_timed_have_that_time_also_without_a_sample() -> None:
     builder.add(top, "a.py:1@<module>", FrameKind.PYTHON, metrics={"wall (ns)": 1})
     profile = builder.build()
 
-    whole, own = derive(profile, ("host_wall/ns", "self_host_wall/ns"))
+    assert host_times(profile) == {
+        "ROOT": (100, None, 45),
+        "kernel": (90, 70, None),
+        "load": (20, 20, None),
+        "of another thread": (None, None, 45),
+        "layer": (6, 3, None),
+        "aten::mm": (3, 3, None),
+        NOT_RECORDED: (4, 4, None),
+        "a.py:1@<module>": (None, None, None),
+    }
 
-    values = zip(whole.to_list(), own.to_list(), strict=True)
-    assert {profile.name(row): pair for row, pair in enumerate(values)} == {
-        "ROOT": (100, None),
-        "kernel": (90, 70),
-        "load": (20, 20),
-        "of another thread": (45, 45),
-        "layer": (7, 4),
-        "aten::mm": (3, 3),
-        NOT_RECORDED: (6, 6),
-        "a.py:1@<module>": (None, None),
+
+def test_a_timed_row_shares_its_time_with_rows_inside_that_have_samples_alone() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    epoch = builder.add(0, "epoch", FrameKind.SCOPE, metrics={"wall (ns)": 600, HOST_WALL: 100})
+    builder.add(epoch, "net", FrameKind.LAYER, metrics={HOST_WALL: 300})
+    builder.add(0, NOT_RECORDED, FrameKind.PYTHON, metrics={HOST_WALL: 500})
+
+    assert host_times(builder.build()) == {
+        "ROOT": (900, None),
+        "epoch": (600, 150),
+        "net": (450, 450),
+        NOT_RECORDED: (300, 300),
+    }
+
+
+def test_threads_inherit_a_scope_and_do_not_take_its_time() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    pool = builder.add(0, "pool", FrameKind.SCOPE, metrics={"wall (ns)": 800, HOST_WALL: 750})
+    job = builder.add(pool, "job", FrameKind.SCOPE, metrics={"wall (ns)": 2800})
+    parse = {"wall (ns)": 2700, OTHER_THREADS: 2690}
+    builder.add(job, "parse", FrameKind.SCOPE, metrics=parse)
+    builder.add(0, NOT_RECORDED, FrameKind.PYTHON, metrics={HOST_WALL: 250, OTHER_THREADS: 90})
+
+    assert host_times(builder.build()) == {
+        "ROOT": (1000, None, 2890),
+        "pool": (800, 800, 2800),
+        "job": (None, None, 2800),
+        "parse": (None, None, 2700),
+        NOT_RECORDED: (200, 200, 90),
+    }
+
+
+@pytest.mark.parametrize(("count", "is_on_main"), [(1, True), (200, False)])
+def test_rows_without_samples_are_on_the_main_thread_if_it_had_time_for_them(
+    count: int, is_on_main: bool
+) -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    work = {"wall (ns)": SECOND, HOST_WALL: SECOND}
+    builder.add(0, "work", FrameKind.SCOPE, metrics=work)
+    beside = {"wall (ns)": SECOND, OTHER_THREADS: SECOND}
+    builder.add(0, "beside", FrameKind.SCOPE, metrics=beside)
+    for number in range(count):
+        builder.add(0, f"request {number}", FrameKind.SCOPE, metrics={"wall (ns)": SECOND // 100})
+
+    shares = derive(builder.build(), ["host_wall/%"])[0].to_list()
+
+    assert sum(each for each in shares[1:] if each) == pytest.approx(100)
+    assert (shares[3] > 0.9) == is_on_main
+
+
+def test_tasks_that_take_turns_share_the_time_around_them() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    loop = builder.add(0, "loop", FrameKind.SCOPE, metrics={"wall (ns)": 90, HOST_WALL: 100})
+    for name, wall_ns in (("read", 80), ("send", 40)):
+        builder.add(loop, name, FrameKind.SCOPE, metrics={"wall (ns)": wall_ns})
+
+    assert host_times(builder.build()) == {
+        "ROOT": (100, 10),
+        "loop": (90, 0),
+        "read": (60, 60),
+        "send": (30, 30),
     }
 
 
@@ -232,7 +304,7 @@ def test_beside_a_device_its_time_comes_first() -> None:
 def test_scopes_that_several_threads_ran_have_no_more_than_the_run() -> None:
     builder = ProfileBuilder()
     builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
-    outer = {"wall (ns)": 36 * SECOND, HOST_WALL: SECOND}
+    outer = {"wall (ns)": 36 * SECOND, HOST_WALL: SECOND, OTHER_THREADS: 7 * SECOND}
     shared = builder.add(0, "handle", FrameKind.SCOPE, metrics=outer)
     inner = {"wall (ns)": 28 * SECOND, HOST_WALL: 4 * SECOND, OTHER_THREADS: 24 * SECOND}
     builder.add(shared, "reply", FrameKind.SCOPE, metrics=inner)
@@ -243,5 +315,5 @@ def test_scopes_that_several_threads_ran_have_no_more_than_the_run() -> None:
 
     values, shares = derive(profile, ["host_wall/s", "host_wall/%"])
 
-    assert values.to_list() == pytest.approx([9.0, 5.0, 4.0, 3.0, 2.0])
+    assert values.to_list() == pytest.approx([9.0, 4.5, 4.0, 3.0, 1.5])
     assert max(shares.to_list()) == pytest.approx(100.0)

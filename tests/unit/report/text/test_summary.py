@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fakes.counted import Kernel, counted_profile
 
+from proton_bench.analysis.metrics.derive import derive
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -116,6 +117,30 @@ def test_shares_are_those_of_samples_where_rows_were_also_timed() -> None:
     assert heading.split()[:3] == ["of", "run", "host_wall/ms"]
     assert (test_row.split()[0], test_row.split()[-1]) == ("40.0%", "test_a.py")
     assert (imports.split()[0], imports.split()[-1]) == ("60.0%", "imports")
+
+
+def test_paths_have_the_times_of_a_view_and_none_of_other_threads() -> None:
+    builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
+    for name, walls in {
+        "load": {"wall (ns)": 30, "host_wall (ns)": 10},
+        "check": {"wall (ns)": 4},  # between two samples
+        "beside": {"wall (ns)": 70, "other_threads (ns)": 60},
+    }.items():
+        builder.add(0, name, FrameKind.SCOPE, metrics=walls)
+    host = builder.add(0, "<not recorded>", FrameKind.PYTHON)
+    builder.add(host, "/home/me/a.py:5@fit", FrameKind.PYTHON, metrics={"host_wall (ns)": 20})
+    builder.add(host, "imports", FrameKind.PYTHON, metrics={"host_wall (ns)": 70})
+    profile = builder.build(provenance={"start_time_ns": 1, "end_time_ns": 101})
+
+    (own,) = derive(profile, ["self_host_wall/us"])
+    lines = hottest_paths(profile)[1:]
+
+    assert sorted(float(line.split()[1]) for line in lines) == pytest.approx(
+        sorted(filter(None, own.to_list()))
+    )
+    assert sum(float(line.split("%")[0]) for line in lines) == pytest.approx(100, abs=0.3)
+    assert not any("beside" in line for line in lines)
 
 
 def test_a_line_of_own_code_is_shown_with_its_text(tmp_path: Path) -> None:
