@@ -98,7 +98,6 @@ def settings_of(folder: Path, **changes: object) -> Settings:
         markdown=None,
         junit=None,
         html=None,
-        written=(),
         github=False,
         clock=lambda: 0,
         group_by="group",

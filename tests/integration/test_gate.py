@@ -165,9 +165,8 @@ def hip_profile() -> Profile:
         (["base", "same", "--quarantine", "x"], "--set quarantine=GLOB"),
         (["base", "same", "--set", "margin=1%"], "`threshold` alone"),
         (["base", "same", "--json", "--markdown", "-"], "give one of them"),
-        (["base", "same", "--json", "--write", "openmetrics=-"], "give one of them"),
         (["base", "same", "--set", "inconclusive=maybe"], "'maybe'"),
-        (["base", "same", "--write", "chart=x"], "'chart' is not a format"),
+        (["base", "same", "--write", "openmetrics=x"], "--json has the values"),
         (["base", "same", "--colour"], "--colour"),
     ],
 )
@@ -316,25 +315,11 @@ def test_json_leaves_standard_output_to_the_document(gate: Gate) -> None:
     assert err.startswith("::error title=slower::")
 
 
-def test_charts_of_other_tools_are_written_beside_the_report(gate: Gate, folder: Path) -> None:
-    words = ["--write", "openmetrics=metrics.txt", "--write", "github-action-benchmark=chart.json"]
-
-    code, out, _ = gate("base", "slow", *words)
-
-    assert (code, out[:5]) == (1, "FAIL:")
-    assert (folder / "metrics.txt").read_text().endswith("proton_gate_exit_code 1\n# EOF\n")
-    charted = json.loads((folder / "chart.json").read_text())
-    assert len({each["name"] for each in charted}) == len(charted) > 9
-    assert gate("base", "gone", *words)[0] == 2
-    assert json.loads((folder / "chart.json").read_text()) == []
-
-
 @pytest.mark.parametrize(
     ("words", "start", "end"),
     [
         (["--markdown", "-"], "<!-- proton gate -->\n### PASS", "\n"),
         (["--junit", "-"], "<?xml", "</testsuites>\n"),
-        (["--write", "openmetrics=-"], "# ", "\n# EOF\n"),
     ],
 )
 def test_a_dash_is_standard_output_instead_of_the_report(
@@ -410,7 +395,7 @@ def test_outputs_that_cannot_be_written_are_said(gate: Gate, folder: Path) -> No
 def test_an_output_that_cannot_be_written_costs_no_other_and_no_runs(
     gate: Gate, folder: Path
 ) -> None:
-    words = ("--markdown", "gone/a.md", "--junit", "gate.xml", "--write", "openmetrics=gone/b.txt")
+    words = ("--markdown", "gone/a.md", "--junit", "gate.xml")
 
     code, _, err = gate("base", "same", "--save", "kept", *words)
 
@@ -418,7 +403,6 @@ def test_an_output_that_cannot_be_written_costs_no_other_and_no_runs(
     assert (folder / "gate.xml").exists()
     assert "saved as candidate kept@" in err
     assert "a.md" in err
-    assert "b.txt" in err
 
 
 def test_a_full_summary_is_left_alone(

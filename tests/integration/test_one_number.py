@@ -109,13 +109,9 @@ SUFFIXES = {".proton", ".json", ".hatchet", ".hatchet_msgpack", ".chrome_trace",
 
 
 def samples_of_the_project() -> list[Path]:
-    """Return the profiles and timelines in tests/data; charts are for other tools."""
+    """Return the profiles and timelines in tests/data."""
     files = (each for each in DATA.rglob("*") if each.suffix in SUFFIXES and each.is_file())
-    return sorted(
-        each
-        for each in files
-        if not each.name.endswith(NO_PROFILES) and DATA / "charts" not in each.parents
-    )
+    return sorted(each for each in files if not each.name.endswith(NO_PROFILES))
 
 
 @pytest.mark.parametrize("file", samples_of_the_project(), ids=lambda file: str(file.name))

@@ -8,7 +8,6 @@ import typer
 
 from proton_bench.cli.gating.options import (
     BisectOption,
-    ChartsOption,
     EverythingOption,
     GithubOption,
     JunitOption,
@@ -37,6 +36,7 @@ REMOVED = {
     "--strict": "write -t calls:0",
     "--ignore-devices": "write --set ignore-devices=true",
     "--inconclusive": "write --set inconclusive=pass",
+    "--write": "--json has the values of all rows",
     "--raw-names": "names that compilers number are matched without their numbers",
 }
 
@@ -62,7 +62,6 @@ def command(
     junit: JunitOption = None,
     github: GithubOption = False,
     bisect: BisectOption = False,
-    charts: ChartsOption = None,
     history: Annotated[
         bool,
         typer.Option(
@@ -78,13 +77,12 @@ def command(
     options -b, -c, -m and -k of that. 2 is wrong usage or a corrupt file, 3 undecided, 4 not
     comparable, 5 no baseline.
     """
-    from proton_bench.cli.gating.outputs import Outputs, read_chart_files
+    from proton_bench.cli.gating.outputs import Outputs
     from proton_bench.cli.gating.sides import Words
     from proton_bench.cli.work.gate import Wanted, judge
     from proton_bench.gate.policy.policy_words import PolicyWords
 
-    files = read_chart_files(charts or (), "--write")
-    outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github, files)
+    outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github)
     words = PolicyWords(policy, threshold or (), settings or ())
     if history:
         from proton_bench.cli.gating.history import judge_history
@@ -96,7 +94,6 @@ def command(
             "--markdown": markdown,
             "--junit": junit,
             "--github": github,
-            "--write": charts,
         }
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(positional=sides or (), runs=runs, save=save)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BisectOption",
-    "ChartsOption",
     "EverythingOption",
     "GithubOption",
     "JunitOption",
@@ -94,15 +93,6 @@ MarkdownOption = Annotated[
 ]
 JunitOption = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
-]
-ChartsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--write",
-        metavar="FORMAT=FILE",
-        help="Write values for charts of other tools: openmetrics, github-action-benchmark or "
-        "pytorch-hud; may be repeated.",
-    ),
 ]
 GithubOption = Annotated[
     bool,

@@ -14,7 +14,6 @@ from proton_bench.cli.output_file import STDOUT, print_bytes
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.report.ci.chart_files import CHART_FORMATS, ChartFile, read_chart_files
 from proton_bench.report.ci.gate_github import (
     add_to_summary,
     resumed,
@@ -23,7 +22,6 @@ from proton_bench.report.ci.gate_github import (
 )
 from proton_bench.report.ci.gate_junit import gate_junit
 from proton_bench.report.ci.gate_markdown import gate_markdown
-from proton_bench.report.ci.series import series_of
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.gate import GateReport
@@ -32,7 +30,7 @@ from proton_bench.support.console import open_console
 from proton_bench.support.files import write_file
 from proton_bench.support.text import raw, visible_lines
 
-__all__ = ["Outputs", "read_chart_files"]
+__all__ = ["Outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,6 @@ class Outputs:
         markdown: File for Markdown, "-" for standard output instead of the report.
         junit: File for JUnit XML, "-" for standard output instead of the report.
         github: Whether annotations are printed and the job summary is added to.
-        charts: Files for charts of other tools, "-" as above.
     """
 
     everything: bool
@@ -53,14 +50,11 @@ class Outputs:
     markdown: Path | None
     junit: Path | None
     github: bool
-    charts: tuple[ChartFile, ...] = ()
 
     def __post_init__(self) -> None:
-        files = [self.json, self.markdown, self.junit, *(chart.path for chart in self.charts)]
-        if files.count(STDOUT) > 1:
+        if [self.json, self.markdown, self.junit].count(STDOUT) > 1:
             raise UsageError(
-                "--json, --markdown -, --junit - and --write FORMAT=- all print to standard "
-                "output: give one of them"
+                "--json, --markdown - and --junit - all print to standard output: give one of them"
             )
 
     def write(self, outcome: Outcome) -> None:
@@ -103,9 +97,6 @@ class Outputs:
             yield self.markdown, visible_lines(text).encode()
         if self.junit is not None:
             yield self.junit, gate_junit(outcome)
-        series = list(series_of(outcome)) if self.charts else []
-        for chart in self.charts:
-            yield chart.path, CHART_FORMATS[chart.format](series, outcome)
 
     def _print(self, outcome: Outcome, instead: bytes | None) -> None:
         """Print the report, or what goes to standard output instead."""

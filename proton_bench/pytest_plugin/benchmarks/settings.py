@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,7 @@ from proton_bench.gate.experiment.folders.project import policy_of_project, stor
 __all__ = [
     "COLUMNS",
     "GROUPINGS",
-    "PYTEST_BENCHMARK",
     "UNITS",
-    "WRITTEN",
     "Settings",
     "add_options",
 ]
@@ -29,9 +27,6 @@ _SHOWN = "median,iqr,min,rounds,calls,clock"
 _SORTS = ("none", "name", *COLUMNS[:6])
 GROUPINGS = ("group", "name", "func", "fullname", "param")
 UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-# Formats for other tools: the one that needs every round, and those of `proton gate --write`.
-PYTEST_BENCHMARK = "pytest-benchmark"
-WRITTEN = ("openmetrics", "github-action-benchmark", "pytorch-hud", PYTEST_BENCHMARK)
 _FAIL_OR_PASS = ("fail", "pass")
 
 
@@ -69,12 +64,6 @@ def add_options(group: Any) -> None:
     add("--proton-markdown", metavar="FILE", help="write the verdict as a comment")
     add("--proton-junit", metavar="FILE", help="write the verdict as JUnit XML")
     add("--proton-html", metavar="FILE", help="write the changes as a page")
-    add(
-        "--proton-write",
-        action="append",
-        metavar="FORMAT=FILE",
-        help=f"values for charts of other tools: {', '.join(WRITTEN)}; may be repeated",
-    )
     add("--proton-github", action="store_true", help="print annotations of GitHub Actions")
     add("--proton-timer", metavar="MODULE.NAME", help="function that returns ns, for the CPU")
     add("--proton-group-by", choices=GROUPINGS, default="group", help="tables of benchmarks")
@@ -108,7 +97,6 @@ class Settings:
         markdown: File for the verdict as a comment.
         junit: File for the verdict as JUnit XML.
         html: File for a page of the changes.
-        written: Files for charts of other tools, each with its format.
         github: Whether annotations are printed.
         clock: Clock of the CPU in ns.
         group_by: How to group benchmarks into tables.
@@ -135,7 +123,6 @@ class Settings:
     markdown: Path | None
     junit: Path | None
     html: Path | None
-    written: tuple[tuple[str, Path], ...]
     github: bool
     clock: Callable[[], int]
     group_by: str
@@ -158,8 +145,7 @@ class Settings:
     @property
     def asks(self) -> bool:
         """Whether the times are used beyond the table."""
-        files = bool(self.json or self.written)
-        return self.gates or files or self.only or self.replicate is not None
+        return self.gates or self.json is not None or self.only or self.replicate is not None
 
     @classmethod
     def read(cls, config: pytest.Config) -> Settings:
@@ -195,7 +181,6 @@ class Settings:
             markdown=None if is_replicate else file("proton_markdown"),
             junit=None if is_replicate else file("proton_junit"),
             html=None if is_replicate else file("proton_html"),
-            written=() if is_replicate else _written(option("proton_write") or (), here),
             github=option("proton_github"),
             clock=_clock(option("proton_timer")),
             group_by=option("proton_group_by"),
@@ -214,12 +199,12 @@ class Settings:
 def _check(settings: Settings) -> None:
     if settings.only and settings.skip:
         raise UsageError("--proton-only and --proton-skip leave no test: give one of them")
-    measured = settings.gates or settings.json is not None or settings.written
+    measured = settings.gates or settings.json is not None
     for name in ("disable", "skip"):
         if measured and getattr(settings, name):
             raise UsageError(
                 f"--proton-{name} measures nothing, so there is nothing for --proton-compare, "
-                "--proton-save, --proton-json or --proton-write"
+                "--proton-save or --proton-json"
             )
     if settings.runs and not settings.gates:
         raise UsageError(
@@ -258,19 +243,6 @@ def _check_gate(settings: Settings) -> None:
         from proton_bench.gate.policy.policy import read_policy
 
         read_policy(settings.policy_file)
-
-
-def _written(texts: Sequence[str], folder: Path) -> tuple[tuple[str, Path], ...]:
-    found = []
-    for text in texts:
-        name, mark, file = text.partition("=")
-        if not mark or not file:
-            raise UsageError(f"--proton-write={text} is not FORMAT=FILE")
-        if name not in WRITTEN:
-            known = ", ".join(WRITTEN)
-            raise UsageError(f"--proton-write={text}: {name} is not a format; formats are {known}")
-        found.append((name, folder / file))
-    return tuple(found)
 
 
 def _runs(text: str | None) -> int:

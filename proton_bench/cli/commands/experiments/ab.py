@@ -9,7 +9,6 @@ import typer
 
 from proton_bench.cli.gating.options import (
     BisectOption,
-    ChartsOption,
     EverythingOption,
     GithubOption,
     JunitOption,
@@ -71,7 +70,6 @@ def command(
     junit: JunitOption = None,
     github: GithubOption = False,
     bisect: BisectOption = False,
-    charts: ChartsOption = None,
     everything: EverythingOption = False,
     resume: Annotated[
         str | None,
@@ -91,12 +89,11 @@ def command(
     Every run is a fresh process and is kept. Exits with 0 if nothing got slower and 1 if something
     did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
-    from proton_bench.cli.gating.outputs import Outputs, read_chart_files
+    from proton_bench.cli.gating.outputs import Outputs
     from proton_bench.cli.work.experiments import ab
     from proton_bench.gate.policy.policy_words import PolicyWords
 
-    files = read_chart_files(charts or (), "--write")
-    outputs = Outputs(everything, json, markdown, junit, github, files)
+    outputs = Outputs(everything, json, markdown, junit, github)
     comparison = ab.Comparison(outputs, skips_failures=bisect)
     if resume is not None:
         kept = (target, base_ref, base, setup, runs, metric, threshold, policy, settings)

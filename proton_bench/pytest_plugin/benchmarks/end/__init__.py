@@ -1,4 +1,4 @@
-"""The end of a run with benchmarks: repetitions, the gate, tables, files for charts.
+"""The end of a run with benchmarks: repetitions, the gate, tables.
 
 In: records of all processes.
 Out: the verdict, and pytest's exit code.

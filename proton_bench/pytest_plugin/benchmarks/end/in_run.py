@@ -126,11 +126,6 @@ class BenchmarksOfRun:
 
             judged = None if self._judging is None else self._judging.document()
             write_document(self._settings.json, records, judged)
-        if self._settings.written:
-            from proton_bench.pytest_plugin.benchmarks.end.charts import write_charts
-
-            outcome = None if self._judging is None else self._judging.outcome
-            write_charts(self._settings, records, outcome)
 
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:

@@ -101,17 +101,6 @@ def test_one_value_each_so_that_no_path_is_swallowed(pytester: pytest.Pytester) 
     assert config.option.file_or_dir == ["tests"]
 
 
-def test_files_for_charts_ask_for_times(read) -> None:
-    found = read("--proton-write=openmetrics=a", "--proton-write=pytest-benchmark=b=c")
-
-    assert [(name, path.name) for name, path in found.written] == [
-        ("openmetrics", "a"),
-        ("pytest-benchmark", "b=c"),
-    ]
-    assert found.asks
-    assert not found.gates
-
-
 def test_a_fresh_process_judges_nothing_and_saves_nothing(read, tmp_path: Path) -> None:
     found = read(
         *("--proton-compare=main", "--proton-save=pr", "--proton-json=o.json", "--proton-runs=6"),
@@ -143,9 +132,6 @@ GATED = ("--proton-compare=main",)
         (("--proton-inconclusive=fail",), "--proton-inconclusive is for the gate"),
         (("--proton-markdown=m",), "--proton-markdown is for the gate"),
         (("--proton-junit=j",), "--proton-junit is for the gate"),
-        (("--proton-write=openmetrics",), "--proton-write=openmetrics is not FORMAT=FILE"),
-        (("--proton-write=chart=x",), "chart is not a format; formats are openmetrics, "),
-        (("--proton-write=openmetrics=x", "--proton-skip"), "--proton-skip measures nothing"),
         (("--proton-html=h",), "--proton-html is for the gate"),
         (("--proton-github",), "--proton-github is for the gate"),
         ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is not a unit"),
