@@ -43,7 +43,7 @@ _MOST_LOG_BYTES = 1 << 30
 _MOST_BUCKETS, _MOST_COLLAPSES = 1 << 16, 40
 # A row of the least batch that DuckDB passes on may be large.
 _ROWS_AT_ONCE = 2048
-_ADVICE = "`proton store check` lists what is damaged; copy it back"
+_ADVICE = "`proton store maintain` lists what is damaged; copy it back"
 # In errors of DuckDB about rows.
 _DAMAGED = "is damaged in a row:"
 _FOLDERS = re.compile(r"date=\d{4}-\d\d-\d\d/job=[^/]+")

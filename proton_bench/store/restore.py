@@ -164,7 +164,7 @@ def _restored(row: dict[str, Any], samples: Iterable[dict[str, Any]], stacks: _S
     ) as error:
         raise ProfileFormatError(
             f"the profile {row['profile_id']} of the store is damaged ({str(error)[:300]}): run "
-            "`proton store check`"
+            "`proton store maintain`"
         ) from error
 
 
@@ -216,7 +216,7 @@ class _Restored:
         if stack is None:
             raise ProfileFormatError(
                 f"the profile {self._row['profile_id']} has a stack that the store does not have: "
-                "run `proton store check`"
+                "run `proton store maintain`"
             )
         if stack == 0:
             return 0

@@ -59,7 +59,7 @@ def turn(store: Store) -> Iterator[None]:
 def _taken(store: Store, until: int) -> OutputError:
     last = datetime.fromtimestamp(min(until, _LATEST), UTC).strftime("%Y-%m-%d %H:%M")
     return OutputError(
-        f"another command compacts or retains {store.uri!a}: try again when it has ended; if it "
+        f"another command maintains {store.uri!a}: try again when it has ended; if it "
         f"was killed, after {last} UTC"
     )
 

@@ -88,7 +88,7 @@ def compact(
         mapped: Maps the merging of files on partitions, here or in other processes.
 
     Raises:
-        OutputError: Another process compacts or retains the store, or it cannot be written.
+        OutputError: Another process maintains the store, or it cannot be written.
         ProfileFormatError: The store is damaged.
     """
     with turn(store):

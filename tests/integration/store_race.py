@@ -17,9 +17,9 @@ from pathlib import Path
 from fakes.fleet import DAY_NS, START_NS, add, ranked
 
 from proton_bench.errors import OutputError
-from proton_bench.store.policy.policy import Policy
-from proton_bench.store.policy.retention import retain
+from proton_bench.store.policy import Policy
 from proton_bench.store.questions import Question, path_series
+from proton_bench.store.retention import retain
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
@@ -52,7 +52,7 @@ def main(place: str, rounds: str) -> None:
     """Run all rounds, and look at what the store has at the end."""
     store = Store.create(Path(place) / "store")
     add_late(store, Path(place), 0)
-    upkeep = 2 * [partial(retain, store, Policy(), TODAY), partial(compact, store)]
+    upkeep = 2 * [partial(retain, store, Policy(90), TODAY), partial(compact, store)]
     refusals = 0
     with ProcessPoolExecutor(len(upkeep) + 1, get_context("spawn")) as pool:
         for number in range(1, int(rounds) + 1):
@@ -61,7 +61,7 @@ def main(place: str, rounds: str) -> None:
             added.result()
             assert any(had_turns)
             refusals += had_turns.count(False)
-    retain(store, Policy(), TODAY)
+    retain(store, Policy(90), TODAY)
     compact(store, writer_hours=0, reader_hours=0)
     assert check(store) == {}
     profiles = RANKS * (int(rounds) + 1)

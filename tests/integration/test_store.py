@@ -118,17 +118,32 @@ def test_proton_query_reads_a_store_like_files(fleet: Path, tmp_path: Path, prot
     assert proton("query", fleet, sql, "--csv") == proton("query", *files, sql, "--csv")
 
 
-def test_upkeep_leaves_a_store_without_damage(fleet: Path, proton: Proton) -> None:
-    for words in (["retain"], ["compact"], ["check"]):
-        assert proton("store", *words, fleet)[0] == 0
-    assert proton("store", "check", fleet)[1] == "nothing is damaged\n"
+@pytest.mark.parametrize(("policy", "kept"), [("", True), ("rank_days = 5\nraw_days = 2", False)])
+def test_maintenance_keeps_what_the_policy_says(
+    fleet: Path, proton: Proton, policy: str, kept: bool
+) -> None:
+    (fleet / "policy.toml").write_text(policy)
+    times = "SELECT sum(totals['time (ns)']) AS ns FROM profiles"
+    ranks = "SELECT count(rank) > 0 AS kept FROM profiles"
+    before = proton("store", "query", fleet, times, "--csv")
 
+    assert [proton("store", "maintain", fleet)[0] for _ in range(2)] == [0, 0]
+
+    assert proton("store", "query", fleet, times, "--csv") == before
+    assert proton("store", "query", fleet, ranks, "--csv")[1] == f"kept\n{str(kept).lower()}\n"
+
+
+def test_a_damaged_store_is_named_and_stays_as_it_is(fleet: Path, proton: Proton) -> None:
     next((fleet / "samples").rglob("*.parquet")).unlink()
     for file in (fleet / "profiles").rglob("*.parquet"):
         file.unlink()
-    code, out, _ = proton("store", "check", fleet)
+    before = sorted(fleet.rglob("*"))
+
+    code, out, _ = proton("store", "maintain", fleet)
+
     assert code == 2
     assert "DAMAGED profiles/" in out
+    assert sorted(fleet.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

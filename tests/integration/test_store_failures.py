@@ -158,7 +158,7 @@ def test_full_disks_and_read_only_folders_are_one_line(
     assert (process.returncode, out) == (74, "")
     assert err.startswith("proton: error: cannot add to the table samples")
     assert err.count("\n") == 1
-    assert main(["store", "check", store.uri]) == 0
+    assert main(["store", "maintain", store.uri]) == 0
 
 
 # -- damage --------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_a_lost_checkpoint_is_one_line_that_says_what_to_do(
 ) -> None:
     damage(with_checkpoints(fleet))
 
-    for words in (["ls", fleet], ["path", fleet, "fwd"], ["compact", fleet], ["check", fleet]):
+    for words in (["ls", fleet], ["path", fleet, "fwd"], ["maintain", fleet]):
         code = main(["store", *map(str, words)])
         out, err = capfd.readouterr()
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -92,7 +92,7 @@ def test_rejected_credentials_are_one_line(
             (["ls", place], 2),
             (["path", place, "fwd"], 2),
             (["add", place, str(tmp_path)], 2),
-            (["compact", place], 2),
+            (["maintain", place], 2),
         ):
             assert main(["store", *words]) == code
             out, err = capfd.readouterr()

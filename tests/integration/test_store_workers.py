@@ -167,7 +167,7 @@ def test_files_are_merged_by_workers(
     before = path_series(store.snapshot(), question)
     assert len(store.table("samples").file_uris()) == (DAYS + 1) * len(JOBS)
 
-    assert main(["store", "compact", store.uri]) == 0
+    assert main(["store", "maintain", store.uri]) == 0
 
     assert "files became" in capsys.readouterr().out
     assert len(store.table("samples").file_uris()) == DAYS * len(JOBS)
@@ -217,7 +217,7 @@ def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
     gc.collect()  # nothing is left that would fail later
 
 
-@pytest.mark.parametrize("words", [["path", "{}", "fwd/*"], ["compact", "{}"]])
+@pytest.mark.parametrize("words", [["path", "{}", "fwd/*"], ["maintain", "{}"]])
 def test_the_option_names_the_scheduler(
     words: list[str], store: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

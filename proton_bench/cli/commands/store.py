@@ -213,29 +213,16 @@ def export(
     work.export(selection, output, to=to)
 
 
-@group.command("compact")
-def compact(store: _Store, scheduler: _Scheduler = None) -> None:
-    """Merge small files, so that questions read few of them."""
+@group.command("maintain")
+def maintain(store: _Store, scheduler: _Scheduler = None) -> int:
+    """Read every file, remove what `policy.toml` in the store keeps no longer, and merge files.
+
+    If something is damaged, it is named and nothing is changed; the exit code is 2.
+    """
     from proton_bench.cli.work import store as work
 
     _choose(scheduler)
-    work.compact(store)
-
-
-@group.command("retain")
-def retain(store: _Store) -> None:
-    """Replace old profiles of a run by their sum, as `policy.toml` in the store says."""
-    from proton_bench.cli.work import store as work
-
-    work.retain(store)
-
-
-@group.command("check")
-def check(store: _Store) -> int:
-    """Read every file of a store and name what is damaged; exit code 2 if anything is."""
-    from proton_bench.cli.work import store as work
-
-    return work.check(store)
+    return work.maintain(store)
 
 
 def _choose(scheduler: str | None) -> None:

@@ -30,9 +30,9 @@ from proton_bench.report.tree.tree import print_report
 from proton_bench.store import upkeep
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.adding.spool import Spool
-from proton_bench.store.policy.policy import read_policy
-from proton_bench.store.policy.retention import retain as retain_profiles
+from proton_bench.store.policy import read_policy
 from proton_bench.store.questions import Question, listed_paths, path_series
+from proton_bench.store.retention import retain
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.store import QUERIED, Store, where_clause
 from proton_bench.store.workers import open_workers
@@ -43,15 +43,13 @@ from proton_bench.support.units import count_text
 __all__ = [
     "Asked",
     "add",
-    "check",
-    "compact",
     "export",
     "init",
     "list_runs",
+    "maintain",
     "path",
     "query",
     "record",
-    "retain",
     "watch",
 ]
 
@@ -242,38 +240,26 @@ def export(word: str, output: Path, *, to: str | None) -> None:
         warn(note)
 
 
-def compact(place: str) -> None:
-    """Merge small files."""
+def maintain(place: str) -> int:
+    """Check, retain and compact a store; of a damaged one name the damage, and return 2."""
     store = Store.open(place)
+    damaged = upkeep.check(store)
+    for where, why in damaged.items():
+        typer.echo(f"DAMAGED {visible(where)}: {visible(why)}")
+    if damaged:
+        return ProfileFormatError.exit_code
     with _without_panics(), open_workers() as workers:
+        retained = retain(store, read_policy(store), datetime.now(UTC).date())
         done = upkeep.compact(store, mapped=workers.map)
     is_same = done.files == done.files_before
     typer.echo(
-        f"summed {count_text(done.summed, 'profile')}; {count_text(done.files_before, 'file')} "
+        f"nothing is damaged; summed {count_text(retained.summed + done.summed, 'profile')}; "
+        f"removed {count_text(retained.removed, 'profile')} and the quantiles of "
+        f"{count_text(retained.stripped, 'sample')}; {count_text(done.files_before, 'file')} "
         f"{'stay' if is_same else f'became {done.files}'}; removed "
         f"{count_text(done.dead_rows, 'row')} that did not count"
     )
-
-
-def retain(place: str) -> None:
-    """Replace old profiles by their sums, as the policy of the store says."""
-    store = Store.open(place)
-    with _without_panics():
-        done = retain_profiles(store, read_policy(store), datetime.now(UTC).date())
-    typer.echo(
-        f"summed {count_text(done.summed, 'profile')}, removed the quantiles of "
-        f"{count_text(done.stripped, 'sample')} and {count_text(done.removed, 'profile')}"
-    )
-
-
-def check(place: str) -> int:
-    """Name what is damaged, and return the exit code: 2 if anything is."""
-    found = upkeep.check(Store.open(place))
-    for where, why in found.items():
-        typer.echo(f"DAMAGED {visible(where)}: {visible(why)}")
-    if not found:
-        typer.echo("nothing is damaged")
-    return ProfileFormatError.exit_code if found else 0
+    return 0
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import hashlib
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,8 +29,7 @@ from proton_bench.store.adding.files import NewFiles
 from proton_bench.store.checks import check_profile
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.policy.policy import Kind, read_policy
-from proton_bench.store.policy.privacy import Privacy
+from proton_bench.store.policy import read_policy
 from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.stacks import new_stacks, stack_hashes
@@ -52,6 +51,8 @@ _OTHERS = ("stacks", "timelines", "profiles")
 _KNOWN = """
 SELECT profile_id FROM all_profiles WHERE job = $job
 UNION SELECT profile_id FROM summed WHERE job = $job"""
+# Where an empty column is not NULL.
+_LEFT_OUT = {"attributes": "{}", "source": ""}
 _NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -128,7 +129,7 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
         processes: Number of processes that read files.
 
     Raises:
-        UsageError: The policy of the store is wrong, or hashes and there is no key.
+        UsageError: The policy of the store is wrong.
         OutputError: The store cannot be written; nothing was added.
         ProfileFormatError: The store is damaged.
     """
@@ -140,8 +141,8 @@ def add_files(store: Store, files: Sequence[Path], labels: Labels, *, processes:
             # Several chunks for each process, so that none waits long for another.
             size = min(max(len(items) // (4 * processes), _LEAST_OF_CHUNK), _MOST_OF_CHUNK)
             chunks = [items[at : at + size] for at in range(0, len(items), size)]
-            batch, privacy = new_batch(), Privacy.of(read_policy(store))
-            read = partial(_read_chunk, store, labels, batch=batch, privacy=privacy)
+            batch, left_out = new_batch(), read_policy(store).leave_out
+            read = partial(_read_chunk, store, labels, batch=batch, left_out=left_out)
             _write(store, mapped(read, chunks), added, batch=batch)
     return added
 
@@ -254,7 +255,7 @@ class _Rows:
         self._hashes: set[int] = set()
 
     def add(
-        self, file: Path, key: ProfileKey, profile: Profile, *, run: str, place: str
+        self, file: Path, key: ProfileKey, profile: Profile, *, run: str, left_out: Collection[str]
     ) -> pa.Table:
         """Add the rows of a profile, or nothing, and return its samples.
 
@@ -263,7 +264,7 @@ class _Rows:
             key: Its key.
             profile: The profile.
             run: Name of its run.
-            place: What is stored of where the file is.
+            left_out: Columns of ``profiles`` that stay empty.
 
         Raises:
             ProfileFormatError: A number or text of the profile does not fit the tables.
@@ -273,12 +274,15 @@ class _Rows:
         try:
             samples = sample_rows(profile, hashes, key)
             facts = profile_row(profile, key)
-            facts |= {"run": run, "source": place, "samples": len(samples)}
+            facts |= {"run": run, "source": visible(file.absolute()), "samples": len(samples)}
+            facts |= {name: _LEFT_OUT.get(name) for name in left_out}
             rows = {"profiles": _table("profiles", facts)}
             timeline = streamed_format_of(file)
             if timeline is not None:
                 known = {"format": timeline.name, "size_bytes": file.stat().st_size}
-                rows["timelines"] = _table("timelines", {**key.columns(), "uri": place, **known})
+                rows["timelines"] = _table(
+                    "timelines", {**key.columns(), "uri": facts["source"], **known}
+                )
         except (pa.ArrowException, OverflowError, UnicodeError) as error:
             raise corrupt(
                 visible(file), f"it does not fit the tables of a store: {error}"
@@ -307,17 +311,16 @@ def _read_chunk(
     files: Iterable[tuple[str, Path]],
     *,
     batch: str,
-    privacy: Privacy,
+    left_out: Collection[str],
 ) -> _Chunk:
     samples, rows = NewFiles(store, "samples"), _Rows()
     failed: dict[Path, str] = {}
     for id, file in files:
         run = visible(file.absolute().parent.name) if labels.run is None else labels.run
         try:
-            profile = privacy.profile(read_profile(file))
-            place = privacy.text(Kind.COMMANDS, visible(file.absolute()))
+            profile = read_profile(file)
             key = ProfileKey(_start_ns(profile, file), labels.job, id, batch)
-            found = rows.add(file, key, profile, run=run, place=place)
+            found = rows.add(file, key, profile, run=run, left_out=left_out)
         except ProtonError as error:
             failed[file] = str(error)
         else:

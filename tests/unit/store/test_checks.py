@@ -127,7 +127,7 @@ def test_columns_of_other_types_are_named(fleet: Store, table: str, name: str) -
 def test_stacks_that_lack_a_column_are_damaged(fleet: Store, name: str) -> None:
     edit(fleet, "stacks", lambda table: table.drop_columns([name]))
 
-    with pytest.raises(ProfileFormatError, match="store check"):
+    with pytest.raises(ProfileFormatError, match="store maintain"):
         read_everything(fleet)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from proton_bench.errors import OutputError
 from proton_bench.store import turn as turns
-from proton_bench.store.policy.policy import Policy
-from proton_bench.store.policy.retention import retain
+from proton_bench.store.policy import Policy
+from proton_bench.store.retention import retain
 from proton_bench.store.store import Store
 from proton_bench.store.turn import turn
 from proton_bench.store.upkeep import compact
@@ -19,7 +19,7 @@ def test_upkeep_beside_other_upkeep_says_what_to_do(store: Store) -> None:
         with pytest.raises(OutputError, match="try again when it has ended"):
             compact(store)
         with pytest.raises(OutputError, match="try again when it has ended"):
-            retain(store, Policy(), date(2024, 6, 1))
+            retain(store, Policy(90), date(2024, 6, 1))
 
     compact(store)
 

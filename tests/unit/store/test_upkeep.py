@@ -115,7 +115,7 @@ def test_damaged_files_are_found(fleet: Store, table: str, damage: str) -> None:
 
     assert place.startswith(f"{table}/")
     assert file.name in place
-    with pytest.raises(ProfileFormatError, match="store check"):
+    with pytest.raises(ProfileFormatError, match="store maintain"):
         path_series(fleet.snapshot(), QUESTION)
 
 

@@ -19,9 +19,11 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.store.adding import ingest
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.policy import POLICY_FILE
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
 from proton_bench.store.schema import SCHEMAS
+from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 
@@ -301,3 +303,22 @@ def test_files_that_no_recording_fills_are_named_and_not_read(store: Store, tmp_
 
     assert f"{3 << 40} bytes" in added.failed[sparse]
     assert "not a regular file" in added.failed[pipe]
+
+
+def test_columns_that_the_policy_leaves_out_stay_empty(store: Store, tmp_path: Path) -> None:
+    policy = 'leave_out = ["host", "gpu_uuid", "attributes", "source"]'
+    Path(store.uri, POLICY_FILE).write_text(policy)
+    facts: dict[str, Any] = {
+        "host": "rack5-node9",
+        "git": {"revision": "f00d"},
+        "gpus_at_start": [{"uuid": "GPU-rack5"}],
+        "command": ["rack5.py"],
+    }
+    add(store, tmp_path / "run", ranked(0, **facts))
+
+    with store.snapshot().connect() as reader:
+        (row,) = reader.table("FROM profiles").to_pylist()
+    assert "rack5" not in str(row)
+    assert (row["host"], row["commit"]) == (None, "f00d")
+    ((_, profile),) = Selection(store.uri).profiles()
+    assert profile.inclusive("time (ns)")[0] > 0

@@ -9,10 +9,10 @@ from fakes.fleet import START_NS, add, ranked
 
 from proton_bench.errors import UsageError
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
-from proton_bench.store.policy.policy import Policy
-from proton_bench.store.policy.retention import Retained, retain
+from proton_bench.store.policy import Policy
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
+from proton_bench.store.retention import Retained, retain
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
@@ -35,23 +35,23 @@ def lines(store: Store, *columns: str, **question: Any) -> list[tuple[Any, ...]]
 
 
 def test_fresh_profiles_stay(fleet: Store) -> None:
-    assert retain(fleet, Policy(), FRESH) == Retained()
+    assert retain(fleet, Policy(90), FRESH) == Retained()
 
 
 @pytest.mark.parametrize("today", [STRIPPED, REMOVED])
 def test_answers_about_runs_stay_the_same(fleet: Store, today: date) -> None:
     before = lines(fleet, *OF_RUN, by=("run",))
 
-    retain(fleet, Policy(), today)
+    retain(fleet, Policy(90), today)
     compact(fleet, writer_hours=0, reader_hours=0)
 
     assert lines(fleet, *OF_RUN, by=("run",)) == before
     assert check(fleet) == {}
-    assert retain(fleet, Policy(), today) == Retained()
+    assert retain(fleet, Policy(90), today) == Retained()
 
 
 def test_old_profiles_keep_sums_but_no_quantiles(fleet: Store) -> None:
-    done = retain(fleet, Policy(), STRIPPED)
+    done = retain(fleet, Policy(90), STRIPPED)
 
     assert (done.summed, done.stripped, done.removed) == (6, 12, 0)
     found = lines(fleet, "rank", "total", "median", by=("rank",), where="run = 'run0'")
@@ -59,7 +59,7 @@ def test_old_profiles_keep_sums_but_no_quantiles(fleet: Store) -> None:
 
 
 def test_of_older_runs_only_the_sum_is_left(fleet: Store) -> None:
-    assert retain(fleet, Policy(), REMOVED).removed == 6
+    assert retain(fleet, Policy(90), REMOVED).removed == 6
 
     assert lines(fleet, "run", "rank", "profiles", by=("run", "rank")) == [
         ("run0", None, 3),
@@ -71,14 +71,14 @@ def test_of_older_runs_only_the_sum_is_left(fleet: Store) -> None:
 
 
 def test_a_condition_that_only_some_profiles_meet_is_answered_by_these(fleet: Store) -> None:
-    retain(fleet, Policy(), STRIPPED)
+    retain(fleet, Policy(90), STRIPPED)
 
     found = lines(fleet, "run", "profiles", "total", "median", by=("run",), where="rank < 2")
     assert found == [("run0", 2, 33.0, None), ("run1", 2, 35.0, None)]
 
 
 def test_late_profiles_join_the_sum_of_their_run(fleet: Store, tmp_path: Path) -> None:
-    retain(fleet, Policy(), REMOVED)
+    retain(fleet, Policy(90), REMOVED)
     add_files(fleet, find_files([tmp_path / "run0"]), Labels("train"))  # known for ever
     late = ranked(9, [50.0], start_time_ns=START_NS)
     add(fleet, tmp_path / "late/run0", late)
@@ -86,11 +86,11 @@ def test_late_profiles_join_the_sum_of_their_run(fleet: Store, tmp_path: Path) -
     for done in (Retained(), Retained(summed=1, stripped=2, removed=1)):
         found = lines(fleet, "run", "profiles", "total", "count", by=("run",))
         assert sorted(found) == [("run0", 4, 101.0, 7), ("run1", 3, 54.0, 6)]
-        assert retain(fleet, Policy(), FRESH if done == Retained() else REMOVED) == done
+        assert retain(fleet, Policy(90), FRESH if done == Retained() else REMOVED) == done
 
 
 def test_profiles_in_two_sums_are_found(fleet: Store) -> None:
-    retain(fleet, Policy(), STRIPPED)
+    retain(fleet, Policy(90), STRIPPED)
     with fleet.snapshot().connect() as reader:
         sums = reader.table(
             "SELECT * REPLACE ('other' AS profile_id, 0 AS samples) FROM all_profiles "
@@ -104,4 +104,4 @@ def test_profiles_in_two_sums_are_found(fleet: Store) -> None:
 @pytest.mark.parametrize(("raw_days", "rank_days"), [(-1, 5), (6, 5), (7, 4_000_000)])
 def test_sketches_are_not_kept_longer_than_profiles(raw_days: int, rank_days: int) -> None:
     with pytest.raises(UsageError):
-        Policy(raw_days, rank_days)
+        Policy(rank_days, raw_days)

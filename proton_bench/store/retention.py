@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from proton_bench.store.policy.policy import Policy
+from proton_bench.store.policy import Policy
 from proton_bench.store.store import Partition, Snapshot, Store, change, delete, is_among
 from proton_bench.store.sums import sum_runs
 from proton_bench.store.turn import turn
@@ -49,10 +49,12 @@ def retain(store: Store, policy: Policy, today: date) -> Retained:
         today: The day that ages are counted from, UTC.
 
     Raises:
-        OutputError: Another process compacts or retains the store, or it cannot be written.
+        OutputError: Another process maintains the store, or it cannot be written.
         ProfileFormatError: The store is damaged.
     """
     done = Retained()
+    if policy.rank_days is None:
+        return done
     with turn(store):
         for partition in _partitions(store.snapshot(), today - timedelta(policy.raw_days)):
             done.summed += sum_runs(store, partition, least=1)

@@ -1,18 +1,17 @@
-"""The policy of a store: how long what is kept, and what is hidden when profiles are added.
+"""The policy of a store: how long what is kept, and which facts are not stored.
 
-It is the file ``policy.toml`` in the store. Without it the defaults count::
+It is the file ``policy.toml`` in the store. Without it everything is stored, and kept for ever::
 
-    raw_days = 14           # how long single profiles keep their quantiles
     rank_days = 90          # how long single profiles are kept
-    hash = []               # what is replaced by a keyed hash: "names", "commands", "hosts"
-    drop = []               # what is left out
+    raw_days = 14           # how long they keep their quantiles
+    leave_out = ["host"]    # columns of `profiles` that stay empty
 """
 
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -21,51 +20,35 @@ from proton_bench.store.engines import deltalake_fs
 from proton_bench.store.store import Store
 from proton_bench.support.inputs import open_file
 
-__all__ = ["POLICY_FILE", "Kind", "Policy", "read_policy"]
+__all__ = ["POLICY_FILE", "Policy", "read_policy"]
 
 POLICY_FILE = "policy.toml"
 _MOST_BYTES = 1 << 16
 _MOST_DAYS = 36_500  # a century
 
 
-class Kind(StrEnum):
-    """What can be hidden.
-
-    Attributes:
-        NAMES: Names in call paths, of kernels and in texts that were recorded as metrics.
-        COMMANDS: Command lines, folders and files, and texts of the origin that are not known to
-            be harmless.
-        HOSTS: Names of machines and ids of GPUs.
-    """
-
-    NAMES = "names"
-    COMMANDS = "commands"
-    HOSTS = "hosts"
-
-
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long what is kept, in days from the start of a run, and what is hidden.
+    """How long what is kept, in days from the start of a run, and what is not stored.
 
     Attributes:
-        raw_days: Sketches of recorded profiles.
-        rank_days: Recorded profiles.
-        hash: What is replaced by a hash.
-        drop: What is left out.
+        rank_days: Recorded profiles, None for ever.
+        raw_days: Sketches of recorded profiles, where these have an end.
+        leave_out: Columns of ``profiles`` that stay empty; without ``source`` it is not known where
+            timelines are either.
     """
 
+    rank_days: int | None = None
     raw_days: int = 14
-    rank_days: int = 90
-    hash: frozenset[Kind] = frozenset()
-    drop: frozenset[Kind] = frozenset()
+    leave_out: frozenset[
+        Literal["attributes", "branch", "commit", "gpu_uuid", "host", "source"]
+    ] = frozenset()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.raw_days <= self.rank_days <= _MOST_DAYS:
+        if self.rank_days is not None and not 0 <= self.raw_days <= self.rank_days <= _MOST_DAYS:
             raise UsageError(
                 f"profiles cannot be kept {self.rank_days} days and their sketches "
                 f"{self.raw_days}: both need 0 to {_MOST_DAYS} days, sketches at most as many"
             )
-        if both := self.hash & self.drop:
-            raise UsageError(f"{min(both)} cannot be hashed and dropped: choose one")
 
 
 def read_policy(store: Store) -> Policy:

@@ -5,27 +5,29 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import OutputError, UsageError
-from proton_bench.store.policy.policy import POLICY_FILE, Kind, Policy, read_policy
+from proton_bench.store.policy import POLICY_FILE, Policy, read_policy
 from proton_bench.store.store import Store
 
 
-def test_without_a_file_the_defaults_count(store: Store) -> None:
-    assert read_policy(store) == Policy(raw_days=14, rank_days=90)
+def test_without_a_file_everything_is_kept(store: Store) -> None:
+    policy = read_policy(store)
+
+    assert (policy.rank_days, policy.leave_out) == (None, frozenset())
 
 
 def test_a_file_changes_what_it_names(store: Store) -> None:
-    Path(store.uri, POLICY_FILE).write_text('rank_days = 30\nhash = ["hosts"]\ndrop = ["names"]\n')
+    Path(store.uri, POLICY_FILE).write_text('rank_days = 30\nleave_out = ["host"]\n')
 
-    assert read_policy(store) == Policy(14, 30, frozenset({Kind.HOSTS}), frozenset({Kind.NAMES}))
+    assert read_policy(store) == Policy(30, 14, frozenset({"host"}))
 
 
 @pytest.mark.parametrize(
     "content",
     [
         "rank_days = 3",
-        "raw_days = -1",
-        'hash = ["names"]\ndrop = ["names"]',
-        'hash = ["users"]',
+        "raw_days = -1\nrank_days = 9",
+        'leave_out = ["job"]',
+        'leave_out = "host"',
         "weeks = 3",
         "raw_days = ",
         "raw_days = 14.5",
