@@ -134,6 +134,16 @@ def test_a_folder_is_one_point(proton: Proton, tmp_path: Path) -> None:
     assert series["steps"][0]["first_after"]["source"] == str(tmp_path / f"night{STEP}")
 
 
+def test_a_folder_alone_is_told_to_be_one_point(proton: Proton, tmp_path: Path) -> None:
+    folder = put(tmp_path / "weekly", *recorded(4, {}))
+
+    code, _, err = proton("gate", "--history", folder)
+
+    assert code == 5
+    assert f"{folder}/*.proton" in err
+    assert proton("gate", "--history", *folder.iterdir())[2] == ""
+
+
 def test_another_gpu_makes_no_step(store: BaselineStore, proton: Proton) -> None:
     for run in recorded(COUNT, {}):
         store.save("main", [run])

@@ -180,7 +180,7 @@ def test_the_slowest_rank_is_named(tmp_path: Path, proton_here: Run) -> None:
         (["nothing.proton", "-o", "x.proton"], "cannot read nothing.proton"),
         (["nothing.pftrace", "-o", "x.pftrace"], "cannot read nothing.pftrace"),
         (["job.rank0.proton", "-o", "x.pftrace"], "is not a timeline in Perfetto's format"),
-        (["t.pftrace", "-o", "x.chrome_trace"], "cannot become a timeline"),
+        (["t.pftrace", "-o", "x.chrome_trace"], ".pftrace"),
         (["t.pftrace", "-o", "t.pftrace"], "is an input"),
         (["t.pftrace", "-o", "x.pftrace", "--by", "rank"], "--by is for trees"),
         (["job.rank0.proton", "--stragglers"], "two or more"),

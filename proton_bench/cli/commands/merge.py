@@ -12,6 +12,7 @@ from proton_bench.cli.output_file import output_option, refuse_input
 from proton_bench.cli.timelines.suffixes import is_timeline
 from proton_bench.errors import UsageError
 from proton_bench.model.origin import ApartBy
+from proton_bench.support.text import visible
 
 __all__ = ["command"]
 
@@ -83,6 +84,11 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
         if by is not ApartBy.NOTHING:
             raise UsageError("--by is for trees: in a timeline each process has its own tracks")
     else:
+        from proton_bench.formats.base import TimelineFile
         from proton_bench.formats.registry import find_format_of
 
-        find_format_of(output)
+        if isinstance(find_format_of(output), TimelineFile):
+            raise UsageError(
+                f"{visible(output)}: timelines are merged in Perfetto's format alone: write a file "
+                "called .pftrace, or a profile such as .proton"
+            )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proton_bench.cli.boundary import warn
 from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.output_file import (
@@ -110,6 +111,12 @@ def open_history(words: Sequence[str], followed: Followed, store: Path | None) -
         points = list(_counted(sources, followed, progress))
         progress.step("looking for steps")
         history = history_of(points, followed.policy, acknowledged=known, left_out=sources.left_out)
+    if len(points) == 1 and points[0].runs > 1 and Path(points[0].source).is_dir():
+        folder = visible(points[0].source)
+        warn(
+            f"{folder} is one point, as runs of a folder count as recorded together: if each is a "
+            f"point, name its files, such as {folder}/*.proton"
+        )
     if followed.paths and points and not history.traces:
         globs = " or ".join(ascii(each[:80]) for each in followed.paths)
         raise UsageError(
