@@ -17,6 +17,7 @@ from proton_bench.support.inputs import open_file
 
 __all__ = [
     "MAX_NESTING",
+    "UTF8_MARK",
     "Format",
     "StreamedFormat",
     "TimelineFile",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 MAX_NESTING = 64
+UTF8_MARK = b"\xef\xbb\xbf"  # which some tools write before JSON
 
 T = TypeVar("T")
 _Held = TypeVar("_Held", bound=dict[str, Any] | list[Any])

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats.base import corrupt, decoded, plain_map
+from proton_bench.formats.base import UTF8_MARK, corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.chrome.file import UTF8_MARK
 from proton_bench.formats.chrome.split import (
     BLOCK,
     Batch,

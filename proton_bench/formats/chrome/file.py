@@ -6,13 +6,12 @@ import re
 import zlib
 from typing import IO
 
-from proton_bench.formats.base import TimelineFile, corrupt
+from proton_bench.formats.base import UTF8_MARK, TimelineFile, corrupt
 from proton_bench.model.profile import Profile
 
-__all__ = ["UTF8_MARK", "ChromeTrace"]
+__all__ = ["ChromeTrace"]
 
 _GZIP = b"\x1f\x8b"
-UTF8_MARK = b"\xef\xbb\xbf"
 _SNIFFED = 1 << 16
 _EVENTS = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')
 
