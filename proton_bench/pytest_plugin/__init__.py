@@ -2,7 +2,7 @@
 
 ``proton pytest tests/`` opens the session itself, and this plugin only adds the nodes; ``pytest
 --proton`` makes the plugin open the session and write the files. The exit code stays pytest's in
-both, except with a gate or ``--proton-strict``. ``testrun`` handles runs, ``benchmarks`` benchmarks
+both, except with a gate. ``testrun`` handles runs, ``benchmarks`` benchmarks
 and their gate; this module decides which process records.
 
 The next word keeps pytest from warning that it came too late to rewrite this module's asserts,
@@ -83,16 +83,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     group.addoption("--proton-hook", metavar="HOOK", help="launch hook, e.g. triton")
     group.addoption(
-        "--proton-no-interpret",
-        action="store_true",
-        help="do not switch Triton to its interpreter without a GPU driver",
-    )
-    group.addoption(
-        "--proton-strict",
-        action="store_true",
-        help="exit with 74 if tests passed and the profile cannot be written",
-    )
-    group.addoption(
         "--proton-store",
         metavar="STORE",
         help="profile this test run, and add the profile to a store: see `proton store`",
@@ -115,8 +105,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     options = early_config.known_args_namespace
     asked = [options.proton, options.proton_store, options.proton_compare]
-    asked += [options.proton_save, options.proton_autosave]
-    if not any(asked) or options.proton_no_interpret or _under_command_line():
+    asked += [options.proton_save]
+    if not any(asked) or _under_command_line():
         return
     if not _is_disabled() and not _recorded:
         # pytest captures stderr at this point and would lose the text.
@@ -205,8 +195,7 @@ def _record(config: pytest.Config, settings: Settings) -> None:
         return
     note_choice(config, run.session)
     if distributes:
-        may_prepare = not (_under_command_line() or config.getoption("proton_no_interpret"))
-        parts = WorkerParts(run.session, interpret=may_prepare, devices=devices)
+        parts = WorkerParts(run.session, interpret=not _under_command_line(), devices=devices)
         report = ProfileReport(run, parts.gather, parts.profile)
         add_to_controller(config, settings, report.recorded)
         _register(config, "workers", parts)
@@ -280,7 +269,6 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     return RunSession(
         session,
         output.formats,
-        is_strict=config.getoption("proton_strict"),
         store=config.getoption("proton_store") or "",
         job=config.getoption("proton_job"),
     )

@@ -23,7 +23,6 @@ def record_of(test: str = "test_x.py::test_a", **changes: object) -> BenchmarkRe
     record = BenchmarkRecord(
         id=test,
         node_id=test,
-        group="",
         parameters={},
         device="cpu",
         metric="cpu",
@@ -82,29 +81,15 @@ def runs_of(
 def settings_of(folder: Path, **changes: object) -> Settings:
     """Return the settings of a test run that compares six processes with ``main``."""
     settings = Settings(
-        only=False,
-        skip=False,
         disable=False,
         compare=("main",),
         compare_fail=(),
         policy=None,
         project=folder,
         runs=6,
-        inconclusive=None,
-        missing_passes=False,
-        save=(),
+        save="",
         storage=folder / "store",
         json=None,
-        markdown=None,
-        junit=None,
-        html=None,
-        github=False,
-        clock=lambda: 0,
-        group_by="group",
-        sort="none",
-        columns=("median",),
-        time_unit="auto",
-        histogram=False,
         replicate=None,
     )
     return replace(settings, **changes)  # type: ignore[arg-type]

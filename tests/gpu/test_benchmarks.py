@@ -20,9 +20,7 @@ pytestmark = [
 
 
 def call_of(**plan: object) -> BenchmarkCall:
-    where = Surroundings(
-        around=lambda name: nullcontext(), clock=lambda: 0, measures=True, is_coroutine=False
-    )
+    where = Surroundings(around=lambda name: nullcontext(), measures=True, is_coroutine=False)
     return BenchmarkCall("test_x", Asked(plan=Plan(rounds=4, **plan)), where)  # type: ignore[arg-type]
 
 

@@ -11,13 +11,21 @@ import pytest
 # Each reading of the clock is one step later; the step is the length of a round.
 CLOCK = """
     import os
+    import pytest
+    from proton_bench.pytest_plugin.rounds.timer import CpuTimer
+
     now = 0
     def tick():
         global now
         now += int(os.environ.get("CLOCK_STEP_NS", 200_000))
         return now
+
+    def pytest_configure(config):
+        patch = pytest.MonkeyPatch()
+        patch.setattr(CpuTimer, "clock", staticmethod(tick))
+        config.add_cleanup(patch.undo)
 """
-TIMED = ("--proton-timer=clock.tick", "--proton-backend=cpu")
+TIMED = ("-pclock", "--proton-backend=cpu")
 
 
 def make(pytester: pytest.Pytester, **files: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import xml.etree.ElementTree as Xml
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,52 +81,6 @@ def test_the_same_times_pass(pytester: pytest.Pytester, run_pytest: RunPytest) -
     result.stdout.fnmatch_lines(["*proton gate*", "PASS: none of 3 paths got slower than allowed*"])
 
 
-@pytest.mark.usefixtures("benchmarks")
-@pytest.mark.parametrize(
-    ("times", "starts"),
-    [
-        ({A: 100.0, B: 46.0, C: 80.0}, [b"::error title=slower::", b"::error title=slower::"]),
-        (BASE, []),
-    ],
-)
-def test_github_reads_annotations_and_a_summary(
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    times: dict[str, float],
-    starts: list[bytes],
-) -> None:
-    keep(pytester, times, seed=2)
-    summary = pytester.path / "summary.md"
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-
-    # As GitHub reads it: bytes of a pipe, with commands where lines begin.
-    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *GATE, "--proton-github"]
-    done = subprocess.run(words, check=False, capture_output=True)
-
-    found = [line for line in done.stdout.split(b"\n") if line.startswith(b"::")]
-    assert len(found) == len(starts)
-    assert all(line.startswith(start) for line, start in zip(found, starts, strict=True))
-    assert b":\\:error" not in done.stdout
-    verdict = "FAIL" if starts else "PASS"
-    assert f"### {verdict}: " in summary.read_text(encoding="utf-8")
-
-
-def test_rounds_are_drawn_and_the_verdict_is_written_as_junit(
-    pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path
-) -> None:
-    keep(pytester, {**BASE, C: 78.5}, seed=2)
-
-    result = run_pytest(*GATE, "--proton-histogram", "--proton-junit=gate.xml")
-
-    assert result.ret == 1
-    assert f"{A}: 3 rounds (us)" in result.outlines
-    suite = Xml.parse(pytester.path / "gate.xml").getroot()
-    failed = [
-        case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
-    ]
-    assert failed == ["verdict", f"{C} > round [median:3%]"]
-
-
 @pytest.mark.parametrize("verbose", ["-q", "-v"])
 def test_a_slower_benchmark_fails_its_own_test_without_a_traceback(
     pytester: pytest.Pytester, run_pytest: RunPytest, benchmarks: Path, verbose: str
@@ -178,9 +130,8 @@ def test_the_failed_test_is_the_last_failed_one(
     ("words", "code", "said"),
     [
         (("--proton-compare=other",), 5, "NO-BASELINE: *'other'*"),
-        (("--proton-compare=other", "--proton-missing-baseline=pass"), 0, "NO-BASELINE: *"),
         (("--proton-compare=main",), 3, "INCONCLUSIVE: *"),
-        (("--proton-compare=main", "--proton-inconclusive=pass"), 0, "INCONCLUSIVE: *"),
+        (("--proton-compare=main", "--proton-policy=pass.toml"), 0, "INCONCLUSIVE: *"),
         (("--proton-compare=broken.proton",), 2, "ERROR: *broken.proton*"),
         (("--proton-compare=empty",), 5, "NO-BASELINE: there is no run in 'empty'"),
     ],
@@ -194,6 +145,7 @@ def test_what_is_not_a_verdict_has_an_exit_code_of_its_own(
 ) -> None:
     (pytester.path / "broken.proton").write_bytes(b"nothing")
     (pytester.path / "empty").mkdir()
+    (pytester.path / "pass.toml").write_text('inconclusive = "pass"')
 
     result = run_pytest(*TIMED, *words)
 
@@ -257,10 +209,10 @@ def test_saved_runs_are_candidates_until_they_are_promoted(
 ) -> None:
     make(pytester, test_x=TESTS)
 
-    first = run_pytest(*TIMED, "--proton-save=main", "--proton-storage=store")
-    before = run_pytest(*TIMED, "--proton-compare=main", "--proton-storage=store")
-    BaselineStore(pytester.path / "store").promote("main")
-    after = run_pytest(*TIMED, "--proton-compare=main", "--proton-storage=store")
+    first = run_pytest(*TIMED, "--proton-save=main")
+    before = run_pytest(*TIMED, "--proton-compare=main")
+    BaselineStore(pytester.path / ".proton").promote("main")
+    after = run_pytest(*TIMED, "--proton-compare=main")
 
     assert (first.ret, before.ret, after.ret) == (0, 5, 3)
     first.stdout.fnmatch_lines(["saved as candidate main@*"])
@@ -290,7 +242,7 @@ def test_runs_are_recorded_in_fresh_processes(
 ) -> None:
     make(pytester, test_x=TESTS, test_y="def test_plain(): pass")
 
-    result = run_pytest(*TIMED, "--proton-runs=2", "--proton-autosave")
+    result = run_pytest(*TIMED, "--proton-runs=2", "--proton-save=pytest")
 
     assert result.ret == 0
     result.assert_outcomes(passed=4)

@@ -13,7 +13,7 @@ pytest.importorskip("proton_bench._native")
 TESTS = """
     import pytest
 
-    @pytest.mark.proton_bench(rounds=3, group="sums", flops=100)
+    @pytest.mark.proton_bench(rounds=3, flops=100)
     @pytest.mark.parametrize("size", [(1,), (2,)])
     def test_sum(proton_bench, size):
         proton_bench.extra_info["note"] = "x"
@@ -37,11 +37,9 @@ def test_results_come_back_and_times_are_shown(
     result.stdout.fnmatch_lines(
         [
             "*proton: benchmarks*",
-            "sums:",
-            "median (us) *rounds  calls  clock  benchmark",
-            "        200 *     3      1    cpu  test_x.py::test_sum[[]size=(1,)]",
-            "        200 *     3      1    cpu  test_x.py::test_sum[[]size=(2,)]",
-            "        200 *     1      1    cpu  test_x.py::test_whole",
+            "200 us (cpu, median of 3 rounds)  test_x.py::test_sum[[]size=(1,)]",
+            "200 us (cpu, median of 3 rounds)  test_x.py::test_sum[[]size=(2,)]",
+            "200 us (cpu, median of 1 round)  test_x.py::test_whole",
         ]
     )
     assert not list(pytester.path.glob("*.proton"))
@@ -94,8 +92,8 @@ def test_rounds_stand_in_the_profile_and_in_json(
 @pytest.mark.parametrize(
     ("option", "outcomes"),
     [
-        ("--proton-only", {"passed": 3, "deselected": 1}),
-        ("--proton-skip", {"passed": 1, "skipped": 3}),
+        ("-mproton_bench", {"passed": 3, "deselected": 1}),
+        ("-mnot proton_bench", {"passed": 1, "deselected": 3}),
         ("--proton-disable", {"passed": 4}),
     ],
 )
@@ -107,7 +105,7 @@ def test_benchmarks_are_chosen(
     result = run_pytest(*TIMED, option)
 
     result.assert_outcomes(**outcomes)
-    if option != "--proton-only":
+    if option != "-mproton_bench":
         result.stdout.no_fnmatch_line("*proton: benchmarks*")
 
 
@@ -165,8 +163,8 @@ def test_asynchronous_functions_are_awaited(
 
     result.assert_outcomes(passed=5, errors=1)
     result.stdout.fnmatch_lines(["*timed nothing*await proton_bench(fn, ...)*"])
-    result.stdout.fnmatch_lines(["*2 * cpu  test_x.py::test_awaited"])
-    result.stdout.no_fnmatch_line("*cpu  test_x.py::test_forgotten")
+    result.stdout.fnmatch_lines(["*cpu, median of 2 rounds*  test_x.py::test_awaited"])
+    result.stdout.no_fnmatch_line("*cpu, *  test_x.py::test_forgotten")
 
 
 def test_a_test_that_fails_measured_nothing(
@@ -235,16 +233,16 @@ def test_options_that_exclude_each_other_are_an_error_of_usage(
 ) -> None:
     make(pytester, test_x=TESTS)
 
-    result = run_pytest("--proton-only", "--proton-skip")
+    result = run_pytest("--proton-disable", "--proton-json=times.json")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: proton: --proton-only and --proton-skip leave no test*"])
+    result.stderr.fnmatch_lines(["ERROR: proton: --proton-disable measures nothing*"])
 
 
 def test_marker_and_fixture_are_listed(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
     make(pytester, test_x=TESTS)
 
-    run_pytest("--markers").stdout.fnmatch_lines(["@pytest.mark.proton_bench(group=, rounds=,*"])
+    run_pytest("--markers").stdout.fnmatch_lines(["@pytest.mark.proton_bench(rounds=,*"])
     run_pytest("--fixtures").stdout.fnmatch_lines(["proton_bench*", "*Call a function many times*"])
     assert run_pytest("--collect-only").ret == 0
 

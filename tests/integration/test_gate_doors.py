@@ -248,7 +248,7 @@ def test_the_file_that_pytest_writes_is_what_it_judged(
     make(pytester, test_x=TESTS)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("CLOCK_STEP_NS", "200000")
-    run_pytest(*TIMED, *workers, "--proton", "--proton-name=base", "--proton-only")
+    run_pytest(*TIMED, *workers, "--proton", "--proton-name=base", "-mproton_bench")
     monkeypatch.setenv("CLOCK_STEP_NS", str(step_ns))
 
     result = run_pytest(

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
-from integration.outputs import RunPytest, below_file, needs_torch, paths
+from integration.outputs import RunPytest, below_file, paths
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.model.profile import Profile
-from proton_bench.report.text.hottest import hottest_paths
 
 pytest.importorskip("proton_bench._native")
 
@@ -317,35 +313,6 @@ def test_a_profile_that_cannot_be_written_is_reported_and_keeps_the_exit_code(
     result.stdout.fnmatch_lines(["error: *out/run*"])
 
 
-@pytest.mark.parametrize(("ends", "code"), [("pass", 74), ("assert False", 1)])
-def test_a_strict_run_fails_where_its_profile_cannot_be_written(
-    pytester: pytest.Pytester, run_pytest: RunPytest, ends: str, code: int
-) -> None:
-    pytester.mkdir("out")
-    pytester.makepyfile(
-        f"""
-        import shutil
-        def test_removes_the_folder():
-            shutil.rmtree("out")
-            {ends}
-        """
-    )
-
-    result = run_pytest("--proton", "--proton-strict", "--proton-name", "out/run")
-
-    assert result.ret == code
-    result.stdout.fnmatch_lines(["error: *out/run*"])
-
-
-def test_a_strict_run_that_writes_its_profile_passes(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytester.makepyfile("def test_nothing(): pass")
-
-    assert run_pytest("--proton", "--proton-strict").ret == 0
-    assert (pytester.path / "pytest.proton").exists()
-
-
 # -- the interpreter -----------------------------------------------------------------------------
 def test_the_interpreter_is_on_before_a_conftest_can_import_triton(
     pytester: pytest.Pytester, run_pytest: RunPytest
@@ -362,120 +329,3 @@ def test_the_interpreter_is_on_before_a_conftest_can_import_triton(
 
     assert result.ret == 0
     result.stderr.fnmatch_lines(["proton: no GPU driver found: *"])
-
-
-def test_the_interpreter_can_be_refused(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
-    pytester.makepyfile(
-        """
-        import os
-        def test_value(): assert "TRITON_INTERPRET" not in os.environ
-        """
-    )
-
-    result = run_pytest("--proton", "--proton-no-interpret")
-
-    assert result.ret == 0
-
-
-# -- under the command line ----------------------------------------------------------------------
-def test_the_command_line_session_gets_nodes_and_a_summary(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_scoped=SCOPED)
-
-    result = subprocess.run(
-        [sys.executable, "-m", "proton_bench", "-n", "cli", "pytest", "-q", "--proton"],
-        cwd=pytester.path,
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-
-    found = below_file(pytester.path / "cli.proton")
-    assert result.returncode == 0
-    assert ("test_with_resource", "call", "work") in found
-    assert "proton: wrote cli.proton, cli.hatchet\nr" in result.stderr
-    assert "test_scoped.py › Test" in result.stderr
-    everything = paths(pytester.path / "cli.proton")
-    assert not [path for path in everything if any("report/text" in name for name in path)]
-    assert not (pytester.path / "pytest.proton").exists()
-
-
-# -- summary -------------------------------------------------------------------------------------
-@needs_torch
-def test_the_summary_shows_where_tests_spent_their_time(
-    pytester: pytest.Pytester, run_pytest: RunPytest
-) -> None:
-    pytester.makepyfile(
-        test_ops="""
-        def test_product():
-            import torch
-            torch.ones(64, 64) @ torch.ones(64, 64)
-        """
-    )
-
-    result = run_pytest("--proton")
-
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        [
-            "*= proton =*",
-            "of run * calls  path",
-            "*%*  test_ops.py › test_product › call*",
-        ]
-    )
-    result.stdout.fnmatch_lines(["wrote pytest.proton, pytest.hatchet"])
-
-
-def profile_of(times: dict[str, int]) -> Profile:
-    builder = ProfileBuilder()
-    test = builder.add(0, "test_a", FrameKind.TEST)
-    for name, time_ns in times.items():
-        builder.add(test, name, FrameKind.KERNEL, metrics={"time (ns)": time_ns, "count": 2})
-    return builder.build()
-
-
-def test_what_the_summary_imports_is_not_time_of_the_tests(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Something to see while samples are taken; what pytest itself does may take no millisecond.
-    pytester.makeconftest(
-        """
-        import time
-
-        def pytest_configure():
-            end = time.process_time() + 0.2
-            while time.process_time() < end:
-                pass
-        """
-    )
-    pytester.makepyfile("def test_nothing(): pass")
-    monkeypatch.setenv("PROTON_BENCH_HOST_SAMPLES", "1000")
-
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "--proton")
-
-    profile = read_profile(pytester.path / "pytest.proton")
-    names = {profile.name(row) for row in range(len(profile))}
-    assert any("conftest.py" in name for name in names)
-    assert not any("report/text/hottest.py" in name for name in names)
-
-
-def test_hottest_paths_come_first_and_are_limited() -> None:
-    profile = profile_of({"cold": 1_000_000, "hot": 3_000_000, "none": 0})
-
-    heading, *lines = hottest_paths(profile, limit=2)
-
-    assert heading.split() == ["share", "time/ms", "calls", "path"]
-    assert [line.split() for line in lines] == [
-        ["75.0%", "3.000", "2", "test_a", "›", "hot"],
-        ["25.0%", "1.000", "2", "test_a", "›", "cold"],
-    ]
-
-
-def test_hottest_paths_escape_hostile_names() -> None:
-    _, line = hottest_paths(profile_of({"a\nb\x1b[31m" + "x" * 1000: 10}))
-
-    assert "a\\nb\\x1b[31mxxx" in line
-    assert len(line) < 300
-
-
-def test_a_profile_without_times_says_so() -> None:
-    assert hottest_paths(ProfileBuilder().build()) == ["no operator, kernel or copy was recorded"]

@@ -23,13 +23,11 @@ class Surroundings:
 
     Attributes:
         around: Opens nodes of the profile.
-        clock: Clock of the CPU in ns.
         measures: Whether to measure; else the function is called once.
         is_coroutine: Whether the test awaits what the fixture returns.
     """
 
     around: Around
-    clock: Callable[[], int]
     measures: bool
     is_coroutine: bool
 
@@ -127,7 +125,7 @@ class BenchmarkCall:
 
     def _timer(self, device: Device) -> Timer:
         if device is Device.CPU:
-            return CpuTimer(self._where.clock)
+            return CpuTimer()
         from proton_bench.pytest_plugin.rounds.cuda import CudaTimer
 
         return CudaTimer(self._where.around, flush_l2=self._asked.plan.flush_l2)

@@ -59,11 +59,16 @@ class BenchmarksInTests:
         self._path: _Path = ()
 
     # -- which tests run ---------------------------------------------------------------------------
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Give every benchmark the marker, so that `-m proton_bench` chooses it."""
+        if is_benchmark(item):
+            item.add_marker(MARKER)
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Check the markers, and deselect tests by the options."""
+        """Check the markers, and deselect what a fresh process does not measure."""
         benchmarks = [item for item in items if is_benchmark(item)]
         self._ids = benchmark_ids(benchmarks)
         for item in benchmarks:
@@ -74,20 +79,11 @@ class BenchmarksInTests:
                     raise pytest.UsageError(str(error)) from None
                 # xdist reports a worker that exits during collection as an internal error.
                 item.stash[_wrong] = str(error)
-        chosen = items
-        if self._settings.only:
-            chosen = benchmarks
-        if self._settings.skip:
-            why = pytest.mark.skip(reason="--proton-skip leaves benchmarks out")
-            for item in benchmarks:
-                item.add_marker(why)
         if self._settings.replicate is not None:
-            wanted = set(json.loads(self._settings.replicate.read_text(encoding="utf-8")))
-            chosen = [item for item in chosen if item.nodeid in wanted]
-        if len(chosen) < len(items):
-            kept = set(chosen)
-            config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-            items[:] = chosen
+            measured = set(json.loads(self._settings.replicate.read_text(encoding="utf-8")))
+            others = [item for item in items if item.nodeid not in measured]
+            config.hook.pytest_deselected(items=others)
+            items[:] = [item for item in items if item.nodeid in measured]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -106,7 +102,6 @@ class BenchmarksInTests:
             asked,
             Surroundings(
                 around=self._around,
-                clock=self._settings.clock,
                 measures=self._measures,
                 is_coroutine=inspect.iscoroutinefunction(getattr(item, "function", None)),
             ),
@@ -129,7 +124,7 @@ class BenchmarksInTests:
             self._keep(item, self._measured_by_fixture(item))
             return
         self._path = self._open_path()
-        timer = CpuTimer(self._settings.clock)
+        timer = CpuTimer()
         timer.begin()
         yield
         self._keep(item, (Measurement(Device.CPU, 1, (timer.end().cpu_ns,)), {}))
@@ -171,7 +166,6 @@ class BenchmarksInTests:
         item.stash[_record] = BenchmarkRecord(
             id=self._ids.get(item.nodeid, item.nodeid),
             node_id=item.nodeid,
-            group=asked.group,
             parameters=parameters_of(item),
             device=str(measurement.device),
             metric=str(metric),

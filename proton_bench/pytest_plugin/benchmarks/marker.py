@@ -17,7 +17,7 @@ __all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_ma
 
 MARKER = FIXTURE = "proton_bench"
 MARKER_LINE = (
-    "proton_bench(group=, rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, "
+    "proton_bench(rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, "
     "metric=, device=, flops=, bytes=): a benchmark; without the fixture of this name the whole "
     "test is timed"
 )
@@ -29,7 +29,6 @@ class Asked:
     """The arguments of a test's markers.
 
     Attributes:
-        group: Name of a group in the table.
         threshold: Threshold of the rounds, as for `proton gate`.
         metric: Which clock is gated; None means the GPU's if there is one.
         flops: Floating-point operations of one call.
@@ -37,7 +36,6 @@ class Asked:
         plan: How to time it.
     """
 
-    group: str = ""
     threshold: str = ""
     metric: Device | None = None
     flops: float = 0.0
@@ -129,7 +127,6 @@ def _clock(choices: Mapping[str, Device]) -> Callable[[object], Device]:
 
 
 _ARGUMENTS: dict[str, tuple[str, Callable[[object], object]]] = {
-    "group": ("group", _text),
     "rounds": ("rounds", _count),
     "warmup": ("warmup", _count),
     "max_time": ("max_time_s", _positive),

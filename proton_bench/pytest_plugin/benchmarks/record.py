@@ -20,7 +20,6 @@ class BenchmarkRecord:
     Attributes:
         id: Its name in the gate.
         node_id: Its name in pytest.
-        group: Name of a group in the table, "" for none.
         parameters: Parameters of the test as text.
         device: Whose clock counts: ``cpu`` or ``cuda``.
         metric: Which clock is gated: ``cpu`` or ``cuda``.
@@ -40,7 +39,6 @@ class BenchmarkRecord:
 
     id: str
     node_id: str
-    group: str
     parameters: Mapping[str, str]
     device: str
     metric: str

@@ -36,14 +36,12 @@ class RunSession:
     Attributes:
         session: The session.
         formats: Formats to write at the end of the run; None if the session ends elsewhere.
-        is_strict: Whether unwritable files make the run fail.
         store: Store that the profile is added to at the end, "" for none.
         job: Job that it is added to.
     """
 
     session: Session
     formats: tuple[str, ...] | None
-    is_strict: bool = False
     store: str = ""
     job: str = "default"
 
@@ -71,7 +69,6 @@ class ProfileReport:
         self._width = _PIPED_WIDTH
         self._notes: list[str] = []
         self._files: Sequence[Path] = ()
-        self._exit_code = 0  # after a write error
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Take the width of the terminal."""
@@ -84,7 +81,7 @@ class ProfileReport:
         self._has_tests = True
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+    def pytest_sessionfinish(self) -> Iterator[None]:
         """End the recording after everything that belongs to the run."""
         # Inside the wrapper that prints pytest's summary, but around all other hooks: fixtures that
         # end after the tests, and workers that are still running.
@@ -94,9 +91,6 @@ class ProfileReport:
             if not (self._has_tests or self._is_over):
                 self._discard()
             self._end()
-            is_fine = session.exitstatus == pytest.ExitCode.OK
-            if self._exit_code and self._run.is_strict and is_fine:
-                session.exitstatus = self._exit_code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the files, missing parts and the summary."""
@@ -144,11 +138,7 @@ class ProfileReport:
         self._is_over = True
         self._notes = reported(self._settle) + reported(self._gather)
         profile = self._recorded_here()
-        try:
-            self._notes += self._write()
-        except (ProtonError, ImportError) as error:
-            self._notes.append(f"error: {error}")
-            self._exit_code = getattr(error, "exit_code", OutputError.exit_code)
+        self._notes += reported(self._write)
         if profile is not None:
             self._summary = reported(lambda: self._summary_of(profile))
 

@@ -1,4 +1,4 @@
-"""Hooks of the process that pytest was started as: tables, files and the gate's verdict."""
+"""Hooks of the process that pytest was started as: times, a file and the gate's verdict."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proton_bench.errors import InterruptedExperimentError, ProtonError
-from proton_bench.pytest_plugin.benchmarks.end.table import tables
 from proton_bench.pytest_plugin.benchmarks.in_test import ATTRIBUTE
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
-from proton_bench.support.text import visible_lines
+from proton_bench.support.text import visible, visible_lines
+from proton_bench.support.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -78,13 +78,11 @@ class BenchmarksOfRun:
             session.exitstatus = self._exit_code
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show tables and the verdict."""
+        """Show times and the verdict."""
         if self._records:
             terminalreporter.section("proton: benchmarks")
-            for line in tables(self._records.values(), self._settings):
-                terminalreporter.write_line(visible_lines(line))
-            if self._settings.histogram:
-                self._draw(terminalreporter)
+            for record in self._records.values():
+                terminalreporter.write_line(visible_lines(_line(record)))
             if len({record.worker for record in self._records.values()}) > 1:
                 terminalreporter.write_line(
                     "measured by concurrent workers, which disturb times on the CPU"
@@ -94,38 +92,18 @@ class BenchmarksOfRun:
             for line in self._lines:
                 terminalreporter.write_line(visible_lines(line))
             self._lines = []
-            self._annotate(terminalreporter)
-
-    def _annotate(self, terminalreporter: Any) -> None:
-        """Write annotations for GitHub; a worker or a replicate has none to write."""
-        outcome = None if self._judging is None else self._judging.outcome
-        if self._settings.github and outcome is not None:
-            from proton_bench.report.ci.gate_github import write_annotations
-
-            write_annotations(terminalreporter._tw._file, outcome)
-
-    def _draw(self, terminalreporter: Any) -> None:
-        from proton_bench.pytest_plugin.benchmarks.end.histogram import histograms
-
-        encoding = getattr(terminalreporter._tw._file, "encoding", None) or "ascii"
-        is_wide = encoding.lower().replace("-", "").startswith("utf")
-        for line in histograms(self._records.values(), ascii_only=not is_wide):
-            terminalreporter.write_line(visible_lines(line))
 
     def _write_times(self) -> None:
+        if self._settings.json is None:
+            return
+        from proton_bench.pytest_plugin.benchmarks.end.document import write_document
+
+        verdict = None if self._judging is None else self._judging.document()
         try:
-            self._write_files()
+            write_document(self._settings.json, list(self._records.values()), verdict)
         except ProtonError as error:
             self._lines.append(f"error: {error}")
             self._exit_code = _WRONG
-
-    def _write_files(self) -> None:
-        records = list(self._records.values())
-        if self._settings.json is not None:
-            from proton_bench.pytest_plugin.benchmarks.end.document import write_document
-
-            judged = None if self._judging is None else self._judging.document()
-            write_document(self._settings.json, records, judged)
 
     def _judge(self, session: pytest.Session) -> None:
         if session.testsfailed:
@@ -168,3 +146,11 @@ class BenchmarksOfRun:
             when="call",
         )
         self._config.hook.pytest_runtest_logreport(report=failed)
+
+
+def _line(record: BenchmarkRecord) -> str:
+    """Return one line: the median time of a call, and how it was measured."""
+    median_ns = record.statistics()["median"]
+    clock = "gpu" if record.gated_ns is record.gpu_ns else "cpu"
+    rounds = count_text(len(record.gated_ns), "round")
+    return f"{duration_text(median_ns)} ({clock}, median of {rounds})  {visible(record.id)}"

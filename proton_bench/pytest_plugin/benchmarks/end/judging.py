@@ -12,7 +12,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.gate.baseline.reference import Side, read_base
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.experiment.judged import compared, judged, judged_afresh
+from proton_bench.gate.experiment.judged import judged, judged_afresh
 from proton_bench.gate.experiment.replicates import Replicates
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
@@ -26,7 +26,6 @@ from proton_bench.report.json.gate import gate_document
 from proton_bench.report.text.gate import GateReport
 from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.report.words.gate_words import row_text, structure_text
-from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
 __all__ = ["Judging"]
@@ -50,9 +49,8 @@ class Judging:
         self._store = BaselineStore(settings.storage)
         self._outcome: Outcome | None = None
         self._runs: Sequence[Run] = []
-        self._base = Side(())
-        self._saved: list[str] = []
-        self._problems: list[str] = []
+        self._saved = ""
+        self._problem = ""
 
     def run(self, recorded: Callable[[], Run]) -> None:
         """Measure, compare and save; errors are shown.
@@ -69,29 +67,19 @@ class Judging:
             raise
         except ProtonError as error:
             self._outcome = Outcome.failed(error.report())
-        for step in (
-            self._save,
-            self._write_markdown,
-            self._write_junit,
-            self._write_page,
-            self._write_summary,
-        ):
-            try:
-                step()
-            except ProtonError as error:
-                self._problems.append(str(error))
+        try:
+            self._save()
+        except ProtonError as error:
+            self._problem = str(error)
 
     @property
     def exit_code(self) -> int:
         """Exit code if no test failed: that of `proton gate`."""
-        if self._problems:
+        if self._problem:
             return EXIT_CODES[SuiteVerdict.ERROR]
         if self._outcome is None:
             return 0
-        result = self._outcome.result
-        if result.verdict is SuiteVerdict.NO_BASELINE and self._settings.missing_passes:
-            return 0
-        return result.exit_code
+        return self._outcome.result.exit_code
 
     @property
     def outcome(self) -> Outcome | None:
@@ -131,12 +119,13 @@ class Judging:
             lines += _report_lines(outcome)
         if outcome is not None:
             lines += self._advice(outcome)
-        lines += [f"error: {visible(problem)}" for problem in self._problems]
-        lines += [
-            f"saved as candidate {reference}; `proton baseline promote {reference}` makes it the "
-            "baseline"
-            for reference in self._saved
-        ]
+        if self._problem:
+            lines.append(f"error: {visible(self._problem)}")
+        if self._saved:
+            lines.append(
+                f"saved as candidate {self._saved}; `proton baseline promote {self._saved}` makes "
+                "it the baseline"
+            )
         return lines
 
     def _decide(self, recorded: Callable[[], Run]) -> None:
@@ -183,54 +172,16 @@ class Judging:
 
     def _read_base(self, runs: Sequence[Run]) -> Side:
         self._runs = runs  # even a base that cannot be read keeps none from being saved
-        self._base = read_base(self._settings.compare, runs, self._store)
-        return self._base
+        return read_base(self._settings.compare, runs, self._store)
 
     def _policy(self) -> Policy:
         settings = self._settings
-        chosen = settings.inconclusive
-        more = [f"inconclusive={chosen}"] if chosen is not None else []
-        words = PolicyWords(settings.policy, settings.compare_fail, more)
+        words = PolicyWords(settings.policy, settings.compare_fail, ())
         return words.policy(settings.policy_file)
 
     def _save(self) -> None:
-        for name in self._settings.save if self._runs else ():
-            self._saved.append(self._store.save(name, self._runs).reference)
-
-    def _write_markdown(self) -> None:
-        if self._settings.markdown is not None and self._outcome is not None:
-            from proton_bench.report.ci.gate_markdown import gate_markdown
-
-            write_file(self._settings.markdown, gate_markdown(self._outcome))
-
-    def _write_junit(self) -> None:
-        if self._settings.junit is not None and self._outcome is not None:
-            from proton_bench.report.ci.gate_junit import gate_junit
-
-            write_file(self._settings.junit, gate_junit(self._outcome).decode())
-
-    def _write_page(self) -> None:
-        if self._settings.html is not None and self._outcome is not None and self._runs:
-            write_file(self._settings.html, self._page(self._outcome))
-
-    def _write_summary(self) -> None:
-        if self._settings.github and self._outcome is not None:
-            from proton_bench.report.ci.gate_github import add_to_summary
-
-            add_to_summary(self._outcome)
-
-    def _page(self, outcome: Outcome) -> str:
-        """Return the page of the changes, or of the first run where nothing was compared."""
-        from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
-        from proton_bench.report.html.verdicts import gate_verdicts
-
-        verdicts = gate_verdicts(outcome, {record.id: record.node_id for record in self._records})
-        title = f"pytest against {', '.join(self._settings.compare)}"
-        options = PageOptions(title=title, ignore_devices=True)
-        if not outcome.result.metric:
-            return profile_page(self._runs[0], options, verdicts=verdicts)
-        seen = compared(self._base, Side(tuple(self._runs)), self._policy()).arrangement
-        return comparison_page(seen.base, seen.new, options, verdicts=verdicts)
+        if self._settings.save and self._runs:
+            self._saved = self._store.save(self._settings.save, self._runs).reference
 
     def _without_benchmarks(self) -> Outcome:
         problem = "no test is a benchmark: use the fixture or the marker proton_bench"
@@ -240,8 +191,6 @@ class Judging:
 
     def _advice(self, outcome: Outcome) -> list[str]:
         verdict = outcome.result.verdict
-        if verdict is SuiteVerdict.NO_BASELINE:
-            return ["--proton-missing-baseline=pass accepts a run without a baseline"]
         if verdict is SuiteVerdict.INCONCLUSIVE and not self._settings.runs:
             return [
                 "rounds of one process are one replicate, which decides only structure: use "

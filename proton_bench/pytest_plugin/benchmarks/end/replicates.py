@@ -73,7 +73,6 @@ def replicate_command(config: pytest.Config, tests: Path) -> Command:
             mode=option("proton_mode"),
             instrument=option("proton_instrument") or "",
             hook=option("proton_hook"),
-            interpret=not option("proton_no_interpret"),
             command=("pytest", *arguments),
         ),
         tuple(_before_paths(arguments, own)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.pytest_plugin.benchmarks.marker import _ARGUMENTS, MARKER_LINE
-from proton_bench.pytest_plugin.benchmarks.settings import COLUMNS, GROUPINGS, UNITS, add_options
+from proton_bench.pytest_plugin.benchmarks.settings import add_options
 
 PAGE = (Path(__file__).parents[4] / "docs" / "how-to" / "pytest.md").read_text(encoding="utf-8")
 
@@ -34,8 +34,3 @@ def test_options_stand_in_the_table() -> None:
 def test_argument_of_the_marker_stands_in_the_table(argument: str) -> None:
     assert re.search(rf"^\|.*`{argument}=", PAGE, re.MULTILINE)
     assert f"{argument}=" in MARKER_LINE
-
-
-@pytest.mark.parametrize("word", [*COLUMNS, *GROUPINGS, *UNITS])
-def test_values_of_options_are_named(word: str) -> None:
-    assert re.search(rf"[`| ]{word}[`|\\]", PAGE)

@@ -24,12 +24,11 @@ def asked(pytester: pytest.Pytester, marker: str) -> Asked:
 def test_every_argument_has_its_place(pytester: pytest.Pytester) -> None:
     found = asked(
         pytester,
-        "proton_bench(group='g', rounds=7, warmup=2, max_time=0.25, flush_l2=False, cudagraph=True,"
+        "proton_bench(rounds=7, warmup=2, max_time=0.25, flush_l2=False, cudagraph=True,"
         "threshold='median:2.5%&1us', metric='cpu', device='cuda', flops=2e9, bytes=1024)",
     )
 
     assert found == Asked(
-        group="g",
         threshold="median:2.5%&1us",
         metric=Device.CPU,
         flops=2e9,
@@ -57,8 +56,8 @@ def test_the_marker_closer_to_the_test_wins(pytester: pytest.Pytester) -> None:
     items, _ = pytester.inline_genitems(
         pytester.makepyfile("""
             import pytest
-            pytestmark = pytest.mark.proton_bench(rounds=1, group="file", warmup=9)
-            @pytest.mark.proton_bench(rounds=2, group="class")
+            pytestmark = pytest.mark.proton_bench(rounds=1, max_time=1, warmup=9)
+            @pytest.mark.proton_bench(rounds=2, max_time=2)
             class TestIt:
                 @pytest.mark.proton_bench(rounds=3)
                 def test_x(self): pass
@@ -67,14 +66,14 @@ def test_the_marker_closer_to_the_test_wins(pytester: pytest.Pytester) -> None:
     )
     found = read_marker(items[0])
 
-    assert (found.plan.rounds, found.group, found.plan.warmup) == (3, "class", 9)
+    assert (found.plan.rounds, found.plan.max_time_s, found.plan.warmup) == (3, 2.0, 9)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ("round=3", "no argument 'round'; did you mean 'rounds'?"),
-        ("zzz=3", "no argument 'zzz'; arguments are group"),
+        ("zzz=3", "no argument 'zzz'; arguments are rounds"),
         ("3", "named arguments only, not 3"),
         ("rounds=0", "rounds=0): expected a whole number, 1 or more"),
         ("rounds=2.5", "expected a whole number, 1 or more"),
@@ -86,8 +85,6 @@ def test_the_marker_closer_to_the_test_wins(pytester: pytest.Pytester) -> None:
         ("bytes='8'", "a number above 0"),
         ("flush_l2=1", "True or False"),
         ("cudagraph='yes'", "True or False"),
-        ("group=''", "a text"),
-        ("group=3", "a text"),
         ("device='gpu'", "one of 'cpu', 'cuda'"),
         ("metric='wall'", "one of 'gpu', 'cpu'"),
         ("threshold='median'", "column 7"),
