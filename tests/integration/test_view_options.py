@@ -132,7 +132,7 @@ def test_scopes_beside_operators_stay_and_other_rows_are_counted(
 
     assert [row[-1] for row in table(lines)] == ["ROOT", "sleep", "conv"]
     assert table(lines)[1][:2] == ["290.000", "97.6"]
-    assert lines[-1] == "1 row has no value of these metrics; -l lists others for -m"
+    assert lines[-1] == "1 row is not shown, with other metrics only: -l lists what -m can show"
 
 
 def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> None:

@@ -37,8 +37,8 @@ def legend(console: Console, tree: MetricTree, *, edge: int | None) -> Iterator[
         deeper = count_text(tree.cut, "deeper row is", "deeper rows are")
         yield from prose(console, f"{deeper} not shown; -d shows more", DIM, edge=edge)
     if tree.unvalued:
-        without = count_text(tree.unvalued, "row has", "rows have")
-        text = f"{without} no value of these metrics; -l lists others for -m"
+        without = count_text(tree.unvalued, "row is", "rows are")
+        text = f"{without} not shown, with other metrics only: -l lists what -m can show"
         yield from prose(console, text, DIM, edge=edge)
 
 

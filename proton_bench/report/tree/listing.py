@@ -15,6 +15,8 @@ from proton_bench.support.text import visible
 
 __all__ = ["ListReport"]
 
+_LONGEST = 200  # characters of a name
+
 
 @dataclass(frozen=True, slots=True)
 class ListReport:
@@ -29,10 +31,10 @@ class ListReport:
         yield from _section("Available exclusive metrics:", self.available.exclusive)
         yield Segment("Derived metrics:\n", HEADING)
         for name in (*self.available.derivable, "<metric>/%"):
-            yield Segment(f"- {visible(name)}\n")
+            yield Segment(f"- {visible(name, _LONGEST)}\n")
 
 
 def _section(title: str, names: tuple[str, ...]) -> Iterator[Segment]:
     yield Segment(f"{title}\n", HEADING)
     for name in names:
-        yield Segment(f"- {visible(MetricSpec(name).base.lower())}\n")
+        yield Segment(f"- {visible(MetricSpec(name).base.lower(), _LONGEST)}\n")

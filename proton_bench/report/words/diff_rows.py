@@ -122,7 +122,10 @@ def notes(comparison: Comparison, row: int) -> tuple[str, ...]:
     elif state is RowState.RENAMED:
         found.append(f"RENAMED from {former}")
     elif state is not RowState.MATCHED:
-        found.append(state.name)
+        values = comparison.inclusive
+        other = values.base if state is RowState.NEW else values.new
+        # Rows below that moved bring their values of the other side along.
+        found.append(f"{state.name} above moved rows" if other[row] else state.name)
     elif tree.kinds[row] == FrameKind.LINE and former != visible(tree.name(row), 200):
         found.append(_former_line(former))
     if tree.code_changed(row):

@@ -145,16 +145,16 @@ def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
     """
     times = run_time_of(profile)
     if times.is_sampled:
-        return _run_line(times, shows_start=shows_start)
+        return _run_line(profile, times, shows_start=shows_start)
     recorded = recorded_of(profile)
     if recorded is None:
         return ""
-    run = duration_text(recorded.run_ns)
+    run = _run_text(profile, recorded.run_ns)
     if not recorded.work_ns > 0 and not recorded.scopes_ns:
-        return f"recorded: no launches and no operators in a run of {run}"
+        return f"recorded: no launches and no operators in a {run}"
     if recorded.parts:
-        return f"run of {run}: {_parts_text(recorded.parts)}"
-    text = f"run of {run}: {duration_text(recorded.work_ns)} of recorded work"
+        return f"{run}: {_parts_text(recorded.parts)}"
+    text = f"{run}: {duration_text(recorded.work_ns)} of recorded work"
     if recorded.scopes_ns is not None:
         text += f", {duration_text(recorded.scopes_ns)} in scopes"
     return f"{text}, at the same time"
@@ -167,10 +167,22 @@ def _parts_text(parts: Mapping[str, float]) -> str:
     )
 
 
-def _run_line(times: RunTime, *, shows_start: bool) -> str:
+def _run_text(profile: Profile, run_ns: float) -> str:
+    """Return how long the run took; times of several processes are summed, which it says."""
+    parts = profile.provenance.get("parts")
+    processes = {
+        (part.get("host"), part.get("pid"))
+        for part in (parts if isinstance(parts, tuple) else ())
+        if isinstance(part, Mapping)
+    }
+    text = f"run of {duration_text(run_ns)}"
+    return f"{text} in {len(processes)} processes" if len(processes) > 1 else text
+
+
+def _run_line(profile: Profile, times: RunTime, *, shows_start: bool) -> str:
     parts = times.host_parts
     whole = max(times.wall_ns or 0, sum(parts.values()), 1)
-    text = f"run of {duration_text(whole)}: "
+    text = f"{_run_text(profile, whole)}: "
     if times.host_recorded_ns or times.gpu_busy_ns is None:
         text += f"host {_parts_text(parts)}; "
     if times.gpu_busy_ns is not None and times.gpu_idle_ns is not None:
@@ -205,7 +217,7 @@ def root_note(profile: Profile) -> str:
     """Return the text after the root's name: the share of the run that its total is."""
     times = run_time_of(profile)
     if times.is_sampled and times.wall_ns:
-        run = f"run of {duration_text(times.wall_ns)}"
+        run = _run_text(profile, times.wall_ns)
         if not times.host_recorded_ns and times.gpu_idle_ns is not None:
             return f"{run}, GPU busy {_share(times.wall_ns - times.gpu_idle_ns, times.wall_ns)}"
         return f"{run}, {_share(times.host_not_recorded_ns or 0, times.wall_ns)} in {NOT_RECORDED}"
@@ -213,7 +225,7 @@ def root_note(profile: Profile) -> str:
     covered_ns = 0.0 if recorded is None else max(recorded.work_ns, recorded.scopes_ns or 0.0)
     if recorded is None or not 0 < covered_ns <= recorded.run_ns:
         return ""
-    return f"{_share(covered_ns, recorded.run_ns)} of a run of {duration_text(recorded.run_ns)}"
+    return f"{_share(covered_ns, recorded.run_ns)} of a {_run_text(profile, recorded.run_ns)}"
 
 
 def own_share_text(share: float) -> str:

@@ -94,7 +94,7 @@ def test_report_has_a_headline_the_sides_rows_and_a_legend() -> None:
         "    0.007         -       -0.007        -    -0.6 %            -0.007            0.000"
         "        -1      old  REMOVED",
         "    0.050     0.050        0.000      0 %       0 %             0.000            0.000"
-        "         0    h  NEW",
+        "         0    h  NEW above moved rows",
         "    0.050     0.050        0.000      0 %       0 %             0.000            0.000"
         "         0      add  MOVED from g",
         "",

@@ -120,6 +120,18 @@ def test_header_and_root_say_how_much_of_the_run_was_recorded() -> None:
     assert root_note(profile) == "40 % of a run of 1 s"
 
 
+def test_times_of_several_processes_are_said_to_be_a_sum() -> None:
+    profile = a_run_of(4 * 10**8, time=10**8, wall=10**8)
+    length = {"start_time_ns": 5, "end_time_ns": 5 + 2 * 10**8, "host": "a"}
+    parts = ({**length, "pid": 7}, {**length, "pid": 8})
+
+    merged = replace(profile, provenance=Provenance({"parts": parts}))
+
+    assert recorded_line(merged).startswith("run of 400 ms in 2 processes: ")
+    assert root_note(merged).endswith("run of 400 ms in 2 processes")
+    assert "processes" not in recorded_line(profile)
+
+
 @pytest.mark.parametrize(
     ("time", "wall", "line"),
     [
