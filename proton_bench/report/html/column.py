@@ -21,6 +21,8 @@ __all__ = ["Form", "HtmlColumn", "form_unit", "metric_column", "metric_form", "r
 _MAX_TITLE = 80
 _MAX_TEXT = 200
 _NS = 1e9
+# Texts, because JSON has no such numbers; as JavaScript's `Number` reads them.
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _MEANINGS = {
     Aggregation.INCLUSIVE: "of the row and all rows below it",
     Aggregation.EXCLUSIVE: "of the row alone",
@@ -65,7 +67,12 @@ class HtmlColumn:
         return {
             "title": self.title,
             "form": self.form.value,
-            "values": self.values,
+            "values": [
+                _NOT_FINITE[str(value)]
+                if isinstance(value, float) and not math.isfinite(value)
+                else value
+                for value in self.values
+            ],
             "meaning": self.meaning,
             "signed": self.signed,
             "group": self.group,
@@ -116,7 +123,12 @@ def metric_column(metric: MetricValues) -> HtmlColumn:
         return HtmlColumn(title, Form.TEXT, texts, meaning)
     if form is Form.NUMBER and metric.values.dtype.kind == "i":
         form = Form.COUNT
-    return HtmlColumn(title, form, rounded(metric.to_list(), scale), meaning)
+    cells = metric.to_list()
+    values = [
+        value if cell is None or math.isfinite(cell) else cell
+        for cell, value in zip(cells, rounded(cells, scale), strict=True)
+    ]
+    return HtmlColumn(title, form, values, meaning)
 
 
 def rounded(values: Iterable[float | None], scale: float = 1.0) -> list[float | None]:

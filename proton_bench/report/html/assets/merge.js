@@ -45,7 +45,7 @@ class Merger {
       const value = column.values[row];
       if (isFirst) sums[node] = value;
       else if (!column.sums) sums[node] = null;
-      else if (value !== null) sums[node] = (sums[node] ?? 0) + value;
+      else if (value !== null) sums[node] = Number(sums[node] ?? 0) + Number(value);
     });
     this.sizes.forEach((sizes, place) => (sizes[node] += Math.max(this.widths[place][row] ?? 0, 0)));
   }

@@ -221,7 +221,7 @@ function shortened(name, room) {
 
 /** Compares two cells; those without a value stand last, whichever way it is sorted. */
 function comparison(one, other, sign) {
-  const isMissing = (value) => value === null || value === undefined;
+  const isMissing = (value) => value === null || value === undefined || String(value) === "NaN";
   if (isMissing(one) || isMissing(other)) return isMissing(one) - isMissing(other);
   if (one === other) return 0;
   return one < other ? -sign : sign;
@@ -247,7 +247,7 @@ function everyName(rows) {
     node.width += rows.widths[row];
     summed.forEach((column, place) => {
       const value = column.values[row];
-      if (value !== null) node.sums[place] = (node.sums[place] ?? 0) + value;
+      if (value !== null) node.sums[place] = (node.sums[place] ?? 0) + Number(value);
     });
   }
   const all = [...found].sort(([, one], [, other]) => other.width - one.width);

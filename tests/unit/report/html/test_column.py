@@ -39,6 +39,17 @@ def test_what_json_cannot_hold_is_missing() -> None:
     assert rounded([math.nan, math.inf, -math.inf, 1e308], 1e3) == [None, None, None, None]
 
 
+@pytest.mark.parametrize("name", ["load", "time/ms"])
+def test_cells_that_are_not_finite_are_shown_as_such(name: str) -> None:
+    values = np.array([math.nan, -math.inf, math.inf, 0.0, 2.0])
+    metric = MetricValues(name, Aggregation.INCLUSIVE, values, np.arange(5) != 3)
+
+    shown = metric_column(metric).plain()["values"]
+
+    assert shown[:4] == ["NaN", "-Infinity", "Infinity", None]
+    assert isinstance(shown[4], int)
+
+
 def test_metric_becomes_a_column_in_nanoseconds() -> None:
     values = np.array([1.5, 0.0, 2.0])
     metric = MetricValues("time/ms", Aggregation.INCLUSIVE, values, np.array([True, False, True]))
