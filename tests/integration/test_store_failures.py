@@ -147,6 +147,7 @@ def test_full_disks_and_read_only_folders_are_one_line(
     from fakes.fleet import add, ranked
 
     from proton_bench.store.store import Store
+    from proton_bench.store.upkeep import check
 
     store = Store.create(mounted / "fleet")
     add(store, tmp_path / "runs/run0", ranked(0))
@@ -158,7 +159,7 @@ def test_full_disks_and_read_only_folders_are_one_line(
     assert (process.returncode, out) == (74, "")
     assert err.startswith("proton: error: cannot add to the table samples")
     assert err.count("\n") == 1
-    assert main(["store", "maintain", store.uri]) == 0
+    assert check(store) == {}
 
 
 # -- damage --------------------------------------------------------------------------------------
