@@ -139,6 +139,19 @@ def test_the_simulation_decides_as_the_whole_judge(slowdown: float) -> None:
         assert by_judge(each)[paths].tolist() == judged(each).worse[paths].tolist()
 
 
+@pytest.mark.parametrize(
+    "model", ["two clocks, +6 %, half of the paths", "busy CPU: 0.8 %, shared 3 % unevenly"]
+)
+@pytest.mark.parametrize("slowdown", [0.0, 0.03, 0.1])
+def test_gates_that_are_seen_to_pass_need_no_decision(model: str, slowdown: float) -> None:
+    generator = np.random.default_rng(9)
+    program = Program(30, slowed=2, slowdown=slowdown, launches=20)
+
+    for _ in range(5):
+        drawn = MODELS[model].draw(program, 6, generator)
+        assert ours(drawn).tolist()[:30] == judged(drawn).worse.tolist()[:30]
+
+
 def test_the_same_seed_makes_the_same_gates() -> None:
     scenario = Scenario("usual", program=Program(30))
 
