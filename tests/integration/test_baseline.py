@@ -94,23 +94,11 @@ def test_list_names_what_cannot_be_read(baseline: Baseline, tmp_path: Path) -> N
     assert baseline("rm", f"main@{id}")[:2] == (0, f"removed main@{id}\n")
 
 
-def test_check_names_what_is_damaged_and_repairs_it(baseline: Baseline, tmp_path: Path) -> None:
-    assert baseline("check")[0] == 0
-    id = saved(baseline).partition("@")[2]
-    (tmp_path / ".proton" / "entries" / id / "0.proton").write_bytes(b"x")
-
-    code, out, _ = baseline("check")
-    assert code == 2
-    assert id in out
-    assert baseline("check", "--repair")[0] == 0
-    assert baseline("check")[0] == 0
-
-
 def test_a_store_that_is_a_link_is_refused(baseline: Baseline, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".proton").symlink_to(tmp_path / "elsewhere")
 
-    for words in (("save", "main", "runs"), ("list",), ("check",), ("check", "--repair")):
+    for words in (("save", "main", "runs"), ("list",)):
         code, out, err = baseline(*words)
         assert (code, out, err.count("\n")) == (2, "", 1)
     assert list((tmp_path / "elsewhere").iterdir()) == []

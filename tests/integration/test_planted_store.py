@@ -36,7 +36,6 @@ PLACES = (
     "staging",
     "staging/.proton-tmp-0123456789abcdef",
     f"staging/{ENTRY}",
-    "damaged",
     "entries",
     f"entries/{ENTRY}",
     f"entries/{ENTRY}/0.proton",
@@ -61,7 +60,6 @@ PLACES = (
 COMMANDS = (
     "baseline list",
     "baseline show main",
-    "baseline check",
     "baseline save main runs",
     "baseline save other runs",
     "baseline promote main",
@@ -70,7 +68,6 @@ COMMANDS = (
     "gate --runs 1 --save main main -- -b cpu bench.py",
     "ab --resume last",
     "ab -b cpu --runs 1 --base bench.py -- bench.py",
-    "baseline check --repair",
     "baseline save main runs",
     "baseline promote main",
     "baseline rm main --candidates",

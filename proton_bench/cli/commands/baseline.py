@@ -13,7 +13,7 @@ __all__ = ["group"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 group = typer.Typer(
-    help="Keep runs to compare with: save, promote, list, show, remove, export and check them.",
+    help="Keep runs to compare with: save, promote, list, show, remove and export them.",
     context_settings=dict(_HELP),
 )
 
@@ -80,19 +80,6 @@ def remove(
     from proton_bench.cli.work import baselines
 
     baselines.remove(baselines.open_store(store), name, candidates=candidates)
-
-
-@group.command("check")
-def check(
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Move damaged entries to `damaged` of the store.")
-    ] = False,
-    store: StoreOption = None,
-) -> int:
-    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
-    from proton_bench.cli.work import baselines
-
-    return baselines.check(baselines.open_store(store), repair=repair)
 
 
 @group.command("export")

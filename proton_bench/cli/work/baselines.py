@@ -11,7 +11,6 @@ import typer
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.gate.baseline.check import DAMAGED, check_store, repair_store
 from proton_bench.gate.baseline.export import export_entry
 from proton_bench.gate.baseline.reference import read_recorded, split_reference
 from proton_bench.gate.baseline.store import BaselineStore
@@ -20,9 +19,8 @@ from proton_bench.report.text.baselines import BaselineListing, ListedEntry, bas
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text
 
-__all__ = ["check", "export", "list_all", "open_store", "promote", "remove", "save", "show"]
+__all__ = ["export", "list_all", "open_store", "promote", "remove", "save", "show"]
 
 
 def open_store(folder: Path | None) -> BaselineStore:
@@ -77,20 +75,6 @@ def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
     gone = store.remove_candidates(chosen) if candidates else store.remove(chosen, id)
     for each in gone:
         typer.echo(f"removed {chosen}@{each}")
-
-
-def check(store: BaselineStore, *, repair: bool) -> int:
-    """Read every file of the store and name damaged entries; exit code 2 if there are any."""
-    found = repair_store(store) if repair else check_store(store)
-    for place, why in found.items():
-        typer.echo(f"{'moved aside' if repair else 'DAMAGED'} {visible(place)}: {visible(why)}")
-    if not found:
-        typer.echo("nothing is damaged")
-    elif repair:
-        typer.echo(f"damaged entries are now in {visible(str(store.folder / DAMAGED))}")
-    else:
-        typer.echo(f"{count_text(len(found), 'damaged place')}; --repair moves them aside")
-    return ProfileFormatError.exit_code if found and not repair else 0
 
 
 def export(store: BaselineStore, name: str, folder: Path) -> None:

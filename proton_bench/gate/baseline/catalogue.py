@@ -190,7 +190,7 @@ class Catalogue:
             if entry is None:
                 raise ProfileFormatError(
                     f"{visible(file)}: entry {pointer.entry!a} of baseline {name} is missing or "
-                    "corrupt; promote another one, or `proton baseline check --repair`"
+                    "corrupt; promote another one"
                 )
             found.append((pointer, entry))
         return sorted(found, key=lambda each: (-each[0].number, -each[0].promoted_ns))
@@ -229,8 +229,7 @@ class Catalogue:
         except (OSError, ProfileFormatError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ProfileFormatError(
-                f"{source} cannot be read: {reason}; `proton baseline check --repair` moves it "
-                "aside"
+                f"{source} cannot be read: {reason}; remove it and acknowledge the steps again"
             ) from None
         return decode_acknowledgements(content, source)
 

@@ -168,7 +168,7 @@ def decode_acknowledgements(content: bytes, source: str) -> Acknowledgements:
     Raises:
         ProfileFormatError: It is corrupt, or of an unknown version.
     """
-    mend = "`proton baseline check --repair` moves it aside"
+    mend = "remove it and acknowledge the steps again"
     found = _decoded(content, source, (_ACKNOWLEDGED, Acknowledgements), mend=mend)
     for each in found.series:
         _check_numbers(source, 0, each.until_ns, each.at_ns, mend=mend)

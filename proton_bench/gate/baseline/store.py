@@ -7,7 +7,6 @@
     .proton/staging/                                 what is being written, or was
     .proton/acknowledged.json                        steps of histories that are known
     .proton/lock                                     held while names change
-    .proton/damaged/                                 what `check.py` moved aside
 
 Saving adds a candidate and moves no pointer, so a slow run does not become the next base by itself.
 A process that is killed at any moment leaves entries complete and pointers old or new; the next
@@ -47,9 +46,9 @@ from proton_bench.gate.baseline.lock import held, is_in_use, shared
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.files import Folder, is_scratch, refused
 
-__all__ = ["FOLDERS", "BaselineStore", "check_name"]
+__all__ = ["BaselineStore", "check_name"]
 
-FOLDERS = ("entries", "names", "staging")
+_FOLDERS = ("entries", "names", "staging")
 _RUN_FILE = re.compile(r"\d+\.proton")
 
 
@@ -161,7 +160,7 @@ class BaselineStore:
                 if stat.S_ISDIR(pointers.mode(file) or 0):
                     raise UsageError(
                         f"{str(pointers.path / file)!a} is a folder where the store needs its own "
-                        "file; `proton baseline check --repair` moves it aside"
+                        "file; remove it and promote the baseline again"
                     )
                 pointers.write(file, pointer.encoded(), scratch=opened.staging)
         former = None if before is None else self.catalogue.find(before.entry)
@@ -262,7 +261,7 @@ class BaselineStore:
         """
         with ExitStack() as opened:
             store = opened.enter_context(Folder.open(self.folder, create=True))
-            parts = [opened.enter_context(store.folder(name, create=True)) for name in FOLDERS]
+            parts = [opened.enter_context(store.folder(name, create=True)) for name in _FOLDERS]
             yield _Opened(store, *parts)
 
     def _begun(self, opened: _Opened, id: str) -> Folder:

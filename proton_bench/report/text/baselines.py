@@ -72,7 +72,7 @@ class BaselineListing:
         for id, problem in self.unreadable.items():
             yield Segment(f"UNREADABLE {visible(id)}: {visible(problem)}\n", WARNING)
         if self.unreadable:
-            yield Segment("`proton baseline check --repair` moves damaged entries aside\n", DIM)
+            yield Segment("`proton baseline rm NAME@ID` removes an entry\n", DIM)
 
 
 def _when(entry: Entry) -> str:
