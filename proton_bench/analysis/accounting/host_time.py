@@ -37,6 +37,7 @@ __all__ = [
     "other_threads",
     "own_lines",
     "period_ns",
+    "recorded_times",
     "run_time_of",
     "with_measured_times",
 ]
@@ -294,8 +295,25 @@ def host_recorded_ns(profile: Profile) -> int | None:
     total_ns = _total(profile, HOST_WALL)
     if total_ns is None:
         return None
+    return max(0, total_ns - _own(profile, HOST_WALL, _outside(profile)))
+
+
+def recorded_times(profile: Profile) -> tuple[Floats, Floats]:
+    """Return the time of each row of recorded work alone in ns: on the main thread and on others.
+
+    Args:
+        profile: A profile with `HOST_WALL`.
+    """
+    profile = with_measured_times(profile)
+    inside = ~_outside(profile)
+    return _sampled(profile, HOST_WALL) * inside, _sampled(profile, OTHER_THREADS) * inside
+
+
+def _outside(profile: Profile) -> Mask:
+    """Return for each row whether it is outside of recorded work."""
     outside = _below(profile, _tops(profile)) | _below(profile, _collections(profile))
-    return max(0, total_ns - _own(profile, HOST_WALL, outside))
+    outside[0] = True
+    return outside
 
 
 def other_threads(profile: Profile) -> tuple[int, int, int]:
@@ -368,11 +386,11 @@ def host_paths(profile: Profile, *, by: Literal["idle", "wall"] = "wall") -> tup
         order = np.where(idle.known[rows], idle.values[rows], 0)
         rows, order = rows[order > 0], order[order > 0]
     chosen = rows[np.argsort(-order, kind="stable")]
-    imports = import_rows(profile)
+    imports, paths = import_rows(profile), _paths_below_tops(profile)
     return tuple(
         HostPath(
             row=int(row),
-            path=_path_below_top(profile, int(row)),
+            path=paths[int(row)],
             wall_ns=int(wall.values[row]),
             idle_ns=None if idle is None else int(idle.values[row]) if idle.known[row] else 0,
             is_import=bool(imports[row]),
@@ -440,9 +458,14 @@ def _below(profile: Profile, tops: Sequence[int]) -> Mask:
     return found
 
 
-def _path_below_top(profile: Profile, row: int) -> tuple[str, ...]:
-    path = profile.path(row)
-    return path[path.index(NOT_RECORDED) + 1 :]
+def _paths_below_tops(profile: Profile) -> dict[int, tuple[str, ...]]:
+    parents, frames = profile.parents.tolist(), profile.frames.tolist()
+    paths: dict[int, tuple[str, ...]] = {}
+    for top in _tops(profile):
+        paths[top] = ()
+        for row in range(top + 1, int(profile.subtree_end[top])):
+            paths[row] = (*paths[parents[row]], profile.strings[frames[row]])
+    return paths
 
 
 def _own(profile: Profile, name: str, rows: Mask) -> int:

@@ -340,9 +340,9 @@ def _sentence(run: WholeRun) -> str:
     if not _device(run):
         return f"work of {duration_text(run.work_ns)}; this file does not say on which device"
     if _device(run) == "CPU":
-        what = "operators on the CPU" if run.profile.devices else "ranges on the host"
-        text = f"no GPU work was recorded: times are those of {what}"
-        part = run.work_ns / run.span_ns
+        text = "no GPU work was recorded: elapsed times of operators and scopes"
+        recorded_ns = run.times.host_recorded_ns
+        part = (run.work_ns if recorded_ns is None else recorded_ns) / run.span_ns
         return f"{text}, {_percent(part)} of the run" if run.times.wall_ns and part <= 1 else text
     return f"GPU work of {duration_text(run.work_ns)}; this file does not say how long it was idle"
 

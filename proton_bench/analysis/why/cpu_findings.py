@@ -2,60 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from proton_bench.analysis.why.cpu_rules import help_for, is_short
+from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
 __all__ = ["LEAST_HOT", "LEAST_SMALL", "hottest_operators", "small_operators"]
 
-LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of CPU time
+LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of recorded time
 _LEAST_RUN = 0.01
+_ALMOST_ALL = 0.995
 
 
 def small_operators(run: WholeRun) -> Iterator[Claim]:
     """Find operators whose calls are about as short as it takes to begin one."""
-    facts = [run.verdicts.facts.of(row) for row in _operators(run)]
-    rows = zip(_operators(run), facts, strict=True)
-    gains = {row: each.time_ns for row, each in rows if is_short(each)}
-    time_ns = sum(gains.values())
-    if not gains or time_ns < max(LEAST_SMALL * run.work_ns, _LEAST_RUN * run.span_ns):
+    rows = {row: facts for row, facts in _operators(run).items() if is_short(facts)}
+    if not _is_large(run, rows.values(), LEAST_SMALL):
         return
-    calls = sum(run.verdicts.facts.of(row).launches for row in gains)
-    text = (
-        f"small operators: {count_text(int(calls), 'call')} of {duration_text(time_ns / calls)} on "
-        f"average, {_share(time_ns, run)} of CPU time"
-    )
-    yield Claim(text, (Evidence("ops.small", text, time_ns, "ns"),), rows=gains)
+    calls, mean = _calls_text(rows.values())
+    text = f"small operators: {calls} of {mean} on average, {_time_text(rows.values())}"
+    yield _claim("ops.small", text, rows)
 
 
 def hottest_operators(run: WholeRun) -> Iterator[Claim]:
     """Find the operators and ranges in which most of the time is, wherever they are called."""
-    facts = run.verdicts.facts
-    by_name: dict[str, dict[int, float]] = {}
-    for row in _operators(run):
-        if not is_short(facts.of(row)):
-            by_name.setdefault(facts.text(row), {})[row] = facts.of(row).time_ns
-    for name, gains in by_name.items():
-        time_ns = sum(gains.values())
-        if time_ns < max(LEAST_HOT * run.work_ns, _LEAST_RUN * run.span_ns):
+    by_name: dict[str, dict[int, RowFacts]] = {}
+    for row, facts in _operators(run).items():
+        if not is_short(facts):
+            by_name.setdefault(facts.name, {})[row] = facts
+    for name, rows in by_name.items():
+        if not _is_large(run, rows.values(), LEAST_HOT):
             continue
-        text = f"{name}: {_share(time_ns, run)} of CPU time"
-        calls = sum(facts.of(row).launches for row in gains)
-        if calls > 0:
-            text += f", {count_text(int(calls), 'call')} of {duration_text(time_ns / calls)}"
-        evidence = Evidence("ops.hottest", text, time_ns, "ns")
-        yield Claim(text, (evidence,), rows=gains, helps=help_for(name))
+        text = f"{name}: {_time_text(rows.values())}"
+        if any(facts.launches > 0 for facts in rows.values()):
+            text += ", {} of {}".format(*_calls_text(rows.values()))
+        yield _claim("ops.hottest", text, rows, helps=help_for(name))
 
 
-def _operators(run: WholeRun) -> list[int]:
-    """Return the rows with time on processors, none if a device worked."""
-    facts = run.verdicts.facts
-    rows = facts.rows()
-    return rows if all(facts.of(row).is_on_cpu for row in rows) else []
+def _operators(run: WholeRun) -> dict[int, RowFacts]:
+    """Return the rows with time of the host, none if a device worked."""
+    rows = {row: run.verdicts.facts.of(row) for row in run.verdicts.facts.rows()}
+    return rows if all(facts.is_on_host for facts in rows.values()) else {}
 
 
-def _share(time_ns: float, run: WholeRun) -> str:
-    return f"{time_ns / run.work_ns * 100:.0f} %"
+def _is_large(run: WholeRun, rows: Iterable[RowFacts], least: float) -> bool:
+    time_ns = _time_ns(rows)
+    return time_ns > 0 and time_ns >= max(least * run.work_ns, _LEAST_RUN * run.span_ns)
+
+
+def _claim(id_: str, text: str, rows: Mapping[int, RowFacts], *, helps: str = "") -> Claim:
+    evidence = Evidence(id_, text, _time_ns(rows.values()), "ns")
+    times = {row: facts.time_ns for row, facts in rows.items()}
+    return Claim(text, (evidence,), rows=times, helps=helps)
+
+
+def _time_ns(rows: Iterable[RowFacts]) -> float:
+    return sum(facts.time_ns for facts in rows)
+
+
+def _time_text(rows: Collection[RowFacts]) -> str:
+    beside_ns, time_ns = sum(facts.beside_ns for facts in rows), _time_ns(rows)
+    text = f"{duration_text(time_ns)} elapsed"
+    if not beside_ns > 0:
+        return text
+    part = "" if beside_ns > _ALMOST_ALL * time_ns else f"{duration_text(beside_ns)} of it "
+    return f"{text}, {part}on other threads"
+
+
+def _calls_text(rows: Collection[RowFacts]) -> tuple[str, str]:
+    calls = sum(facts.launches for facts in rows)
+    return count_text(int(calls), "call"), duration_text(_time_ns(rows) / calls)

@@ -1,4 +1,4 @@
-"""The rules of verdicts on processors, by the length of calls: their limits are not counted.
+"""The rules of verdicts on the host, by the length of calls: their limits are not counted.
 
 A call that takes about as long as torch needs to begin an operator is overhead, and of a longer one
 it is said how long it took.
@@ -34,7 +34,7 @@ def help_for(name: str) -> str:
     if name.startswith(_COMPILED):
         return "mode='max-autotune', larger inputs, fewer regions"
     if _OPERATOR not in name:
-        return "less work in it, or other threads and processes beside it"
+        return "less work or waiting in it, or other threads and processes beside it"
     if _PRODUCT.search(name):
         return "a thread per free processor (torch.set_num_threads), BF16 where it has units"
     if _MOVE.search(name):
@@ -49,13 +49,13 @@ def _calls(facts: RowFacts) -> Evidence:
 
 
 def _is_overhead(facts: RowFacts) -> Match | None:
-    if not facts.is_on_cpu or not is_short(facts):
+    if not facts.is_on_host or not is_short(facts):
         return None
     return Match(f"{duration_text(facts.mean_ns)} a call", (_calls(facts),), 1.0)
 
 
 def _is_work(facts: RowFacts) -> Match | None:
-    if not facts.is_on_cpu:
+    if not facts.is_on_host:
         return None
     evidence = Evidence("row.time", f"{duration_text(facts.time_ns)} in all", facts.time_ns, "ns")
     short = ""
@@ -73,8 +73,8 @@ CPU_RULES: tuple[Rule, ...] = (
         _TUNING,
     ),
     Rule(
-        "on-cpu",
-        "other calls on a processor",
+        "elapsed",
+        "other calls on the host, which worked or waited: that is not recorded",
         _is_work,
         "torch.compile, which fuses operators; smaller types",
         _TUNING,

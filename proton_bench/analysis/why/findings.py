@@ -730,7 +730,7 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "small-operators",
-        f"on processors alone: {LEAST_SMALL:.0%} of their time or more in calls of torch's "
+        f"without a GPU: {LEAST_SMALL:.0%} of recorded time or more in calls of torch's "
         f"operators below {SHORT_CALL_NS / 1e3:.0f} us",
         small_operators,
         "fewer and larger calls: batches, operators on whole tensors, torch.compile",
@@ -738,7 +738,7 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "hottest-operators",
-        f"on processors alone: {LEAST_HOT:.0%} of their time or more in longer calls of one "
+        f"without a GPU: {LEAST_HOT:.0%} of recorded time or more in longer calls of one "
         "operator or range",
         hottest_operators,
         "torch.compile, which fuses operators; smaller types",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.gpm_means import gpm_means
+from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times
 from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.kernels.counter_facts import (
     counter_facts,
@@ -38,6 +39,7 @@ from proton_bench.model.metrics.counter_columns import (
     variance_column,
 )
 from proton_bench.model.metrics.metric import MetricSpec
+from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -53,7 +55,15 @@ Floats = npt.NDArray[np.float64]
 _CPU = "CPU"
 # Rows of these kinds are of the host where they name no device.
 _HOST_KINDS = tuple(
-    int(kind) for kind in (FrameKind.OP, FrameKind.SCOPE, FrameKind.LAYER, FrameKind.PYTHON)
+    int(kind)
+    for kind in (
+        FrameKind.OP,
+        FrameKind.SCOPE,
+        FrameKind.LAYER,
+        FrameKind.PYTHON,
+        FrameKind.TEST,
+        FrameKind.STATE,
+    )
 )
 # Quantities that a set of counters may have, with their words.
 QUANTITIES: Mapping[str, str] = {
@@ -125,6 +135,7 @@ class RowFacts:
         name: Name of the kernel in its short form.
         kind: What the row is.
         time_ns: Time of its own.
+        beside_ns: The part of it on threads beside the main one.
         launches: Launches, 0 if unknown.
         is_captured: Whether they are kernels of CUDA graphs, which the host launches as a whole.
         device: Where it ran, None if unknown.
@@ -147,6 +158,7 @@ class RowFacts:
     name: str
     kind: FrameKind
     time_ns: float
+    beside_ns: float = 0.0
     launches: float = 0.0
     is_captured: bool = False
     device: Device | None = None
@@ -174,8 +186,8 @@ class RowFacts:
         return quantity in self.uses or quantity in self.unused
 
     @property
-    def is_on_cpu(self) -> bool:
-        """Whether it is of a processor: also a range whose file names no device."""
+    def is_on_host(self) -> bool:
+        """Whether it is of the host: also a range whose file names no device."""
         return self.device_kind == _CPU or (self.device is None and self.kind in _HOST_KINDS)
 
     @property
@@ -195,7 +207,7 @@ class Facts:
         self.profile = profile
         self._known: dict[int, RowFacts] = {}  # rules and findings ask several times
         self.ceilings = Ceilings.of(profile.provenance)
-        self.own_ns = _own_times(profile)
+        self.own_ns, self._beside_ns = _own_times(profile)
         self._counts = _own(profile, "count")
         self._all_counts = preorder.sums(
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
@@ -270,6 +282,7 @@ class Facts:
             name=self.text(row),
             kind=profile.kind(row),
             time_ns=time_ns,
+            beside_ns=float(self._beside_ns[row]),
             launches=max(float(self._counts[row]), 0.0),
             is_captured=bool(self._is_captured[row]),
             device=device,
@@ -342,18 +355,28 @@ class Facts:
 _WORK = ("bytes", "code_bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 
 
-def _own_times(profile: Profile) -> Floats:
-    """Return the time of each row alone in ns, 0 without one.
+def _own_times(profile: Profile) -> tuple[Floats, Floats]:
+    """Return the time of each row alone in ns, 0 without one, and its part on other threads.
 
-    Operators of the CPU have none where a GPU worked: they launched its kernels meanwhile.
+    Operators of the CPU have none where a GPU worked: they launched its kernels meanwhile. Where
+    none did, these are elapsed times of the host, of all that was recorded there.
     """
-    own = _in_ns(profile, "time")
-    if not bool(own.any()):
-        return _own_walls(profile)
-    on_cpu = np.array([each.kind == _CPU for each in profile.devices] + [True])[profile.device_rows]
-    if bool((own[~on_cpu] > 0).any()):
-        own[on_cpu & (profile.device_rows >= 0)] = 0.0
-    return own
+    own, nothing = _in_ns(profile, "time"), np.zeros(len(profile))
+    on_cpu = np.array([each.kind == _CPU for each in profile.devices] + [False])
+    is_host = on_cpu[profile.device_rows]
+    if bool((own[~is_host & (profile.device_rows >= 0)] > 0).any()):
+        return np.where(is_host, 0.0, own), nothing
+    if bool((own[~is_host] > 0).any()):
+        return own, nothing
+    host = profile.columns.get(HOST_WALL)
+    if host is not None and host.kind.is_number:
+        on_main, beside = recorded_times(profile)
+        return on_main + beside, beside
+    span = next((each for each in profile.columns.values() if is_span(each)), None)
+    if span is None:
+        return own, nothing
+    scale = SECONDS[span.spec.unit] / SECONDS["ns"]
+    return spans_of(profile, span).own.astype(np.float64) * scale, nothing
 
 
 def _in_ns(profile: Profile, name: str) -> Floats:
@@ -362,16 +385,6 @@ def _in_ns(profile: Profile, name: str) -> Floats:
         return np.zeros(len(profile))
     found = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
     return np.where(found > 0, found, 0.0)
-
-
-def _own_walls(profile: Profile) -> Floats:
-    """Return how long each range took without ranges inside it, in ns."""
-    walls = _in_ns(profile, "wall")
-    inner = np.zeros(len(profile))
-    parents: list[int] = profile.parents.tolist()
-    for row in range(len(profile) - 1, 0, -1):
-        inner[parents[row]] += walls[row] if walls[row] > 0 else inner[row]
-    return np.maximum(walls - inner, 0.0)
 
 
 def _own(profile: Profile, name: str) -> Floats:

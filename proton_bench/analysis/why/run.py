@@ -12,7 +12,7 @@ from proton_bench.analysis.accounting.device_use import (
     counts_one_by_one,
     device_verdicts,
 )
-from proton_bench.analysis.accounting.host_time import RunTime, run_time_of
+from proton_bench.analysis.accounting.host_time import RunTime, run_time_of, with_measured_times
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import with_stable_names
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
@@ -58,6 +58,7 @@ class WholeRun:
     @classmethod
     def of(cls, profile: Profile, readable: Readable = _DEFAULT) -> WholeRun:
         """Return the run of a profile, with the rows that a view of it has."""
+        profile = with_measured_times(profile)
         shown = drop_trials(drop_metadata(with_launch_facts(profile)))
         shown = folded(with_stable_names(shown), readable).fold_variants()
         verdicts = Verdicts(shown)

@@ -35,7 +35,7 @@ KINDS = (
     "copy-engine",
     "waiting",
     "overhead",
-    "on-cpu",
+    "elapsed",
     UNKNOWN,
 )
 

@@ -165,7 +165,9 @@ def reasons_of(answer: Answer) -> tuple[Because, ...]:
     ]
     found += [
         Because(
-            f"{_share(row.time_ns, answer.work_ns)} of {f'{answer.device} time'.strip()}",
+            duration_text(row.time_ns)
+            if answer.device == "CPU"
+            else f"{_share(row.time_ns, answer.work_ns)} of {f'{answer.device} time'.strip()}",
             " \u203a ".join(visible(name) for name in row.place),
             _verdict(row),
             visible(row.path[-1]) if row.path else "",

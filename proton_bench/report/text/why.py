@@ -84,11 +84,12 @@ class WhyReport:
     def _rows(self, edge: int | None) -> Iterator[Segment]:
         shown = self.answer.rows[:_MOST_ROWS]
         wide = max(len(row.verdict.kind) for row in shown)
-        heading = f"{self.answer.device:>3} time  {'verdict'.ljust(wide)}  row"
+        is_host = self.answer.device == "CPU"
+        heading = f"{'' if is_host else self.answer.device:>3} time  {'verdict'.ljust(wide)}  row"
         yield Segment(f"\n{heading}\n", HEADING)
         for row in shown:
-            share = _percent(row.time_ns, self.answer.work_ns).rjust(8)
-            yield Segment(f"{share}  ", DIM)
+            share = _percent(row.time_ns, self.answer.work_ns)
+            yield Segment(f"{duration_text(row.time_ns) if is_host else share:>8}  ", DIM)
             yield Segment(f"{row.verdict.kind.ljust(wide)}  ", HEADING)
             names = [visible(name) for name in row.place]
             room = None if edge is None else max(edge - _ROW_AT - wide - 2, _LEAST_NAME)
@@ -143,8 +144,10 @@ class WhyRowReport:
 
 
 def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
-    share = _percent(row.time_ns, answer.work_ns)
-    text = f"time: {duration_text(row.time_ns)}, {share} of {f'{answer.device} time'.strip()}"
+    text = f"time: {duration_text(row.time_ns)}"
+    if answer.device != "CPU":  # several threads may work at the same time
+        share = _percent(row.time_ns, answer.work_ns)
+        text += f", {share} of {f'{answer.device} time'.strip()}"
     if row.launches > 0:
         mean = duration_text(row.time_ns / row.launches)
         words = ("call", "calls") if answer.device == "CPU" else ("launch", "launches")

@@ -14,6 +14,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 
@@ -121,6 +122,7 @@ def test_row_without_time_has_none() -> None:
 
 def test_without_work_ranges_take_the_time_that_is_in_no_range_below() -> None:
     builder = ProfileBuilder()
+    builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
     outer = builder.add(0, "request", FrameKind.SCOPE, metrics={"wall (ns)": 90.0})
     unnamed = builder.add(outer, "retry", FrameKind.SCOPE)
     for above, wall_ns in ((unnamed, 30.0), (outer, 20.0)):
@@ -130,7 +132,7 @@ def test_without_work_ranges_take_the_time_that_is_in_no_range_below() -> None:
 
     assert found.facts.own_ns.tolist() == [0.0, 40.0, 0.0, 30.0, 20.0]
     verdicts = [each for row in (1, 3, 4) if (each := found.own(row)) is not None]
-    assert [each.kind for each in verdicts] == ["on-cpu"] * 3
+    assert [each.kind for each in verdicts] == ["elapsed"] * 3
     assert found.facts.device_kinds == {"CPU"}
 
 
