@@ -36,7 +36,6 @@ __all__ = [
     "is_runner",
     "other_threads",
     "own_lines",
-    "period_ns",
     "recorded_times",
     "run_time_of",
     "with_measured_times",
@@ -231,8 +230,8 @@ def _parts_on_main(
     parts[is_free] = 1.0
     if free_ns > 0 and bool((others[zones > 0] > 0).any()):
         known_ns = float(_own_times(ranges, np.where(is_free, 0.0, np.nan_to_num(parts))).sum())
-        room_ns = float(main[zones > 0].sum()) - known_ns + _SLACK * period_ns(profile)
-        parts[is_free] = min(max(room_ns / free_ns, 0.0), 1.0)
+        room_ns = max(float(main[zones > 0].sum()) - known_ns, 0.0) + _SLACK * _period_ns(profile)
+        parts[is_free] = min(room_ns / free_ns, 1.0)
     for row in np.flatnonzero(np.isnan(parts)).tolist():
         parts[row] = parts[outer[row]]
     return parts
@@ -263,7 +262,7 @@ def _spread(own: Floats, sampled: Floats, zones: Rows) -> Floats:
     return np.where(seen[zones] > 0, sampled * rates[zones], own)
 
 
-def period_ns(profile: Profile) -> float:
+def _period_ns(profile: Profile) -> float:
     """Return the time between two samples of the host."""
     rate_hz = profile.provenance.get("host_rate_hz")
     if isinstance(rate_hz, int | float) and 0 < rate_hz < math.inf:

@@ -132,7 +132,7 @@ def test_rows_without_samples_are_on_the_main_thread_if_it_had_time_for_them(
 ) -> None:
     builder = ProfileBuilder()
     builder.declare("wall (ns)", Aggregation.EXCLUSIVE)
-    work = {"wall (ns)": SECOND, HOST_WALL: SECOND}
+    work = {"wall (ns)": SECOND, HOST_WALL: SECOND - SECOND // 50}
     builder.add(0, "work", FrameKind.SCOPE, metrics=work)
     beside = {"wall (ns)": SECOND, OTHER_THREADS: SECOND}
     builder.add(0, "beside", FrameKind.SCOPE, metrics=beside)
