@@ -18,7 +18,7 @@ OTHERS = {
     "proton_bench/gate/experiment/processes/fresh_process.py",  # the log of a process that runs
     # Folders for temporary files:
     "proton_bench/plugin/kernel_ir.py",
-    "plugins/proton_bench_plugins/instrumentation/compiler/plain.py",
+    "plugins/proton_bench_plugins/instrumentation/collector.py",
 }
 
 

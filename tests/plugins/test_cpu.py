@@ -13,9 +13,9 @@ from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
 from proton_bench_plugins import cpu
 from proton_bench_plugins.cpu import gpu_driver
+from proton_bench_plugins.cpu.collector import mend_loop_bounds
+from proton_bench_plugins.cpu.interpreter import describe_launch
 from proton_bench_plugins.cpu.interpreter_driver import HostEvent, InterpreterDriver
-from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
-from proton_bench_plugins.cpu.launch import describe_launch
 from proton_bench_plugins.patch import Patch
 
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")

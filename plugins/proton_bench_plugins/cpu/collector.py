@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from proton_bench import _native
@@ -14,7 +16,6 @@ from proton_bench.recording.models.torch_verdict import judge_torch
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
-from proton_bench_plugins.cpu.interpreter_loops import mend_loop_bounds
 from proton_bench_plugins.cpu.perf_events import find_events
 from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
 
@@ -23,7 +24,51 @@ if TYPE_CHECKING:
     from proton_bench_plugins.instrumentation.passes import Rule
     from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
-__all__ = ["DEFAULT_DEPTH", "CountingCollector", "HostCollector"]
+__all__ = ["DEFAULT_DEPTH", "CountingCollector", "HostCollector", "mend_loop_bounds"]
+
+
+def mend_loop_bounds(module: ModuleType) -> bool:
+    """Make an interpreter that cannot use a scalar as a loop bound extract the element.
+
+    It stays for the rest of the process: a program that could loop while it was profiled must not
+    fail once profiling is paused.
+
+    Args:
+        module: ``triton.runtime.interpreter``.
+
+    Returns:
+        True if the interpreter needed it.
+    """
+    if _can_loop(module):
+        return False
+    patch_tensor = module._patch_lang_tensor
+
+    def patch_tensor_and_bounds(tensor: type, scope: Any) -> None:
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda scalar: int(scalar.handle.data.item()))
+
+    vars(module)["_patch_lang_tensor"] = patch_tensor_and_bounds
+    return True
+
+
+def _can_loop(module: ModuleType) -> bool:
+    """Give a class of ours what the interpreter gives Triton's tensor, and use it as a bound."""
+    import numpy as np
+
+    class Scalar:
+        handle = SimpleNamespace(data=np.zeros(1, dtype=np.int32))
+
+    try:
+        module._patch_lang_tensor(Scalar, SimpleNamespace(set_attr=setattr))
+    except (AttributeError, TypeError):
+        return True  # an unknown interpreter: do not change it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return operator.index(Scalar()) == 0  # type: ignore[arg-type]
+        except (TypeError, DeprecationWarning):
+            return False
+
 
 DEFAULT_DEPTH = 2  # operators that the program calls, and those that they call
 

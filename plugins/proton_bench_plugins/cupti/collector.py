@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from proton_bench import _native
@@ -15,19 +20,237 @@ from proton_bench.recording.counters.sampling_process import (
     sampling_command,
     sampling_environment,
 )
+from proton_bench.recording.kernels.triton_hooks import TritonHeads
+from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
 from proton_bench_plugins.cupti.counting import Counting, Tier
 from proton_bench_plugins.cupti.library import find_candidates
-from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
 from proton_bench_plugins.cupti.privileges import explain_refusal
-from proton_bench_plugins.cupti.ptx_watch import PtxWatch
-from proton_bench_plugins.cupti.remarks import remark_on
 from proton_bench_plugins.cupti.sampling import PcSampling
 from proton_bench_plugins.cupti.settings import Settings
-from proton_bench_plugins.cupti.torch_profiler import ProfilerWatch, gpu_profile_is_open
+from proton_bench_plugins.patch import Patch
 
-__all__ = ["GpuCollector"]
+__all__ = ["GpuCollector", "PtxWatch", "loaded_cubins", "loaded_libraries", "remark_on"]
+
+_MODULE = "torch.autograd.profiler"
+_BEGINNINGS = ("_prepare_profiler", "_enable_profiler")
+_END = "_disable_profiler"
+
+
+def gpu_profile_is_open() -> bool:
+    """Whether torch.profiler is recording the GPU in this process."""
+    module = sys.modules.get(_MODULE)
+    if not getattr(module, "_is_profiler_enabled", False):
+        return False
+    kind = getattr(module, "profile", None)
+    # Torch does not say what it records, but its open profiler object does.
+    return any(
+        type(each) is kind
+        and getattr(each, "kineto_results", None) is None
+        and _has_gpu(getattr(each, "kineto_activities", ()))
+        for each in gc.get_objects()
+    )
+
+
+class ProfilerWatch:
+    """Notifies when torch.profiler begins and ends recording the GPU.
+
+    Args:
+        begins: Called before torch uses CUPTI; may be called twice for one recording.
+        ends: Called after torch's recording has ended, or did not begin.
+    """
+
+    def __init__(self, begins: Callable[[], None], ends: Callable[[], None]) -> None:
+        self._begins = begins
+        self._ends = ends
+        self._undo = contextlib.ExitStack()
+
+    def attach(self) -> None:
+        """Watch torch, even if it is imported later."""
+        self._undo.callback(ImportCallback(_MODULE, self._patch).cancel)
+
+    def detach(self) -> None:
+        """Stop watching; a second call does nothing."""
+        self._undo.close()
+
+    def _patch(self, module: ModuleType) -> None:
+        for name in _BEGINNINGS:
+            if callable(vars(module).get(name)):
+                self._undo.callback(Patch(module, name, self._begin).remove)
+        if callable(vars(module).get(_END)):
+            self._undo.callback(Patch(module, _END, self._end).remove)
+
+    def _begin(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        activities = kwargs.get("activities", args[1] if len(args) > 1 else ())
+        if not _has_gpu(activities):
+            return original(*args, **kwargs)
+        self._begins()
+        try:
+            return original(*args, **kwargs)
+        except BaseException:
+            self._ends()
+            raise
+
+    def _end(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self._ends()
+
+
+def _has_gpu(activities: Iterable[object]) -> bool:
+    return any(getattr(each, "name", "") == "CUDA" for each in activities)
+
+
+_TAKEN = "another profiler of this process, such as torch.profiler, took CUPTI's buffers"
+
+
+def remark_on(
+    counts: Mapping[str, int],
+    facts: Mapping[str, Any],
+    loaded: Callable[[], Iterable[str]] | None = None,
+) -> str | None:
+    """Return one line on kernels that are missing, or None.
+
+    Args:
+        counts: The session's counts.
+        facts: Facts of the collector.
+        loaded: Returns the files of libcupti in this process.
+    """
+    sampling = _sampling_remark(facts)
+    if sampling is not None and counts["records"] > 0:
+        return sampling
+    is_taken = facts["taken_buffers"] > 0 or facts["foreign_buffers"] > 0
+    if counts["dropped"] > 0 and is_taken:
+        return f"{_TAKEN}; {counts['dropped']} records are lost, so end that one first"
+    if counts["records"] > 0 or counts["cleared"] > 0:
+        return None
+    launches = counts["launches"] - counts["failed"]
+    if launches > 0:
+        return (
+            f"{launches} launches were seen, but no kernel record arrived: {facts['library']} may "
+            "not fit the driver; name another with PROTON_BENCH_CUPTI_LIB"
+        )
+    return _nothing_seen(facts, loaded or loaded_libraries)
+
+
+def _sampling_remark(facts: Mapping[str, Any]) -> str | None:
+    """Return why kernels ran but were not sampled, or None."""
+    sampled = facts.get("pc_sampling")
+    if not sampled:
+        return None
+    if sampled["error"]:
+        word = "some PC samples are missing" if sampled["samples"] else "no PC sample was taken"
+        return f"{word}: {sampled['error']}"
+    if not sampled["samples"]:
+        return (
+            "no PC sample was taken: kernels ran for less than the period of "
+            f"{sampled['period_cycles']} cycles, or in contexts that were not sampled; use a "
+            "smaller interval"
+        )
+    return None
+
+
+def _nothing_seen(facts: Mapping[str, Any], loaded: Callable[[], Iterable[str]]) -> str:
+    if facts["torch_profiler_pauses"] > 0:
+        return "no kernel was recorded: torch.profiler had CUPTI when they ran"
+    reasons = [
+        "the process launched none while the session was active",
+        "all were in CUDA graphs made before the session started",
+        "they ran in other processes, such as children that are not recorded",
+    ]
+    others = [path for path in loaded() if path != os.path.realpath(facts["library"])]
+    if others:
+        reasons.append(
+            f"{facts['library']} was used, but the program has {others[0]}: name that one with "
+            "PROTON_BENCH_CUPTI_LIB"
+        )
+    return f"no kernel was recorded: {', or '.join(reasons)}"
+
+
+def loaded_libraries() -> list[str]:
+    """Return the files of libcupti that this process has loaded, without links."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+            files = {line.split(maxsplit=5)[-1].strip() for line in lines}
+    except OSError:
+        return []
+    return sorted(
+        os.path.realpath(file) for file in files if os.path.basename(file).startswith("libcupti.so")
+    )
+
+
+class PtxWatch:
+    """Passes the PTX of each kernel that Triton loads to the native core while attached."""
+
+    def __init__(self) -> None:
+        self._heads = TritonHeads({"kernel_load_end_hook": _loaded})
+
+    def attach(self) -> None:
+        """Begin, unless it has begun."""
+        self._heads.attach()
+
+    def detach(self) -> None:
+        """End, if it has begun."""
+        self._heads.detach()
+
+
+def _loaded(module: Any, function: int, name: str, metadata_group: Any, hash: str) -> None:  # noqa: PLR0917 - Triton's signature
+    del module, function, name, hash
+    if not isinstance(metadata_group, Mapping):
+        return
+    files = {Path(str(file)).suffix: path for file, path in metadata_group.items()}
+    if ".ptx" not in files or ".cubin" not in files:
+        return
+    try:
+        image = Path(files[".cubin"]).read_bytes()
+        ptx = Path(files[".ptx"]).read_text(encoding="utf-8", errors="replace")
+    except (OSError, TypeError, ValueError):
+        return  # lines show only the inlined code
+    _native.note_ptx(image, ptx)
+
+
+_COMPILER = "triton.compiler.compiler"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCubin:
+    """Code of a kernel.
+
+    Attributes:
+        image: The cubin.
+        ptx: Its PTX, "" if unknown.
+    """
+
+    image: bytes
+    ptx: str = ""
+
+
+def loaded_cubins() -> Iterator[LoadedCubin]:
+    """Yield the code of each kernel that Triton has on a GPU of this process, once.
+
+    This imports nothing. Scanning all objects takes a few ms per million.
+    """
+    kind = getattr(sys.modules.get(_COMPILER), "CompiledKernel", None)
+    if not isinstance(kind, type):
+        return
+    seen: set[int] = set()
+    # Triton has no list of them: it has one cache per function and device.
+    for each in gc.get_objects():
+        if type(each) is not kind or getattr(each, "module", None) is None:
+            continue
+        image = getattr(each, "kernel", None)
+        if isinstance(image, bytes) and image and hash(image) not in seen:
+            seen.add(hash(image))
+            yield LoadedCubin(image, _ptx(each))
+
+
+def _ptx(kernel: object) -> str:
+    texts = getattr(kernel, "asm", None)
+    text = texts.get("ptx") if isinstance(texts, Mapping) else None
+    return text if isinstance(text, str) else ""
+
 
 # Variable in which NVTX, compiled into each library, looks at its first call for a receiving
 # library.

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import re
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,21 +19,161 @@ from proton_bench.recording.kernels.triton_hooks import TritonHeads
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.calibration import KERNEL
-from proton_bench_plugins.instrumentation.compiler.activation import Compilation
+from proton_bench_plugins.instrumentation.compiler.activation import Compilation, dropped_maxnreg
+from proton_bench_plugins.instrumentation.compiler.registers import read_registers
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
 from proton_bench_plugins.instrumentation.compiler.stages import (
     LEFT_OUT,
     TAKEN,
     Inserting,
 )
-from proton_bench_plugins.instrumentation.kernel_costs import KernelCosts
 from proton_bench_plugins.instrumentation.passes.listing import unused_passes, without_scopes
 from proton_bench_plugins.instrumentation.passes.parsing import parse_passes
 from proton_bench_plugins.instrumentation.passes.rule import Rule
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["InstrumentationCollector"]
+__all__ = ["InstrumentationCollector", "strip_records"]
+
+_RECORD = re.compile(r"^[ \t]*proton\.(record|event)\b.*\n", re.MULTILINE)
+_EVENT = re.compile(r'^([ \t]*%\S+ = )proton\.allocate_event "(?:[^"\\]|\\.)*" : i32', re.MULTILINE)
+_OWN = {"hash", "target", "instrumentation_mode", "ir_override", "maxnreg"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainKernel:
+    """A kernel without records.
+
+    Attributes:
+        registers: Registers of a thread, None if the binary does not say.
+        shared: Bytes of shared memory of a program.
+    """
+
+    registers: int | None
+    shared: int
+
+
+def strip_records(text: str) -> str:
+    """Return TTGIR without its records and events.
+
+    Args:
+        text: TTGIR.
+    """
+    return _EVENT.sub(r"\1arith.constant 0 : i32", _RECORD.sub("", text))
+
+
+def compile_plain(ttgir: Path, metadata: dict[str, Any], maxnreg: int | None) -> PlainKernel:
+    """Compile a kernel without its records; Triton's cache has it the second time.
+
+    Args:
+        ttgir: The kernel's TTGIR with records.
+        metadata: Its metadata.
+        maxnreg: Limit of registers that it would have without records.
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    target = metadata["target"]
+    options = {key: _frozen(value) for key, value in metadata.items() if key not in _OWN}
+    with tempfile.TemporaryDirectory(prefix="proton_bench") as folder:
+        path = Path(folder, ttgir.name)
+        path.write_text(strip_records(ttgir.read_text(encoding="utf-8")), encoding="utf-8")
+        kernel = triton.compile(
+            str(path),
+            target=GPUTarget(target["backend"], target["arch"], target["warp_size"]),
+            options={**options, "instrumentation_mode": "", "maxnreg": maxnreg},
+        )
+    binary = next((p for n, p in kernel.metadata_group.items() if n.endswith(".cubin")), "")
+    return PlainKernel(registers=read_registers(Path(binary)), shared=int(kernel.metadata.shared))
+
+
+def _frozen(value: Any) -> Any:
+    """Options are hashed, and JSON made lists of tuples."""
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+
+
+# Most kernels to compile again at the end of the session, to limit the wait.
+_MOST_COMPARED = 16
+
+
+@dataclass(slots=True)
+class _Noted:
+    scopes: KernelScopes
+    plain: PlainKernel | None = None
+    is_compared: bool = False
+
+
+class KernelCosts:
+    """The loaded kernels with records, and their needs without.
+
+    Args:
+        settings: Options of the mode.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._kernels: dict[str, _Noted] = {}
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether a kernel with records was noted."""
+        return bool(self._kernels)
+
+    def note(self, scopes: KernelScopes) -> None:
+        """Note a loaded kernel.
+
+        Args:
+            scopes: The kernel.
+        """
+        self._kernels.setdefault(str(scopes.metadata_path), _Noted(scopes))
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return one entry per kernel, compiling it without records if allowed."""
+        if self._settings.compare and self._settings.custom is None:
+            for noted in [*self._kernels.values()][:_MOST_COMPARED]:
+                _compare(noted)
+        return [_entry(noted) for noted in self._kernels.values()]
+
+    def remark(self) -> str | None:
+        """Return which limits of registers were dropped, or None."""
+        dropped = {
+            noted.scopes.name: limit
+            for noted in self._kernels.values()
+            if (limit := dropped_maxnreg(noted.scopes.mode)) is not None
+        }
+        if not dropped:
+            return None
+        kernels = ", ".join(f"{name} ({limit})" for name, limit in dropped.items())
+        return f"Triton drops maxnreg of kernels with records; it did for {kernels}"
+
+
+def _compare(noted: _Noted) -> None:
+    if noted.is_compared:
+        return
+    noted.is_compared = True
+    try:
+        metadata = json.loads(noted.scopes.metadata_path.read_text(encoding="utf-8"))
+        limit = dropped_maxnreg(noted.scopes.mode)
+        noted.plain = compile_plain(noted.scopes.ttgir_path, metadata, limit)
+    except Exception:  # noqa: BLE001 - only a comparison: Triton raises whatever it meets
+        noted.plain = None
+
+
+def _entry(noted: _Noted) -> dict[str, Any]:
+    scopes, plain = noted.scopes, noted.plain
+    entry = {
+        "name": scopes.name,
+        "scopes": len(scopes.names),
+        "warps": scopes.num_warps,
+        "arch": str(scopes.target["arch"]),
+        "registers": scopes.registers,
+        "shared_bytes": scopes.shared,
+        "scratch_bytes_per_program": scopes.profile_scratch_size,
+        "plain_registers": plain.registers if plain else None,
+        "plain_shared_bytes": plain.shared if plain else None,
+        "dropped_maxnreg": dropped_maxnreg(scopes.mode),
+    }
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 class InstrumentationCollector:

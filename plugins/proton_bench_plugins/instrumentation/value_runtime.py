@@ -8,20 +8,58 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from proton_bench import _native
 from proton_bench.errors import UsageError
 from proton_bench.plugin.kernel_mode import KernelBuffer, KernelMode
-from proton_bench.recording.context.metric import Metric, normalize_metrics
+from proton_bench.recording.context.metric import Metric, normalize_metrics, own_operators
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
-from proton_bench_plugins.instrumentation.device_memory import DeviceMemory, TorchMemory
 
 __all__ = ["ValueRuntime"]
+
+
+class DeviceMemory(Protocol):
+    """Memory of the current device, from torch."""
+
+    def allocate(self, size: int) -> Any:
+        """Return zeroed memory with ``data_ptr()``, in the order of the current stream."""
+
+    def fetch(self, memory: Any) -> memoryview:
+        """Wait for the memory, and return its bytes."""
+
+
+class TorchMemory:
+    """Memory of torch's allocator."""
+
+    def allocate(self, size: int) -> Any:
+        """Return zeroed memory."""
+        import torch
+
+        with _unseen():
+            return torch.zeros(size, dtype=torch.uint8, device="cuda")
+
+    def fetch(self, memory: Any) -> memoryview:
+        """Wait for the memory, and return its bytes."""
+        with _unseen():
+            return memoryview(memory.cpu().numpy())
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Keep work of this thread out of the tree, because it is not the target's."""
+    _native.mute_launches()
+    try:
+        with own_operators():
+            yield
+    finally:
+        _native.unmute_launches()
+
 
 _MOST_KEPT_BYTES = 256 << 20
 

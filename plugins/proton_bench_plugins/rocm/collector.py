@@ -9,10 +9,34 @@ from typing import Any
 from proton_bench import _native
 from proton_bench_plugins.rocm.availability import started_in_this_process
 from proton_bench_plugins.rocm.library import HIP, HSA, ROCTX, RocmLibrary
-from proton_bench_plugins.rocm.remarks import remark_on
 from proton_bench_plugins.rocm.settings import Settings
 
 __all__ = ["RocmCollector"]
+
+
+def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None:
+    """Return one line on kernels that are missing, or None.
+
+    Args:
+        counts: The session's counts.
+        facts: Facts of the collector.
+    """
+    if counts["records"] > 0 or counts["cleared"] > 0:
+        return None
+    launches = counts["launches"] - counts["failed"]
+    if launches > 0:
+        return (
+            f"{launches} launches were seen, but no kernel record arrived: {facts['library']} may "
+            "belong to another ROCm than the program's HIP"
+        )
+    reasons = (
+        "the process launched none while the session was active",
+        "a first use of the GPU started HIP before the session: record with `proton run`, or "
+        "start the session earlier",
+        "they ran in other processes, such as children that are not recorded",
+    )
+    return f"no kernel was recorded: {', or '.join(reasons)}"
+
 
 _Native = type[_native.RocprofilerCollector] | type[_native.RoctracerCollector]
 

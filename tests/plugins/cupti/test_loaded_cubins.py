@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins
+from proton_bench_plugins.cupti.collector import loaded_cubins
 
 compiler = pytest.importorskip("triton.compiler.compiler")
 
@@ -41,7 +41,7 @@ def test_loaded_kernels_are_found_once_each() -> None:
 
 def test_nothing_is_imported_to_look_for_them() -> None:
     program = (
-        "import sys; from proton_bench_plugins.cupti.loaded_cubins import loaded_cubins; "
+        "import sys; from proton_bench_plugins.cupti.collector import loaded_cubins; "
         "assert list(loaded_cubins()) == []; assert 'triton' not in sys.modules"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench_plugins.cupti.ptx_watch import PtxWatch
+from proton_bench_plugins.cupti.collector import PtxWatch
 
 knobs = pytest.importorskip("triton.knobs")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proton_bench_plugins.cupti.remarks import loaded_libraries, remark_on
+from proton_bench_plugins.cupti.collector import loaded_libraries, remark_on
 
 FACTS: dict[str, Any] = {
     "library": "/a/libcupti.so.12",

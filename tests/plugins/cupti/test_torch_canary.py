@@ -14,8 +14,7 @@ import pytest
 
 from proton_bench import _native
 from proton_bench_plugins.cupti.canary.driver import Driver
-from proton_bench_plugins.cupti.canary.kernel import _PTX
-from proton_bench_plugins.cupti.canary.torch_canary import TorchCanary
+from proton_bench_plugins.cupti.canary.torch_canary import _PTX, TorchCanary
 
 NAMES = ("<canary>", "<warm-up>")
 

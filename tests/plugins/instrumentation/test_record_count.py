@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench_plugins.instrumentation.compiler.record_count import most_records
-from proton_bench_plugins.instrumentation.compiler.space import needed_bytes
+from proton_bench_plugins.instrumentation.compiler.stages import most_records, needed_bytes
 from proton_bench_plugins.instrumentation.settings import Settings
 
 HEAD = """#blocked = #ttg.blocked<{sizePerThread = [1], order = [0]}>

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench_plugins.instrumentation.compiler.plain import strip_records
+from proton_bench_plugins.instrumentation.collector import strip_records
 from proton_bench_plugins.instrumentation.compiler.records import (
     Record,
     check_records,
@@ -17,7 +17,7 @@ from proton_bench_plugins.instrumentation.compiler.records import (
     has_records,
 )
 from proton_bench_plugins.instrumentation.compiler.registers import read_registers
-from proton_bench_plugins.instrumentation.compiler.space import check_space
+from proton_bench_plugins.instrumentation.compiler.stages import check_space
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 

@@ -7,24 +7,245 @@ earlier hook. Passes are added only while one of our stages runs on the thread.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from proton_bench.errors import ProtonError, UsageError
 from proton_bench.plugin.kernel_mode import KernelPasses
-from proton_bench_plugins.instrumentation.compiler import pipeline
 from proton_bench_plugins.instrumentation.compiler.records import (
     check_records,
     check_warps,
     has_records,
+    kernel_warps,
 )
-from proton_bench_plugins.instrumentation.compiler.space import check_space, needed_bytes
 from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["LEFT_OUT", "TAKEN", "Inserting", "Stages"]
+__all__ = [
+    "LEFT_OUT",
+    "TAKEN",
+    "Inserting",
+    "Stages",
+    "check_space",
+    "most_records",
+    "needed_bytes",
+]
+
+# Alignment of a launch's buffer in bytes.
+SCRATCH_ALIGNMENT = 128
+_LEAST_SCRATCH = 1  # the pass makes it as large as it needs
+_AMPLE_SHARED = 1 << 26  # bytes; no device has as many
+
+
+def add_ttgir_passes(
+    pm: Any, settings: Settings, target: Target, *, room_bytes: int | None = None
+) -> None:
+    """Add the passes that turn records of TTGIR into stores of clock values.
+
+    Args:
+        pm: ``ir.pass_manager`` of Triton's bindings.
+        settings: Options of the mode.
+        target: Device to compile for.
+        room_bytes: What the records of a program need; None: the pass takes what there is. A
+            size that the settings name goes first.
+    """
+    from triton._C.libtriton import passes, proton
+
+    strategy = "selective" if settings.warp_ids else "none"
+    proton.add_convert_proton_to_protongpu(  # the bindings take their arguments by place only
+        pm,
+        _choice(proton.METRIC_TYPE, settings.metric_type),
+        _choice(proton.SAMPLING_STRATEGY, strategy),
+        ",".join(str(warp) for warp in settings.warp_ids),
+        _choice(proton.GRANULARITY, settings.granularity),
+        _choice(proton.BUFFER_STRATEGY, settings.buffer_strategy),
+        _choice(proton.BUFFER_TYPE, settings.buffer_type),
+        settings.buffer_size or room_bytes or 0,
+        _shared_limit(settings, target),
+        _LEAST_SCRATCH,
+        SCRATCH_ALIGNMENT,
+        settings.wide_clock,
+    )
+    passes.common.add_cse(pm)
+    if "sched_stores" in settings.optimizations:
+        proton.add_schedule_buffer_store(pm)
+    proton.add_allocate_proton_shared_memory(pm)
+    if "sched_barriers" in settings.optimizations and target.kind == "hip":
+        proton.add_sched_barriers(pm)
+
+
+def add_llvm_passes(pm: Any, target: Target) -> None:
+    """Add the passes that turn those stores into instructions of the device.
+
+    Args:
+        pm: ``ir.pass_manager`` of Triton's bindings.
+        target: Device to compile for.
+    """
+    from triton._C.libtriton import proton
+
+    # From 3.9 on Triton lays out the buffer itself.
+    lay_out = getattr(proton, "add_allocate_proton_global_scratch_buffer", None)
+    if lay_out is not None:
+        lay_out(pm)
+    if target.kind == "cuda":
+        proton.add_convert_proton_nvidia_gpu_to_llvm(pm)
+    else:
+        proton.add_convert_proton_amd_gpu_to_llvm(pm, target.arch)
+
+
+def _shared_limit(settings: Settings, target: Target) -> int:
+    """Return the shared memory that the pass may use, in bytes.
+
+    Where several programs fit a multiprocessor it gives records no more than 4 % of it, however
+    much was asked for. Who asks gets it: `check_space` holds the kernel to the device's limit.
+    """
+    return _AMPLE_SHARED if settings.buffer_size else target.max_shared
+
+
+def _choice(choices: Any, name: str) -> Any:
+    return getattr(choices, name.upper())
+
+
+_RECORD = re.compile(r"\s*proton\.(record|event)\b")
+# The nesting of regions does not show where this control flow may return to.
+_UNSTRUCTURED = re.compile(r"^\s*(\^bb\d+|cf\.(cond_)?br\b|cf\.switch\b)", re.MULTILINE)
+_FUNCTION = re.compile(r"^\s*tt\.func\b", re.MULTILINE)
+_CONSTANT = re.compile(r"^\s*(%\S+) = arith\.constant (-?\d+) : (?:i32|i64|index)\b", re.MULTILINE)
+_FOR = re.compile(r"scf\.for (?:unsigned )?%\S+ = (%\S+) to (%\S+) step (%\S+)")
+_LOOP = re.compile(r"\bscf\.(while|forall|parallel)\b|^\s*\} do \{")
+_MOST = 1 << 20  # beyond that no buffer holds them
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A region between two braces: how often it runs, None if only the device knows."""
+
+    times: int | None
+
+
+def most_records(text: str) -> int | None:
+    """Return the most records that a warp writes in one run.
+
+    Args:
+        text: TTGIR without locations.
+
+    Returns:
+        The number; None if it depends on the kernel's arguments.
+    """
+    if _UNSTRUCTURED.search(text) or len(_FUNCTION.findall(text)) > 1:
+        return None
+    constants = {match[1]: int(match[2]) for match in _CONSTANT.finditer(text)}
+    regions: list[_Region] = []
+    count = 0
+    for line in text.splitlines():
+        if _RECORD.match(line):
+            times = _product(regions)
+            if times is None or count + times > _MOST:
+                return None
+            count += times
+            continue
+        stripped = line.strip()
+        if stripped.startswith("}") and regions:
+            regions.pop()
+        if stripped.endswith("{"):
+            regions.append(_Region(_times(line, constants)))
+    return count
+
+
+def _product(regions: list[_Region]) -> int | None:
+    product = 1
+    for region in regions:
+        if region.times is None:
+            return None
+        product *= region.times
+    return product
+
+
+def _times(line: str, constants: dict[str, int]) -> int | None:
+    loop = _FOR.search(line)
+    if loop is not None:
+        first, last, step = (constants.get(name) for name in loop.groups())
+        if first is None or last is None or step is None or step <= 0:
+            return None
+        return max(0, -(-(last - first) // step))
+    return None if _LOOP.search(line) else 1
+
+
+_HEADER_BYTES = 40
+_RECORD_BYTES = 8
+_LEAST_SEGMENT = 32  # least bytes of a warp: both records of two scopes
+
+
+def needed_bytes(text: str, settings: Settings) -> int | None:
+    """Return how large a program's buffer must be to hold all its records.
+
+    Args:
+        text: TTGIR without locations.
+        settings: Options of the mode.
+
+    Returns:
+        Bytes, a power of two for each recording warp; None if a loop depends on the kernel's
+        arguments, or the settings give a size.
+    """
+    records, warps = most_records(text), kernel_warps(text)
+    if settings.buffer_size or records is None or warps is None:
+        return None
+    segment_bytes = 1 << (records * _RECORD_BYTES - 1).bit_length()
+    return (len(settings.warp_ids) or warps) * max(segment_bytes, _LEAST_SEGMENT)
+
+
+def check_space(
+    kernel: str, metadata: Mapping[str, Any], target: Target, *, settings: Settings
+) -> None:
+    """Raise if a kernel leaves no room for its records.
+
+    Args:
+        kernel: Name of the kernel.
+        metadata: Triton's metadata of the compiled kernel.
+        target: Device to compile for.
+        settings: Options of the mode.
+
+    Raises:
+        UsageError: There is none; also an ``OutOfResources`` of Triton's, so that an autotuner
+            continues with the next configuration.
+    """
+    if settings.buffer_type != "shared":
+        return
+    warps, shared = int(metadata["num_warps"]), int(metadata["shared"])
+    segments = len(settings.warp_ids) or warps
+    most = int(metadata["profile_scratch_size"]) - _HEADER_BYTES - 4 * warps
+    is_tiny = most < segments * _LEAST_SEGMENT and not settings.buffer_size
+    # Beyond the limit because of the records; otherwise Triton reports it.
+    is_beyond = shared > target.max_shared >= shared - most
+    if is_tiny or is_beyond:
+        raise _shortage(
+            f"buffer_type=shared: kernel {kernel!r} leaves no shared memory for records of "
+            f"{segments} warps (with them it needs {shared} of {target.max_shared} bytes); write "
+            "buffer_type=global, or select warps with sampling_options"
+        )
+
+
+def _shortage(message: str) -> UsageError:
+    from triton.runtime.errors import OutOfResources
+
+    class RecordSpaceError(UsageError, OutOfResources):  # type: ignore[misc]
+        """No shared memory for records."""
+
+        def __init__(self, message: str) -> None:
+            Exception.__init__(self, message)
+
+        def __str__(self) -> str:
+            return message
+
+        def __reduce__(self) -> Any:
+            return (_shortage, (message,))
+
+    return RecordSpaceError(message)
+
 
 # Results of passes on a kernel, kept with it in Triton's cache.
 LEFT_OUT = "scopes_left_out"
@@ -105,7 +326,7 @@ class Stages:
         if self._compile.passes is not None:
             self._compile.passes.lower_ttgir(pm, backend, self._compile.target.arch)
         else:
-            pipeline.add_ttgir_passes(
+            add_ttgir_passes(
                 pm, self._settings, self._compile.target, room_bytes=self._compile.room_bytes
             )
 
@@ -116,7 +337,7 @@ class Stages:
         if self._compile.passes is not None:
             self._compile.passes.lower_llvm(pm, backend, self._compile.target.arch)
         else:
-            pipeline.add_llvm_passes(pm, self._compile.target)
+            add_llvm_passes(pm, self._compile.target)
 
     def _full_key(self) -> tuple[str, str]:
         if self._older is None:

@@ -7,12 +7,15 @@ that only a compiler makes, such as waits, do not exist here.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import os
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -23,17 +26,102 @@ from proton_bench_plugins.instrumentation.passes.choice import (
     rules_that_take,
     scope_around,
 )
-from proton_bench_plugins.instrumentation.passes.interpreted_frames import Spot, find_spot
-from proton_bench_plugins.instrumentation.passes.interpreted_loops import LoopRewriter
 from proton_bench_plugins.instrumentation.passes.listing import list_scopes
 from proton_bench_plugins.instrumentation.passes.op_kinds import op_kind
 from proton_bench_plugins.instrumentation.passes.op_tree import Op
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
 from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
-from proton_bench_plugins.instrumentation.passes.source_place import Place
+from proton_bench_plugins.instrumentation.passes.source_place import Place, own_first
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["InterpretedScopes"]
+
+_UNROLLED = "static_range"  # the compiler unrolls it
+
+
+class LoopRewriter:
+    """Makes the interpreter run each loop of a kernel in ``with NAME():``.
+
+    Args:
+        module: ``triton.runtime.interpreter``.
+        name: Global name of the function that makes the context managers.
+    """
+
+    def __init__(self, module: ModuleType, name: str) -> None:
+        self._name = name
+        self.patch = Patch(module.FunctionRewriter, "_transform_ast", self._transform)
+
+    def _transform(self, original: Callable[..., Any], rewriter: Any, source: str) -> Any:
+        tree = _WithLoops(self._name).visit(original(rewriter, source))
+        return ast.fix_missing_locations(tree)
+
+
+class _WithLoops(ast.NodeTransformer):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        called = node.iter.func if isinstance(node.iter, ast.Call) else None
+        name = getattr(called, "attr", getattr(called, "id", ""))
+        return node if name == _UNROLLED else self._wrapped(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        return self._wrapped(node)
+
+    def _wrapped(self, loop: ast.stmt) -> ast.AST:
+        made = ast.Call(ast.Name(self._name, ast.Load()), [], [])
+        block = ast.copy_location(ast.With([ast.withitem(made)], [loop]), loop)
+        for node in (made, made.func):
+            ast.copy_location(node, loop)
+        return block
+
+
+_EXECUTOR = "GridExecutor.__call__"
+_INTERPRETER = os.path.join("triton", "runtime", "interpreter.py")
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_MOST_FRAMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a kernel.
+
+    Attributes:
+        kernel: Name of the kernel.
+        places: Lines, the closest first, as for a compiled operation.
+        key: The instruction and its callers, because two loads may be on one line.
+    """
+
+    kernel: str
+    places: tuple[Place, ...]
+    key: tuple[Hashable, ...]
+
+
+def find_spot(frame: FrameType | None) -> Spot | None:
+    """Return the position of the kernel that runs in a frame, None without a kernel.
+
+    Args:
+        frame: The innermost frame.
+    """
+    places: list[Place] = []
+    key: list[Hashable] = []
+    kernel = ""
+    for _ in range(_MOST_FRAMES):
+        if frame is None:
+            return None
+        code = frame.f_code
+        if code.co_filename.endswith(_INTERPRETER):
+            if code.co_qualname == _EXECUTOR:
+                return Spot(kernel, own_first(places), tuple(key))
+        elif not code.co_filename.startswith(_OURS):
+            places.append(Place(code.co_filename, frame.f_lineno))
+            key += (code, frame.f_lasti)
+            kernel = code.co_name
+        frame = frame.f_back
+    return None
+
 
 # Methods of the builders of all known Tritons, by the operation in a compiled kernel.
 _METHODS = {
