@@ -78,7 +78,7 @@ def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
     count = base.shape[1]
     if not count:
         return CanaryShift()
-    nothing, limits = np.zeros(1), Limits(np.array([LARGEST_SHIFT]), np.zeros(1))
+    nothing, limits = np.zeros(1), Limits(np.array([LARGEST_SHIFT]), np.ones(1))
     before, after = (side.mean(axis=1, keepdims=True) for side in (base, new))
     background = Background(nothing, nothing, ["median"])
     evidence = weigh(before, after, (), background=background, margin=limits.margin, fewest_runs=2)

@@ -94,7 +94,7 @@ class Limits:
 
     Attributes:
         threshold: Changes from this on count, on the log scale.
-        direction: +1 if more is worse, -1 if less is, 0 if any change is.
+        direction: +1 if more is worse, -1 if less is.
     """
 
     threshold: Numbers
@@ -187,10 +187,8 @@ class Decisions:
         p_worse: P-value of a change for the worse beyond the margin, for all checks together.
         worse: Whether the check got worse.
         better: Whether it got better.
-        same: Whether the interval lies within the threshold on both sides.
-        allowed: Whether it lies within the threshold in the direction that counts.
+        allowed: Whether the interval lies below the threshold in the direction that counts.
         unshared: Whether the effect is without the noise that paths share, which hides the change.
-        detectable: Smallest threshold that the noise of these runs lets a gate hold.
         findable: Smallest change for the worse that is found with `POWER`; infinite if states of
             paths could look like any change.
         pairs: Pairs that find the threshold, or the change so far if it is larger; NaN for too
@@ -203,10 +201,8 @@ class Decisions:
     p_worse: Numbers
     worse: Mask
     better: Mask
-    same: Mask
     allowed: Mask
     unshared: Mask
-    detectable: Numbers
     findable: Numbers
     pairs: Numbers
 
@@ -414,10 +410,8 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
         p_worse=np.fmin(plain.p_worse, np.where(beyond, own.p_worse, np.nan)),
         worse=worse,
         better=better,
-        same=plain.same & ~(worse | better),
         allowed=plain.allowed & ~worse,
         unshared=chosen,
-        detectable=_held_by_either(evidence, plain.detectable, own.detectable),
         findable=np.fmin(plain.findable, np.maximum(own.findable, seen)),
         pairs=np.fmin(plain.pairs, own.pairs),
     )
@@ -425,40 +419,29 @@ def decide(evidence: Evidence, limits: Limits, *, part: float = 1.0) -> Decision
 
 def _decided(evidence: Evidence, limits: Limits, *, part: float) -> Decisions:
     """Decide by one kind of effects."""
-    effect, direction, freedom = evidence.effect, limits.direction, evidence.freedom
+    effect, freedom = evidence.effect, evidence.freedom
     level = part * evidence.level(limits.margin)
-    p_more, p_less = (
-        one_sided(sign * effect, limits.margin, error=evidence.error, freedom=freedom)
-        for sign in (1.0, -1.0)
-    )
-    p_worse = np.where(direction > 0, p_more, p_less)
-    p_worse = np.where(direction == 0, 2.0 * np.fmin(p_more, p_less), p_worse)
-    p_better = np.where(direction > 0, p_less, np.where(direction < 0, p_more, np.nan))
     reach = quantile(0.5 + CONFIDENCE / 2.0, freedom) * evidence.error
-    low, high = effect - reach, effect + reach
-    inside = (high < limits.threshold, low > -limits.threshold)
-    same = inside[0] & inside[1]
-    allowed = np.where(direction > 0, inside[0], np.where(direction < 0, inside[1], same))
+    worsening, bettering = effect * limits.direction, -effect * limits.direction
+    p_worse, p_better = (
+        one_sided(change, limits.margin, error=evidence.error, freedom=freedom)
+        for change in (worsening, bettering)
+    )
+    allowed, unimproved = (change + reach < limits.threshold for change in (worsening, bettering))
     states = _States(evidence, limits.margin, level)
     stable = states.separations(evidence.runs.astype(np.float64)) <= FALSE_ALARMS / 2.0
-    # Which way round the sides separate if the path is worse.
-    ways = np.where(direction == 0, np.sign(effect), direction)
+    separation = evidence.separation * limits.direction
     certain = evidence.tested & stable
     inner = limits.margin + _reach(level, freedom) * evidence.error
     return Decisions(
         effect=effect,
-        low=low,
-        high=high,
+        low=effect - reach,
+        high=effect + reach,
         p_worse=np.minimum(p_worse * FALSE_ALARMS / 2.0 / evidence.level(limits.margin), 1.0),
-        worse=certain & (p_worse <= level) & (evidence.separation == ways) & ~allowed,
-        better=certain
-        & (p_better <= level)
-        & (evidence.separation == -ways)
-        & ~np.where(direction > 0, inside[1], inside[0]),
-        same=same,
+        worse=certain & (p_worse <= level) & (separation > 0) & ~allowed,
+        better=certain & (p_better <= level) & (separation < 0) & ~unimproved,
         allowed=allowed,
         unshared=np.zeros(len(effect), dtype=np.bool_),
-        detectable=2.0 * _reach(level, freedom) * evidence.error,
         findable=np.where(
             evidence.tested, np.where(stable, np.fmax(inner, limits.threshold), np.inf), np.nan
         ),
@@ -638,11 +621,10 @@ def _pairs(
     rows = np.flatnonzero(asked & ~evidence.limited)
     if not len(rows):
         return found
-    effect, direction = evidence.effect[rows], limits.direction[rows]
     runs, margin = evidence.runs[rows].astype(np.float64), limits.margin[rows]
     # Of one pair measured that often: the scale of R pairs is 1 / R.
     deviation = evidence.error[rows] * np.sqrt(np.maximum(runs, 1.0))
-    badness = np.where(direction == 0, np.abs(effect), effect * direction)
+    badness = evidence.effect[rows] * limits.direction[rows]
     known = {"freedom": evidence.freedom[rows], "runs": runs}
     likely = np.maximum(badness - evidence.error[rows], 0.0)
     needed = _pairs_for(level, np.fmax(margin, likely - margin), deviation, **known)

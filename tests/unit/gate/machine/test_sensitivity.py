@@ -26,7 +26,6 @@ from proton_bench.gate.statistics.decision import (
     Background,
     Evidence,
     Limits,
-    decide,
     detectable_with,
     weigh,
 )
@@ -56,14 +55,6 @@ def test_more_pairs_and_less_noise_see_more(deviation: float, pairs: int) -> Non
 
     assert (detectable_with(pairs + 2, evidence, LIMITS.margin) < found).all()
     assert (found < detectable_with(pairs, evidence_of(2.0 * deviation), LIMITS.margin)).all()
-
-
-def test_the_pairs_at_hand_see_what_the_gate_says_of_them() -> None:
-    evidence = evidence_of(0.01)
-
-    found = detectable_with(len(ORDER), evidence, LIMITS.margin)
-
-    np.testing.assert_allclose(found, decide(evidence, LIMITS).detectable)
 
 
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=30), st.data())
