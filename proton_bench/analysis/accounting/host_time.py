@@ -257,9 +257,9 @@ def _own_times(ranges: Ranges, part: Floats) -> Floats:
 
 def _spread(own: Floats, sampled: Floats, zones: Rows) -> Floats:
     """Return the time of each measured row spread over its rows by their samples, if it has any."""
-    seen = np.bincount(zones, sampled, len(own))
-    rates = np.divide(own, seen, out=np.zeros(len(own)), where=seen > 0)
-    return np.where(seen[zones] > 0, sampled * rates[zones], own)
+    totals = np.bincount(zones, sampled, len(own))
+    rates = np.divide(own, totals, out=np.zeros(len(own)), where=totals > 0)
+    return np.where(totals[zones] > 0, sampled * rates[zones], own)
 
 
 def _period_ns(profile: Profile) -> float:
