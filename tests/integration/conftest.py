@@ -13,6 +13,8 @@ import pytest
 from integration.outputs import RunPytest
 
 from proton_bench.cli import main
+from proton_bench.gate.experiment import ab as experiment
+from proton_bench.gate.experiment.slot import Slot, Stage, pairs
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -38,6 +40,16 @@ def proton(tmp_path: Path) -> Run:
 def both_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands with ``-d trace`` write both formats of timelines."""
     monkeypatch.setenv("PROTON_BENCH_TRACE_FORMATS", "chrome_trace,perfetto")
+
+
+@pytest.fixture
+def fixed_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the order of the sides in pairs from a fixed seed, not from the name of the folder."""
+
+    def drawn(stage: Stage, count: int, seed: str = "") -> tuple[Slot, ...]:
+        return pairs(stage, count, "one of many" if seed else "")
+
+    monkeypatch.setattr(experiment, "pairs", drawn)
 
 
 @pytest.fixture

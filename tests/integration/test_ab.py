@@ -76,7 +76,9 @@ def ab(
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch, repository: Path) -> Callable[..., None]:
+def made_up(
+    monkeypatch: pytest.MonkeyPatch, repository: Path, fixed_turns: None
+) -> Callable[..., None]:
     """Change a file, and write what each process would have recorded, without running it."""
     (repository / "kernels.py").write_text(f"{KERNELS}# as fast\n")
 

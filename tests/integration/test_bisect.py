@@ -140,7 +140,7 @@ class Processes:
 
 
 @pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
+def processes(monkeypatch: pytest.MonkeyPatch, fixed_turns: None) -> Processes:
     found = Processes()
     monkeypatch.setattr(series, "run_fresh", found.run)
     return found
