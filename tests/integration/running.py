@@ -34,6 +34,12 @@ def source(*parts: str) -> str:
     return "\n".join(textwrap.dedent(part) for part in parts)
 
 
+def on_cpu(words: Sequence[str]) -> list[str]:
+    """Return words of `proton ab` with the backend in front of the command after ``--``."""
+    mark = [*words, "--"].index("--")
+    return [*words[: mark + 1], *(("-b", "cpu") if mark < len(words) else ()), *words[mark + 1 :]]
+
+
 @contextmanager
 def started(
     words: Sequence[str], folder: Path, **environment: str

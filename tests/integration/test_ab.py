@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fakes.synthetic import THIRTY, noisy
+from integration.running import on_cpu
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import read_profile, write_profile
@@ -67,7 +68,7 @@ def ab(
     monkeypatch.chdir(repository)
 
     def run(*words: str) -> tuple[int, str]:
-        code = main(["ab", "-b", "cpu", *words])
+        code = main(["ab", *on_cpu(words)])
         out, err = capfd.readouterr()
         assert "Traceback" not in err
         return code, out
@@ -130,8 +131,8 @@ def test_one_of_thirty_kernels_slower_by_five_percent_is_named_first(
     (repository / "kernels.py").write_text(SLOWER)
 
     done = subprocess.run(
-        [sys.executable, "-m", "proton_bench", "ab", "-b", "cpu"]
-        + ["--json", "verdict.json", "--", "bench.py"],
+        [sys.executable, "-m", "proton_bench", "ab"]
+        + ["--json", "verdict.json", "--", "-b", "cpu", "bench.py"],
         cwd=repository,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
         capture_output=True,
@@ -199,7 +200,7 @@ def test_the_same_code_is_refused_before_anything_runs(
     if untracked:
         (repository / "notes.txt").write_text("x")
 
-    code = main(["ab", "-b", "cpu", *words, "--", "bench.py"])
+    code = main(["ab", *words, "--", "-b", "cpu", "bench.py"])
 
     assert code == 2
     (line,) = capfd.readouterr().err.splitlines()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from integration.running import ended, started, wait_for_text
+from integration.running import ended, on_cpu, started, wait_for_text
 
 from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
 
@@ -53,7 +53,7 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def words() -> list[str]:
-    return ["-m", "proton_bench", "ab", "-b", "cpu"]
+    return ["-m", "proton_bench", "ab"]
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def ab(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "proton_bench", "ab", "-b", "cpu", *words],
+        [sys.executable, "-m", "proton_bench", "ab", *on_cpu(words)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -105,7 +105,7 @@ def test_a_side_of_which_only_the_host_was_sampled_has_recorded_nothing(
     monkeypatch.delenv("PROTON_BENCH_HOST_SAMPLES")
     (repository / "silent.py").write_text("sum(range(10**6))\n")
 
-    done = proton_here("ab", "-b", "cpu", "--runs", "1", "--base", "silent.py", "--", "silent.py")
+    done = proton_here("ab", *on_cpu(["--runs", "1", "--base", "silent.py", "--", "silent.py"]))
 
     assert done.returncode == 2
     assert "silent.py recorded nothing" in done.stderr
@@ -148,7 +148,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
 ) -> None:
     _make_hang(repository)
 
-    with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
+    with started([*words, "--runs", "1", "--", "-b", "cpu", "bench.py"], repository) as running:
         wait_for_text(running, ": warm-up 1, new")
         child = _who_hangs(repository)
         running.send_signal(number)
@@ -172,7 +172,7 @@ def test_an_interrupted_experiment_is_gone_on_with(
 def test_a_killed_experiment_is_gone_on_with(repository: Path, words: list[str]) -> None:
     _make_hang(repository)
 
-    with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
+    with started([*words, "--runs", "1", "--", "-b", "cpu", "bench.py"], repository) as running:
         wait_for_text(running, ": warm-up 1, new")
         _who_hangs(repository)
         running.kill()
@@ -191,7 +191,7 @@ def test_a_killed_experiment_is_gone_on_with(repository: Path, words: list[str])
 def test_two_at_once_take_turns(repository: Path, words: list[str]) -> None:
     _make_hang(repository)
 
-    command = [*words, "--runs", "1", "--", "bench.py"]
+    command = [*words, "--runs", "1", "--", "-b", "cpu", "bench.py"]
     with started(command, repository) as first:
         wait_for_text(first, ": warm-up 1, new")
         _who_hangs(repository)
@@ -209,7 +209,7 @@ def test_two_at_once_take_turns(repository: Path, words: list[str]) -> None:
 def test_one_experiment_is_run_by_one_process(repository: Path, words: list[str]) -> None:
     _make_hang(repository)
 
-    with started([*words, "--runs", "1", "--", "bench.py"], repository) as running:
+    with started([*words, "--runs", "1", "--", "-b", "cpu", "bench.py"], repository) as running:
         wait_for_text(running, ": warm-up 1, new")
         _who_hangs(repository)
         other = ab(repository, "--resume", "last")
@@ -279,7 +279,7 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
 def test_wrong_usage_is_reported_before_anything_runs(
     proton_here: Proton, given: tuple[str, ...], said: str
 ) -> None:
-    done = proton_here("ab", "-b", "cpu", *given)
+    done = proton_here("ab", *on_cpu(given))
 
     assert done.returncode == 2
     assert said in done.stderr

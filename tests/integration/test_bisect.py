@@ -162,7 +162,7 @@ def bisect(
     ) -> tuple[int, Any, str]:
         file = repository.folder / "found.json"
         file.unlink(missing_ok=True)
-        code = main(["bisect", "-b", "cpu", "--json", str(file), *words, *ends, "--", target])
+        code = main(["bisect", "--json", str(file), *words, *ends, "--", "-b", "cpu", target])
         out, err = capfd.readouterr()
         assert "Traceback" not in err
         return code, json.loads(file.read_text()) if file.exists() else None, out + err
@@ -587,7 +587,9 @@ def test_ab_exits_as_git_bisect_run_expects(
     repository.line(1, 99)
     (repository.folder / "kernels.py").write_text(kernels)
 
-    found = main(["ab", "--bisect", "-b", "cpu", "--runs", "6", "--base-ref", "good", "bench.py"])
+    found = main(
+        ["ab", "--bisect", "--runs", "6", "--base-ref", "good", "--", "-b", "cpu", "bench.py"]
+    )
 
     git(repository.folder, "checkout", "-q", "kernels.py")
     assert found == code
@@ -603,7 +605,7 @@ def test_git_bisect_finds_the_slower_commit_with_ab(
     (folder / "own.py").rename(folder / "bench.py")
     git(folder, "rm", "-q", "--cached", "own.py")
     git(folder, "bisect", "start", "HEAD", "good")
-    command = f"{sys.executable} -m proton_bench ab --bisect -b cpu --runs 6 --base-ref good"
+    command = f"{sys.executable} -m proton_bench ab --bisect --runs 6 --base-ref good -- -b cpu"
 
     done = subprocess.run(
         ["git", "bisect", "run", *command.split(), "bench.py"],
@@ -656,8 +658,8 @@ def wheel(folder: Path, version: str, slower: float) -> None:
 
 def real(folder: Path, cache: Path, *words: str) -> tuple[int, Any, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "proton_bench", "bisect", "-b", "cpu"]
-        + ["--json", "found.json", *words, "--", "bench.py"],
+        [sys.executable, "-m", "proton_bench", "bisect"]
+        + ["--json", "found.json", *words, "--", "-b", "cpu", "bench.py"],
         cwd=folder,
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
         capture_output=True,

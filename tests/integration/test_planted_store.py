@@ -67,7 +67,7 @@ COMMANDS = (
     "gate main runs --save main",
     "gate --runs 1 --save main main -- -b cpu bench.py",
     "ab --resume last",
-    "ab -b cpu --runs 1 --base bench.py -- bench.py",
+    "ab --runs 1 --base bench.py -- -b cpu bench.py",
     "baseline save main runs",
     "baseline promote main",
     "baseline rm main --candidates",
@@ -120,7 +120,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("XDG_CACHE_HOME", str(project.with_name("cache")))
         for words in ("save main runs", "promote main"):
             assert main(["baseline", *words.split()]) == 0
-        main(["ab", "-b", "cpu", "--runs", "1", "--base", "bench.py", "--", "bench.py"])
+        main(["ab", "--runs", "1", "--base", "bench.py", "--", "-b", "cpu", "bench.py"])
         main(["gate", "--runs", "1", "main", "--", "-b", "cpu", "bench.py"])
     return project
 

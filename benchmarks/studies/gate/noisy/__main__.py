@@ -82,7 +82,8 @@ def _experiment(options: Options, slow: str) -> dict[str, Any]:
     program = f"{_PROGRAM.name} --device {options.device} --launches {options.launches}"
     slower = ["--slow", slow, "--percent", str(options.percent)] if slow else []
     backend = "cupti" if options.device == "cuda" else "cpu"
-    words = ["ab", "-b", backend, "-t", options.threshold, "--json", "last.json", "--base", program]
+    words = ["ab", "-t", options.threshold, "--json", "last.json", "--base", program]
+    words += ["--", "-b", backend]
     last = options.out / "last.json"
     last.unlink(missing_ok=True)
     begin = time.perf_counter()

@@ -22,20 +22,13 @@ from proton_bench.cli.measured import (
     JsonFileOption,
     MetricOption,
     PairsOption,
-    Recording,
     SetupOption,
     about_metric,
     measured_command,
     split_command,
+    split_recording,
 )
-from proton_bench.cli.options import (
-    CONTEXT_SETTINGS,
-    BackendOption,
-    ContextOption,
-    HookOption,
-    ModeOption,
-    TargetArgument,
-)
+from proton_bench.cli.options import CONTEXT_SETTINGS, TargetArgument
 from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
@@ -79,13 +72,10 @@ def command(
             help="Continue an interrupted experiment with its own options.",
         ),
     ] = None,
-    backend: BackendOption = None,
-    context_source: ContextOption = "shadow",
-    mode: ModeOption = None,
-    hook: HookOption = None,
 ) -> int:
     """Run two versions of a program in turn and show which call paths got slower.
 
+    TARGET after -- may begin with the options -b, -c, -m and -k of `proton run`, for both sides.
     Every run is a fresh process and is kept. Exits with 0 if nothing got slower and 1 if something
     did; 2 is wrong usage or a failed run, 3 undecided, 4 not comparable.
     """
@@ -103,8 +93,8 @@ def command(
             )
         return comparison.resume(None if resume == _LAST else Path(resume).resolve())
     words = PolicyWords(policy, threshold or (), settings or ())
-    recording = Recording(backend, context_source, mode, hook)
-    new = measured_command(target or [], recording)
+    new_words, recording = split_recording(target or [])
+    new = measured_command(new_words, recording)
     return comparison.begin(
         ab.Request(
             command=new,

@@ -10,11 +10,10 @@ from proton_bench.cli.gating.options import PolicyOption, ThresholdOption, chose
 from proton_bench.cli.measured import (
     JsonFileOption,
     PairsOption,
-    Recording,
     SetupOption,
     measured_command,
+    split_recording,
 )
-from proton_bench.cli.options import BackendOption, ContextOption, HookOption, ModeOption
 
 __all__ = ["command"]
 
@@ -25,7 +24,10 @@ def command(
     target: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- TARGET", help="What to measure, as for `proton run`.", show_default=False
+            metavar="-- TARGET",
+            help="What to measure, as for `proton run`; it may begin with the options -b, -c, -m "
+            "and -k of that.",
+            show_default=False,
         ),
     ] = None,
     setup: SetupOption = None,
@@ -49,10 +51,6 @@ def command(
         bool,
         typer.Option("--restart", help="Begin anew, and do not continue an earlier search."),
     ] = False,
-    backend: BackendOption = None,
-    context_source: ContextOption = "shadow",
-    mode: ModeOption = None,
-    hook: HookOption = None,
 ) -> int:
     """Find the first revision that is slower than GOOD.
 
@@ -65,9 +63,8 @@ def command(
     from proton_bench.gate.bisect.request import BisectRequest
     from proton_bench.gate.policy.policy_words import PolicyWords
 
-    recording = Recording(backend, context_source, mode, hook)
     request = BisectRequest(
-        command=measured_command(target or [], recording),
+        command=measured_command(*split_recording(target or [])),
         good=good,
         bad=bad,
         package=package or "",
