@@ -77,13 +77,12 @@ def _call(app: typer.Typer, arguments: list[str], commands: set[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        sys.stderr.write(f"proton: error: {visible(_usage_message(error, message(), arguments))}\n")
+        sys.stderr.write(f"proton: error: {visible(_usage_message(error, message()))}\n")
         return int(getattr(error, "exit_code", _EXIT_USAGE))
     return result if isinstance(result, int) else 0
 
 
-def _usage_message(error: Exception, message: str, arguments: list[str]) -> str:
+def _usage_message(error: Exception, message: str) -> str:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "proton")
-    hint = "; put -- before the options of the module" if "--module" in arguments else ""
-    return f"{message.rstrip('.')}{hint}; see `{path} --help`"
+    return f"{message.rstrip('.')}; see `{path} --help`"

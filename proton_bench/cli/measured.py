@@ -99,7 +99,7 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
     """
     from proton_bench.gate.experiment.processes.command import Command
 
-    target = read_target(words, None)
+    target = read_target(words)
     options = RunOptions(
         kind=target.kind,
         target=target.value,

@@ -27,7 +27,6 @@ __all__ = [
     "InterpretOption",
     "JobOption",
     "ModeOption",
-    "ModuleOption",
     "NameOption",
     "OutputOption",
     "QuietOption",
@@ -116,14 +115,6 @@ HookOption = Annotated[
         "--hook",
         metavar="triton",
         help="Launch hook, e.g. triton: evaluate launch_metadata, read bytes from the code.",
-    ),
-]
-ModuleOption = Annotated[
-    str | None,
-    typer.Option(
-        "--module",
-        metavar="NAME",
-        help="Run a module like `python -m NAME`; put -- before its own options.",
     ),
 ]
 CompatOption = Annotated[

@@ -62,25 +62,18 @@ class TargetWords:
         return next((word for word in words if word in options), "")
 
 
-def read_target(
-    words: Sequence[str], module: str | None, commands: Collection[str] = ()
-) -> TargetWords:
+def read_target(words: Sequence[str], commands: Collection[str] = ()) -> TargetWords:
     """Find out what to run.
 
     Args:
         words: The target and its arguments, untouched.
-        module: Value of ``--module``; then all words are arguments.
         commands: Names of commands, one of which a word that names nothing may have meant.
 
     Raises:
         UsageError: The target is missing or cannot be run.
     """
-    if module is not None:
-        return TargetWords(TargetKind.MODULE, module, tuple(words))
     if not words:
-        raise UsageError(
-            "nothing to run: give a script, pytest, python, a program or --module NAME"
-        )
+        raise UsageError("nothing to run: give a script, pytest, python or a program")
     target, arguments = words[0], tuple(words[1:])
     if target == _STDIN:
         return _read_python(words, commands)

@@ -262,8 +262,6 @@ def test_a_script_named_like_a_command_is_reached(proton: Run, tmp_path: Path) -
 @pytest.mark.parametrize(
     "words",
     [
-        ["--module", "pkg", "a"],
-        ["--module", "pkg", "--", "-a"],
         ["python", "-m", "pkg", "-a"],
         ["python", "-c", "import pkg.__main__", "-a"],
         ["python", "-u", "pkg/__main__.py", "-a"],
@@ -362,7 +360,7 @@ def test_the_version_and_help_are_shown(
     assert proton_here("-V").returncode == 0
     for shown in (proton("--help"), proton_here("-h"), proton_here()):
         assert all(command in shown.stdout for command in ("run", "view", "export", "doctor"))
-    assert "--module" in proton_here("run", "-h").stdout
+    assert "--instrument" in proton_here("run", "-h").stdout
 
 
 def test_completion_offers_the_commands(proton: Run) -> None:

@@ -35,7 +35,7 @@ HOSTILE += (
 HOSTILE += "\r\n\xa0::add-mask::z\n\ufeff::stop-commands::z"
 HOSTILE_FILE = HOSTILE.replace("/", "")
 # The first changes the environment of the tests; with the others Python itself prints.
-SKIPPED = {("doctor", "--fix-scripts"), ("run", "--module")}
+SKIPPED = {("doctor", "--fix-scripts")}
 MEANT = re.compile(rb"^::(error|warning|stop-commands|[0-9a-f]{32})(?= |::)", re.MULTILINE)
 CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\xad\u200b\u3164\ufe0f\ufeff]"

@@ -66,23 +66,19 @@ def test_table_is_the_default(capsysbinary: Capture, training: str) -> None:
     text = printed(capsysbinary, training, "SELECT run, name FROM nodes WHERE depth < 2")
 
     assert text.splitlines() == ["run  name", "x    ROOT", "x    test_step", "(2 lines)"]
-    query = "SELECT run, name FROM nodes WHERE depth < 2"
-    assert printed(capsysbinary, training, query, "--format", "table") == text
 
 
 @pytest.mark.usefixtures("sql")
-@pytest.mark.parametrize("option", [["--json"], ["--format", "json"], ["--json", "--format=json"]])
-def test_json(capsysbinary: Capture, training: str, option: list[str]) -> None:
-    found = json.loads(printed(capsysbinary, training, "SELECT max(depth) d FROM nodes", *option))
+def test_json(capsysbinary: Capture, training: str) -> None:
+    found = json.loads(printed(capsysbinary, training, "SELECT max(depth) d FROM nodes", "--json"))
 
     assert found["schema"] == "proton_bench.query"
     assert (found["columns"], found["rows"]) == ([{"name": "d", "type": "BIGINT"}], [[4]])
 
 
 @pytest.mark.usefixtures("sql")
-@pytest.mark.parametrize("option", [["--csv"], ["--format", "csv"]])
-def test_csv(capsysbinary: Capture, training: str, option: list[str]) -> None:
-    text = printed(capsysbinary, training, "SELECT name, kind FROM nodes", *option)
+def test_csv(capsysbinary: Capture, training: str) -> None:
+    text = printed(capsysbinary, training, "SELECT name, kind FROM nodes", "--csv")
 
     assert list(csv.reader(io.StringIO(text)))[:2] == [["name", "kind"], ["ROOT", "root"]]
 
@@ -136,10 +132,7 @@ def test_wrong_usage_is_named(capsysbinary: Capture, training: str) -> None:
     assert "SQL statement" in refused(capsysbinary, training)
     assert "SQL" in refused(capsysbinary, training, training)
     assert "exclude each other" in refused(capsysbinary, training, "SELECT 1", "--json", "--csv")
-    both = refused(capsysbinary, training, "SELECT 1", "--csv", "--format", "table")
-    assert "exclude each other" in both
     assert "--limit" in refused(capsysbinary, training, "SELECT 1", "--limit", "-1")
-    assert "--format" in refused(capsysbinary, training, "SELECT 1", "--format", "xml")
     assert "Missing argument" in refused(capsysbinary)
     assert "nope.proton" in refused(capsysbinary, "nope.proton", "SELECT 1")
 

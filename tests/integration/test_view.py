@@ -102,7 +102,7 @@ def test_filters_threshold_format_and_sorting(proton_here: Run, training: Path) 
     text = succeeded(
         proton_here(
             *("view", training, "-m", "time/ms", "-i", "backward", "-t", "2"),
-            *("--print-sorted", "-f", "function_line"),
+            *("-f", "function_line"),
         )
     )
 

@@ -373,7 +373,7 @@ def hostile(tmp_path: Path) -> Path:
         ["--sort", "name", "--raw-names"],
         ["--sort", "odd", "-m", "odd,odd/%"],
         ["-m", "roof_time/us,launches,bound"],
-        ["--print-sorted", "-i", "\\[/bold\\]"],
+        ["-i", "\\[/bold\\]"],
     ],
 )
 def test_hostile_names_and_values_are_shown_as_they_are(
@@ -449,9 +449,9 @@ def _read(control: int) -> bytes:
     [
         ["-d", "9000"],
         ["--flat", "--bars"],
-        ["--print-sorted", "-m", "time/ms,time/%,count,launches"],
+        ["-m", "time/ms,time/%,count,launches"],
     ],
-    ids=["deep", "flat", "sorted"],
+    ids=["deep", "flat", "wide"],
 )
 def test_no_line_crosses_the_edge_of_a_terminal(
     tmp_path: Path, hostile: Path, width: int, words: list[str]

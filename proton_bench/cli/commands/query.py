@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,8 +13,6 @@ from proton_bench.errors import UsageError
 
 __all__ = [
     "CsvOption",
-    "Form",
-    "FormatOption",
     "JsonOption",
     "LimitOption",
     "command",
@@ -25,23 +22,8 @@ __all__ = [
 _TABLE_LIMIT = 1000
 
 
-class Form(StrEnum):
-    """How a result is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
-FormatOption = Annotated[
-    Form | None, typer.Option("--format", help="How to print the result (default: table).")
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document; same as --format json.")
-]
-CsvOption = Annotated[
-    bool, typer.Option("--csv", help="Print CSV with a heading; same as --format csv.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV with a heading.")]
 LimitOption = Annotated[
     int | None,
     typer.Option(
@@ -74,13 +56,12 @@ def command(
             '\'MATCH (".", p) WHERE p."name" =~ "matmul.*"\'; no SQL then.',
         ),
     ] = None,
-    form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
     """Query profiles in SQL."""
-    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
     files, sql = (words, pattern) if pattern is not None else _split(words)
     check_profiles(files)
     from proton_bench.cli.work.query import answer
@@ -88,22 +69,18 @@ def command(
     answer(files, sql, most, chosen, of_nodes=pattern is not None)
 
 
-def read_output(
-    form: Form | None, *, as_json: bool, as_csv: bool, limit: int | None
-) -> tuple[str, int | None]:
+def read_output(*, as_json: bool, as_csv: bool, limit: int | None) -> tuple[str, int | None]:
     """Return how a result is printed, and its most lines, None for all, by the options.
 
     Raises:
         UsageError: They contradict each other.
     """
-    flags = [Form.JSON] * as_json + [Form.CSV] * as_csv
-    found = {*flags, *([form] if form is not None else [])}
-    if len(found) > 1:
-        raise UsageError("--json, --csv and --format exclude each other: give one of them")
-    chosen = found.pop() if found else Form.TABLE
+    if as_json and as_csv:
+        raise UsageError("--json and --csv exclude each other: give one of them")
+    form = "json" if as_json else "csv" if as_csv else "table"
     if limit is None:
-        return chosen.value, _TABLE_LIMIT if chosen is Form.TABLE else None
-    return chosen.value, limit or None
+        return form, _TABLE_LIMIT if form == "table" else None
+    return form, limit or None
 
 
 def _split(words: list[str]) -> tuple[list[str], str]:

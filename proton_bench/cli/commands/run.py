@@ -24,7 +24,6 @@ from proton_bench.cli.options import (
     InterpretOption,
     JobOption,
     ModeOption,
-    ModuleOption,
     NameOption,
     OutputOption,
     QuietOption,
@@ -53,7 +52,6 @@ def command(
     data: DataOption = "tree",
     hook: HookOption = None,
     instrument: InstrumentOption = None,
-    module: ModuleOption = None,
     compat: CompatOption = True,
     interpret: InterpretOption = True,
     children: ChildrenOption = True,
@@ -67,7 +65,7 @@ def command(
     The exit code is the program's own: 128+n after signal n, 2 for wrong usage, 69 for a backend
     that cannot run here, 74 for an output that cannot be written.
     """
-    words = read_target(target or [], module, context.obj or ())
+    words = read_target(target or [], context.obj or ())
     if store is not None and (name is not None or output is not None):
         raise UsageError("--store takes the files of the run: leave -n and -o out")
     misplaced = words.misplaced(_options_of(context))

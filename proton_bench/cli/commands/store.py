@@ -10,7 +10,6 @@ import typer
 
 from proton_bench.cli.commands.query import (
     CsvOption,
-    FormatOption,
     JsonOption,
     LimitOption,
     read_output,
@@ -126,13 +125,12 @@ def list_runs(
     paths: Annotated[
         bool, typer.Option("--paths", help="List call paths instead of runs.")
     ] = False,
-    form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
     """List runs, or call paths, of a store."""
-    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
     from proton_bench.cli.work import store as work
 
     work.list_runs(selection, paths=paths, limit=most, form=chosen)
@@ -149,13 +147,12 @@ def query(
             "single profiles over those of `proton query`.",
         ),
     ],
-    form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
     """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
-    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
     from proton_bench.cli.work import store as work
 
     work.query(selection, sql, limit=most, form=chosen)
@@ -179,13 +176,12 @@ def path(
         str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
     ] = "time (ns)",
     scheduler: _Scheduler = None,
-    form: FormatOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     limit: LimitOption = None,
 ) -> None:
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
-    chosen, most = read_output(form, as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     from proton_bench.cli.work import store as work
 

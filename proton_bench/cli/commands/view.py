@@ -126,9 +126,6 @@ def command(
             "--watch", help="Follow a program while it is recorded, until it ends or Ctrl-C."
         ),
     ] = False,
-    print_sorted: Annotated[
-        bool, typer.Option("--print-sorted", help="Also list rows by the first metric.")
-    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of text.")
     ] = False,
@@ -174,7 +171,6 @@ def command(
         metrics=names,
         selection=selection,
         frames=frames,
-        is_sorted=print_sorted,
         as_json=as_json,
         counters=counters,
         bars=bars,

@@ -143,7 +143,7 @@ def _load_module(name: str) -> tuple[types.CodeType, types.ModuleType]:
         if spec is None:
             raise UsageError(f"package {name!r} has no __main__: name one of its modules")
     if spec is None:
-        raise UsageError(f"no module named {name!r}: check --module and the current folder")
+        raise UsageError(f"no module named {name!r}: check the name and the current folder")
     return _load_spec(spec)
 
 

@@ -32,7 +32,7 @@ def test_a_profile_is_named_after_what_runs(
     for each in ("fit.py", "{a}%b.py", "-.py", "fit.hatchet.py", "__main__.py"):
         (tmp_path / "jobs" / each).touch()
 
-    target = read_target(words, None)
+    target = read_target(words)
     output = read_output(default_name(target.name), None)
 
     assert output.name == str(tmp_path / name)
@@ -44,7 +44,7 @@ def test_an_option_behind_a_script_is_the_scripts_own(tmp_path: Path) -> None:
     script = str(tmp_path / "fit.py")
 
     def misplaced(*words: str) -> str:
-        return read_target(words, None).misplaced({"-n", "--name", "-k"})
+        return read_target(words).misplaced({"-n", "--name", "-k"})
 
     assert misplaced(script, "9", "--name=late", "-n") == "--name"
     assert misplaced(script, "--epochs", "-x") == ""

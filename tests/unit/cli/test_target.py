@@ -20,8 +20,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def read(*words: str, module: str | None = None) -> TargetWords:
-    return read_target(words, module, ("view", "export"))
+def read(*words: str) -> TargetWords:
+    return read_target(words, ("view", "export"))
 
 
 def test_a_script_keeps_its_arguments() -> None:
@@ -33,11 +33,6 @@ def test_a_script_keeps_its_arguments() -> None:
 def test_pytest_is_known_by_its_name() -> None:
     assert read("pytest", "-q") == TargetWords(TargetKind.PYTEST, "", ("-q",))
     assert read("/usr/bin/py.test").kind is TargetKind.PYTEST
-
-
-def test_module_option_takes_all_words_as_arguments() -> None:
-    assert read("a", "b", module="pkg.mod") == TargetWords(TargetKind.MODULE, "pkg.mod", ("a", "b"))
-    assert read(module="pkg").arguments == ()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,7 @@ def test_a_missing_script_may_have_been_a_command(word: str, meant: str) -> None
 
 
 def test_no_target_says_what_to_give() -> None:
-    with pytest.raises(UsageError, match="python, a program or --module"):
+    with pytest.raises(UsageError, match="python or a program"):
         read()
 
 
