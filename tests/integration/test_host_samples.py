@@ -221,3 +221,20 @@ def test_a_rate_that_cannot_be_is_refused(
 
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_the_report_of_a_block_is_no_work_of_the_program(proton: Run, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(
+        "import proton_bench as proton\n"
+        "with proton.profiled(backend='cpu'):\n"
+        "    sum(range(10**6))\n"
+        "sum(range(10**7))\n"
+    )
+
+    done = proton("-n", "x", "-b", "cpu", "blocks.py", PROTON_BENCH_HOST_SAMPLES="1000")
+
+    assert done.stderr.count("more: proton view") == 1  # of the run: the block has no file
+    profile = read_profile(tmp_path / "x.proton")
+    names = [profile.name(row) for row in range(len(profile))]
+    assert any("blocks.py" in name for name in names)
+    assert not [name for name in names if re.search("proton_bench/(analysis|report)/", name)]
