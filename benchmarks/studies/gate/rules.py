@@ -1,4 +1,4 @@
-"""Rules that decide for each path whether it got slower, all on the same launches."""
+"""The decision of the gate, on simulated launches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment.looks import HOPE, looks
@@ -24,7 +23,6 @@ from proton_bench.gate.statistics.decision import (
 )
 
 __all__ = [
-    "OTHER_TOOLS",
     "Judged",
     "Rule",
     "are_open",
@@ -38,7 +36,6 @@ Mask = npt.NDArray[np.bool_]
 Rule = Callable[[Drawn], Mask]
 
 
-# -- this gate -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """What this gate makes of an experiment, without canaries and absolute floors.
@@ -154,52 +151,3 @@ def _numbers(launches: Numbers) -> Numbers:
     totals = times.sum(axis=-1, dtype=np.float64)
     scopes = [part.sum(axis=1) for part in np.array_split(totals, 4, axis=1)]
     return np.log(np.column_stack([medians, *scopes, totals.sum(axis=1)]))
-
-
-# -- other tools ---------------------------------------------------------------------------------
-def _pooled(drawn: Drawn) -> tuple[Numbers, Numbers]:
-    sides = [np.moveaxis(side, 1, 0).reshape(side.shape[1], -1) for side in (drawn.base, drawn.new)]
-    return sides[0], sides[1]
-
-
-def mean_over_5(drawn: Drawn) -> Mask:
-    """``mean:5%`` of pytest-benchmark, on the launches of all runs."""
-    base, new = _pooled(drawn)
-    found: Mask = new.mean(axis=1) / base.mean(axis=1) > 1.05
-    return found
-
-
-def median_over_5(drawn: Drawn) -> Mask:
-    """``median:5%`` of pytest-benchmark, on the launches of all runs."""
-    base, new = _pooled(drawn)
-    found: Mask = np.median(new, axis=1) / np.median(base, axis=1) > 1.05
-    return found
-
-
-def median_over_5_of_one_run(drawn: Drawn) -> Mask:
-    """The same of the first run of each side, as it is mostly used."""
-    found: Mask = np.median(drawn.new[0], axis=1) / np.median(drawn.base[0], axis=1) > 1.05
-    return found
-
-
-def mann_whitney(drawn: Drawn) -> Mask:
-    """A rank sum test at 5 % on the launches of all runs, without a margin."""
-    base, new = _pooled(drawn)
-    p_values = stats.mannwhitneyu(new, base, axis=1, method="asymptotic").pvalue
-    found: Mask = (p_values < 0.05) & (np.median(new, axis=1) > np.median(base, axis=1))
-    return found
-
-
-def subtraction(drawn: Drawn) -> Mask:
-    """What ``proton-viewer -diff`` shows of one run each, with 3 % more time counted as slower."""
-    found: Mask = drawn.new[0].sum(axis=1) / drawn.base[0].sum(axis=1) > 1.03
-    return found
-
-
-OTHER_TOOLS: dict[str, Rule] = {
-    "pytest-benchmark `mean:5%`, launches of all runs": mean_over_5,
-    "pytest-benchmark `median:5%`, launches of all runs": median_over_5,
-    "pytest-benchmark `median:5%`, one run each": median_over_5_of_one_run,
-    "Mann-Whitney at 5 %, launches of all runs": mann_whitney,
-    "plain subtraction, one run each, over 3 %": subtraction,
-}
