@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,17 +20,239 @@ from proton_bench.formats.budget import (
     take_table,
 )
 from proton_bench.formats.deep_msgpack import length_of
-from proton_bench.formats.native.columns import PackedBytes, PackedColumn, array, pack
-from proton_bench.formats.native.distributions import PackedDistributions, pack_distributions
-from proton_bench.formats.native.metrics import PackedMetric, metric_column, pack_metric
+from proton_bench.formats.native.columns import (
+    PackedBytes,
+    PackedColumn,
+    array,
+    inflate,
+    pack,
+    pack_bytes,
+)
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
-from proton_bench.model.metrics.metric import MetricColumn
+from proton_bench.model.metrics.distribution import SKETCH_GAMMA
+from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
 __all__ = ["SCHEMA", "VERSION", "NativeFile", "check_version"]
+
+_DTYPES = {
+    ValueKind.INT: "<i8",
+    ValueKind.FLOAT: "<f8",
+    ValueKind.STR: "str",
+    ValueKind.INT_VECTOR: "vec<i8",
+    ValueKind.FLOAT_VECTOR: "vec<f8",
+}
+_KINDS = {text: kind for kind, text in _DTYPES.items()}
+
+
+class PackedMetric(msgspec.Struct, kw_only=True):
+    """One metric of the file."""
+
+    name: str
+    unit: str
+    aggregation: Aggregation
+    dtype: str
+    values: PackedColumn
+    valid: PackedColumn | None
+    offsets: PackedColumn | None
+
+
+def metric_column(
+    packed: PackedMetric, budget: DecodeBudget, *, rows: int, strings: tuple[str, ...]
+) -> MetricColumn:
+    """Return the column; values of rows without one are set to 0 (-1 for strings).
+
+    Raises:
+        ProfileFormatError: The column is damaged or does not fit the number of rows.
+    """
+    what = f"metric {packed.name[:80]!r}"
+    kind = _KINDS.get(packed.dtype)
+    if kind is None:
+        raise corrupt(
+            budget.source,
+            f"{what} is of type {packed.dtype[:40]!r}",
+            f"known are {', '.join(_KINDS)}; a newer proton_bench may read it",
+        )
+    valid = _valid(packed.valid, budget, what, rows=rows)
+    count = None if kind.is_vector else rows
+    values = array(packed.values, budget, what=what, dtype=kind.dtype.str, count=count)
+    offsets = None
+    if kind.is_vector:
+        if packed.offsets is None:
+            raise corrupt(budget.source, f"{what} holds vectors without offsets")
+        offsets = array(packed.offsets, budget, what=what, dtype="<i8", count=rows + 1)
+    elif not bool(valid.all()):
+        values = np.where(valid, values, kind.dtype.type(-1 if kind is ValueKind.STR else 0))
+    spec = MetricSpec(packed.name, packed.aggregation)
+    own = strings if kind is ValueKind.STR else ()
+    return MetricColumn(spec, kind, values, valid, offsets, own)
+
+
+def _valid(
+    packed: PackedColumn | None, budget: DecodeBudget, what: str, *, rows: int
+) -> npt.NDArray[np.bool_]:
+    if packed is None:
+        return np.ones(rows, dtype=np.bool_)
+    bits = array(packed, budget, what=what, dtype="|u1", count=(rows + 7) // 8)
+    return np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
+
+
+def pack_metric(column: MetricColumn) -> dict[str, Any]:
+    """Return the encoded map of a column."""
+    everywhere = bool(column.valid.all())
+    bits = np.packbits(column.valid, bitorder="little")
+    return {
+        "name": column.spec.name,
+        "unit": column.spec.unit,
+        "aggregation": str(column.spec.aggregation),
+        "dtype": _DTYPES[column.kind],
+        "values": pack(column.values, column.kind.dtype.str),
+        "valid": None if everywhere else pack(bits, "|u1"),
+        "offsets": None if column.offsets is None else pack(column.offsets, "<i8"),
+    }
+
+
+# Key in the file, field of DistributionTable, type.
+_FIELDS = (
+    ("rows", "rows", "<i4"),
+    ("n", "n", "<i8"),
+    ("zero_count", "zero_count", "<i8"),
+    ("sum", "total", "<f8"),
+    ("min", "minimum", "<f8"),
+    ("max", "maximum", "<f8"),
+    ("sum_ln", "sum_ln", "<f8"),
+    ("sum_ln2", "sum_ln2", "<f8"),
+    ("sample_offsets", "sample_offsets", "<i4"),
+    ("samples", "samples", "<f4"),
+    ("bucket_offsets", "bucket_offsets", "<i4"),
+    ("bucket_steps", "bucket_index", "<i4"),
+    ("bucket_count", "bucket_count", "<i8"),
+    ("collapses", "collapses", "|u1"),
+    ("collapsed", "open_below", "|u1"),
+)
+# Bucket indexes are written as differences, which compress by a third better; earlier versions
+# wrote them directly.
+_STEPS = "bucket_steps"
+# A file may lack one of these two: earlier versions wrote "collapsed", because they merged the
+# lowest buckets into one that is open below.
+_OPTIONAL = frozenset({"collapses", "collapsed"})
+# Assumed for wide buckets of files of earlier versions, which do not hold the error of values.
+_EARLIER_ERROR = 1.0 / 32.0
+_OBJECTS = 64  # that a table counts as
+
+
+class _Entry(msgspec.Struct, kw_only=True, gc=False):
+    """One table of the file; other keys are skipped."""
+
+    metric: str
+    gamma: float
+    value_error: float | None = None
+    rows: bytes
+    n: bytes
+    zero_count: bytes
+    sum: bytes
+    min: bytes
+    max: bytes
+    sum_ln: bytes
+    sum_ln2: bytes
+    sample_offsets: bytes
+    samples: bytes
+    bucket_offsets: bytes
+    bucket_steps: bytes | None = None
+    bucket_index: bytes | None = None
+    bucket_count: bytes
+    collapses: bytes | None = None
+    collapsed: bytes | None = None
+
+
+class PackedDistributions(Mapping[str, DistributionTable]):
+    """Tables by metric name. Damage raises ProfileFormatError on first use."""
+
+    def __init__(self, packed: PackedBytes, budget: DecodeBudget, rows: int) -> None:
+        self.packed = packed
+        self._budget = budget
+        self._rows = rows
+        self._tables: dict[str, DistributionTable] | None = None
+
+    def __getitem__(self, metric: str) -> DistributionTable:
+        return self._inflated()[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inflated())
+
+    def __len__(self) -> int:
+        return len(self._inflated())
+
+    def _inflated(self) -> dict[str, DistributionTable]:
+        if self._tables is None:
+            with self._budget.running():
+                self._tables = dict(self._read())
+        return self._tables
+
+    def _read(self) -> Iterator[tuple[str, DistributionTable]]:
+        source = self._budget.source
+        content = inflate(self.packed, self._budget, "distributions")
+        self._budget.take(Limit.OBJECTS, _OBJECTS * length_of(content))
+        for entry in decoded(lambda: _decode_entries(content), source):
+            yield _table(entry, source, self._rows)
+
+
+_decode_entries = msgspec.msgpack.Decoder(list[_Entry]).decode
+
+
+def _table(entry: _Entry, source: str, rows: int) -> tuple[str, DistributionTable]:
+    arrays: dict[str, Any] = {}
+    has_one = any(getattr(entry, key) is not None for key in _OPTIONAL)
+    for key, field, dtype in _FIELDS:
+        content: bytes | None = getattr(entry, key)
+        is_earlier = key == _STEPS and content is None
+        if is_earlier:
+            content = entry.bucket_index
+        if content is None and key in _OPTIONAL and has_one:
+            content = bytes(len(entry.rows) // 4)
+        if content is None or len(content) % np.dtype(dtype).itemsize:
+            raise corrupt(source, f"the distributions have no usable {key}")
+        arrays[field] = np.frombuffer(content, dtype=dtype)
+        if key == _STEPS and not is_earlier:
+            arrays[field] = np.cumsum(arrays[field], dtype=dtype)
+    value_error = entry.value_error
+    if value_error is None:
+        value_error = 0.0 if entry.gamma == SKETCH_GAMMA else _EARLIER_ERROR
+    table = DistributionTable(**arrays, gamma=entry.gamma, value_error=value_error)
+    try:
+        table.self_check(rows)
+    except ProfileFormatError as error:
+        raise corrupt(source, str(error)) from None
+    return entry.metric, table
+
+
+def pack_distributions(tables: Mapping[str, DistributionTable]) -> dict[str, Any] | None:
+    """Return the encoded section, None without distributions."""
+    if isinstance(tables, PackedDistributions):
+        return tables.packed.packed()
+    if not tables:
+        return None
+    entries = []
+    for metric, table in tables.items():
+        entry: dict[str, Any] = {
+            "metric": metric,
+            "gamma": table.gamma,
+            "value_error": table.value_error,
+        }
+        for key, field, dtype in _FIELDS:
+            if key == "collapsed" and not table.open_below.any():
+                continue
+            values = getattr(table, field).astype(dtype, copy=False)
+            entry[key] = (
+                np.diff(values, prepend=values.dtype.type(0)) if key == _STEPS else values
+            ).tobytes()
+        entries.append(entry)
+    return pack_bytes(msgspec.msgpack.encode(entries))
+
 
 SCHEMA = "proton_bench.profile"
 VERSION = (1, 0)

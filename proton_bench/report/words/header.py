@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 
@@ -14,13 +15,23 @@ from proton_bench.analysis.accounting.gpm_means import GpmMeans, gpm_means
 from proton_bench.analysis.accounting.host_time import NOT_RECORDED, RunTime, run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
+from proton_bench.analysis.kernels.counter_facts import (
+    CounterFacts,
+    RangeFacts,
+    are_missing,
+    came_too_late,
+    counter_facts,
+    is_written_meanwhile,
+    range_facts,
+)
+from proton_bench.analysis.kernels.record_costs import RecordCost, record_costs
+from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST, own_counts
+from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, prose
-from proton_bench.report.words.inside_kernels import inside_notes
 from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text
-from proton_bench.report.words.record_costs import record_cost_notes
-from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text
 
@@ -30,15 +41,196 @@ if TYPE_CHECKING:
 __all__ = [
     "HeaderReport",
     "cost_line",
+    "counter_losses",
     "device_lines",
     "gpm_lines",
+    "inside_notes",
     "left_out_text",
     "losses",
     "own_share_text",
+    "record_cost_notes",
     "recorded_line",
     "root_note",
+    "sampling_line",
+    "sampling_losses",
     "share_texts",
 ]
+
+_TOO_SHORT = (
+    "nothing was launched, or the run was over before counters were switched on, which takes half "
+    "a second"
+)
+_NO_KERNEL = "no recorded kernel ran while they were read; graph=launch records none of graphs"
+_TOO_LATE = "this file was written before the end of its session, which computes them"
+_NO_BURST = "no recorded kernel of this phase ran while they were read, which is at times only"
+_UNJOINED = "they were not joined to kernels, or none were read while these ran"
+
+
+def sampling_line(profile: Profile) -> str:
+    """Return the number of samples and their period, "" without samples."""
+    facts = sampling_facts(profile)
+    if facts is None or not facts.samples:
+        return ""
+    return visible(", ".join(_parts(facts)))
+
+
+def _parts(facts: SamplingFacts) -> Iterator[str]:
+    yield count_text(facts.samples, "PC sample")
+    if facts.period_cycles:
+        how = " (chosen)" if facts.automatic else ""
+        if facts.asked_cycles not in (0, facts.period_cycles) and not facts.doubled:
+            how = f" (the nearest to {count_text(facts.asked_cycles, 'cycle')})"
+        yield f"one per {count_text(facts.period_cycles, 'cycle')} of a multiprocessor{how}"
+    if facts.is_estimated:
+        yield "shared between the call paths of a kernel by GPU time, an estimate"
+    elif facts.attribution:
+        yield f"their call paths {facts.attribution}"
+
+
+def sampling_losses(profile: Profile) -> tuple[str, ...]:
+    """Return sentences about missing samples, or a longer period than requested."""
+    facts = sampling_facts(profile)
+    return () if facts is None else tuple(_losses(facts))
+
+
+def _losses(facts: SamplingFacts) -> Iterator[str]:
+    if facts.error:
+        word = "FEWER" if facts.samples else "NO"
+        yield f"{word} SAMPLES: {visible(facts.error)}"
+    if facts.dropped:
+        seen = facts.samples + facts.dropped
+        share = 100.0 * facts.dropped / seen
+        yield (
+            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of all): the "
+            "hardware had no room for them; a longer interval keeps more"
+        )
+    if facts.doubled:
+        times = "once" if facts.doubled == 1 else f"{facts.doubled} times"
+        yield (
+            f"SLOWER: the period of PC samples was doubled {times}, to "
+            f"{count_text(facts.period_cycles, 'cycle')}, because the hardware's buffer was full"
+        )
+
+
+def counter_losses(profile: Profile) -> tuple[str, ...]:
+    """Return sentences about counters that were asked for and are missing."""
+    if are_missing(profile) and NOT_JOINED in profile.dropped:
+        return (f"NO COUNTERS: {_UNJOINED}",)
+    if came_too_late(profile):
+        why = _NO_BURST if is_written_meanwhile(profile) else _TOO_LATE
+        return (f"NO COUNTERS: {why}",)
+    sampled, counted = counter_facts(profile), range_facts(profile)
+    if are_missing(profile) and ((sampled and sampled.bursts) or (counted and counted.ranges)):
+        return (f"NO COUNTERS: {_NO_KERNEL}",)
+    return (
+        *(() if sampled is None else _counter_losses(sampled)),
+        *(() if counted is None else _range_losses(counted)),
+    )
+
+
+def _counter_losses(facts: CounterFacts) -> Iterator[str]:
+    if not facts.bursts:
+        all_lost = f"all {count_text(facts.lost_samples, 'sample')} were lost"
+        why = all_lost if facts.lost_samples else _TOO_SHORT
+        yield f"NO COUNTERS: {visible(facts.error or why)}"
+        return
+    if facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    lost = facts.lost_samples
+    if lost > facts.samples:
+        share = 100.0 * lost / (lost + facts.samples)
+        yield (
+            f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share:.2g} % of all) were lost, "
+            "because bursts lasted longer than asked for: the sampling thread had no processor"
+        )
+
+
+def _range_losses(facts: RangeFacts) -> Iterator[str]:
+    missing = facts.lost_ranges + facts.not_counted
+    what, plural = ("scope", "scopes") if facts.counted == "scope" else ("launch", "launches")
+    uncounted = f"no exact counts of {count_text(missing, what, plural)}" if missing else ""
+    if not facts.ranges:
+        yield f"NO COUNTERS: {visible(facts.error or uncounted or 'nothing was launched')}"
+        return
+    if facts.error:
+        yield f"FEWER COUNTERS: {visible(facts.error)}"
+    if uncounted:
+        yield f"FEWER COUNTERS: {uncounted}"
+
+
+_MOST_KERNELS = 5
+
+
+def record_cost_notes(profile: Profile) -> tuple[str, ...]:
+    """Return a sentence for each kernel that runs differently because of records inside it.
+
+    Args:
+        profile: A profile; one without records inside kernels has none.
+    """
+    # A kernel compiled in several configurations has one sentence per difference.
+    notes = [*dict.fromkeys(filter(None, map(_note, record_costs(profile))))]
+    rest = len(notes) - _MOST_KERNELS
+    more = (f"RECORDS: also for {count_text(rest, 'more kernel')}",) if rest > 0 else ()
+    return (*notes[:_MOST_KERNELS], *more)
+
+
+def _note(cost: RecordCost) -> str:
+    changes = list(_changes(cost))
+    return f"RECORDS: {visible(cost.kernel)} {'; '.join(changes)}" if changes else ""
+
+
+def _changes(cost: RecordCost) -> Iterator[str]:
+    needs = []
+    if cost.registers is not None and cost.registers[0] != cost.registers[1]:
+        needs.append(f"{cost.registers[0]} registers instead of {cost.registers[1]}")
+    if cost.shared_bytes is not None and cost.shared_bytes[0] != cost.shared_bytes[1]:
+        extra = cost.shared_bytes[0] - cost.shared_bytes[1]
+        needs.append(f"{extra:+,d} B of shared memory")
+    if needs:
+        yield f"takes {' and '.join(needs)}"
+    if cost.blocks is not None and cost.blocks[0] != cost.blocks[1]:
+        fitting = count_text(cost.blocks[0], "program")
+        verb = "fits" if cost.blocks[0] == 1 else "fit"
+        yield f"{fitting} {verb} a multiprocessor instead of {cost.blocks[1]}"
+    if cost.dropped_maxnreg:
+        yield f"its maxnreg={cost.dropped_maxnreg} is dropped by Triton"
+
+
+_TIME = "time (ns)"
+_MAX_KERNELS = 5
+_REMEDY = "a larger buffer_size, fewer warps (sampling_options) or fewer scopes keep more"
+
+
+def inside_notes(profile: Profile) -> tuple[str, ...]:
+    """Return a sentence for each kernel that lost records, and one about slowed-down times."""
+    return (*_lost(profile), *_perturbed(profile))
+
+
+def _lost(profile: Profile) -> Iterator[str]:
+    lost, kept = own_counts(profile, LOST), own_counts(profile, KEPT)
+    rows = np.flatnonzero(lost)
+    for row in rows[np.argsort(-lost[rows], kind="stable")][:_MAX_KERNELS]:
+        share = 100.0 * kept[row] / (kept[row] + lost[row])
+        warps = count_text(int(own_counts(profile, "lossy_warps")[row]), "warp")
+        programs = count_text(int(own_counts(profile, "lossy_programs")[row]), "program")
+        yield (
+            f"LOST: {visible(profile.name(int(row)))} keeps {share:.3g} % of the records inside "
+            f"it; {count_text(int(lost[row]), 'older record')} of {warps} in {programs} were "
+            f"overwritten: {_REMEDY}"
+        )
+    if len(rows) > _MAX_KERNELS:
+        yield f"LOST: records inside {count_text(len(rows) - _MAX_KERNELS, 'more kernel')}"
+
+
+def _perturbed(profile: Profile) -> Iterator[str]:
+    time = profile.columns.get(_TIME)
+    if time is None:
+        return
+    timed = (own_counts(profile, INSTRUMENTED) > 0) & time.valid
+    if timed.any():
+        kernels = count_text(int(timed.sum()), "kernel")
+        yield f"PERTURBED: the time of {kernels} includes the cost of recording the scopes inside"
+
 
 _MOST_REASONS = 20
 _GPM_QUANTITIES = {"sm_active_pct": "SM active", "tensor_pct": "tensor", "dram_pct": "DRAM"}

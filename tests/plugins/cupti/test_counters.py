@@ -21,7 +21,7 @@ from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.backend import assign_modes
 from proton_bench.recording.counters.metric_sets import METRIC_SETS
-from proton_bench.report.words.sampling import counter_losses
+from proton_bench.report.words.header import counter_losses
 from proton_bench_plugins.cupti import BACKEND
 from proton_bench_plugins.cupti.counting import Counting, Tier
 from proton_bench_plugins.cupti.settings import read_settings

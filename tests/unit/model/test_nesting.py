@@ -8,9 +8,9 @@ from reference.profile_view import profiles
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.members import nest_below
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.distribution import Distribution
-from proton_bench.model.nesting import nest_below
 from proton_bench.model.profile import Profile
 
 

@@ -12,7 +12,7 @@ from proton_bench.analysis.kernels.record_costs import RecordCost, record_costs
 from proton_bench.analysis.metrics.occupancy import resident_blocks
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.words.record_costs import record_cost_notes
+from proton_bench.report.words.header import record_cost_notes
 
 MATMUL = {
     "name": "matmul",

@@ -10,7 +10,7 @@ import pytest
 from fakes.kineto import call, host, kernel, trace
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats.chrome.repair import Repaired
+from proton_bench.formats.chrome.reader import Repaired
 from proton_bench.formats.registry import decode_profile
 from proton_bench.model.profile import Profile
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.report.html.island import island
+from proton_bench.report.html.document import island
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -3,7 +3,7 @@ from __future__ import annotations
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.words.inside_kernels import inside_notes
+from proton_bench.report.words.header import inside_notes
 
 
 def profile(*kernels: dict[str, int]) -> Profile:

@@ -14,7 +14,7 @@ from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME, NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.words.sampling import counter_losses, sampling_line, sampling_losses
+from proton_bench.report.words.header import counter_losses, sampling_line, sampling_losses
 
 
 def sampled(**facts: Any) -> Profile:
