@@ -132,15 +132,11 @@ def unknown_metric(
     """
     recorded = tuple(recorded)
     bases = sorted({MetricSpec(full).base.lower() for full in recorded})
-    known = (
-        f": recorded are {', '.join(visible(each, _MAX_SHOWN) for each in bases)};"
-        if bases
-        else ": nothing is recorded;"
-    )
+    known = ", ".join(visible(base, _MAX_SHOWN) for base in bases) or "nothing"
     offered = [*bases, *(derivable or derivable_names(recorded))]
     meant = did_you_mean(name.strip().lower(), offered)
     return UnknownMetricError(
-        f"Metric {visible(name, _MAX_SHOWN)} is not found{meant or known} "
+        f"Metric {visible(name, _MAX_SHOWN)} is not found: recorded are {known}{meant or '.'} "
         "`proton view --list FILE` shows all metrics"
     )
 
