@@ -135,7 +135,7 @@ def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
 
 
 def known(name: str) -> bool:
-    return availability._is_known_to_the_system(RocmLibrary((name,), ()))
+    return availability._is_known_to_the_system(RocmLibrary((name,), "NAMES_NO_LIBRARY"))
 
 
 def test_the_system_knows_what_the_loader_finds(
