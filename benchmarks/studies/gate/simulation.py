@@ -3,7 +3,7 @@
 Everything printed is a simulation: the spreads are inputs (`machine.py`), partly measured ones, and
 the same authors made the rule and the models. Seeded: the same command prints the same tables.
 
-``python -m benchmarks.studies.gate.simulation models --gates 2000``: half an hour
+``python -m benchmarks.studies.gate.simulation models``: half an hour of a core
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def main() -> None:
     """Print the chosen tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", choices=[*_TABLES, []], help="all by default")
-    parser.add_argument("--gates", type=int, default=2000, help="unchanged gates of 100 paths")
+    parser.add_argument("--gates", type=int, default=4000, help="unchanged gates of 100 paths")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--launches", type=int, default=_LAUNCHES, help="of a path in a run")
