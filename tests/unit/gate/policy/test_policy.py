@@ -77,7 +77,7 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
     [
         ("thresholds = [,]\n", "line 1, column"),
         ("[tool.proton]\ngate = 3\n", "gate"),
-        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.* runs, share"),
+        ("[tool.proton.gate]\ntreshold = 1\n", "'treshold'.*'threshold'"),
         (
             "[tool.proton.gate]\nthresholds = ['mean:5q']\n",
             "'mean:5q', column 7",
