@@ -29,13 +29,12 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-std::unique_ptr<CuptiCollector> make_collector(const std::vector<ListedCandidate> &candidates,
-                                               size_t buffer_bytes, uint32_t flush_period_ms,
-                                               bool copies, bool whole_graphs, bool nvtx,
-                                               bool vendor_clock, bool hardware_trace,
-                                               bool finalizes, const PcSamplingOptions *pc_sampling,
-                                               const CounterOptions *counters,
-                                               const RangeOptions *ranges) {
+std::unique_ptr<CuptiCollector>
+make_cupti_collector(const std::vector<ListedCandidate> &candidates, size_t buffer_bytes,
+                     uint32_t flush_period_ms, bool copies, bool whole_graphs, bool nvtx,
+                     bool vendor_clock, bool hardware_trace, bool finalizes,
+                     const PcSamplingOptions *pc_sampling, const CounterOptions *counters,
+                     const RangeOptions *ranges) {
   CuptiOptions options;
   options.candidates = make_candidates(candidates);
   options.buffer_bytes = buffer_bytes;
@@ -169,7 +168,7 @@ py::dict list_ranges(const RangeFacts &facts) {
   return listed;
 }
 
-py::dict list_facts(const CuptiCollector &collector) {
+py::dict cupti_facts(const CuptiCollector &collector) {
   CuptiFacts facts;
   {
     py::gil_scoped_release release;
@@ -294,7 +293,7 @@ void bind_cupti(py::module_ &module) {
   const CuptiOptions defaults;
   bind_options(module);
   py::class_<CuptiCollector>(module, "CuptiCollector")
-      .def(py::init(&make_collector), py::arg("candidates"), py::kw_only(),
+      .def(py::init(&make_cupti_collector), py::arg("candidates"), py::kw_only(),
            py::arg("buffer_bytes") = defaults.buffer_bytes,
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
@@ -317,7 +316,7 @@ void bind_cupti(py::module_ &module) {
             self.add_cubin(copy);
           },
           py::arg("image"), py::pos_only())
-      .def("facts", &list_facts);
+      .def("facts", &cupti_facts);
   module.def(
       "note_ptx",
       [](const py::bytes &image, const std::string &ptx) {

@@ -22,8 +22,9 @@ struct RocmLibraries {
 };
 
 template <typename GpuCollector>
-std::unique_ptr<GpuCollector> make_collector(const RocmLibraries &libraries, size_t buffer_bytes,
-                                             uint32_t flush_period_ms, bool copies, bool ranges) {
+std::unique_ptr<GpuCollector> make_hip_collector(const RocmLibraries &libraries,
+                                                 size_t buffer_bytes, uint32_t flush_period_ms,
+                                                 bool copies, bool ranges) {
   HipOptions options;
   options.candidates = make_candidates(libraries.profiler);
   options.hip_candidates = make_candidates(libraries.hip);
@@ -36,7 +37,7 @@ std::unique_ptr<GpuCollector> make_collector(const RocmLibraries &libraries, siz
   return std::make_unique<GpuCollector>(Aggregator::instance(), std::move(options));
 }
 
-template <typename GpuCollector> py::dict list_facts(const GpuCollector &collector) {
+template <typename GpuCollector> py::dict hip_facts(const GpuCollector &collector) {
   HipFacts facts;
   {
     py::gil_scoped_release release;
@@ -56,14 +57,14 @@ template <typename GpuCollector> py::dict list_facts(const GpuCollector &collect
 template <typename GpuCollector> void bind_collector(py::module_ &module, const char *name) {
   const HipOptions defaults;
   py::class_<GpuCollector>(module, name)
-      .def(py::init(&make_collector<GpuCollector>), py::arg("libraries"), py::kw_only(),
+      .def(py::init(&make_hip_collector<GpuCollector>), py::arg("libraries"), py::kw_only(),
            py::arg("buffer_bytes") = defaults.buffer_bytes,
            py::arg("flush_period_ms") = defaults.flush_period_ms, py::arg("copies") = false,
            py::arg("ranges") = false)
       .def("start", &GpuCollector::start, Unlocked())
       .def("flush", &GpuCollector::flush, Unlocked())
       .def("stop", &GpuCollector::stop, Unlocked())
-      .def("facts", &list_facts<GpuCollector>);
+      .def("facts", &hip_facts<GpuCollector>);
 }
 
 } // namespace

@@ -55,15 +55,15 @@ PyObject *interned(const char *text) {
   return name;
 }
 
-/// Names of attributes and keys, made once.
-struct Names {
+/// DataKeys of attributes and keys, made once.
+struct DataKeys {
   PyObject *data = interned("data");
   PyObject *function = interned("function");
   PyObject *stream = interned("stream");
 };
 
-const Names &names() {
-  static const Names *all = new Names; // one reference each for the life of the process
+const DataKeys &data_keys() {
+  static const DataKeys *all = new DataKeys; // one reference each for the life of the process
   return *all;
 }
 
@@ -101,11 +101,11 @@ PyObject *launch_exit(PyObject *capsule, PyObject *metadata) {
   if (!InstrumentationRuntime::has_open_launch())
     Py_RETURN_NONE;
   return guarded<PyObject *>(nullptr, [&]() -> PyObject * {
-    auto data = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, names().data));
+    auto data = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, data_keys().data));
     if (!data || !PyDict_Check(data.ptr()))
       throw py::error_already_set();
-    PyObject *function = PyDict_GetItemWithError(data.ptr(), names().function);
-    PyObject *stream = PyDict_GetItemWithError(data.ptr(), names().stream);
+    PyObject *function = PyDict_GetItemWithError(data.ptr(), data_keys().function);
+    PyObject *stream = PyDict_GetItemWithError(data.ptr(), data_keys().stream);
     if (PyErr_Occurred())
       throw py::error_already_set();
     runtime_of(capsule).launched(as_number(function), as_stream(stream));
@@ -190,7 +190,7 @@ py::list list_timers(const std::vector<DeviceTimerFacts> &timers) {
   return listed;
 }
 
-py::dict list_facts(const PythonRuntime &self) {
+py::dict runtime_facts(const PythonRuntime &self) {
   InstrumentationFacts facts = self.runtime->facts();
   py::dict listed;
   listed["launches"] = facts.launches;
@@ -254,7 +254,7 @@ void bind_instrumentation(py::module_ &module) {
           "flush", [](PythonRuntime &self) { self.runtime->flush(); }, Unlocked())
       .def(
           "stop", [](PythonRuntime &self) { self.runtime->stop(); }, Unlocked())
-      .def("facts", &list_facts)
+      .def("facts", &runtime_facts)
       .def("add_kernel", &add_kernel, py::arg("function"), py::arg("layout"))
       .def(
           "add_plain",

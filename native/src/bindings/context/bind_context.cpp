@@ -159,7 +159,7 @@ PyObject *state_depth(PyObject *, PyObject *) {
   return PyLong_FromUnsignedLong(this_thread().stack.state_depth());
 }
 
-PyMethodDef kFunctions[] = {
+PyMethodDef kContextFunctions[] = {
     {"enter_scope", fastcall(enter_scope), METH_FASTCALL, "Opens a scope on this thread."},
     {"exit_scope", fastcall(exit_scope), METH_FASTCALL, "Closes the newest scope of this thread."},
     {"enter_op", enter_op, METH_O, "Opens the frame that names the next launch."},
@@ -175,7 +175,7 @@ PyMethodDef kFunctions[] = {
 } // namespace
 
 void bind_context(py::module_ &module) {
-  if (PyModule_AddFunctions(module.ptr(), kFunctions) != 0)
+  if (PyModule_AddFunctions(module.ptr(), kContextFunctions) != 0)
     throw py::error_already_set();
 }
 

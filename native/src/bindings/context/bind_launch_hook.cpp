@@ -49,8 +49,8 @@ struct HookObject {
 
 HookState &state_of(PyObject *object) { return *reinterpret_cast<HookObject *>(object)->state; }
 
-/// Names of attributes, made once.
-struct Names {
+/// HookNames of attributes, made once.
+struct HookNames {
   PyObject *data = PyUnicode_InternFromString("data");
   PyObject *extras = PyUnicode_InternFromString("extras");
   PyObject *get = PyUnicode_InternFromString("get");
@@ -61,8 +61,8 @@ struct Names {
   PyObject *report = PyUnicode_InternFromString("report");
 };
 
-const Names &names() {
-  static const Names *all = new Names; // one reference each for the life of the process
+const HookNames &hook_names() {
+  static const HookNames *all = new HookNames; // one reference each for the life of the process
   return *all;
 }
 
@@ -99,7 +99,7 @@ bool is_wanted(PyObject *hook, PyObject *name) {
   KnownName &known = state.names[(address >> 40) % state.names.size()];
   if (known.name == name)
     return known.is_wanted;
-  py::object answer = owned(PyObject_CallMethodOneArg(hook, names().wants, name));
+  py::object answer = owned(PyObject_CallMethodOneArg(hook, hook_names().wants, name));
   PyObject *older = known.name;
   known = {Py_NewRef(name), answer.ptr() == Py_True};
   Py_XDECREF(older);
@@ -112,7 +112,8 @@ void report_pending(PyObject *hook, PyObject *kernel) {
   py::error_already_set error; // takes the pending exception
   if (!error.matches(PyExc_Exception))
     throw error;
-  owned(PyObject_CallMethodObjArgs(hook, names().report, kernel, error.value().ptr(), nullptr));
+  owned(
+      PyObject_CallMethodObjArgs(hook, hook_names().report, kernel, error.value().ptr(), nullptr));
 }
 
 /// The state for kernels that compute a kernel's metadata, which the hook ignores.
@@ -148,7 +149,8 @@ Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   PythonText text(kernel, "the name of a kernel");
   Evaluation evaluation(t_hook, text.text());
   Evaluated result;
-  auto values = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(metadata, names().get));
+  auto values =
+      py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(metadata, hook_names().get));
   if (values && !PyDict_Check(values.ptr()))
     values = py::reinterpret_steal<py::object>(
         PyObject_CallOneArg(reinterpret_cast<PyObject *>(&PyDict_Type), values.ptr()));
@@ -159,7 +161,8 @@ Evaluated evaluate(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   }
   result.values = std::move(values);
   if (rest) {
-    PyObject *staged = PyObject_CallMethodObjArgs(hook, names().stage, kernel, rest.ptr(), nullptr);
+    PyObject *staged =
+        PyObject_CallMethodObjArgs(hook, hook_names().stage, kernel, rest.ptr(), nullptr);
     if (!staged)
       report_pending(hook, kernel);
     else if (staged == Py_None)
@@ -176,7 +179,7 @@ void add_numbers(PyObject *hook, PyObject *kernel, const std::vector<UserMetric>
   try {
     add_metrics_at(capture_current(), numbers);
   } catch (const Error &error) { // e.g. another type than at the last launch
-    owned(PyObject_CallMethodObjArgs(hook, names().report, kernel, py::str(error.what()).ptr(),
+    owned(PyObject_CallMethodObjArgs(hook, hook_names().report, kernel, py::str(error.what()).ptr(),
                                      nullptr));
   }
 }
@@ -188,10 +191,10 @@ py::object as_text(PyObject *name) {
 
 py::object name_in(PyObject *data) {
   if (!PyDict_CheckExact(data))
-    return owned(PyObject_GetItem(data, names().name));
-  PyObject *name = PyDict_GetItemWithError(data, names().name);
+    return owned(PyObject_GetItem(data, hook_names().name));
+  PyObject *name = PyDict_GetItemWithError(data, hook_names().name);
   if (!name && !PyErr_Occurred())
-    PyErr_SetObject(PyExc_KeyError, names().name);
+    PyErr_SetObject(PyExc_KeyError, hook_names().name);
   return owned(Py_XNewRef(name));
 }
 
@@ -199,7 +202,7 @@ py::object name_in(PyObject *data) {
 void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   Evaluated found = evaluate(hook, metadata, kernel);
   PyObject *given =
-      found.values ? PyDict_GetItemWithError(found.values.ptr(), names().name) : kernel;
+      found.values ? PyDict_GetItemWithError(found.values.ptr(), hook_names().name) : kernel;
   if (!given && PyErr_Occurred())
     throw py::error_already_set();
   py::object name = as_text(given ? given : kernel);
@@ -209,8 +212,8 @@ void enter_evaluated(PyObject *hook, PyObject *metadata, PyObject *kernel) {
   if (found.values)
     add_numbers(hook, kernel, found.numbers);
   if (found.staged)
-    owned(
-        PyObject_CallMethodObjArgs(hook, names().add_staged, kernel, found.staged.ptr(), nullptr));
+    owned(PyObject_CallMethodObjArgs(hook, hook_names().add_staged, kernel, found.staged.ptr(),
+                                     nullptr));
 }
 
 /// Adds numbers that need no evaluation: those beside Triton's own entries.
@@ -228,7 +231,7 @@ void add_known_numbers(PyObject *hook, PyObject *data, PyObject *kernel) {
 
 /// Whether the launch's metadata has something to evaluate. Only a LazyDict says so.
 bool has_functions(PyObject *metadata) {
-  auto extras = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, names().extras));
+  auto extras = py::reinterpret_steal<py::object>(PyObject_GetAttr(metadata, hook_names().extras));
   if (extras && PyList_CheckExact(extras.ptr()))
     return PyList_GET_SIZE(extras.ptr()) != 0;
   PyErr_Clear();
@@ -236,7 +239,7 @@ bool has_functions(PyObject *metadata) {
 }
 
 void enter_launch(PyObject *hook, PyObject *metadata, const SessionState &now) {
-  py::object data = owned(PyObject_GetAttr(metadata, names().data));
+  py::object data = owned(PyObject_GetAttr(metadata, hook_names().data));
   py::object kernel = as_text(name_in(data.ptr()).ptr());
   if (!is_wanted(hook, kernel.ptr()))
     return;
@@ -312,28 +315,28 @@ void hook_dealloc(PyObject *object) {
 
 PyMethodDef kNewestLaunch = {"newest_launch", newest_launch, METH_NOARGS,
                              "Facts of the calling thread's newest launch with the hook."};
-PyMethodDef kMethods[] = {
+PyMethodDef kHookMethods[] = {
     {"enter", hook_enter, METH_O,
      "enter($self, metadata, /)\n--\n\nOpens the frame of a launch and adds its metrics."},
     {"exit", hook_exit, METH_O, "exit($self, metadata, /)\n--\n\nCloses the frame of a launch."},
     {"forget_names", hook_forget_names, METH_NOARGS, "Asks `wants` again for every kernel."},
     {nullptr, nullptr, 0, nullptr}};
-char kDoc[] =
+char kHookDoc[] =
     "The part of the launch hook that runs at every launch.\n\n"
     "A subclass says what it wants of what is rare: wants(kernel), stage(kernel, values), "
     "add_staged(kernel, staged) and report(kernel, error).";
-PyType_Slot kSlots[] = {{Py_tp_doc, kDoc},
-                        {Py_tp_new, reinterpret_cast<void *>(hook_new)},
-                        {Py_tp_dealloc, reinterpret_cast<void *>(hook_dealloc)},
-                        {Py_tp_methods, kMethods},
-                        {0, nullptr}};
-PyType_Spec kSpec = {"proton_bench._native.launch_hook", sizeof(HookObject), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kSlots};
+PyType_Slot kHookSlots[] = {{Py_tp_doc, kHookDoc},
+                            {Py_tp_new, reinterpret_cast<void *>(hook_new)},
+                            {Py_tp_dealloc, reinterpret_cast<void *>(hook_dealloc)},
+                            {Py_tp_methods, kHookMethods},
+                            {0, nullptr}};
+PyType_Spec kHookSpec = {"proton_bench._native.launch_hook", sizeof(HookObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kHookSlots};
 
 } // namespace
 
 void bind_launch_hook(py::module_ &module) {
-  auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kSpec));
+  auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kHookSpec));
   if (!type)
     throw py::error_already_set();
   module.attr("launch_hook") = type;

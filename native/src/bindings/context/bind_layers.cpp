@@ -165,16 +165,16 @@ TorchObserver::Client client_of(bool is_ops) {
   return is_ops ? TorchObserver::kOpFrames : TorchObserver::kLayers;
 }
 
-PyMethodDef kFunctions[] = {{"enter_layers",
-                             reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(enter_layers)),
-                             METH_FASTCALL, "Opens layers on this thread, outermost first."},
-                            {"exit_layers", exit_layers, METH_O, "Closes the newest of them."},
-                            {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kLayerFunctions[] = {
+    {"enter_layers", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(enter_layers)),
+     METH_FASTCALL, "Opens layers on this thread, outermost first."},
+    {"exit_layers", exit_layers, METH_O, "Closes the newest of them."},
+    {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
 void bind_layers(py::module_ &module) {
-  if (PyModule_AddFunctions(module.ptr(), kFunctions) != 0)
+  if (PyModule_AddFunctions(module.ptr(), kLayerFunctions) != 0)
     throw py::error_already_set();
   module.def("watch_modules", &watch_modules, py::arg("function"), py::pos_only());
   module.def("unwatch_modules", &unwatch_modules);

@@ -356,14 +356,14 @@ PyObject *scope_repr(PyObject *object) {
   return PyUnicode_FromFormat("scope(%R)", as_scope(object)->name);
 }
 
-PyMethodDef kMethods[] = {{"__enter__", scope_enter, METH_NOARGS, nullptr},
-                          {"__exit__",
-                           reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
-                           METH_FASTCALL, nullptr},
-                          {"__reduce__", scope_reduce, METH_NOARGS, nullptr},
-                          {"__getstate__", scope_get_state, METH_NOARGS, nullptr},
-                          {"__setstate__", scope_set_state, METH_O, nullptr},
-                          {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kScopeMethods[] = {{"__enter__", scope_enter, METH_NOARGS, nullptr},
+                               {"__exit__",
+                                reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
+                                METH_FASTCALL, nullptr},
+                               {"__reduce__", scope_reduce, METH_NOARGS, nullptr},
+                               {"__getstate__", scope_get_state, METH_NOARGS, nullptr},
+                               {"__setstate__", scope_set_state, METH_O, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 PyMemberDef kMembers[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(ScopeObject, attributes), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ScopeObject, weak_references), READONLY, nullptr},
@@ -373,30 +373,31 @@ PyGetSetDef kGetters[] = {{"id", scope_id, nullptr, nullptr, nullptr},
                           {"metrics", scope_metrics, scope_set_metrics, nullptr, nullptr},
                           {"__dict__", scope_attributes, PyObject_GenericSetDict, nullptr, nullptr},
                           {nullptr, nullptr, nullptr, nullptr, nullptr}};
-char kDoc[] = "scope(name, metrics=None)\n--\n\n"
-              "Names a region of the program; context manager and decorator.";
-PyType_Slot kSlots[] = {{Py_tp_doc, kDoc},
-                        {Py_tp_new, reinterpret_cast<void *>(scope_new)},
-                        {Py_tp_init, reinterpret_cast<void *>(scope_init)},
-                        {Py_tp_alloc, reinterpret_cast<void *>(scope_alloc)},
-                        {Py_tp_free, reinterpret_cast<void *>(scope_free)},
-                        {Py_tp_dealloc, reinterpret_cast<void *>(scope_dealloc)},
-                        {Py_tp_traverse, reinterpret_cast<void *>(scope_traverse)},
-                        {Py_tp_clear, reinterpret_cast<void *>(scope_clear)},
-                        {Py_tp_setattro, reinterpret_cast<void *>(scope_setattro)},
-                        {Py_tp_call, reinterpret_cast<void *>(scope_call)},
-                        {Py_tp_repr, reinterpret_cast<void *>(scope_repr)},
-                        {Py_tp_methods, kMethods},
-                        {Py_tp_members, kMembers},
-                        {Py_tp_getset, kGetters},
-                        {0, nullptr}};
-PyType_Spec kSpec = {"proton_bench._native.scope", sizeof(ScopeObject), 0,
-                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, kSlots};
+char kScopeDoc[] = "scope(name, metrics=None)\n--\n\n"
+                   "Names a region of the program; context manager and decorator.";
+PyType_Slot kScopeSlots[] = {{Py_tp_doc, kScopeDoc},
+                             {Py_tp_new, reinterpret_cast<void *>(scope_new)},
+                             {Py_tp_init, reinterpret_cast<void *>(scope_init)},
+                             {Py_tp_alloc, reinterpret_cast<void *>(scope_alloc)},
+                             {Py_tp_free, reinterpret_cast<void *>(scope_free)},
+                             {Py_tp_dealloc, reinterpret_cast<void *>(scope_dealloc)},
+                             {Py_tp_traverse, reinterpret_cast<void *>(scope_traverse)},
+                             {Py_tp_clear, reinterpret_cast<void *>(scope_clear)},
+                             {Py_tp_setattro, reinterpret_cast<void *>(scope_setattro)},
+                             {Py_tp_call, reinterpret_cast<void *>(scope_call)},
+                             {Py_tp_repr, reinterpret_cast<void *>(scope_repr)},
+                             {Py_tp_methods, kScopeMethods},
+                             {Py_tp_members, kMembers},
+                             {Py_tp_getset, kGetters},
+                             {0, nullptr}};
+PyType_Spec kScopeSpec = {"proton_bench._native.scope", sizeof(ScopeObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                          kScopeSlots};
 
 } // namespace
 
 void bind_scope(py::module_ &module) {
-  auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kSpec));
+  auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&kScopeSpec));
   if (!type)
     throw py::error_already_set();
   // In Python 3.11 to 3.13 a spec has no slot for the vectorcall of the type itself.

@@ -17,7 +17,7 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> ch
   return false;
 }
 
-std::string_view text_of(PyObject *key) {
+std::string_view utf8_of(PyObject *key) {
   Py_ssize_t size = 0;
   const char *bytes = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &size) : nullptr;
   PyErr_Clear(); // lone surrogates: Python's side handles and reports them
@@ -36,7 +36,7 @@ const PlainMetrics::Key &PlainMetrics::find(PyObject *key) {
   Key &known = keys_[(address >> 40) % keys_.size()];
   if (known.text == key)
     return known;
-  std::string_view text = text_of(key);
+  std::string_view text = utf8_of(key);
   Key fresh;
   fresh.is_reserved = source_ == Source::kLaunch && is_one_of(text, {"name", "function", "stream"});
   if (!fresh.is_reserved && !text.empty()) {
@@ -62,7 +62,7 @@ const PlainMetrics::Key &PlainMetrics::find(PyObject *key) {
 
 std::optional<MetricValue> PlainMetrics::plain_value(const Key &key, PyObject *value) const {
   if (PyUnicode_CheckExact(value) && key.name->aggregation != Aggregation::kInclusive) {
-    std::string_view text = text_of(value);
+    std::string_view text = utf8_of(value);
     if (text.empty())
       return std::nullopt; // or no text that can be written: Python's side says so
     return MetricValue(std::string(text));

@@ -8,16 +8,15 @@
 namespace proton {
 namespace {
 
-using namespace rocprofiler;
-
 struct Layout {
 #define PROTON_HIP_USE(parameters) using parameters = rocprofiler::parameters;
   PROTON_HIP_PARAMETERS(PROTON_HIP_USE)
 #undef PROTON_HIP_USE
 };
 
-#define PROTON_HIP_OPERATION(name, form, ...) {kHip##name, HipCallForm::form},
-#define PROTON_HIP_THREAD_OPERATION(name, form, ...) {kHip##name##Spt, HipCallForm::form},
+#define PROTON_HIP_OPERATION(name, form, ...) {rocprofiler::kHip##name, HipCallForm::form},
+#define PROTON_HIP_THREAD_OPERATION(name, form, ...)                                               \
+  {rocprofiler::kHip##name##Spt, HipCallForm::form},
 // clang-format off
 constexpr HipOperation kOperations[] = {
     PROTON_HIP_CALLS(PROTON_HIP_OPERATION)
@@ -39,8 +38,9 @@ std::vector<int> traced_operations(bool copies) { return table().numbers(copies)
 
 HipApiCall read_hip_call(int operation, const void *payload) noexcept {
   HipApiCall call = HipCallReader<Layout>::read(
-      table().find(operation), static_cast<const char *>(payload) + kHipParameters);
-  bool is_of_thread = operation >= kFirstHipThreadCall && operation <= kLastHipThreadCall;
+      table().find(operation), static_cast<const char *>(payload) + rocprofiler::kHipParameters);
+  bool is_of_thread =
+      operation >= rocprofiler::kFirstHipThreadCall && operation <= rocprofiler::kLastHipThreadCall;
   if (is_of_thread && !call.stream)
     call.stream = reinterpret_cast<void *>(hip::kStreamPerThread);
   return call;
@@ -48,7 +48,9 @@ HipApiCall read_hip_call(int operation, const void *payload) noexcept {
 
 bool has_failed(const void *payload) noexcept {
   hip::Result result = hip::kSuccess;
-  std::memcpy(&result, static_cast<const char *>(payload) + kHipParameters + kHipParametersBytes,
+  std::memcpy(&result,
+              static_cast<const char *>(payload) + rocprofiler::kHipParameters +
+                  rocprofiler::kHipParametersBytes,
               sizeof result);
   return result != hip::kSuccess;
 }

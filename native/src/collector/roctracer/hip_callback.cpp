@@ -6,15 +6,13 @@
 namespace proton {
 namespace {
 
-using namespace roctracer;
-
 struct Layout {
 #define PROTON_HIP_USE(parameters) using parameters = roctracer::parameters;
   PROTON_HIP_PARAMETERS(PROTON_HIP_USE)
 #undef PROTON_HIP_USE
 };
 
-#define PROTON_HIP_OPERATION(name, form, ...) {kHip##name, HipCallForm::form},
+#define PROTON_HIP_OPERATION(name, form, ...) {roctracer::kHip##name, HipCallForm::form},
 constexpr HipOperation kOperations[] = {PROTON_HIP_CALLS(PROTON_HIP_OPERATION)};
 #undef PROTON_HIP_OPERATION
 
@@ -31,7 +29,7 @@ bool is_graph_operation(int operation) noexcept { return changes_graphs(table().
 
 HipApiCall read_roctracer_call(uint32_t operation, const void *data) noexcept {
   return HipCallReader<Layout>::read(table().find(static_cast<int>(operation)),
-                                     static_cast<const char *>(data) + kHipParameters);
+                                     static_cast<const char *>(data) + roctracer::kHipParameters);
 }
 
 } // namespace proton

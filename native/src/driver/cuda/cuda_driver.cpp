@@ -10,8 +10,9 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice = "install NVIDIA's driver, or run in a container that was given it "
-                                "(docker run --gpus all), and check nvidia-smi";
+constexpr const char *kDriverAdvice =
+    "install NVIDIA's driver, or run in a container that was given it "
+    "(docker run --gpus all), and check nvidia-smi";
 
 std::string uuid_text(const unsigned char (&bytes)[16]) {
   std::string text = "GPU-";
@@ -29,7 +30,8 @@ std::string uuid_text(const unsigned char (&bytes)[16]) {
 
 CudaDriver CudaDriver::open() {
   CudaDriver driver;
-  driver.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kAdvice);
+  driver.library_ =
+      SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kDriverAdvice);
   const SharedLibrary &library = driver.library_;
   library.resolve("cuInit", driver.init_);
   library.resolve("cuDriverGetVersion", driver.driver_get_version_);
@@ -53,7 +55,7 @@ CudaDriver CudaDriver::open() {
     throw Error(ErrorCode::kUnavailable, library.path() +
                                              " lacks cuCtxPushCurrent_v2, cuCtxPopCurrent_v2 or "
                                              "cuCtxSynchronize; " +
-                                             kAdvice);
+                                             kDriverAdvice);
   return driver;
 }
 
@@ -61,7 +63,7 @@ void CudaDriver::initialize() const {
   cuda::Result result = init_ ? init_(0) : cuda::kErrorNotInitialized;
   if (result != cuda::kSuccess)
     throw Error(ErrorCode::kUnavailable,
-                "cuInit answers " + std::to_string(result) + "; " + kAdvice);
+                "cuInit answers " + std::to_string(result) + "; " + kDriverAdvice);
 }
 
 int CudaDriver::ordinal_of(const std::string &uuid) const {

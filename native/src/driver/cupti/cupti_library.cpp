@@ -5,12 +5,12 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice =
+constexpr const char *kCuptiAdvice =
     "install the nvidia-cuda-cupti wheel that fits the driver, or name a libcupti of CUDA 12.4 or "
     "later by PROTON_BENCH_CUPTI_LIB";
 
 /// What a result means to a user, and what to do about it; null if there is no advice.
-const char *advice_for(cupti::Result result) {
+const char *cupti_advice(cupti::Result result) {
   switch (result) {
   case cupti::kErrorMultipleSubscribers:
     return "another profiler of this process (torch.profiler, nsys, ncu, upstream's proton) uses "
@@ -57,7 +57,7 @@ std::string cupti_release(uint32_t version) {
 
 CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates) {
   CuptiLibrary cupti;
-  cupti.library_ = SharedLibrary::open("libcupti", candidates, kAdvice);
+  cupti.library_ = SharedLibrary::open("libcupti", candidates, kCuptiAdvice);
   const SharedLibrary &library = cupti.library_;
   CuptiFunctions &to = cupti.functions_;
   RequiredSymbols required(library);
@@ -73,7 +73,7 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
   required.resolve("cuptiActivityGetNextRecord", to.activity_get_next_record);
   required.resolve("cuptiActivityGetNumDroppedRecords", to.activity_get_num_dropped_records);
   required.resolve("cuptiGetTimestamp", to.get_timestamp);
-  required.check(kAdvice);
+  required.check(kCuptiAdvice);
   library.resolve("cuptiSubscribe_v2", to.subscribe_v2);
   library.resolve("cuptiActivityFlushPeriod", to.activity_flush_period);
   library.resolve("cuptiActivityEnableHWTrace", to.activity_enable_hw_trace);
@@ -88,7 +88,7 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
   if (cupti.version_ < cupti::kVersion12_4)
     throw Error(ErrorCode::kUnavailable,
                 library.path() + " is of CUDA " + cupti_release(cupti.version_) +
-                    ", and 12.4 is the oldest that is supported; " + kAdvice);
+                    ", and 12.4 is the oldest that is supported; " + kCuptiAdvice);
   return cupti;
 }
 
@@ -103,7 +103,7 @@ void CuptiLibrary::check(cupti::Result result, const char *function) const {
   if (result == cupti::kSuccess)
     return;
   std::string message = std::string(function) + " of " + path() + " failed: " + describe(result);
-  const char *advice = advice_for(result);
+  const char *advice = cupti_advice(result);
   if (result == cupti::kErrorMultipleSubscribers) {
     std::string holder = present_subscriber();
     if (!holder.empty())

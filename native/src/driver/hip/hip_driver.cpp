@@ -9,7 +9,7 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice =
+constexpr const char *kHipAdvice =
     "install ROCm 6.0 or later, or name its libamdhip64 by PROTON_BENCH_HIP_LIB";
 constexpr const char *kDeviceAdvice =
     "check rocminfo, that this user may open /dev/kfd and /dev/dri (groups render and video), and "
@@ -21,7 +21,7 @@ std::string text_of(const char *bytes, size_t most) { return {bytes, strnlen(byt
 
 HipDriver HipDriver::open(const std::vector<LibraryCandidate> &candidates) {
   HipDriver driver;
-  driver.library_ = SharedLibrary::open("libamdhip64", candidates, kAdvice);
+  driver.library_ = SharedLibrary::open("libamdhip64", candidates, kHipAdvice);
   const SharedLibrary &library = driver.library_;
   HipFunctions &to = driver.functions_;
   RequiredSymbols required(library);
@@ -30,7 +30,7 @@ HipDriver HipDriver::open(const std::vector<LibraryCandidate> &candidates) {
   required.resolve("hipSetDevice", to.set_device);
   required.resolve("hipDeviceSynchronize", to.device_synchronize);
   required.resolve("hipDeviceGetAttribute", to.device_get_attribute);
-  required.check(kAdvice);
+  required.check(kHipAdvice);
   library.resolve("hipRuntimeGetVersion", to.runtime_get_version);
   library.resolve("hipGetErrorName", to.get_error_name);
   library.resolve("hipDeviceGetName", to.device_get_name);

@@ -5,14 +5,15 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice = "install rocprofiler-sdk of ROCm 7.0 or later, name a "
-                                "librocprofiler-sdk by PROTON_BENCH_ROCPROFILER_LIB, or use the "
-                                "backend roctracer";
+constexpr const char *kRocprofilerAdvice =
+    "install rocprofiler-sdk of ROCm 7.0 or later, name a "
+    "librocprofiler-sdk by PROTON_BENCH_ROCPROFILER_LIB, or use the "
+    "backend roctracer";
 constexpr const char *kRegisterNames[] = {"librocprofiler-register.so.0",
                                           "librocprofiler-register.so"};
 
 /// What a status means to a user, and what to do about it.
-const char *advice_for(rocprofiler::Status status) {
+const char *rocprofiler_advice(rocprofiler::Status status) {
   switch (status) {
   case rocprofiler::kErrorConfigurationLocked:
     return "HIP has started, or another tool has registered with rocprofiler-sdk, before the "
@@ -70,7 +71,7 @@ RocprofilerLibrary RocprofilerLibrary::open(const std::vector<LibraryCandidate> 
   for (LibraryCandidate &candidate : visible)
     candidate.is_global = true;
   sdk.register_ = open_register(candidates);
-  sdk.library_ = SharedLibrary::open("librocprofiler-sdk", visible, kAdvice);
+  sdk.library_ = SharedLibrary::open("librocprofiler-sdk", visible, kRocprofilerAdvice);
   const SharedLibrary &library = sdk.library_;
   RocprofilerFunctions &to = sdk.functions_;
   RequiredSymbols required(library);
@@ -91,7 +92,7 @@ RocprofilerLibrary RocprofilerLibrary::open(const std::vector<LibraryCandidate> 
                    to.configure_correlation_request);
   required.resolve("rocprofiler_query_available_agents", to.query_available_agents);
   required.resolve("rocprofiler_get_timestamp", to.get_timestamp);
-  required.check(kAdvice);
+  required.check(kRocprofilerAdvice);
   library.resolve("rocprofiler_get_status_name", to.get_status_name);
   library.resolve("rocprofiler_get_status_string", to.get_status_string);
   library.resolve("rocprofiler_get_version", to.get_version);
@@ -103,7 +104,7 @@ RocprofilerLibrary RocprofilerLibrary::open(const std::vector<LibraryCandidate> 
       major < 1)
     throw Error(ErrorCode::kUnavailable, library.path() + " is rocprofiler-sdk " + sdk.version() +
                                              ", and 1.0 is the oldest that is supported; " +
-                                             kAdvice);
+                                             kRocprofilerAdvice);
   return sdk;
 }
 
@@ -127,7 +128,7 @@ std::string RocprofilerLibrary::describe(rocprofiler::Status status) const {
 void RocprofilerLibrary::check(rocprofiler::Status status, const char *function) const {
   if (status != rocprofiler::kSuccess)
     throw Error(ErrorCode::kUnavailable, std::string(function) + " of " + path() + " failed: " +
-                                             describe(status) + "; " + advice_for(status));
+                                             describe(status) + "; " + rocprofiler_advice(status));
 }
 
 } // namespace proton

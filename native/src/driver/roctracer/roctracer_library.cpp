@@ -5,8 +5,9 @@
 namespace proton {
 namespace {
 
-constexpr const char *kAdvice = "install roctracer of ROCm 6.0 or later, name a libroctracer64 by "
-                                "PROTON_BENCH_ROCTRACER_LIB, or use the backend rocprofiler";
+constexpr const char *kRoctracerAdvice =
+    "install roctracer of ROCm 6.0 or later, name a libroctracer64 by "
+    "PROTON_BENCH_ROCTRACER_LIB, or use the backend rocprofiler";
 
 const char *name_of(roctracer::Status status) {
   switch (status) {
@@ -42,7 +43,7 @@ const char *name_of(roctracer::Status status) {
 }
 
 /// What a status means to a user, and what to do about it.
-const char *advice_for(roctracer::Status status) {
+const char *roctracer_advice(roctracer::Status status) {
   switch (status) {
   case roctracer::kErrorDefaultPoolAlreadyDefined:
     return "another profiler of this process (torch.profiler, rocprof, upstream's proton) uses "
@@ -59,7 +60,7 @@ const char *advice_for(roctracer::Status status) {
 
 RoctracerLibrary RoctracerLibrary::open(const std::vector<LibraryCandidate> &candidates) {
   RoctracerLibrary tracer;
-  tracer.library_ = SharedLibrary::open("libroctracer64", candidates, kAdvice);
+  tracer.library_ = SharedLibrary::open("libroctracer64", candidates, kRoctracerAdvice);
   const SharedLibrary &library = tracer.library_;
   RoctracerFunctions &to = tracer.functions_;
   RequiredSymbols required(library);
@@ -74,7 +75,7 @@ RoctracerLibrary RoctracerLibrary::open(const std::vector<LibraryCandidate> &can
   required.resolve("roctracer_flush_activity_expl", to.flush_activity);
   required.resolve("roctracer_next_record", to.next_record);
   required.resolve("roctracer_get_timestamp", to.get_timestamp);
-  required.check(kAdvice);
+  required.check(kRoctracerAdvice);
   library.resolve("roctracer_error_string", to.error_string);
   library.resolve("roctracer_version_major", to.version_major);
   library.resolve("roctracer_version_minor", to.version_minor);
@@ -87,7 +88,7 @@ RoctracerLibrary RoctracerLibrary::open(const std::vector<LibraryCandidate> &can
   if (is_old)
     throw Error(ErrorCode::kUnavailable, library.path() + " is roctracer " + tracer.version() +
                                              ", and 4.1 is the oldest that is supported; " +
-                                             kAdvice);
+                                             kRoctracerAdvice);
   return tracer;
 }
 
@@ -107,7 +108,7 @@ std::string RoctracerLibrary::describe(roctracer::Status status) const {
 void RoctracerLibrary::check(roctracer::Status status, const char *function) const {
   if (status != roctracer::kSuccess)
     throw Error(ErrorCode::kUnavailable, std::string(function) + " of " + path() + " failed: " +
-                                             describe(status) + "; " + advice_for(status));
+                                             describe(status) + "; " + roctracer_advice(status));
 }
 
 } // namespace proton

@@ -26,7 +26,7 @@ namespace {
 bool read_all(int from, void *to, size_t bytes) noexcept {
   auto *at = static_cast<char *>(to);
   while (bytes > 0) {
-    ssize_t got = read(from, at, bytes);
+    ssize_t got = ::read(from, at, bytes);
     if (got == 0 || (got < 0 && errno != EINTR))
       return false;
     at += std::max<ssize_t>(got, 0);

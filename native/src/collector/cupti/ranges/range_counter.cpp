@@ -19,7 +19,7 @@ constexpr const char *kDevice = "CUDA";
 // Counters are switched while no other thread launches: libcupti takes its lock and then the
 // driver's, and a launch takes them the other way round.
 constexpr uint32_t kHoldMs = 200;
-constexpr uint32_t kEndHoldMs = 1000; // then the range ends all the same
+constexpr uint32_t kRangeEndHoldMs = 1000; // then the range ends all the same
 
 /// The launch that the calling thread counts.
 struct CountedLaunch {
@@ -96,7 +96,7 @@ void RangeCounter::stop() noexcept {
     if (!is_running_)
       return;
     is_running_ = false;
-    LaunchHold hold(kEndHoldMs);
+    LaunchHold hold(kRangeEndHoldMs);
     finish_all();
     contexts_.clear();
   });
@@ -232,7 +232,7 @@ void RangeCounter::launch_ended(void *context, bool) noexcept {
     std::unique_lock range(range_mutex_, std::adopt_lock);
     OwnWork own;
     driver_->synchronize(context);
-    LaunchHold hold(kEndHoldMs);
+    LaunchHold hold(kRangeEndHoldMs);
     pop(context);
   });
   t_counted.wait.reset();
@@ -248,7 +248,7 @@ void RangeCounter::context_ending(void *context) noexcept {
     auto found = contexts_.find(context);
     if (found == contexts_.end())
       return;
-    LaunchHold hold(kEndHoldMs);
+    LaunchHold hold(kRangeEndHoldMs);
     finish(*found->second);
     contexts_.erase(found);
   });
@@ -301,7 +301,7 @@ void RangeCounter::scope_ended() {
     return;
   deliver_(); // waits for the devices
   OwnWork own;
-  LaunchHold hold(kEndHoldMs);
+  LaunchHold hold(kRangeEndHoldMs);
   for (void *context : launching_.list())
     pop(context);
 }

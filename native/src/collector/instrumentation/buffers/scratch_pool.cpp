@@ -7,16 +7,16 @@
 namespace proton {
 namespace {
 
-constexpr size_t kLeastBytes = size_t{64} << 10;
+constexpr size_t kLeastScratchBytes = size_t{64} << 10;
 constexpr size_t kMostRounded = size_t{256} << 20; // beyond, half of it might be too much to waste
 
 const std::string kScratchPurpose = "taking memory of the device for records of kernels";
-const std::string kCopyPurpose = "ordering a launch and the copy of a timeline";
+const std::string kOrderPurpose = "ordering a launch and the copy of a timeline";
 
 size_t rounded(size_t bytes) {
   if (bytes > kMostRounded)
     return bytes;
-  return bytes < kLeastBytes ? kLeastBytes : std::bit_ceil(bytes);
+  return bytes < kLeastScratchBytes ? kLeastScratchBytes : std::bit_ceil(bytes);
 }
 
 } // namespace
@@ -92,7 +92,7 @@ ScratchBuffer *ScratchPool::take_copied(size_t bytes, void *stream) {
       return added;
     const CudaWork &work = context_.work();
     work.check(work.functions().stream_wait_event(stream, oldest->event, 0), "cuStreamWaitEvent",
-               kCopyPurpose);
+               kOrderPurpose);
   }
   oldest->is_copied = false;
   return oldest;
@@ -115,9 +115,9 @@ ScratchBuffer &ScratchPool::take(size_t bytes, void *stream, bool copies) {
 void ScratchPool::hand_over(ScratchBuffer &buffer, void *stream) {
   const CudaWork &work = context_.work();
   void *copies = context_.copy_stream();
-  work.check(work.functions().event_record(buffer.event, stream), "cuEventRecord", kCopyPurpose);
+  work.check(work.functions().event_record(buffer.event, stream), "cuEventRecord", kOrderPurpose);
   work.check(work.functions().stream_wait_event(copies, buffer.event, 0), "cuStreamWaitEvent",
-             kCopyPurpose);
+             kOrderPurpose);
   buffer.is_copied = true;
   buffer.use = ++uses_;
 }

@@ -13,7 +13,6 @@ namespace proton {
 namespace {
 
 constexpr const char *kFailedReduction = "launch whose records the device did not reduce";
-constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 constexpr const char *kFailedHarvest = "launch whose totals the device did not give back";
 
 std::atomic<uint64_t> g_serial{0};

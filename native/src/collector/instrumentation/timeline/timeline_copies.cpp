@@ -11,10 +11,9 @@
 namespace proton {
 namespace {
 
-constexpr size_t kLeastBytes = size_t{64} << 10;
+constexpr size_t kLeastCopyBytes = size_t{64} << 10;
 constexpr size_t kBlockBytes = size_t{64} << 20;
 constexpr size_t kMostOfBlock = 16; // chunks
-constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 
 const std::string kCopyPurpose = "copying the timeline of a launch";
 
@@ -87,7 +86,7 @@ std::unique_ptr<TimelineCopies::Chunk> TimelineCopies::find_free(DeviceContext &
 
 std::unique_ptr<TimelineCopies::Chunk> TimelineCopies::take_chunk(DeviceContext &context,
                                                                   size_t bytes) {
-  size_t rounded = bytes < kLeastBytes ? kLeastBytes : std::bit_ceil(bytes);
+  size_t rounded = bytes < kLeastCopyBytes ? kLeastCopyBytes : std::bit_ceil(bytes);
   std::unique_lock lock(mutex_);
   auto has_room = [&] { return taken_bytes_ == 0 || taken_bytes_ + rounded <= pinned_bytes_; };
   if (!has_room()) {

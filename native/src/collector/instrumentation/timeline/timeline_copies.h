@@ -19,6 +19,8 @@
 
 namespace proton {
 
+inline constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
+
 /// How a launch's records and clocks lie in one buffer.
 struct TimelineLayout {
   size_t records_bytes = 0;
