@@ -1,4 +1,4 @@
-// A small test harness: TEST(name) { CHECK(...); } in a file of its own gives one executable.
+// A small test harness: TEST(name) { CHECK(...); } in any source of an executable.
 //
 // A failed check prints file, line and both values, and the test goes on; CHECK_THROWS wants the
 // type of the exception. Checks may run in any thread. An argument of the executable selects the

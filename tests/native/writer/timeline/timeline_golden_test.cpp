@@ -74,7 +74,7 @@ EventBatch ties() {
 }
 
 std::string golden(const std::string &name) {
-  std::ifstream file(std::string(GOLDEN_FOLDER) + "/" + name, std::ios::binary);
+  std::ifstream file(std::string(TEST_DATA "/golden/") + name, std::ios::binary);
   std::stringstream bytes;
   bytes << file.rdbuf();
   return bytes.str();
@@ -87,7 +87,7 @@ void check_golden(TraceFormat format, const std::string &name,
   end.clock_drift_ns = 40;
   std::string written = encode(format, {batch}, facts(), end);
   if (std::getenv("PROTON_BENCH_WRITE_GOLDEN") != nullptr)
-    std::ofstream(std::string(GOLDEN_FOLDER) + "/" + name, std::ios::binary) << written;
+    std::ofstream(std::string(TEST_DATA "/golden/") + name, std::ios::binary) << written;
   std::string wanted = golden(name);
   // Versions of zlib pack differently.
   if (format == TraceFormat::kPerfetto)

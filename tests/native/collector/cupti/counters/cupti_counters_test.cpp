@@ -43,9 +43,9 @@ public:
 private:
   ScratchFolder folder_;
 };
-const SharedGpu g_gpu;
 
 CuptiOptions counter_options(std::vector<std::vector<std::string>> sets = {kMetrics}) {
+  static const SharedGpu gpu; // not in other tests of the executable
   fake_cupti_real_clock();
   CuptiOptions options = double_options();
   options.counters.sets = std::move(sets);

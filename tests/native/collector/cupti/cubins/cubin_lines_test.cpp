@@ -17,7 +17,7 @@ using proton::CubinLines;
 using proton::SourcePlace;
 
 std::vector<char> cubin() {
-  std::ifstream file(CUBIN_FOLDER "/inlined.cubin", std::ios::binary);
+  std::ifstream file(TEST_DATA "/cupti/inlined.cubin", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

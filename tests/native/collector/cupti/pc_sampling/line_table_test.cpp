@@ -37,7 +37,7 @@ CuptiPcSampling library() {
 }
 
 CubinStore::Cubin cubin() {
-  std::ifstream file(CUBIN_FOLDER "/inlined.cubin", std::ios::binary);
+  std::ifstream file(TEST_DATA "/cupti/inlined.cubin", std::ios::binary);
   return std::make_shared<const std::vector<char>>(std::istreambuf_iterator<char>(file),
                                                    std::istreambuf_iterator<char>());
 }

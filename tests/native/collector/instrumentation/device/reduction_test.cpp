@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "../../../../fakes/emulated_kernels.h"
 #include "check.h"
 #include "collector/instrumentation/decoder/host_decoder.h"
+#include "fakes/emulated_kernels.h"
 #include "sweeps.h"
 
 using namespace proton;
