@@ -6,21 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.outcomes import row
 from fakes.profiles import training_profile
 from fakes.runs import run_of
 
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import PageOptions, profile_page
 from proton_bench.report.html.plots.strip import read_strip
 from proton_bench.report.html.template import read_asset
-from proton_bench.report.html.verdicts import gate_verdicts
 
 pytestmark = pytest.mark.browser
 
@@ -206,21 +201,6 @@ def test_devices_over_time_are_read_by_keyboard_and_pointer(open_page: Any) -> N
 
 def test_without_a_timeline_there_is_no_strip(layered: Any) -> None:
     assert layered.page.locator("#strip").count() == 0
-
-
-def test_test_of_a_gate_leads_to_its_flame_graph(open_page: Any) -> None:
-    base = run_of(("a/k", 1000, 1, ""), ("b/k", 1000, 1, ""), source="base.proton")
-    new = run_of(("a/k", 1000, 1, ""), ("b/k", 1500, 1, ""), source="new.proton")
-    rows = (row(path=("a", "k")), row(Verdict.REGRESSED, path=("b", "k")))
-    outcome = Outcome(GateResult(SuiteVerdict.FAIL, rows=rows, unit="ns", metric="time (ns)"))
-    verdicts = gate_verdicts(outcome, {"a": "test_a", "b": "<b>test_b"})
-    opened = open_page(comparison_page([base], [new], PageOptions(), verdicts=verdicts))
-    badges = opened.page.locator(".badge").all_inner_texts()
-    opened.page.locator(".verdicts button").first.click()
-
-    assert badges == ["FAIL", "PASS"]
-    assert opened.page.locator(".verdicts button").first.inner_text() == "<b>test_b"
-    assert (opened.selected(), opened.flame("zoom") > 0) == ("b", True)
 
 
 def test_labels_of_inner_layers_are_relative(chromium: Any) -> None:

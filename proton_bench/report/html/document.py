@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
@@ -42,9 +42,6 @@ from proton_bench.report.html.template import content_policy, environment, scrip
 from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import json_text, visible
 from proton_bench.support.units import count_text
-
-if TYPE_CHECKING:
-    from proton_bench.report.html.verdicts import GateVerdicts
 
 __all__ = ["PageOptions", "comparison_page", "island", "profile_page"]
 
@@ -97,7 +94,6 @@ class Page:
         plots: Rooflines, by the names of their runs.
         unplotted: What lacks something to have a place there, "" for nothing.
         strip: Devices over time, None without a timeline.
-        verdicts: What a gate says of the changes, None without a gate.
     """
 
     title: str
@@ -110,7 +106,6 @@ class Page:
     plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
     unplotted: str = ""
     strip: Strip | None = None
-    verdicts: GateVerdicts | None = None
 
 
 def file_name(source: str) -> str:
@@ -137,7 +132,6 @@ def render(page: Page) -> str:
             has_flame=page.flame is not None,
             has_kernels=page.kernels is not None,
             has_strip=page.strip is not None,
-            verdicts=page.verdicts,
             is_comparison=page.is_comparison,
             kinds=_kinds(page.flame) if page.flame is not None else (),
             hidden=count_text(hidden, "row is", "rows are") if hidden else "",
@@ -201,20 +195,13 @@ class PageOptions:
         )
 
 
-def profile_page(
-    run: Run,
-    options: PageOptions,
-    *,
-    strip: Strip | None = None,
-    verdicts: GateVerdicts | None = None,
-) -> str:
+def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) -> str:
     """Return the page of one run, as HTML.
 
     Args:
         run: The run.
         options: What to show.
         strip: Its devices over time, where the file is a timeline.
-        verdicts: What a gate says of it.
 
     Raises:
         MetricError: A metric is unknown, or the first one cannot be the width of a flame.
@@ -228,7 +215,7 @@ def profile_page(
     if len(profile) == 1 or not metrics:
         summary = profile_summary(profile, None, None)
         facts = fact_lines([profile])
-        page = Page(title, summary, None, None, facts, (run.source,), verdicts=verdicts)
+        page = Page(title, summary, None, None, facts, (run.source,))
         return render(page)
     if has_counters(profile) and WHY not in metrics:
         metrics = (*metrics, WHY)
@@ -248,25 +235,17 @@ def profile_page(
             plots={"": roofline_plots(profile, selection)},
             unplotted=scopes_without_bytes(profile),
             strip=strip,
-            verdicts=verdicts,
         )
     )
 
 
-def comparison_page(
-    base: Sequence[Run],
-    new: Sequence[Run],
-    options: PageOptions,
-    *,
-    verdicts: GateVerdicts | None = None,
-) -> str:
+def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOptions) -> str:
     """Return the page of the changes from the base runs to the new ones, as HTML.
 
     Args:
         base: Runs to compare with.
         new: Runs to show.
         options: What to show.
-        verdicts: What a gate says of the changes.
 
     Raises:
         MetricError: A run lacks the metric, or the metric does not add up over rows.
@@ -284,7 +263,7 @@ def comparison_page(
         raw_names=options.raw_names,
         ignore_devices=options.ignore_devices,
         fold_frames=True,
-        fold_steps=options.fold_layers and verdicts is None,  # they name single rows
+        fold_steps=options.fold_layers,
     )
     comparison = compare(base, new, by_path)
     if by_path.fold_steps:
@@ -303,7 +282,6 @@ def comparison_page(
             runs=tuple(run.source for run in (*base, *new)),
             is_comparison=True,
             plots={**_plots("base", base, options), **_plots("new", new, options)},
-            verdicts=verdicts,
         )
     )
 
