@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.pytest_plugin.benchmarks.call import BenchmarkCall, Surroundings
+from proton_bench.pytest_plugin.benchmarks.in_test import BenchmarkCall, Surroundings
 from proton_bench.pytest_plugin.benchmarks.marker import Asked
 from proton_bench.pytest_plugin.rounds.plan import Device, Plan
 

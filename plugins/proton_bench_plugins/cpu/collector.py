@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_DEPTH", "CountingCollector", "HostCollector", "mend_loop_bounds"]
 
 
+# The interpreter keeps a scalar in an array of one element. Triton 3.6 passes such a bound to
+# ``int``, which numpy warns about and, since 2.4, rejects; later releases extract the element.
 def mend_loop_bounds(module: ModuleType) -> bool:
     """Make an interpreter that cannot use a scalar as a loop bound extract the element.
 

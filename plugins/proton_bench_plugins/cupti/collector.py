@@ -53,6 +53,9 @@ def gpu_profile_is_open() -> bool:
     )
 
 
+# CUPTI serves one profiler per process at a time. Kineto does not coordinate: its subscription
+# would fail, or it would take over the activity buffers and switch kernels off at its end. So the
+# target's own profiler gets CUPTI while it records.
 class ProfilerWatch:
     """Notifies when torch.profiler begins and ends recording the GPU.
 

@@ -230,6 +230,8 @@ _KEY_BYTES = 64
 _UNESCAPED = re.compile(rb'(\\.)|"|\\\Z', re.DOTALL)
 
 
+# Some profilers do not escape quotes in names, or leave a comma at the end. What comes behind a
+# quote says if a text ends there; other quotes in it are escaped.
 class Repaired:
     """A stream whose texts are escaped, without commas before closing brackets.
 

@@ -11,14 +11,22 @@ so that the target's process has nothing of ours but the collector.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from proton_bench.errors import OutputError, ProtonError
-from proton_bench.recording.children.followed import FollowedChildren
+from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.recording.children.children import (
+    ChildOptions,
+    files_of_children,
+    follow_children,
+    forget_children,
+)
 from proton_bench.recording.launcher.module_folders import put_first
 from proton_bench.recording.launcher.run_options import (
     RunOptions,
@@ -27,7 +35,6 @@ from proton_bench.recording.launcher.run_options import (
     with_passes,
 )
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
-from proton_bench.recording.session.progress import Progress
 from proton_bench.recording.stderr import QUIET, is_quiet, say, shown_path, warn
 from proton_bench.recording.summary import MOST_LINES, summarize_file
 from proton_bench.support.reporting import report_error
@@ -38,7 +45,159 @@ if TYPE_CHECKING:
     from proton_bench.recording.session.canary import SessionCanary
     from proton_bench.recording.session.session import Session
 
-__all__ = ["RunOptions", "main", "runner_command"]
+__all__ = ["Progress", "RunOptions", "main", "runner_command"]
+
+_NO_CHILD = (
+    "no profile was written: no Python process of the program recorded anything, or they ran "
+    "with -I, -E or -S, or without proton_bench"
+)
+_MAX_SHOWN = 4  # files that are named
+
+
+class FollowedChildren:
+    """The Python processes that the target starts.
+
+    Args:
+        options: Of the run; the environment of this process follows from them.
+    """
+
+    def __init__(self, options: RunOptions) -> None:
+        from proton_bench.recording.session.session import is_disabled
+
+        self._options = options
+        self._started_ns = time.time_ns()
+        self._are_followed = options.children and not is_disabled() and not self._on_stdout
+        if self._are_followed:
+            follow_children(self._child_options(), os.environ)
+        else:
+            forget_children(os.environ)
+
+    @property
+    def _on_stdout(self) -> bool:
+        return self._options.name in ("", "-")
+
+    def check(self) -> None:
+        """Check before the start that children can be recorded.
+
+        Raises:
+            ProtonError: An option is wrong, or the output cannot be written.
+        """
+        from proton_bench.recording.session.options import plan_capture
+        from proton_bench.recording.session.output import check_writable
+        from proton_bench.recording.session.output_format import check_formats
+
+        if self._on_stdout:
+            raise UsageError(
+                "the processes of a program cannot share stdout for their profiles: "
+                "name a file with -n or -o"
+            )
+        if not self._options.children:
+            raise UsageError(
+                "a program is recorded through its Python children: leave --no-children out"
+            )
+        if self._are_followed:
+            plan = plan_capture(session_options(self._options))
+            check_formats(self._options.formats, plan.data, plan.writable_timelines)
+            check_writable(self._options.name)
+
+    def report(self, *, warns: bool = False) -> bool:
+        """Print the files of children; with ``warns`` also if there are none.
+
+        Returns:
+            Whether there are any.
+        """
+        if not self._are_followed:
+            return False
+        options = self._options
+        paths = files_of_children(options.name, options.formats, self._started_ns)
+        if paths:
+            shown = ", ".join(shown_path(path, options.folder) for path in paths[:_MAX_SHOWN])
+            rest = len(paths) - _MAX_SHOWN
+            say(f"children wrote {shown}" + (f" and {rest} more" if rest > 0 else ""))
+        elif warns and "{" not in options.template:
+            warn(_NO_CHILD)
+        return bool(paths)
+
+    def _child_options(self) -> ChildOptions:
+        options = self._options
+        return ChildOptions(
+            name=options.template or options.name,
+            folder=options.folder,
+            formats=options.formats,
+            started_ns=self._started_ns,
+            context=options.context,
+            data=options.data,
+            backend=options.backend,
+            mode=options.mode,
+            hook=options.hook,
+            revision=options.revision,
+            compat=options.compat,
+        )
+
+
+def _write_line(line: str) -> None:
+    # The process' own stream: the target may have replaced or closed sys.stderr.
+    if sys.__stderr__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.__stderr__.write(line)
+            sys.__stderr__.flush()
+
+
+class Progress:
+    """Context manager that prints a line every few seconds while its block runs.
+
+    Args:
+        doing: What takes its time, e.g. ``writing x``.
+        interval_s: Seconds before the first line and between two lines.
+        write: Takes each line; stderr by default.
+    """
+
+    def __init__(
+        self,
+        doing: str,
+        *,
+        interval_s: float = 2.0,
+        write: Callable[[str], None] = _write_line,
+    ) -> None:
+        self._doing = doing
+        self._interval_s = interval_s
+        self._write = write
+        self._begun = threading.Event()
+        self._done = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    def arm(self) -> None:
+        """Start the watching thread early; from Python 3.12 on none starts during shutdown.
+
+        Where no thread can be started, the work goes on without notices.
+        """
+        if self._watcher is not None:
+            return
+        # AttributeError: the target deleted sys.excepthook.
+        with contextlib.suppress(RuntimeError, AttributeError):
+            watcher = threading.Thread(target=self._watch, name="proton-progress", daemon=True)
+            watcher.start()
+            self._watcher = watcher
+
+    def __enter__(self) -> Progress:
+        """Begin the work."""
+        self.arm()
+        self._begun.set()
+        return self
+
+    def __exit__(self, *exc_details: object) -> None:
+        """End the work; no line comes after this."""
+        self._done.set()
+        if self._watcher is not None and self._watcher.is_alive():
+            self._watcher.join()
+
+    def _watch(self) -> None:
+        self._begun.wait()
+        seconds = 0.0
+        while not self._done.wait(self._interval_s):
+            seconds += self._interval_s
+            self._write(f"proton: {self._doing}... {seconds:.0f} s\n")
+
 
 _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records (see `proton "

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import os
+import struct
 import sys
 import threading
 import time
@@ -25,9 +26,9 @@ from proton_bench.recording.counters.gpm import wants_bursts, wants_gpm
 from proton_bench.recording.counters.phase_joiner import PhaseJoiner
 from proton_bench.recording.counters.store import store_counters
 from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
+from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.kernels import hooks as launch_hooks
 from proton_bench.recording.kernels.hooks import HookManager
-from proton_bench.recording.messagepack import encode_facts
 from proton_bench.recording.models.torch_context import torch_context
 from proton_bench.recording.native import native
 from proton_bench.recording.session.collectors import (
@@ -51,14 +52,113 @@ from proton_bench.recording.session.options import (
 from proton_bench.recording.session.output import check_writable, write_session
 from proton_bench.recording.session.output_format import check_formats
 from proton_bench.recording.session.provenance import end_facts, start_facts
-from proton_bench.recording.session.timeline import drift_of, write_meanwhile
 from proton_bench.recording.session.watch import release_outputs
 from proton_bench.recording.stderr import warn
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["Session", "find_session", "known_session", "live_sessions", "open_session"]
+__all__ = [
+    "Session",
+    "drift_of",
+    "encode_facts",
+    "find_session",
+    "known_session",
+    "live_sessions",
+    "open_session",
+]
+
+_DRIFT = "clock_drift_ns"
+
+
+def write_meanwhile(core: native.Session, plan: CapturePlan) -> None:
+    """Have the native writer thread write what the plan asks for; nothing starts it otherwise.
+
+    Args:
+        core: A session that is not active yet.
+        plan: What it records.
+
+    Raises:
+        BackendUnavailableError: The thread cannot be started.
+    """
+    path = os.fsencode(plan.path)
+    if plan.trace_formats:
+        core.stream_timeline(path, plan.trace_formats, _facts(plan))
+    if plan.flushing is not None:
+        is_streamed = plan.flushing.format in plan.trace_formats
+        tree_format = "" if is_streamed else plan.flushing.format
+        core.close_phases(path, tree_format, True, plan.flushing.interval_s)  # noqa: FBT003
+    elif plan.trace_formats:
+        core.close_phases(path, "", False, 0.0)  # noqa: FBT003
+
+
+def drift_of(collectors: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how much the clock of the devices gained on the host's, nanoseconds.
+
+    Args:
+        collectors: Facts of each collector; the largest drift counts.
+    """
+    drifts = [int(facts[_DRIFT]) for facts in collectors.values() if _DRIFT in facts]
+    return max(drifts, key=abs, default=0)
+
+
+def _facts(plan: CapturePlan) -> dict[str, Any]:
+    return {
+        "process_name": plan.program,
+        "host": os.uname().nodename,
+        "keeps_kernel_scopes": plan.keeps_kernel_scopes,
+        "upstream_shape": plan.upstream_shape,
+        **rank_facts(os.environ),
+    }
+
+
+_FIXMAP, _FIXARRAY, _FIXSTR = 0x80, 0x90, 0xA0
+_STR32, _ARRAY32, _MAP32 = 0xDB, 0xDD, 0xDF
+_INT64, _UINT64, _DOUBLE = 0xD3, 0xCF, 0xCB
+_SMALL_COUNT, _SMALL_TEXT, _SMALL_INT = 16, 32, 128
+
+
+# The target's process loads no library for this.
+def encode_facts(value: object) -> bytes:
+    """Encode None, bool, int, float, text, sequences and mappings; anything else as its text.
+
+    Args:
+        value: What to encode. Surrogates in texts are escaped; integers beyond 64 bits become
+            floats.
+    """
+    if value is None:
+        return b"\xc0"
+    if isinstance(value, bool):
+        return b"\xc3" if value else b"\xc2"
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        return struct.pack(">Bd", _DOUBLE, value)
+    if isinstance(value, Mapping):
+        items = [encode_facts(str(key)) + encode_facts(each) for key, each in value.items()]
+        return _head(len(items), _SMALL_COUNT, (_FIXMAP, _MAP32)) + b"".join(items)
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        items = [encode_facts(each) for each in value]
+        return _head(len(items), _SMALL_COUNT, (_FIXARRAY, _ARRAY32)) + b"".join(items)
+    text = str(value).encode("utf-8", "backslashreplace")
+    return _head(len(text), _SMALL_TEXT, (_FIXSTR, _STR32)) + text
+
+
+def _integer(value: int) -> bytes:
+    if 0 <= value < _SMALL_INT:
+        return bytes([value])
+    if -(2**63) <= value < 2**63:
+        return struct.pack(">Bq", _INT64, value)
+    if 0 < value < 2**64:
+        return struct.pack(">BQ", _UINT64, value)
+    return encode_facts(float(value))
+
+
+def _head(count: int, small: int, codes: tuple[int, int]) -> bytes:
+    if count < small:
+        return bytes([codes[0] | count])
+    return struct.pack(">BI", codes[1], count)
+
 
 # Serialises every change of which sessions live and what they switched on.
 _lock = threading.RLock()

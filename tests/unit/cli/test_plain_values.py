@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from proton_bench.cli.plain_values import PlainValuesCommand
+from proton_bench.cli.app import PlainValuesCommand
 
 
 class Colour(StrEnum):

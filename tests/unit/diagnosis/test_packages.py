@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from proton_bench.diagnosis.finding import Finding, Status
-from proton_bench.diagnosis.packages import (
+from proton_bench.diagnosis.examination import (
     installed_version,
     native_finding,
     version_section,
 )
+from proton_bench.diagnosis.finding import Finding, Status
 
 NATIVE = Finding("native module", Status.OK, "1.0")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from proton_bench.recording.messagepack import encode_facts
+from proton_bench.recording.session.recording import encode_facts
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,8 @@ class _Region:
     times: int | None
 
 
+# A buffer need not be larger than the records of one run, and each program copies its whole buffer
+# to global memory at its end: for a short program, this is most of what records cost.
 def most_records(text: str) -> int | None:
     """Return the most records that a warp writes in one run.
 

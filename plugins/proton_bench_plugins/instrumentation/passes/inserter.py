@@ -45,6 +45,9 @@ _ARRIVES = {"load_issue": LOAD_WAIT, "dot_issue": DOT_WAIT, "dot_commit": DOT_WA
 _COPY_ARRIVES = "async_copy_mbarrier_arrive"
 
 
+# A wait is the same operation for a load, a dot, or other warps; what arrives at its barrier
+# differs. Barriers reach their users as parts of an allocation, as values that a loop carries and
+# as captures of warp-specialised partitions.
 def name_barrier_waits(ops: Sequence[Op]) -> None:
     """Set the kinds of waits for barriers.
 

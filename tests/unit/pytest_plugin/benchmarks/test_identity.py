@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.pytest_plugin.benchmarks.identity import benchmark_ids, parameters_of
+from proton_bench.pytest_plugin.benchmarks.in_test import benchmark_ids, parameters_of
 
 SOURCE = """
     import enum

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from proton_bench.recording.children.process_family import strangers
+from proton_bench.recording.gpu.nvidia import strangers
 
 _NOBODY = 1 << 30
 
@@ -22,7 +22,7 @@ def test_a_process_that_is_not_seen_here_is_left_out() -> None:
 
 def test_a_process_that_descends_from_another_one_is_a_stranger() -> None:
     asks = (
-        "import sys; from proton_bench.recording.children.process_family import strangers;"
+        "import sys; from proton_bench.recording.gpu.nvidia import strangers;"
         "print(strangers(map(int, sys.argv[1:])))"
     )
     waiting = [sys.executable, "-c", "input()"]

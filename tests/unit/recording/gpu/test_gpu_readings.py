@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fakes.nvml import Error, FakeNvml
 
-from proton_bench.recording.gpu.gpu_readings import GpuReadings
+from proton_bench.recording.gpu.counters import GpuReadings
 
 ANSWERS = {
     "DeviceGetHandleByUUID": "handle",
@@ -43,7 +43,7 @@ class Devices:
 @pytest.fixture
 def devices(monkeypatch: pytest.MonkeyPatch) -> Devices:
     found = Devices(gpu3="GPU-0a")
-    for module in ("gpu_readings", "nvml_devices"):
+    for module in ("counters", "nvml_devices"):
         monkeypatch.setattr(f"proton_bench.recording.gpu.{module}.native", found)
     monkeypatch.setattr("proton_bench.recording.gpu.nvidia._DRIVER", os.devnull)
     return found

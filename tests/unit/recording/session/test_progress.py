@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from proton_bench.recording.session.progress import Progress
+from proton_bench.recording.launcher.runner import Progress
 
 
 def test_long_work_is_announced_again_and_again() -> None:

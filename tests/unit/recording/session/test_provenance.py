@@ -15,10 +15,10 @@ from capture_fixtures import FakeBackends
 
 import proton_bench as proton
 from proton_bench.recording.gpu.nvidia import gpu_facts
-from proton_bench.recording.models.record_costs import RecordCosts
 from proton_bench.recording.session import provenance
 from proton_bench.recording.session.options import SessionOptions, plan_capture
 from proton_bench.recording.session.provenance import (
+    RecordCosts,
     end_facts,
     estimated_cost_ns,
     git_facts,

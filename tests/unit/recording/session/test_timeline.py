@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.recording.session.timeline import drift_of
+from proton_bench.recording.session.recording import drift_of
 
 
 @pytest.mark.parametrize(

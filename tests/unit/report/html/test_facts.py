@@ -10,7 +10,7 @@ from fakes.profiles import training_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.html.facts import fact_lines
+from proton_bench.report.html.document import fact_lines
 
 
 def profile_with(**facts: Any) -> Profile:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.pytest_plugin.benchmarks.end.replicates import replicate_command
+from proton_bench.pytest_plugin.benchmarks.end.judging import replicate_command
 from proton_bench.recording.launcher.target import TargetKind
 
 
