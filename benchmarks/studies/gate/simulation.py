@@ -21,7 +21,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.looks import MOST_PAIRS
 from proton_bench.gate.judge.judgement import judge
 from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.machine.rate import Rate
+from proton_bench.gate.machine.calibration import Rate
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.model.builder import ProfileBuilder

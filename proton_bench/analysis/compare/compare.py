@@ -13,7 +13,6 @@ from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_e
 from proton_bench.analysis.compare.breakdown import By, break_down
 from proton_bench.analysis.compare.pairing import PairedTree, pair
 from proton_bench.analysis.compare.run_rows import Identity
-from proton_bench.analysis.compare.split import Split, split
 from proton_bench.analysis.compare.statistics import Interval, mean_difference
 from proton_bench.analysis.kernels.stalls import ALL, has_samples
 from proton_bench.analysis.metrics.derive import prepare, values_of
@@ -31,7 +30,68 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["Changes", "CompareOptions", "Comparison", "compare", "without_rows"]
+__all__ = ["Changes", "CompareOptions", "Comparison", "Split", "compare", "split", "without_rows"]
+
+
+# A part may be much larger than the change; larger ones do not stay whole numbers.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Parts of each row's change; whole numbers if the change is one.
+
+    Attributes:
+        launches: Change by more or fewer launches.
+        latency: Change by slower or faster launches.
+        rest: Change without launches; the three add up to the change.
+    """
+
+    launches: Values
+    latency: Values
+    rest: Values
+
+
+def split(base: Values, new: Values, *, base_count: Values, new_count: Values) -> Split:
+    """Return the parts of ``new - base`` for each row: launches times latency, T = n t.
+
+    For a base (n0, t0) and a new (n1, t1) side::
+
+        T1 - T0  =  (t0 + t1) / 2 * (n1 - n0)  +  (n0 + n1) / 2 * (t1 - t0)
+                    more or fewer launches        slower or faster launches
+
+    The parts add up to the change exactly, and swapping the sides flips both signs. A side without
+    launches gets the other side's t, so new and removed rows are changes of launches alone. Rows
+    with a value but without launches are in neither part.
+
+    Args:
+        base: Values of the base in all launches.
+        new: New values.
+        base_count: Launches in the base, 0 for none or unknown.
+        new_count: Launches now.
+    """
+    change = new - base
+    base_each, new_each = _per_launch(base, base_count), _per_launch(new, new_count)
+    base_each = np.where(base_count > 0, base_each, new_each)
+    new_each = np.where(new_count > 0, new_each, base_each)
+    launches = (base_each + new_each) / 2.0 * (new_count - base_count)
+    if change.dtype.kind == "i" and bool((np.abs(launches) < _LARGEST).all()):
+        launches = np.rint(launches).astype(np.int64)
+    # Exact: dividing and multiplying again would lose digits.
+    launches = np.where((base_count > 0) & (new_count > 0), launches, change)
+    known = (base_count > 0) | (new_count > 0)
+    nothing = np.zeros_like(change)
+    return Split(
+        launches=np.where(known, launches, nothing),
+        latency=np.where(known, change - launches, nothing),
+        rest=np.where(known, nothing, change),
+    )
+
+
+def _per_launch(values: Values, counts: Values) -> Values:
+    each = np.zeros(len(values), dtype=np.float64)
+    np.divide(values, counts, out=each, where=counts > 0)
+    return each
+
 
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy import special
 
 from proton_bench.gate.judge.benchmarks import measure_subject, subject_of
 from proton_bench.gate.judge.questions import Context, Questions
-from proton_bench.gate.machine.rate import Rate
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.decision import decide, weigh
 
-__all__ = ["resample_false_alarms"]
+__all__ = ["Rate", "resample_false_alarms"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Events in a number of trials."""
+
+    events: int
+    trials: int
+
+    @property
+    def value(self) -> float:
+        """The share of trials with the event, 0 of none."""
+        return self.events / self.trials if self.trials else 0.0
+
+    def bounds(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the exact interval of Clopper, Pearson 1934 (Biometrika 26:404)."""
+        if not self.trials:
+            return 0.0, 1.0
+        tail = (1.0 - confidence) / 2.0
+        misses = self.trials - self.events
+        low = float(special.betaincinv(self.events, misses + 1, tail)) if self.events else 0.0
+        high = float(special.betainccinv(self.events + 1, misses, tail)) if misses else 1.0
+        return low, high
 
 
 def resample_false_alarms(

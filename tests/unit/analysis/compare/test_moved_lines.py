@@ -8,8 +8,8 @@ import pytest
 
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
-from proton_bench.analysis.compare.moved_lines import GONE, former_lines
 from proton_bench.analysis.compare.pairing import RowState
+from proton_bench.analysis.compare.run_rows import GONE, former_lines
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder

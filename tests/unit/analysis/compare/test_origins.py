@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proton_bench.analysis.compare.origins import Origins
+from proton_bench.analysis.compare.pairing import Origins
 
 
 def test_a_path_is_put_together_when_it_is_asked_for() -> None:

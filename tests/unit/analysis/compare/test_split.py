@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.compare.split import Split, split
+from proton_bench.analysis.compare.compare import Split, split
 
 VALUES = st.integers(-(10**12), 10**12)
 COUNTS = st.integers(0, 10**6)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fakes.histories import MACHINE, point
 
+from proton_bench.gate.history.history import series_of
 from proton_bench.gate.history.points import Point
-from proton_bench.gate.history.series import series_of
 
 A = ("step", "a")
 

@@ -19,9 +19,8 @@ from sweeps import how_many
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.history.history import History, history_of
+from proton_bench.gate.history.history import History, SeriesKey, history_of
 from proton_bench.gate.history.points import Followed, Point
-from proton_bench.gate.history.series import SeriesKey
 from proton_bench.gate.history.sources import Sources
 from proton_bench.gate.policy.policy import Policy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proton_bench.gate.machine.conditions import disturbances_now
+from proton_bench.gate.experiment.series import disturbances_now
 
 TWO_CORES = "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n"
 Look = Callable[..., tuple[str, ...]]
