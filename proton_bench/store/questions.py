@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.choices import QUANTILES
-from proton_bench.analysis.query.sql import QueryResult, clear_errors
+from proton_bench.analysis.query.sql import clear_errors
 from proton_bench.analysis.selector import Selectors
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import MetricSpec
-from proton_bench.model.preorder import depths, subtree_ends
+from proton_bench.model.preorder import subtree_ends
 from proton_bench.store.checks import Reader
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
@@ -34,7 +34,6 @@ __all__ = [
     "answer",
     "choose",
     "combined",
-    "listed_paths",
     "parts_of",
     "path_series",
 ]
@@ -42,7 +41,6 @@ __all__ = [
 PATH = "path"
 # Of one share: what is in memory together. A sample without its sketch takes an eighth.
 _SKETCHES_AT_ONCE, _SAMPLES_AT_ONCE = 250_000, 2_000_000
-_MOST_NAMES = 20_000_000  # of all listed paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,38 +254,6 @@ def answer(question: Question, chosen: Chosen, parts: Parts) -> pa.Table:
         names = pa.array(chosen.names, pa.string()).take(found[PATH])
         found = found.set_column(found.column_names.index(PATH), PATH, names)
     return found
-
-
-# -- paths ---------------------------------------------------------------------------------------
-def listed_paths(snapshot: Snapshot, condition: str, limit: int | None) -> QueryResult:
-    """Return kind and path of the call paths of profiles, those below each other together.
-
-    Args:
-        snapshot: The store.
-        condition: Condition in SQL over the columns of ``profiles``.
-        limit: Most paths to return; None returns all.
-
-    Raises:
-        UsageError: The condition is wrong, or the paths have too many names.
-        ProfileFormatError: The store is damaged.
-    """
-    used = f"""
-        SELECT DISTINCT stack_hash FROM samples SEMI JOIN (
-            FROM profiles {where_clause(condition)}) USING (date, job, profile_id)"""
-    with snapshot.connect(f"stacks {used}") as reader:
-        tree = StackTree.of(reader.table("FROM stacks"))
-        with clear_errors():
-            hashes = reader.table(used)["stack_hash"].to_numpy()
-    rows = np.flatnonzero(np.isin(tree.hashes, hashes) & (tree.parents >= 0))
-    shown = rows[:limit]
-    if (names := int(depths(tree.parents)[shown].sum())) > _MOST_NAMES:
-        raise UsageError(
-            f"{len(shown)} call paths have {names} names together, more than {_MOST_NAMES}: list "
-            "fewer with --limit"
-        )
-    lines = [(tree.kinds[row], _joined(tree.path(row))) for row in shown.tolist()]
-    columns, types = ("kind", "path"), ("VARCHAR", "VARCHAR")
-    return QueryResult(columns, types, lines, has_more=len(shown) < len(rows))
 
 
 def _joined(path: tuple[str, ...]) -> str:

@@ -156,7 +156,7 @@ def test_a_name_without_room_keeps_both_of_its_ends(open_page: Any) -> None:
     for end in ("float", "double"):
         name = f"void kernel<{'int, ' * 90}{end}>()"
         builder.add(0, name, FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions(raw_names=True)))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
 
     shown = opened.page.locator("#kernels tbody .link").all_inner_texts()
     assert all(text.startswith("void kernel<int, ") for text in shown)

@@ -58,12 +58,6 @@ def test_runs_are_listed(fleet: Path, proton: Proton) -> None:
     assert len(out.splitlines()) == 2
 
 
-def test_call_paths_are_listed(fleet: Path, proton: Proton) -> None:
-    _, out, _ = proton("store", "ls", fleet, "--paths", "--csv")
-
-    assert out.splitlines() == ["kind,path", "scope,step", "kernel,step/kernel"]
-
-
 def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
     fleet: Path, tmp_path: Path, proton: Proton
 ) -> None:
@@ -75,19 +69,6 @@ def test_adding_again_says_so_and_files_that_cannot_be_read_are_named(
     assert (again[0], again[1]) == (0, "added 0 profiles; 4 were there already\n")
     assert (code, out) == (2, "added 0 profiles\n")
     assert "broken.proton" in err
-
-
-def test_a_spool_is_added_once(fleet: Path, tmp_path: Path, proton: Proton) -> None:
-    put(tmp_path / "spool/run9", stored_run(100.0), stored_run(101.0))
-    words = ["store", "watch", fleet, tmp_path / "spool", "--job", "train", "--once"]
-
-    said = [proton(*words, "--every", "0.1")[:2] for _ in range(2)]
-
-    assert said == [
-        (0, "added 2 profiles\n"),
-        (0, "added 0 profiles; 2 were there already\n"),
-    ]
-    assert "train,run9,2" in proton("store", "ls", fleet, "--csv")[1]
 
 
 def test_sql_sees_tables_of_the_store_and_of_single_profiles(fleet: Path, proton: Proton) -> None:
@@ -321,7 +302,7 @@ def test_a_page_shows_the_history_of_runs_and_links_to_their_reports(
         ["store", "path", "{fleet}", "kernel", "--by", "nope"],
         ["diff", "{fleet}?false", "{fleet}"],
         ["merge", "--stragglers", "{fleet}?nope"],
-        ["report", "{fleet}", "--title", "x"],
+        ["report", "{fleet}", "-m", "time"],
         ["report", "{file}", "--path", "kernel"],
         ["history", "{fleet}", "--path", "nothing"],
     ],

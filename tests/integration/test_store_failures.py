@@ -67,9 +67,18 @@ def test_ctrl_c_ends_waiting_for_a_server(command: Sequence[str]) -> None:
     assert process.returncode == 130
 
 
-def test_ctrl_c_ends_a_watch(fleet: Path, tmp_path: Path) -> None:
-    words = ["store", "watch", fleet, tmp_path / "runs", "--job", "w", "--every", "0.1"]
-    process = started(*words)
+def test_a_watch_adds_files_once_until_ctrl_c(fleet: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from proton_bench.cli import main; from proton_bench.cli.work import store; "
+        "store._WATCH_INTERVAL_S = 0.1; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["store", "watch", fleet, tmp_path / "runs", "--job", "w"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
 
     assert process.stdout.readline() == "added 2 profiles\n"

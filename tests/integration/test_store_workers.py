@@ -215,17 +215,3 @@ def test_an_address_without_a_scheduler_is_wrong_usage(address: str) -> None:
     ):
         pass
     gc.collect()  # nothing is left that would fail later
-
-
-@pytest.mark.parametrize("words", [["path", "{}", "fwd/*"], ["maintain", "{}"]])
-def test_the_option_names_the_scheduler(
-    words: list[str], store: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from proton_bench.store import workers
-
-    given = [word.format(store.uri) for word in words]
-    with patch.dict(os.environ), patch.object(workers, "_PATIENCE_S", 1):
-        code = main(["store", *given, "--scheduler", "tcp://127.0.0.1:1"])
-        gc.collect()
-
-    assert (code, "127.0.0.1:1" in capsys.readouterr().err) == (2, True)

@@ -11,30 +11,15 @@ from proton_bench.analysis.query.tables import TABLES
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.errors import UsageError
 
-__all__ = [
-    "CsvOption",
-    "JsonOption",
-    "LimitOption",
-    "command",
-    "read_output",
-]
+__all__ = ["REMOVED", "CsvOption", "JsonOption", "command", "read_output"]
 
 _TABLE_LIMIT = 1000
+# Options of earlier versions, and what to do instead.
+REMOVED = {"--limit": "write LIMIT into the statement; --json and --csv have all lines"}
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV with a heading.")]
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="LINES",
-        min=0,
-        show_default=False,
-        help=f"Print at most this many lines, 0 for all (default: {_TABLE_LIMIT} as a table, "
-        "all as JSON or CSV).",
-    ),
-]
 
 
 def command(
@@ -58,10 +43,9 @@ def command(
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
-    limit: LimitOption = None,
 ) -> None:
     """Query profiles in SQL."""
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     files, sql = (words, pattern) if pattern is not None else _split(words)
     check_profiles(files)
     from proton_bench.cli.work.query import answer
@@ -69,7 +53,7 @@ def command(
     answer(files, sql, most, chosen, of_nodes=pattern is not None)
 
 
-def read_output(*, as_json: bool, as_csv: bool, limit: int | None) -> tuple[str, int | None]:
+def read_output(*, as_json: bool, as_csv: bool) -> tuple[str, int | None]:
     """Return how a result is printed, and its most lines, None for all, by the options.
 
     Raises:
@@ -78,9 +62,7 @@ def read_output(*, as_json: bool, as_csv: bool, limit: int | None) -> tuple[str,
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: give one of them")
     form = "json" if as_json else "csv" if as_csv else "table"
-    if limit is None:
-        return form, _TABLE_LIMIT if form == "table" else None
-    return form, limit or None
+    return form, _TABLE_LIMIT if form == "table" else None
 
 
 def _split(words: list[str]) -> tuple[list[str], str]:

@@ -8,28 +8,26 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import Rows
 from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.output_file import (
     REPORT_SUFFIX,
-    STDOUT,
     beside,
     output_option,
     refuse_input,
 )
-from proton_bench.cli.tree_options import (
-    FramesOption,
-    LayersOption,
-    RawNamesOption,
-    TrialsOption,
-)
 from proton_bench.errors import UsageError
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.store.selection import Selection
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
 
 _DIFF_SUFFIX = ".diff.html"
+_SHOWN_BY_VIEW = "the page shows short names and equal layers once; `proton view` has it"
+# Options of earlier versions, and what to do instead.
+REMOVED = {
+    "--open": "open the file whose name is printed, as in `xdg-open $(proton report FILE)`",
+    "--title": "the title is the name of the file: rename that",
+    **dict.fromkeys(("-f", "--format", "--layers", "--trials", "--raw-names"), _SHOWN_BY_VIEW),
+}
 
 
 def command(
@@ -75,25 +73,12 @@ def command(
             "flame graph. With --base only one is allowed.",
         ),
     ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option(
-            "--title", metavar="TEXT", help="Title of the page (default: the file's name)."
-        ),
-    ] = None,
-    frames: FramesOption = FrameFormat.SHORT,
-    layers: LayersOption = Rows.FOLDED,
-    trials: TrialsOption = False,
-    raw_names: RawNamesOption = False,
     ignore_devices: Annotated[
         bool,
         typer.Option(
             "--ignore-devices",
             help="With --base: compare runs of different kinds of devices.",
         ),
-    ] = False,
-    is_opened: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
     """Write an HTML page with flame graph, callers and callees, table and roofline.
@@ -105,35 +90,24 @@ def command(
     file = _first(files, others)
     names = read_metric_names(metrics)
     stored = Selection.of(file)
-    if bool(paths) > (stored is not None) or (stored is not None and (others or names or title)):
-        raise UsageError("--path is for a store: it takes no --base, --metrics and --title")
+    if bool(paths) > (stored is not None) or (stored is not None and (others or names)):
+        raise UsageError("--path is for a store: it takes no --base and --metrics")
     if ignore_devices and not others:
         raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
-    if output == STDOUT and is_opened:
-        raise UsageError("--open needs a file: leave -o - out")
     check_profiles([*files, *others])
-    from proton_bench.cli.work.report import PageOptions, Target, write_report
+    from proton_bench.cli.work.report import PageOptions, write_report
 
     if stored is not None:
         from proton_bench.cli.work.history_report import write_history
 
         page = output or Path(os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX)
-        write_history(file, paths or (), Target(page, is_opened))
+        write_history(file, paths or (), page)
         return
     profiles = [Path(each) for each in files]
     suffix = _DIFF_SUFFIX if others else REPORT_SUFFIX
-    target = Target(output or beside(profiles[0], suffix), is_opened)
-    refuse_input(target.file, [*profiles, *others])
-    options = PageOptions(
-        metrics=names,
-        title=title or "",
-        frames=frames,
-        trials=trials,
-        raw_names=raw_names,
-        ignore_devices=ignore_devices,
-        fold_layers=layers is Rows.FOLDED,
-    )
-    write_report(profiles, others, options, target)
+    target = output or beside(profiles[0], suffix)
+    refuse_input(target, [*profiles, *others])
+    write_report(profiles, others, PageOptions(names, ignore_devices), target)
 
 
 def _first(files: list[str], others: list[Path]) -> str:

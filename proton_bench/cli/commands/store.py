@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +10,10 @@ import typer
 from proton_bench.cli.commands.query import (
     CsvOption,
     JsonOption,
-    LimitOption,
     read_output,
 )
 from proton_bench.cli.options import JobOption
 from proton_bench.cli.output_file import output_option
-from proton_bench.store.workers import SCHEDULER_VARIABLE
 
 __all__ = ["group"]
 
@@ -47,16 +44,6 @@ _Run = Annotated[
         show_default=False,
     ),
 ]
-_Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Work on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786; other "
-        f"commands take it from {SCHEDULER_VARIABLE}.",
-        show_default=False,
-    ),
-]
 
 
 @group.command("init")
@@ -80,17 +67,11 @@ def add(
     ],
     job: JobOption = "default",
     run: _Run = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Processes that read files (default: one for each core)."
-        ),
-    ] = None,
 ) -> int:
     """Add profiles in one commit; those that the job has already are not added again."""
     from proton_bench.cli.work import store as work
 
-    return work.add(store, files, job, run=run, processes=processes)
+    return work.add(store, files, job, run=run)
 
 
 @group.command("watch")
@@ -101,39 +82,27 @@ def watch(
     ],
     job: JobOption = "default",
     run: _Run = None,
-    every: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.1,
-            help="Time between two looks; a file that is the same at both is complete.",
-        ),
-    ] = 5.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="End after two looks, instead of by Ctrl-C.")
-    ] = False,
-) -> int:
-    """Add profiles as they come to a folder and all folders below; the files stay there."""
+) -> None:
+    """Add profiles as they come to a folder and all folders below, until Ctrl-C.
+
+    The files stay there. One that is the same after 5 seconds is complete.
+    """
     from proton_bench.cli.work import store as work
 
-    return work.watch(store, spool, job, run=run, every_s=every, once=once)
+    work.watch(store, spool, job, run=run)
 
 
 @group.command("ls")
 def list_runs(
     selection: _Selection,
-    paths: Annotated[
-        bool, typer.Option("--paths", help="List call paths instead of runs.")
-    ] = False,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
-    limit: LimitOption = None,
 ) -> None:
-    """List runs, or call paths, of a store."""
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
+    """List the runs of a store."""
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
-    work.list_runs(selection, paths=paths, limit=most, form=chosen)
+    work.list_runs(selection, limit=most, form=chosen)
 
 
 @group.command("query")
@@ -149,10 +118,9 @@ def query(
     ],
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
-    limit: LimitOption = None,
 ) -> None:
     """Query a store in SQL; a condition chooses the profiles in the tables of `proton query`."""
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     from proton_bench.cli.work import store as work
 
     work.query(selection, sql, limit=most, form=chosen)
@@ -175,17 +143,14 @@ def path(
     metric: Annotated[
         str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
     ] = "time (ns)",
-    scheduler: _Scheduler = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
-    limit: LimitOption = None,
 ) -> None:
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv, limit=limit)
+    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     from proton_bench.cli.work import store as work
 
-    _choose(scheduler)
     work.path(selection, work.Asked(glob, columns, metric), limit=most, form=chosen)
 
 
@@ -196,31 +161,19 @@ def export(
         Path,
         output_option("File to write; its suffix gives the format, such as .proton or .pb.gz."),
     ],
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="FORMAT", help="Format, as for `proton export`.", show_default=False
-        ),
-    ] = None,
 ) -> None:
     """Write the sum of profiles to a file of any format."""
     from proton_bench.cli.work import store as work
 
-    work.export(selection, output, to=to)
+    work.export(selection, output)
 
 
 @group.command("maintain")
-def maintain(store: _Store, scheduler: _Scheduler = None) -> int:
+def maintain(store: _Store) -> int:
     """Read every file, remove what `policy.toml` in the store keeps no longer, and merge files.
 
     If something is damaged, it is named and nothing is changed; the exit code is 2.
     """
     from proton_bench.cli.work import store as work
 
-    _choose(scheduler)
     return work.maintain(store)
-
-
-def _choose(scheduler: str | None) -> None:
-    if scheduler is not None:
-        os.environ[SCHEDULER_VARIABLE] = scheduler

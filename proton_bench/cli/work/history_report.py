@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from proton_bench.cli.gating.history import open_history, read_followed, reports_of
-from proton_bench.cli.work.report import Target, write_page
+from proton_bench.cli.work.report import write_page
 from proton_bench.gate.policy.policy_words import PolicyWords
 from proton_bench.report.html.history import history_page
 
 __all__ = ["write_history"]
 
 
-def write_history(word: str, paths: Sequence[str], target: Target) -> None:
+def write_history(word: str, paths: Sequence[str], target: Path) -> None:
     """Write a page about the runs of a store over time.
 
     Args:

@@ -61,8 +61,6 @@ def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *,
         content = encode_document(result_document(result, runs, text))
     else:
         content = result_csv(result)
-        if result.has_more:
-            warn("there are more lines than --limit")
     print_bytes(content)
 
 

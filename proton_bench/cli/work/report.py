@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -19,19 +18,11 @@ from proton_bench.report.html.plots.strip import Strip, read_strip
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
-__all__ = ["PageOptions", "Target", "write_page", "write_report"]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a page goes."""
-
-    file: Path
-    is_opened: bool
+__all__ = ["PageOptions", "write_page", "write_report"]
 
 
 def write_report(
-    files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Target
+    files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Path
 ) -> None:
     """Write a page about a profile, or about its changes from base profiles.
 
@@ -67,24 +58,15 @@ def _strip(file: Path) -> Strip | None:
         return None
 
 
-def write_page(page: bytes, target: Target) -> None:
+def write_page(page: bytes, target: Path) -> None:
     """Write a page, and print its name.
 
     Raises:
         OutputError: It cannot be written.
     """
-    if target.file == STDOUT:
+    if target == STDOUT:
         print_bytes(page)
         return
-    write_file(target.file, page)
-    name = str(target.file).encode("utf-8", "backslashreplace").decode()
+    write_file(target, page)
+    name = str(target).encode("utf-8", "backslashreplace").decode()
     typer.echo(visible(name))
-    if target.is_opened:
-        _open(target.file)
-
-
-def _open(file: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(file.resolve().as_uri()):
-        warn("no browser was found to open the page in")

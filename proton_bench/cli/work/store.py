@@ -31,7 +31,7 @@ from proton_bench.store import upkeep
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.adding.spool import Spool
 from proton_bench.store.policy import read_policy
-from proton_bench.store.questions import Question, listed_paths, path_series
+from proton_bench.store.questions import Question, path_series
 from proton_bench.store.retention import retain
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.store.store import QUERIED, Store, where_clause
@@ -61,6 +61,7 @@ SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS pr
 FROM profiles {where} GROUP BY job, run ORDER BY min(time_unix_nano), job, run"""
 
 
+_WATCH_INTERVAL_S = 5.0
 _STDERR = 2
 # What deltalake's native code prints when a file cannot be written, before the error.
 _PANIC = re.compile(
@@ -84,17 +85,14 @@ def init(place: str) -> None:
     typer.echo(f"the store {visible(store.uri)} is ready: add profiles with `proton store add`")
 
 
-def add(
-    place: str, files: Sequence[Path], job: str, *, run: str | None, processes: int | None
-) -> int:
+def add(place: str, files: Sequence[Path], job: str, *, run: str | None) -> int:
     """Add profiles, and return the exit code: 2 if a file could not be read."""
-    return _add(Store.open(place), find_files(files), Labels(job, run), processes)
+    return _add(Store.open(place), find_files(files), Labels(job, run))
 
 
-def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | None = None) -> int:
-    count = processes or len(os.sched_getaffinity(0))
+def _add(store: Store, files: Sequence[Path], labels: Labels) -> int:
     with _without_panics():
-        added = add_files(store, files, labels, processes=count)
+        added = add_files(store, files, labels, processes=len(os.sched_getaffinity(0)))
     for reason in added.failed.values():
         warn(reason)
     known = f"; {len(added.known)} were there already" if added.known else ""
@@ -102,28 +100,15 @@ def _add(store: Store, files: Sequence[Path], labels: Labels, processes: int | N
     return UsageError.exit_code if added.failed else 0
 
 
-def watch(
-    place: str, folder: Path, job: str, *, run: str | None, every_s: float, once: bool
-) -> int:
-    """Add the files of a spool, each look in one commit, and return the exit code of a single one.
-
-    Args:
-        place: The store.
-        folder: The spool.
-        job: Name of the job.
-        run: Name of the run, None for that of each file's folder.
-        every_s: Time between two looks.
-        once: Whether to end when files were added, instead of never.
-    """
+def watch(place: str, folder: Path, job: str, *, run: str | None) -> None:
+    """Add the files of a spool as they come, all that came between two looks in one commit."""
     store, spool, labels = Store.open(place), Spool(folder), Labels(job, run)
     pause = threading.Event()
     spool.take()
     while True:
-        pause.wait(every_s)
-        files = spool.take()
-        code = _add(store, files, labels) if files or once else 0
-        if once:
-            return code
+        pause.wait(_WATCH_INTERVAL_S)
+        if files := spool.take():
+            _add(store, files, labels)
 
 
 def record(place: str, job: str, line: Callable[[Path], Sequence[str]]) -> int:
@@ -166,13 +151,9 @@ def _run(line: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def list_runs(word: str, *, paths: bool, limit: int | None, form: str) -> None:
-    """List runs, or call paths."""
+def list_runs(word: str, *, limit: int | None, form: str) -> None:
+    """List runs."""
     selection = Selection.named(word)
-    if paths:
-        found = listed_paths(selection.snapshot(), selection.condition, limit)
-        print_result(found, (), "paths", form=form)
-        return
     sql = _RUNS.format(where=where_clause(selection.condition))
     query(selection.place, sql, limit=limit, form=form)
 
@@ -233,10 +214,10 @@ def path(word: str, asked: Asked, *, limit: int | None, form: str) -> None:
     print_result(result, (), asked.glob, form=form)
 
 
-def export(word: str, output: Path, *, to: str | None) -> None:
+def export(word: str, output: Path) -> None:
     """Write the sum of profiles to a file."""
     profiles = [profile for _, profile in Selection.named(word).profiles()]
-    for note in write_profile(Profile.merge(profiles), output, format=to):
+    for note in write_profile(Profile.merge(profiles), output):
         warn(note)
 
 

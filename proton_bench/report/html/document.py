@@ -41,7 +41,6 @@ from proton_bench.report.html.summary import (
     shown_metrics,
 )
 from proton_bench.report.html.template import content_policy, environment, script, style
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import json_text, visible
 from proton_bench.support.units import Unit, count_text
 
@@ -261,32 +260,15 @@ class PageOptions:
     Attributes:
         metrics: Metrics to show, the first of which is the width of flames; none means the default
             ones. A comparison takes one.
-        title: Title of the page; "" makes one from the names of the files.
-        frames: Form of Python frames' names.
-        trials: Also show launches with which autotuners tried configurations.
-        raw_names: Exact names of kernels, with Inductor's running numbers.
         ignore_devices: Compare runs of different kinds of devices.
-        fold_layers: Show equal layers of a model as one row; in a comparison if they changed
-            alike.
     """
 
     metrics: tuple[str, ...] = ()
-    title: str = ""
-    frames: FrameFormat = FrameFormat.SHORT
-    trials: bool = False
-    raw_names: bool = False
     ignore_devices: bool = False
-    fold_layers: bool = True
 
-    @property
-    def readable(self) -> Readable:
-        """What is made readable."""
-        return Readable(
-            kernels=not self.raw_names,
-            frames=self.frames is FrameFormat.SHORT,
-            fold_frames=False,  # the page has a switch
-            fold_layers=self.fold_layers,
-        )
+
+_READABLE = Readable(fold_frames=False)  # the page has a switch
+_SELECTION = Selection(depth=_EVERY_LEVEL, readable=_READABLE)
 
 
 def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) -> str:
@@ -301,8 +283,7 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
         MetricError: A metric is unknown, or the first one cannot be the width of a flame.
     """
     profile = run.profile
-    title = options.title or f"{file_name(run.source)} - proton report"
-    selection = _selection(options)
+    title = f"{file_name(run.source)} - proton report"
     metrics = options.metrics or shown_metrics(profile)
     if metrics and metrics[0].strip().lower() == CALLS:
         metrics = (f"{CALLS} (inc)", *metrics[1:])  # widths of flames have to add up
@@ -313,11 +294,11 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
         return render(page)
     if has_counters(profile) and WHY not in metrics:
         metrics = (*metrics, WHY)
-    tree = build_tree(profile, metrics, selection)
+    tree = build_tree(profile, metrics, _SELECTION)
     # A default metric may not be usable as a width; the table shows it anyway.
     has_flame = bool(options.metrics) or is_amount(tree.metrics[0])
-    flame = flame_of_tree(tree, options.frames) if has_flame else None
-    kernels = kernel_table(profile, metrics, selection, frames=options.frames)
+    flame = flame_of_tree(tree) if has_flame else None
+    kernels = kernel_table(profile, metrics, _SELECTION)
     return render(
         Page(
             title=title,
@@ -326,7 +307,7 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
             kernels=kernels,
             facts=fact_lines([profile]),
             runs=(run.source,),
-            plots={"": roofline_plots(profile, selection)},
+            plots={"": roofline_plots(profile, _SELECTION)},
             unplotted=scopes_without_bytes(profile),
             strip=strip,
         )
@@ -353,29 +334,25 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
     metric = options.metrics[0] if options.metrics else None
     by_path = CompareOptions(
         metric=metric,
-        trials=options.trials,
-        raw_names=options.raw_names,
         ignore_devices=options.ignore_devices,
         fold_frames=True,
-        fold_steps=options.fold_layers,
+        fold_steps=True,
     )
-    comparison = compare(base, new, by_path)
-    if by_path.fold_steps:
-        comparison = with_equal_layers_folded(comparison, by_path)
-    comparison = with_texts(comparison, options.readable)
-    flame = flame_of_comparison(comparison, options.frames)
+    comparison = with_equal_layers_folded(compare(base, new, by_path), by_path)
+    comparison = with_texts(comparison, _READABLE)
+    flame = flame_of_comparison(comparison)
     by_kernel = compare(base, new, replace(by_path, by=By.KERNEL))
-    kernels = changed_kernels(with_texts(by_kernel, options.readable), options.frames)
+    kernels = changed_kernels(with_texts(by_kernel, _READABLE))
     return render(
         Page(
-            title=options.title or f"{_named(new)} against {_named(base)} - proton report",
+            title=f"{_named(new)} against {_named(base)} - proton report",
             summary=comparison_summary(comparison),
             flame=_visible(flame),
             kernels=kernels,
             facts=fact_lines([run.profile for run in (*base, *new)]),
             runs=tuple(run.source for run in (*base, *new)),
             is_comparison=True,
-            plots={**_plots("base", base, options), **_plots("new", new, options)},
+            plots={**_plots("base", base), **_plots("new", new)},
         )
     )
 
@@ -386,23 +363,12 @@ def _named(runs: Sequence[Run]) -> str:
     return " and ".join(names) if len(names) < _FEW else f"{names[0]} and {len(names) - 1} more"
 
 
-def _plots(
-    word: str, runs: Sequence[Run], options: PageOptions
-) -> dict[str, Sequence[RooflinePlot]]:
+def _plots(word: str, runs: Sequence[Run]) -> dict[str, Sequence[RooflinePlot]]:
     """Return the plots of a side's first run; several would overlap."""
     title = word if len(runs) == 1 else f"{word}, first of {len(runs)} runs"
-    return {title: roofline_plots(runs[0].profile, _selection(options))}
+    return {title: roofline_plots(runs[0].profile, _SELECTION)}
 
 
 def _visible(flame: FlameGraph | None) -> FlameGraph | None:
     """Return the graph, or None if no row has a width."""
     return flame if flame is not None and flame.widths[0][1][0] else None
-
-
-def _selection(options: PageOptions) -> Selection:
-    return Selection(
-        depth=_EVERY_LEVEL,
-        trials=options.trials,
-        raw_names=options.raw_names,
-        readable=options.readable,
-    )

@@ -22,7 +22,6 @@ from proton_bench.report.html.changes import change_columns, measure_form
 from proton_bench.report.html.column import Form, HtmlColumn, metric_column, metric_form, rounded
 from proton_bench.report.html.layout import arranged, row_widths
 from proton_bench.report.words.diff_rows import notes
-from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 
 __all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
@@ -93,12 +92,11 @@ class FlameGraph:
         return {"title": title, "column": 0, "values": values}
 
 
-def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) -> FlameGraph:
+def flame_of_tree(tree: MetricTree, limit: int = MAX_ROWS) -> FlameGraph:
     """Return the flame graph of a profile; the first metric gives the widths.
 
     Args:
         tree: Rows and metrics.
-        frames: Form of Python frames' names.
         limit: The most rows to show, the widest ones.
 
     Raises:
@@ -118,7 +116,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
     order = shown.order
     device_names = tuple(dict.fromkeys(("", *tree.devices)))
     places = {name: place for place, name in enumerate(device_names)}
-    strings, libraries, names = _named(tree, tree.frames[order], frames)
+    strings, libraries, names = _named(tree, tree.frames[order])
     columns = [
         replace(metric_column(each.take(order)), sums=_adds_up(each)) for each in tree.metrics
     ]
@@ -142,7 +140,7 @@ def flame_of_tree(tree: MetricTree, frames: FrameFormat, limit: int = MAX_ROWS) 
     )
 
 
-def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGraph:
+def flame_of_comparison(comparison: Comparison) -> FlameGraph:
     """Return the differential flame graph of a comparison by call path.
 
     Rows of one side only keep their size, so nothing is lost.
@@ -166,7 +164,7 @@ def flame_of_comparison(comparison: Comparison, frames: FrameFormat) -> FlameGra
         "base": row_widths(tree.parents, base),
     }
     scale = measure_form(comparison.measure)[2]
-    strings, libraries, names = _named(tree, tree.frames()[order], frames)
+    strings, libraries, names = _named(tree, tree.frames()[order])
     columns = change_columns(comparison, order)
     found = {place: ", ".join(notes(comparison, row)) for place, row in enumerate(order.tolist())}
     return FlameGraph(
@@ -219,11 +217,11 @@ def _widths(parents: Rows, metric: MetricValues) -> npt.NDArray[np.float64]:
 
 
 def _named(
-    tree: MetricTree | PairedTree, frames: Rows, style: FrameFormat
+    tree: MetricTree | PairedTree, frames: Rows
 ) -> tuple[tuple[str, ...], list[int], list[int]]:
     """Return distinct names as shown, which of them are of libraries, and the name of each row."""
     used, places = np.unique(frames, return_inverse=True)
-    shown = tuple(visible(format_name(tree.strings[place], style)) for place in used.tolist())
+    shown = tuple(visible(tree.strings[place]) for place in used.tolist())
     recorded = tree.recorded or tree.strings
     libraries = [
         number for number, place in enumerate(used.tolist()) if Places().library_of(recorded[place])

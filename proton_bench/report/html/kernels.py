@@ -18,7 +18,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.html.changes import change_columns
 from proton_bench.report.html.column import Form, HtmlColumn, metric_column, rounded
 from proton_bench.report.words.diff_rows import notes
-from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
 
 __all__ = ["KernelTable", "changed_kernels", "kernel_table"]
@@ -48,16 +47,13 @@ class KernelTable:
         return {"names": self.names, "columns": [column.plain() for column in self.columns]}
 
 
-def kernel_table(
-    profile: Profile, metrics: Sequence[str], selection: Selection, *, frames: FrameFormat
-) -> KernelTable:
+def kernel_table(profile: Profile, metrics: Sequence[str], selection: Selection) -> KernelTable:
     """Return the kernels of a profile.
 
     Args:
         profile: The profile.
         metrics: What to show; further facts about kernels follow.
         selection: Whether trials are shown and names are raw.
-        frames: Form of Python frames' names.
     """
     chosen = replace(selection, flat=True, sort=metrics[0])
     tree = _built(profile, metrics, chosen)
@@ -65,12 +61,12 @@ def kernel_table(
     columns[1:1] = _share(tree)
     columns += _devices(tree.devices)
     return KernelTable(
-        names=tuple(_label(tree.name(row), frames) for row in range(1, len(tree))),
+        names=tuple(visible(tree.name(row)) for row in range(1, len(tree))),
         columns=tuple(replace(column, values=column.values[1:]) for column in columns),
     )
 
 
-def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
+def changed_kernels(comparison: Comparison) -> KernelTable:
     """Return the kernels of a comparison, the largest change first."""
     tree = comparison.tree
     order = np.argsort(-np.abs(comparison.inclusive.change.astype(np.float64)), kind="stable")
@@ -82,7 +78,7 @@ def changed_kernels(comparison: Comparison, frames: FrameFormat) -> KernelTable:
         place = [column.title for column in columns].index("growth") + 1
         columns.insert(place, HtmlColumn("status", Form.TEXT, states))
     columns += _devices([tree.device_names[place] for place in tree.devices[rows].tolist()])
-    names = (_label(tree.name(row), frames) for row in rows.tolist())
+    names = (visible(tree.name(row)) for row in rows.tolist())
     return KernelTable(tuple(names), tuple(columns))
 
 
@@ -125,7 +121,3 @@ def _share(tree: MetricTree) -> Iterator[HtmlColumn]:
 def _devices(names: Sequence[str]) -> Iterator[HtmlColumn]:
     if len(set(names) - {""}) > 1:
         yield HtmlColumn("device", Form.TEXT, [visible(name) or None for name in names])
-
-
-def _label(name: str, frames: FrameFormat) -> str:
-    return visible(format_name(name, frames))

@@ -13,7 +13,6 @@ from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.html.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.html.template import environment
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -42,7 +41,7 @@ def profile_html(profile: Profile) -> str:
     summary = profile_summary(profile, tree, None)
     if not is_amount(tree.metrics[0]):
         return _render(summary, None)
-    return _render(summary, flame_of_tree(tree, FrameFormat.SHORT, limit=_MAX_ROWS))
+    return _render(summary, flame_of_tree(tree, limit=_MAX_ROWS))
 
 
 def _render(summary: Summary, flame: FlameGraph | None) -> str:

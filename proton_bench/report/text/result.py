@@ -57,7 +57,7 @@ class ResultReport:
         for cells in zip(*(column.cells for column in columns), strict=True):
             yield Segment(_line(cells, columns) + "\n")
         lines = count_text(len(result.rows), "line")
-        more = "; use --limit to see more" if result.has_more else ""
+        more = "; --json and --csv have all" if result.has_more else ""
         yield Segment(f"({lines}{more})\n", DIM)
 
 
@@ -254,7 +254,8 @@ class PathReport:
         mean = f"mean is {visible(self.metric)} of a profile that has the path"
         yield f"{mean}; quantiles are those of its calls" if quantiles else mean
         if shown < len(self.lines):
-            yield f"{count_text(len(self.lines) - shown, 'line')} left out; --limit 0 shows all"
+            left_out = count_text(len(self.lines) - shown, "line")
+            yield f"{left_out} left out; --json and --csv have all"
 
 
 def _mean(line: Mapping[str, Any]) -> float:

@@ -16,7 +16,7 @@ from fakes.fleet import add, ranked
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.store import checks
-from proton_bench.store.questions import Question, listed_paths, path_series
+from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles, read_runs
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
@@ -66,7 +66,6 @@ def read_everything(store: Store) -> None:
     list(read_profiles(snapshot, rows))
     list(read_runs(snapshot, rows))
     path_series(snapshot, Question("fwd/*", by=("path", "run")))
-    listed_paths(snapshot, "true", None)
     compact(store)
 
 

@@ -21,7 +21,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
-from proton_bench.report.words.names import FrameFormat
 
 HOSTILE = "</script><script>alert(1)</script><!-- \ud800"
 
@@ -110,7 +109,7 @@ def test_data_are_versioned() -> None:
     assert data["flame"]["tints"] is None
 
 
-@pytest.mark.parametrize("where", ["name", "source", "title", "fact", "loss", "metric"])
+@pytest.mark.parametrize("where", ["name", "source", "fact", "loss", "metric"])
 def test_hostile_text_is_escaped_wherever_it_comes_from(where: str) -> None:
     text = HOSTILE if where != "metric" else HOSTILE.replace(" \ud800", "")
     builder = ProfileBuilder()
@@ -123,7 +122,6 @@ def test_hostile_text_is_escaped_wherever_it_comes_from(where: str) -> None:
         profile = replace(profile, dropped={text: 1})
     source = text if where == "source" else "x.proton"
     options = PageOptions(
-        title=text if where == "title" else "",
         metrics=("time/ns", text) if where == "metric" else (),
     )
 
@@ -141,10 +139,8 @@ def test_long_names_do_not_fill_the_page() -> None:
     assert len(html) < 100_000
 
 
-def test_title_is_the_file_or_what_is_asked_for() -> None:
-    titles = [Parsed(html).texts["title"] for html in (page(), page(title="Step 3"))]
-
-    assert titles == [["train.proton - proton report"], ["Step 3"]]
+def test_title_is_the_file() -> None:
+    assert Parsed(page()).texts["title"] == ["train.proton - proton report"]
 
 
 def test_metrics_choose_widths_and_columns() -> None:
@@ -166,25 +162,16 @@ def test_unknown_metric_is_refused() -> None:
         page(metrics=("nonsense",))
 
 
-def test_frames_and_names_are_shown_as_asked() -> None:
-    short = data_of(page(frames=FrameFormat.FUNCTION_LINE))["flame"]["strings"]
-    run = Run(profile_of(("_Z3fooi", 1, 1, "")), "x")
-    readable, raw = (
-        data_of(profile_page(run, PageOptions(raw_names=each))) for each in (False, True)
+def test_names_of_kernels_are_readable() -> None:
+    run = run_of(
+        ("_Z3fooi", 1, 1, ""),
+        ("triton_poi_fused_add_0", 1, 1, ""),
+        ("triton_poi_fused_add_1", 1, 1, ""),
     )
 
-    assert "7@backward" in short
-    assert readable["kernels"]["names"] == ["foo"]
-    assert raw["kernels"]["names"] == ["_Z3fooi"]
+    names = data_of(profile_page(run, PageOptions()))["kernels"]["names"]
 
-
-@pytest.mark.parametrize(("raw", "count"), [(False, 1), (True, 2)])
-def test_running_numbers_are_left_out_unless_asked_for(raw: bool, count: int) -> None:
-    run = Run(
-        profile_of(("triton_poi_fused_add_0", 1, 1, ""), ("triton_poi_fused_add_1", 1, 1, "")), "x"
-    )
-
-    assert len(data_of(profile_page(run, PageOptions(raw_names=raw)))["kernels"]["names"]) == count
+    assert sorted(names) == ["foo", "triton_poi_fused_add"]
 
 
 def test_profile_without_amounts_has_a_table_and_no_graph() -> None:
@@ -228,11 +215,9 @@ def test_layers_that_changed_alike_are_one_row_of_a_comparison() -> None:
             builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
         return Run(builder.build(), "run.proton")
 
-    def texts(options: PageOptions) -> list[str]:
-        return data_of(comparison_page([model(10)], [model(20)], options))["flame"]["strings"]
+    html = comparison_page([model(10)], [model(20)], PageOptions())
 
-    assert "h.* (Block) x4" in texts(PageOptions())
-    assert "h.1 (Block)" in texts(PageOptions(fold_layers=False))
+    assert "h.* (Block) x4" in data_of(html)["flame"]["strings"]
 
 
 def test_comparison_takes_one_metric() -> None:

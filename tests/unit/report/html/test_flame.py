@@ -18,16 +18,15 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.flame import FlameGraph, flame_of_comparison, flame_of_tree
-from proton_bench.report.words.names import FrameFormat
 
 
 def graph(profile: Profile, *metrics: str, **options: Any) -> FlameGraph:
     tree = build_tree(profile, metrics or default_metrics(profile), Selection(depth=10**6))
-    return flame_of_tree(tree, FrameFormat.FULL, **options)
+    return flame_of_tree(tree, **options)
 
 
 def changes(base: Run, new: Run, metric: str | None = None) -> FlameGraph:
-    return flame_of_comparison(compare([base], [new], CompareOptions(metric)), FrameFormat.FULL)
+    return flame_of_comparison(compare([base], [new], CompareOptions(metric)))
 
 
 def names(flame: FlameGraph) -> list[str]:

@@ -12,9 +12,6 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.kernels import KernelTable, changed_kernels, kernel_table
-from proton_bench.report.words.names import FrameFormat
-
-FULL = FrameFormat.FULL
 
 
 def column(table: KernelTable, title: str) -> list[object]:
@@ -23,7 +20,7 @@ def column(table: KernelTable, title: str) -> list[object]:
 
 
 def test_kernel_is_one_row_whatever_launched_it() -> None:
-    table = kernel_table(training_profile(), ["time/ms", "count"], Selection(), frames=FULL)
+    table = kernel_table(training_profile(), ["time/ms", "count"], Selection())
 
     assert table.names == ("kernel_3", "kernel_1")
     assert column(table, "time") == [3_000_000, 1_000_000]
@@ -32,7 +29,7 @@ def test_kernel_is_one_row_whatever_launched_it() -> None:
 
 
 def test_other_values_of_the_profile_have_columns() -> None:
-    table = kernel_table(training_profile(), ["time/ms", "count"], Selection(), frames=FULL)
+    table = kernel_table(training_profile(), ["time/ms", "count"], Selection())
 
     titles = [each.title for each in table.columns]
     assert titles == [
@@ -45,7 +42,7 @@ def test_other_values_of_the_profile_have_columns() -> None:
 def test_device_without_known_peaks_has_no_roof() -> None:
     profile = profile_of(("s/a", 10, 1, ""), device=Device("ACME", 0, "x1"))
 
-    table = kernel_table(profile, ["time/ms"], Selection(), frames=FULL)
+    table = kernel_table(profile, ["time/ms"], Selection())
 
     assert [each.title for each in table.columns] == ["time", "share", "avg_time"]
 
@@ -54,7 +51,7 @@ def test_trials_are_one_row_unless_asked_for() -> None:
     profile = profile_of(("<autotune>/trial", 5, 1, ""), ("k", 9, 1, ""))
 
     shown = [
-        kernel_table(profile, ["time/ms"], Selection(trials=trials), frames=FULL).names
+        kernel_table(profile, ["time/ms"], Selection(trials=trials)).names
         for trials in (False, True)
     ]
 
@@ -70,9 +67,9 @@ def two_devices() -> Profile:
 
 
 def test_devices_are_distinguished_where_there_are_several() -> None:
-    single = kernel_table(two_devices(), ["time/ns"], Selection(), frames=FULL)
+    single = kernel_table(two_devices(), ["time/ns"], Selection())
     run = Run(two_devices(), "x.proton")
-    both = changed_kernels(compare([run], [run], CompareOptions(by=By.KERNEL)), FULL)
+    both = changed_kernels(compare([run], [run], CompareOptions(by=By.KERNEL)))
 
     assert single.names == both.names == ("k", "k")
     assert column(single, "device") == ["CUDA:1", "CUDA:0"]
@@ -83,7 +80,7 @@ def test_kernels_that_changed_most_come_first() -> None:
     base = run_of(("s/a", 100, 10, ""), ("s/b", 50, 5, ""), ("t/gone", 7, 1, ""))
     new = run_of(("s/a", 90, 10, ""), ("s/b", 90, 5, ""), ("t/fresh", 3, 1, ""))
 
-    table = changed_kernels(compare([base], [new], CompareOptions(by=By.KERNEL)), FULL)
+    table = changed_kernels(compare([base], [new], CompareOptions(by=By.KERNEL)))
 
     assert table.names == ("b", "a", "gone", "fresh")
     assert column(table, "change") == [40, -10, -7, 3]
@@ -95,7 +92,7 @@ def test_kernels_that_changed_most_come_first() -> None:
 def test_parts_of_a_change_add_up_to_it() -> None:
     base, new = run_of(("s/a", 100, 10, "")), run_of(("s/a", 180, 12, ""))
 
-    table = changed_kernels(compare([base], [new], CompareOptions(by=By.KERNEL)), FULL)
+    table = changed_kernels(compare([base], [new], CompareOptions(by=By.KERNEL)))
 
     parts = [column(table, title)[0] for title in ("by launches", "by latency")]
     assert sum(parts) == column(table, "change")[0] == 80  # type: ignore[arg-type]
@@ -106,7 +103,7 @@ def test_several_runs_show_an_interval() -> None:
     base = [run_of(("s/a", time, 1, "")) for time in (100, 104)]
     new = [run_of(("s/a", time, 1, "")) for time in (200, 204)]
 
-    table = changed_kernels(compare(base, new, CompareOptions(by=By.KERNEL)), FULL)
+    table = changed_kernels(compare(base, new, CompareOptions(by=By.KERNEL)))
 
     (reach,) = column(table, "+-")
     assert isinstance(reach, float)

@@ -17,12 +17,11 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.kernels import kernel_table
 from proton_bench.report.html.summary import Summary, comparison_summary, profile_summary
-from proton_bench.report.words.names import FrameFormat
 
 
 def summary_of(profile: Profile, *metrics: str) -> Summary:
     names = metrics or default_metrics(profile)
-    kernels = kernel_table(profile, names, Selection(), frames=FrameFormat.FULL)
+    kernels = kernel_table(profile, names, Selection())
     return profile_summary(profile, build_tree(profile, names, Selection()), kernels)
 
 

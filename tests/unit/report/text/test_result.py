@@ -63,7 +63,7 @@ def test_nothing_is_a_heading() -> None:
 
 
 def test_more_lines_are_announced() -> None:
-    assert table(result((1,), has_more=True))[-1] == "(1 line; use --limit to see more)"
+    assert table(result((1,), has_more=True))[-1] == "(1 line; --json and --csv have all)"
 
 
 def test_hostile_names_stay_on_their_line() -> None:
