@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By", "Rows"]
+__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By"]
 
 DEFAULT_DEPTH = 100
 # Names of columns and their quantiles.
@@ -17,13 +17,6 @@ QUANTILES = {
     "p95": 0.95,
     "p99": 0.99,
 }
-
-
-class Rows(StrEnum):
-    """Whether rows that repeat are folded into one."""
-
-    FOLDED = "folded"
-    ALL = "all"
 
 
 class By(StrEnum):

@@ -6,18 +6,15 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import Rows
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = [
+    "REMOVED",
     "DepthOption",
     "ExcludeOption",
     "FramesOption",
     "IncludeOption",
-    "LayersOption",
-    "LibraryFramesOption",
     "RawNamesOption",
-    "TrialsOption",
 ]
 
 DepthOption = Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")]
@@ -43,10 +40,6 @@ ExcludeOption = Annotated[
         "Values of the rows above do not change.",
     ),
 ]
-TrialsOption = Annotated[
-    bool,
-    typer.Option("--trials", help="Show each launch with which autotuners tried configurations."),
-]
 RawNamesOption = Annotated[
     bool,
     typer.Option(
@@ -55,9 +48,9 @@ RawNamesOption = Annotated[
         "numbers, one row each.",
     ),
 ]
-LibraryFramesOption = Annotated[
-    Rows, typer.Option("--frames", help="Show runs of library frames as one row, or all frames.")
-]
-LayersOption = Annotated[
-    Rows, typer.Option("--layers", help="Show equal layers and numbered steps as one row, or all.")
-]
+
+# Options of earlier versions, and what to do instead.
+REMOVED = {
+    **dict.fromkeys(("--frames", "--layers"), "--all shows every row"),
+    "--trials": "`proton-viewer --trials` shows the launches of autotuners",
+}

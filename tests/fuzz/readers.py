@@ -135,7 +135,7 @@ def _commands(dice: Random, file: str) -> list[list[str]]:
         ["view", file, "--json"],
         ["view", file, "--list"],
         ["view", file, "--flat", "--bars"],
-        ["view", file, "--raw-names", "-f", "full", "--frames", "all", "--layers", "all"],
+        ["view", file, "--raw-names", "-f", "full", "--all"],
         ["view", file, "-m", "time/ms,count", "--sort", "count"],
         ["why", file],
         ["why", file, dice.choice(("kernel", "step/kernel", "0")), "--json"],

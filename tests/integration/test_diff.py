@@ -104,7 +104,7 @@ def models(files: Path) -> Path:
     ("words", "expected"),
     [
         ([], ["h.* (Block) x3 › k"]),
-        (["--layers", "all"], ["h.0 (Block) › k", "h.1 (Block) › k", "h.2 (Block) › k"]),
+        (["--all"], ["h.0 (Block) › k", "h.1 (Block) › k", "h.2 (Block) › k"]),
         (["-i", "h.1"], ["h.1 (Block) › k"]),
         (["--by", "kernel"], ["k"]),
     ],
@@ -213,17 +213,6 @@ def test_steps_of_other_numbers_pair(diff: Diff, files: Path, numbers: range) ->
     assert {row["fate"] for row in slower["rows"]} == {"matched"}
     changed = [row["name"] for row in slower["rows"] if row["inclusive"]["change"]]
     assert changed == ["ROOT", "Epoch *", "linear", "gemm"]
-
-
-def test_trials_are_compared_on_request(diff: Diff, files: Path) -> None:
-    write_profile(profile_of(("<autotune>/k", 5, 1, ""), ("k", 5, 1, "")), files / "t.proton")
-
-    shown = [
-        len(json.loads(diff("t.proton", "t.proton", "--json", *words))["rows"])
-        for words in ([], ["--trials"])
-    ]
-
-    assert shown == [3, 4]
 
 
 def test_markdown_is_a_table(diff: Diff) -> None:

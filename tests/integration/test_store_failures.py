@@ -218,7 +218,7 @@ def test_damage_is_one_line(
     damage(fleet)
     sql = "SELECT sum(value) FROM samples"
 
-    for words in (["path", fleet, "fwd"], ["query", fleet, sql], ["retain", fleet]):
+    for words in (["path", fleet, "fwd"], ["query", fleet, sql]):
         code = main(["store", *map(str, words)])
         out, err = capfd.readouterr()
         assert (code, out, err.count("\n")) == (2, "", 1)

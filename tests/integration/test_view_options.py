@@ -223,7 +223,7 @@ def framed(tmp_path: Path) -> Path:
             ],
         ),
         (
-            ["--frames", "all", "--layers", "all"],
+            ["--all"],
             [
                 *("train.py:3 step", "torch/module.py:1 _call", "torch/nn/linear.py:134 forward"),
                 *("h.0 (Block)", "gemm", "h.1 (Block)", "gemm"),
@@ -320,8 +320,8 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
     [
         (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
         (["--sort", "tim"], "did you mean 'time'"),
-        (["--frames", "half"], "'half'"),
-        (["--layers", "half"], "'half'"),
+        (["--layers", "all"], "--all"),
+        (["--trials"], "proton-viewer --trials"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
         (["--counters", "run.proton"], "has no heading with a column of kernel names"),
         (["-m", "p95_time/us"], "this file has no samples"),

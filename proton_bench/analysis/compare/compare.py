@@ -108,7 +108,6 @@ class CompareOptions:
     Attributes:
         metric: A recorded or derived metric; None means a time or the metric closest to it.
         by: What makes a row.
-        trials: Also compare launches with which autotuners tried configurations.
         raw_names: Names have to match exactly.
         ignore_devices: Compare runs of any devices.
         follow: A row that moved to another scope is one row with both values.
@@ -119,7 +118,6 @@ class CompareOptions:
 
     metric: str | None = None
     by: By = By.PATH
-    trials: bool = False
     raw_names: bool = False
     ignore_devices: bool = False
     follow: bool = True
@@ -245,9 +243,7 @@ def _metric(runs: Sequence[Run], options: CompareOptions) -> str | None:
 
 
 def _prepared(profile: Profile, options: CompareOptions) -> Profile:
-    shown = drop_metadata(profile)
-    if not options.trials:
-        shown = fold_trials(shown)
+    shown = fold_trials(drop_metadata(profile))
     if options.fold_frames:
         shown = fold_library_frames(fold_nested(shown, counted=False), counted=False)
     if options.fold_steps:

@@ -6,19 +6,19 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH, By, Rows
+from proton_bench.analysis.choices import DEFAULT_DEPTH, By
 from proton_bench.cli.inputs import check_profiles
 from proton_bench.cli.tree_options import (
+    REMOVED,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
-    LibraryFramesOption,
 )
 from proton_bench.errors import UsageError
 from proton_bench.report.words.names import FrameFormat
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
 
 
 def command(
@@ -63,18 +63,12 @@ def command(
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.SHORT,
-    library_frames: LibraryFramesOption = Rows.FOLDED,
-    layers: Annotated[
-        Rows,
-        typer.Option(
-            "--layers",
-            help="Show equal layers of a model that changed alike as one row, or all layers.",
-        ),
-    ] = Rows.FOLDED,
-    trials: Annotated[
+    every_row: Annotated[
         bool,
         typer.Option(
-            "--trials", help="Compare each launch with which autotuners tried configurations."
+            "--all",
+            help="Show every row, also each of equal layers that changed alike and of library "
+            "frames.",
         ),
     ] = False,
     raw_names: Annotated[
@@ -112,15 +106,14 @@ def command(
             options=CompareOptions(
                 metric,
                 by,
-                trials,
                 raw_names,
                 ignore_devices,
-                fold_frames=library_frames is Rows.FOLDED,
-                fold_steps=layers is Rows.FOLDED,
+                fold_frames=not every_row,
+                fold_steps=not every_row,
             ),
-            fold_layers=layers is Rows.FOLDED,
+            fold_layers=not every_row,
             names=NameFilter(include, exclude),
-            threshold=threshold,
+            threshold=threshold or ("0" if every_row else None),
             depth=depth,
             output=Output(frames, as_json, as_markdown),
         )

@@ -7,21 +7,19 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH, Rows
+from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.cli.inputs import check_profiles, read_metric_names
 from proton_bench.cli.tree_options import (
+    REMOVED,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
-    LayersOption,
-    LibraryFramesOption,
     RawNamesOption,
-    TrialsOption,
 )
 from proton_bench.report.words.names import FrameFormat
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
 
 
 def command(
@@ -56,9 +54,6 @@ def command(
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.SHORT,
-    library_frames: LibraryFramesOption = Rows.FOLDED,
-    layers: LayersOption = Rows.FOLDED,
-    trials: TrialsOption = False,
     raw_names: RawNamesOption = False,
     sort: Annotated[
         str | None,
@@ -116,8 +111,9 @@ def command(
         bool,
         typer.Option(
             "--all",
-            help="Show every row. By default a terminal gets what fits its height, and a pipe or "
-            "file 50 rows, unless rows are chosen with -i, -e, -t or -d.",
+            help="Show every row, also each of equal layers, numbered steps and library frames. By "
+            "default these are one row, and a terminal gets what fits its height, a pipe or file "
+            "50 rows, unless rows are chosen with -i, -e, -t or -d.",
         ),
     ] = False,
     watch: Annotated[
@@ -145,13 +141,12 @@ def command(
         exclude,
         threshold,
         depth,
-        trials,
-        raw_names,
+        raw_names=raw_names,
         readable=Readable(
             kernels=not raw_names,
             frames=frames is FrameFormat.SHORT,
-            fold_frames=library_frames is Rows.FOLDED,
-            fold_layers=layers is Rows.FOLDED,
+            fold_frames=not every_row,
+            fold_layers=not every_row,
         ),
         flat=flat,
         sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
