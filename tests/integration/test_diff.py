@@ -104,7 +104,7 @@ def models(files: Path) -> Path:
     ("words", "expected"),
     [
         ([], ["h.* (Block) x3 › k"]),
-        (["--all"], ["h.0 (Block) › k", "h.1 (Block) › k", "h.2 (Block) › k"]),
+        (["--all"], ["h.0 (Block)", "k", "h.1 (Block)", "k", "h.2 (Block)", "k"]),
         (["-i", "h.1"], ["h.1 (Block) › k"]),
         (["--by", "kernel"], ["k"]),
     ],
