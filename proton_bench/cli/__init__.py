@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proton_bench.cli.boundary import collect_rarely, end_interrupted, exit_code
-from proton_bench.cli.gating.bisect_codes import asks_for_bisect, bisect_code
 from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.support.text import visible
 
@@ -36,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = exit_code(lambda: _dispatch_bounded(arguments))
     if code == _EXIT_INTERRUPTED and argv is None:
         end_interrupted()
-    return bisect_code(code) if asks_for_bisect(arguments) else code
+    return code
 
 
 def _dispatch_bounded(arguments: list[str]) -> int:

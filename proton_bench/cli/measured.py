@@ -18,29 +18,17 @@ from proton_bench.recording.launcher.run_options import RunOptions, current_fold
 
 if TYPE_CHECKING:
     from proton_bench.gate.experiment.processes.command import Command
-    from proton_bench.gate.policy.policy import Policy
 
 __all__ = [
     "JsonFileOption",
-    "MetricOption",
     "PairsOption",
     "Recording",
     "SetupOption",
-    "about_metric",
     "measured_command",
     "split_command",
     "split_recording",
 ]
 
-MetricOption = Annotated[
-    str | None,
-    typer.Option(
-        "--metric",
-        metavar="M",
-        help="Metric of the default threshold, such as min, mean, p95, total or cycles (default: "
-        "median).",
-    ),
-]
 PairsOption = Annotated[
     int | None,
     typer.Option(
@@ -140,14 +128,3 @@ def split_command(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(f"--base {text!a} is not a command: {error}") from error
-
-
-def about_metric(policy: Policy, metric: str | None) -> Policy:
-    """Return the policy with another metric for its default threshold.
-
-    Raises:
-        UsageError: There is no such metric.
-    """
-    if metric is None:
-        return policy
-    return policy.with_thresholds([f"{metric}:{policy.default_threshold().amounts[0]}"])

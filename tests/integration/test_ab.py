@@ -208,11 +208,6 @@ def test_the_same_code_is_refused_before_anything_runs(
     assert not (repository / ".proton").exists()
 
 
-def test_git_bisect_gets_good_for_the_same_code(ab: Ab, repository: Path) -> None:
-    assert ab("--bisect", "--", "bench.py") == (0, "")
-    assert not experiments(repository)
-
-
 def test_the_same_command_as_base_measures_the_same_code(ab: Ab, repository: Path) -> None:
     code, _ = ab(*ONE, "--base", "bench.py", "--json", "verdict.json", "--", "bench.py")
 

@@ -571,54 +571,6 @@ def test_both_ends_with_the_same_installed_code_cannot_be_compared(
     assert "--setup" in said
 
 
-@pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(
-    ("kernels", "code"),
-    [
-        ("SLOWER = 1.0\n", 0),
-        ("SLOWER = 1.1\n", 1),
-        ("raise SystemExit(1)\n", 125),
-    ],
-)
-def test_ab_exits_as_git_bisect_run_expects(
-    repository: Repository, bisect: Bisect, kernels: str, code: int
-) -> None:
-    del bisect  # for its folder
-    repository.line(1, 99)
-    (repository.folder / "kernels.py").write_text(kernels)
-
-    found = main(
-        ["ab", "--bisect", "--runs", "6", "--base-ref", "good", "--", "-b", "cpu", "bench.py"]
-    )
-
-    git(repository.folder, "checkout", "-q", "kernels.py")
-    assert found == code
-
-
-@pytest.mark.nightly(keep=0)
-def test_git_bisect_finds_the_slower_commit_with_ab(
-    repository: Repository, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = repository.folder
-    (folder / "bench.py").rename(folder / "own.py")
-    commits = repository.line(6, 4, broken=frozenset({0}))
-    (folder / "own.py").rename(folder / "bench.py")
-    git(folder, "rm", "-q", "--cached", "own.py")
-    git(folder, "bisect", "start", "HEAD", "good")
-    command = f"{sys.executable} -m proton_bench ab --bisect --runs 6 --base-ref good -- -b cpu"
-
-    done = subprocess.run(
-        ["git", "bisect", "run", *command.split(), "bench.py"],
-        cwd=folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
-        capture_output=True,
-        text=True,
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{commits[4]} is the first bad commit" in done.stdout
-
-
 @pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("is_tracked", [True, False])
 def test_real_processes_find_a_slower_commit(

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
-    BisectOption,
     EverythingOption,
     GithubOption,
     JunitOption,
@@ -32,6 +31,7 @@ REMOVED = {
     **dict.fromkeys(("-k", "--hook"), _AFTER_MARK),
     **dict.fromkeys(("--base", "--new"), _ONE_FOLDER),
     **dict.fromkeys(("--noise", "--no-noise"), "noise is no longer stored"),
+    "--bisect": "`proton bisect GOOD BAD -- CMD` searches",
     "--quarantine": "write --set quarantine=GLOB",
     "--strict": "write -t calls:0",
     "--ignore-devices": "write --set ignore-devices=true",
@@ -61,7 +61,6 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
-    bisect: BisectOption = False,
     history: Annotated[
         bool,
         typer.Option(
@@ -88,7 +87,6 @@ def command(
         from proton_bench.cli.gating.history import judge_history
 
         unused = {
-            "--bisect": bisect,
             "--runs": runs,
             "--save": save,
             "--markdown": markdown,
@@ -97,4 +95,4 @@ def command(
         }
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
     asked = Words(positional=sides or (), runs=runs, save=save)
-    return judge(Wanted(asked, words, store or default_store()), outputs, skips_failures=bisect)
+    return judge(Wanted(asked, words, store or default_store()), outputs)

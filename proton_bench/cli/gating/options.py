@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from proton_bench.gate.policy.policy_words import PolicyWords
 
 __all__ = [
-    "BisectOption",
     "EverythingOption",
     "GithubOption",
     "JunitOption",
@@ -66,14 +65,6 @@ ThresholdOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A key of the policy; may be repeated."),
-]
-BisectOption = Annotated[
-    bool,
-    typer.Option(
-        "--bisect",
-        help="Exit as `git bisect run` expects: 0 good, 1 bad, 125 undecided or a failed run, 128 "
-        "an error.",
-    ),
 ]
 RunsOption = Annotated[
     int | None,

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.cli.gating.bisect_codes import SKIP
 from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.gating.sides import Words, read_words
@@ -14,7 +13,6 @@ from proton_bench.errors import (
     InterruptedExperimentError,
     OutputError,
     ProtonError,
-    TargetFailedError,
 )
 from proton_bench.gate.baseline.store import BaselineStore
 from proton_bench.gate.judge.outcome import Outcome
@@ -39,13 +37,12 @@ class Wanted:
     store: Path
 
 
-def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> int:
+def judge(wanted: Wanted, outputs: Outputs) -> int:
     """Compare new runs with base runs, write the outcome and return the exit code.
 
     Args:
         wanted: What to compare.
         outputs: Where the outcome goes.
-        skips_failures: Whether a failed run makes `git bisect run` skip the revision.
     """
     store = BaselineStore(wanted.store)
     try:
@@ -54,8 +51,7 @@ def judge(wanted: Wanted, outputs: Outputs, *, skips_failures: bool = False) -> 
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
-        code = _refuse(error, outputs)
-        return SKIP if skips_failures and isinstance(error, TargetFailedError) else code
+        return _refuse(error, outputs)
     try:
         outputs.write(outcome)
     finally:  # an output that cannot be written costs no runs

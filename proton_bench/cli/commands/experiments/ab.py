@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from proton_bench.cli.gating.options import (
-    BisectOption,
     EverythingOption,
     GithubOption,
     JunitOption,
@@ -20,10 +19,8 @@ from proton_bench.cli.gating.options import (
 )
 from proton_bench.cli.measured import (
     JsonFileOption,
-    MetricOption,
     PairsOption,
     SetupOption,
-    about_metric,
     measured_command,
     split_command,
     split_recording,
@@ -34,7 +31,11 @@ from proton_bench.errors import UsageError
 __all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
 
 # Options of earlier versions, and what to write instead.
-REMOVED = {"--inconclusive": "write --set inconclusive=pass"}
+REMOVED = {
+    "--bisect": "`proton bisect GOOD BAD -- TARGET` searches",
+    "--inconclusive": "write --set inconclusive=pass",
+    "--metric": "write -t with the metric, such as -t p95:5%",
+}
 _LAST = "last"
 
 
@@ -54,7 +55,6 @@ def command(
     ] = None,
     setup: SetupOption = None,
     runs: PairsOption = None,
-    metric: MetricOption = None,
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     settings: SetOption = None,
@@ -62,7 +62,6 @@ def command(
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
-    bisect: BisectOption = False,
     everything: EverythingOption = False,
     resume: Annotated[
         str | None,
@@ -84,9 +83,9 @@ def command(
     from proton_bench.gate.policy.policy_words import PolicyWords
 
     outputs = Outputs(everything, json, markdown, junit, github)
-    comparison = ab.Comparison(outputs, skips_failures=bisect)
+    comparison = ab.Comparison(outputs)
     if resume is not None:
-        kept = (target, base_ref, base, setup, runs, metric, threshold, policy, settings)
+        kept = (target, base_ref, base, setup, runs, threshold, policy, settings)
         if any(each is not None for each in kept):
             raise UsageError(
                 "--resume continues an experiment with its own options: leave the other options out"
@@ -102,6 +101,6 @@ def command(
             revision=ab.revision(base_ref, base=base, setup=setup, folder=new.options.folder),
             setup=setup or "",
             runs=runs or 0,
-            policy=about_metric(chosen_policy(words), metric),
+            policy=chosen_policy(words),
         )
     )

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.cli.gating.bisect_codes import SKIP
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.project import default_store
 from proton_bench.errors import (
     InterruptedExperimentError,
     ProtonError,
-    TargetFailedError,
     UsageError,
 )
 from proton_bench.gate.experiment.ab import begin_ab, resume_ab
@@ -56,11 +54,9 @@ class Comparison:
 
     Attributes:
         outputs: Where the verdict goes.
-        skips_failures: Whether a failed run makes `git bisect run` skip the revision.
     """
 
     outputs: Outputs
-    skips_failures: bool = False
 
     def begin(self, request: Request) -> int:
         """Run the experiment, show the outcome and return the exit code.
@@ -70,13 +66,10 @@ class Comparison:
         """
         revision = request.revision
         if revision is not None and not changed_files(revision):
-            said = f"no file that git tracks changed since {revision.ref!a}"
-            if self.skips_failures:  # git bisect asks, and the same code is not slower
-                sys.stderr.write(f"proton ab: {said}: good\n")
-                return 0
             raise UsageError(
-                f"{said}, so both sides would run the same code: name another revision with "
-                "--base-ref, such as --base-ref HEAD~1, or a command with --base CMD"
+                f"no file that git tracks changed since {revision.ref!a}, so both sides would run "
+                "the same code: name another revision with --base-ref, such as --base-ref HEAD~1, "
+                "or a command with --base CMD"
             )
         folder = new_folder("ab", default_store())
         return self._outcome(folder, lambda: begin_ab(request, folder, open_progress("ab")))
@@ -98,8 +91,7 @@ class Comparison:
                 drop_unused(folder)
             code = report_error(error)
             self.outputs.write(Outcome.failed(error.report()))
-            is_skipped = self.skips_failures and isinstance(error, TargetFailedError)
-            return SKIP if is_skipped else code
+            return code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
         seen = result.comparison
         self.outputs.write(Outcome(result, "" if seen is None else certain_headline(seen)))
