@@ -75,24 +75,6 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         help="what makes call paths, as `proton run -c`",
     )
     group.addoption("--proton-mode", metavar="MODE", help="mode of the backend")
-    group.addoption(
-        "--proton-instrument",
-        action="append",
-        metavar="PASS[,PASS]",
-        help="record operations inside Triton kernels, as `proton run --instrument`",
-    )
-    group.addoption("--proton-hook", metavar="HOOK", help="launch hook, e.g. triton")
-    group.addoption(
-        "--proton-store",
-        metavar="STORE",
-        help="profile this test run, and add the profile to a store: see `proton store`",
-    )
-    group.addoption(
-        "--proton-job",
-        metavar="NAME",
-        default="default",
-        help="with --proton-store: the job, which is what is compared over time",
-    )
     add_options(group)
 
 
@@ -104,8 +86,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         _start_worker(early_config, orders)
         return
     options = early_config.known_args_namespace
-    asked = [options.proton, options.proton_store, options.proton_compare]
-    asked += [options.proton_save]
+    asked = [options.proton, options.proton_compare, options.proton_save]
     if not any(asked) or _under_command_line():
         return
     if not _is_disabled() and not _recorded:
@@ -232,8 +213,7 @@ def _session_of(config: pytest.Config, *, wanted: bool) -> RunSession | None:
 
         session = find_session(0)  # None if profiling is disabled
         return None if session is None else RunSession(session, None)
-    asked = config.getoption("proton") or config.getoption("proton_store")
-    if not (asked or wanted) or _is_disabled():
+    if not (config.getoption("proton") or wanted) or _is_disabled():
         return None
     from proton_bench.recording.session.recording import live_sessions
 
@@ -248,30 +228,17 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
     from proton_bench.recording.session.session import SessionOptions, open_session
     from proton_bench.recording.session.watch import watch_outputs
 
-    backend, mode = config.getoption("proton_backend"), config.getoption("proton_mode")
-    passes = config.getoption("proton_instrument")
-    if passes is not None:
-        from proton_bench.recording.kernels.instrument import add_passes, join_passes
-
-        passes = join_passes("--proton-instrument", passes)
-        backend, mode = add_passes(backend, mode, passes)
     session = open_session(
         SessionOptions(
             name=output.name,
             context=config.getoption("proton_context"),
-            backend=backend,
-            mode=mode,
-            hook=config.getoption("proton_hook"),
+            backend=config.getoption("proton_backend"),
+            mode=config.getoption("proton_mode"),
             samples_host=True,
         )
     )
     watch_outputs(session.core, session.plan, output.formats, ends_by_signal=False)
-    return RunSession(
-        session,
-        output.formats,
-        store=config.getoption("proton_store") or "",
-        job=config.getoption("proton_job"),
-    )
+    return RunSession(session, output.formats)
 
 
 def _output(config: pytest.Config) -> OutputName:

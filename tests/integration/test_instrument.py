@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.outputs import RunPytest, paths
+from integration.outputs import paths
 
 from proton_bench.formats.registry import read_profile
 
@@ -207,35 +207,6 @@ def test_a_disabled_profiler_ignores_the_option(folder: Path) -> None:
     done = proton(folder, "--instrument=nonsense", "plain.py", TRITON_PROTON_DISABLE="1")
 
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
-
-
-def test_pytest_takes_passes(
-    pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in HIDDEN.items():
-        monkeypatch.setenv(name, value)
-    pytester.makepyfile(work=KERNELS, test_work="import work\n\ndef test_it():\n    work.run()\n")
-
-    result = run_pytest(
-        "--proton", "--proton-instrument=dots:kernel=mult*", "--proton-instrument=loops:line=1"
-    )
-
-    assert result.ret == 0
-    assert below_kernel(pytester.path, "multiply", "pytest") == [(f"dot.0@work.py:{MULTIPLY}",)]
-    assert below_kernel(pytester.path, "reduce_rows", "pytest") == []
-
-
-def test_pytest_refuses_an_unknown_pass(
-    pytester: pytest.Pytester, run_pytest: RunPytest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in HIDDEN.items():
-        monkeypatch.setenv(name, value)
-    pytester.makepyfile("def test_one(): pass")
-
-    result = run_pytest("--proton", "--proton-instrument=dotz")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*there is no pass 'dotz'*"])
 
 
 def test_passes_that_find_nothing_say_so(folder: Path) -> None:

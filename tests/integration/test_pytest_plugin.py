@@ -245,7 +245,6 @@ def test_the_command_line_writes_no_profile_of_a_run_without_tests(
         ("--proton-backend", "nonsense"),
         ("--proton-context", "nonsense"),
         ("--proton-mode", "nonsense"),
-        ("--proton-hook", "nonsense"),
         ("--proton-name", "/proc/nonsense/run"),
     ],
 )

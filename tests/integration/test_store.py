@@ -203,12 +203,13 @@ def test_a_test_run_is_added_to_a_store(
     fleet: Path, tmp_path: Path, proton: Proton, child_options: str
 ) -> None:
     (tmp_path / "test_work.py").write_text("def test_work():\n    pass\n")
-    options = [*child_options.split(), "--proton-store", str(fleet), "--proton-job", "tests"]
-    command = [sys.executable, "-m", "pytest", *options, "test_work.py"]
+    words = [*child_options.split(), "test_work.py"]
+    command = [sys.executable, "-m", "proton_bench", "run", "--store", str(fleet), "--job", "tests"]
+    command += ["pytest", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
     assert done.returncode == 0
-    assert f"added 1 profile to {fleet}" in done.stdout
+    assert "added 1 profile" in done.stderr
     sql = "SELECT count(*) FROM nodes WHERE kind = 'test' AND name LIKE '%test_work'"
     _, out, _ = proton("store", "query", f"{fleet}?job = 'tests'", sql, "--csv")
     assert out.splitlines()[1:] == ["1"]

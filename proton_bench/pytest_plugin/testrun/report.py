@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from proton_bench.errors import OutputError, ProtonError
 from proton_bench.recording.stderr import shown_path
 from proton_bench.recording.summary import best_file
 from proton_bench.support.text import visible, visible_lines
-from proton_bench.support.units import count_text
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
@@ -36,14 +34,10 @@ class RunSession:
     Attributes:
         session: The session.
         formats: Formats to write at the end of the run; None if the session ends elsewhere.
-        store: Store that the profile is added to at the end, "" for none.
-        job: Job that it is added to.
     """
 
     session: Session
     formats: tuple[str, ...] | None
-    store: str = ""
-    job: str = "default"
 
 
 class ProfileReport:
@@ -178,19 +172,7 @@ class ProfileReport:
         self._files = paths = self._run.session.finalize(formats=self._run.formats)
         remarks = [f"warning: {remark}" for remark in self._run.session.remarks]
         wrote = [f"wrote {', '.join(shown_path(str(each), os.getcwd()) for each in paths)}"]
-        added = _added(self._run, paths) if self._run.store else []
-        return [*remarks, *(wrote if paths else ()), *added]
-
-
-def _added(run: RunSession, files: Sequence[Path]) -> list[str]:
-    """Add the profile to the store of a run, as a run that is named by the time."""
-    from proton_bench.analysis.run_files import best_of
-    from proton_bench.store.adding.ingest import Labels, add_files
-    from proton_bench.store.store import Store
-
-    labels = Labels(run.job, time.strftime("%Y%m%dT%H%M%S", time.gmtime()))
-    added = add_files(Store.open(run.store), [best_of(files)] if files else [], labels)
-    return [f"added {count_text(len(added.new), 'profile')} to {run.store}"]
+        return [*remarks, *(wrote if paths else ())]
 
 
 def reported(step: Callable[[], Sequence[str]]) -> list[str]:

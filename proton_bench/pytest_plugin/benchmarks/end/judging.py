@@ -90,8 +90,6 @@ def replicate_command(config: pytest.Config, tests: Path) -> Command:
             context=option("proton_context"),
             backend=option("proton_backend"),
             mode=option("proton_mode"),
-            instrument=option("proton_instrument") or "",
-            hook=option("proton_hook"),
             command=("pytest", *arguments),
         ),
         tuple(_before_paths(arguments, own)),
