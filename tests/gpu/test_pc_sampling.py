@@ -80,7 +80,8 @@ class Sampled:
 
     def shares(self, file: str) -> dict[int, float]:
         """Return each line's share of the samples in one file, with what was inlined there."""
-        found = self.source.named(file).files[0]
+        files = self.source.files
+        found = next(sampled for sampled in files if f"/{sampled.path}".endswith(f"/{file}"))
         total = found.samples.total + found.called.total
         return {line: found.whole(line).total / total for line in found.lines}
 

@@ -60,11 +60,11 @@ def test_source_as_json(proton_here: Run, tmp_path: Path) -> None:
     assert [line["text"] for line in file["lines"]] == ["text of 12"]
 
 
-def test_source_file_chooses_one_file(proton_here: Run, tmp_path: Path) -> None:
+def test_a_pattern_chooses_one_file(proton_here: Run, tmp_path: Path) -> None:
     path = write(tmp_path, "x")
 
-    assert "text of 12" in succeeded(proton_here("view", "--source-file", "kernel.py", path))
-    assert "files with lines: " in refused(proton_here("view", "--source-file", "other.py", path))
+    assert "text of 12" in succeeded(proton_here("view", "--source", "-i", ".*kernel.py", path))
+    assert "-i .*other.py" in refused(proton_here("view", "--source", "-i", ".*other.py", path))
 
 
 def test_source_of_upstreams_file_has_its_kernel_without_lines(proton_here: Run) -> None:

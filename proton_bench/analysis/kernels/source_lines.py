@@ -125,18 +125,6 @@ class SampledSource:
     files: tuple[SampledFile, ...]
     unplaced: tuple[tuple[str, SampleCounts], ...]
 
-    def named(self, wanted: str) -> SampledSource:
-        """Return only the files whose path ends with a path or part of a name.
-
-        Raises:
-            UsageError: No file does.
-        """
-        kept = tuple(each for each in self.files if _is_named(each.path, wanted))
-        if not kept:
-            known = ", ".join(each.path for each in self.files) or "none"
-            raise UsageError(f"no sampled line is in a file {wanted!r}; files with lines: {known}")
-        return SampledSource(self.samples, kept, self.unplaced)
-
 
 def parse_line(name: str) -> SourceLine | None:
     """Return the place that a row ``dir/file:line@function`` names, None for other names."""
@@ -293,8 +281,3 @@ def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:
     for each in lines:
         found.add(each)
     return found
-
-
-def _is_named(path: str, wanted: str) -> bool:
-    name = wanted.replace("\\", "/").removeprefix("./")
-    return path == name or path.endswith(f"/{name.lstrip('/')}")

@@ -9,8 +9,8 @@ import typer
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.cli.inputs import check_profiles, read_metric_names
+from proton_bench.cli.tree_options import REMOVED as REMOVED_OF_TREES
 from proton_bench.cli.tree_options import (
-    REMOVED,
     DepthOption,
     ExcludeOption,
     FramesOption,
@@ -20,6 +20,9 @@ from proton_bench.cli.tree_options import (
 from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["REMOVED", "command"]
+
+# Options of earlier versions, and what to do instead.
+REMOVED = {**REMOVED_OF_TREES, "--source-file": "write --source -i '.*softmax.py'"}
 
 
 def command(
@@ -81,14 +84,6 @@ def command(
             help="Show the source lines with samples of `-m pcsampling`.",
         ),
     ] = False,
-    source_file: Annotated[
-        str | None,
-        typer.Option(
-            "--source-file",
-            metavar="PATH",
-            help="The same for the one file with this end of its path.",
-        ),
-    ] = None,
     source_root: Annotated[
         Path | None,
         typer.Option(
@@ -154,12 +149,10 @@ def command(
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters)
         return
-    if source or source_file is not None:
+    if source:
         from proton_bench.cli.work.source import SourceRequest, show_source
 
-        show_source(
-            SourceRequest(file, source_file or "", selection.names, threshold, as_json, source_root)
-        )
+        show_source(SourceRequest(file, selection.names, threshold, as_json, source_root))
         return
     request = ViewRequest(
         file=file,

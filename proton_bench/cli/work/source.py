@@ -24,7 +24,6 @@ class SourceRequest:
 
     Attributes:
         file: The profile.
-        wanted: End of the path of the one source file to show; "" shows all.
         names: Rows whose samples count, with those below them.
         threshold: Lines with a smaller share of all samples, in percent, are left out; None for the
             usual one.
@@ -33,7 +32,6 @@ class SourceRequest:
     """
 
     file: Path
-    wanted: str = ""
     names: NameFilter = field(default_factory=NameFilter)
     threshold: float | None = None
     as_json: bool = False
@@ -50,8 +48,6 @@ def show_source(request: SourceRequest) -> None:
     """
     profile = read_profile(request.file)
     source = sampled_source(profile, request.names)
-    if request.wanted:
-        source = source.named(request.wanted)
     name = str(request.file)
     least = DEFAULT_THRESHOLD if request.threshold is None else request.threshold
     root = project_folder() if request.root is None else request.root

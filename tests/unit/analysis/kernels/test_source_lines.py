@@ -128,18 +128,6 @@ def test_rows_are_chosen_by_name() -> None:
         sampled_source(two_kernels(), NameFilter(include="nothing"))
 
 
-@pytest.mark.parametrize("wanted", ["/a/first.py", "first.py", "a/first.py", "./first.py"])
-def test_a_file_is_named_by_the_end_of_its_path(wanted: str) -> None:
-    assert [file.path for file in sampled_source(two_kernels()).named(wanted).files] == [
-        "/a/first.py"
-    ]
-
-
-def test_an_unknown_file_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"'irst.py'.*/a/first.py"):
-        sampled_source(two_kernels()).named("irst.py")
-
-
 def test_a_profile_without_samples_says_how_to_get_them() -> None:
     with pytest.raises(MetricError, match="proton run -m pcsampling"):
         sampled_source(training_profile())
