@@ -247,7 +247,7 @@ def test_a_full_disk_before_the_first_run_leaves_nothing_behind(repository: Path
         "sys.dont_write_bytecode = True\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "from proton_bench.cli import main\n"
-        "sys.exit(main(['ab', '-b', 'cpu', '--runs', '1', '--', 'bench.py']))\n"
+        "sys.exit(main(['ab', '--runs', '1', '--', '-b', 'cpu', 'bench.py']))\n"
     )
 
     done = subprocess.run(

@@ -99,8 +99,8 @@ def search(seed: int, slower: float, pause_ms: float) -> Trial:
         guilty = make_repository(folder, seed=seed, slower=slower)
         begun = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "proton_bench", "bisect", "-b", "cpu", "--json", "found.json"]
-            + ["good", "HEAD", "--", "bench.py", str(pause_ms)],
+            [sys.executable, "-m", "proton_bench", "bisect", "--json", "found.json"]
+            + ["good", "HEAD", "--", "-b", "cpu", "bench.py", str(pause_ms)],
             cwd=folder,
             capture_output=True,
             check=False,
