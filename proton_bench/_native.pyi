@@ -330,13 +330,6 @@ class CounterOptions:
     @property
     def pause_ms(self) -> int: ...
 
-class RangeOptions:
-    """What hardware counters count exactly: each launch, or each outermost scope."""
-
-    def __init__(self, mode: str, sets: Sequence[Sequence[str]]) -> None: ...
-    @property
-    def sets(self) -> list[list[str]]: ...
-
 class CuptiCollector:
     """Records kernels of NVIDIA GPUs, and copies if asked for, through CUPTI."""
 
@@ -354,7 +347,6 @@ class CuptiCollector:
         finalizes: bool = False,
         pc_sampling: PcSamplingOptions | None = None,
         counters: CounterOptions | None = None,  # implies vendor_clock
-        ranges: RangeOptions | None = None,
     ) -> None: ...
     def start(self, stream: int = 0) -> None: ...  # a stream that may be captured
     def flush(self) -> None: ...
@@ -362,7 +354,6 @@ class CuptiCollector:
     def add_cubin(self, image: bytes, /) -> None: ...  # loaded before the start
     # "pc_sampling" where it was asked for: period_cycles, samples, dropped, doubled, drain_ns, ...
     # "counters" likewise: metrics, bursts, samples, covered_ns, thread_ns, error, ...
-    # "ranges" likewise: metrics, counted, ranges, lost_ranges, not_counted, error
     def facts(self) -> dict[str, Any]: ...
 
 class RocmLibraries:

@@ -1,6 +1,6 @@
 """A program that runs one kernel per unit of the GPU and measures how busy it made the unit.
 
-The measurement is GPM's, and for units that GPM does not know that of exact counters: a share of
+The measurement is GPM's, and for units that GPM does not know that of sampled counters: a share of
 the unit's peak at the clock that it had, so a GPU at its power limit does not lower it. Bytes and
 operations over time would, and need rates of the architecture.
 """
@@ -35,7 +35,7 @@ _MOST_BYTES = 1 << 30
 _MATRIX = 8192
 _BLOCKS = 16  # per multiprocessor
 _COUNTED = ("l2", "l1", "issue")
-_LAUNCHES = 4
+_SAMPLED_S = 2.0  # the first burst comes about a second after the start
 _NO_METRIC = "nothing here measures it apart from l1, so the peak stands for it"
 
 _Kernel = Callable[[], Any]
@@ -73,11 +73,12 @@ def _answer() -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - a kernel that does not run here
             missing[unit] = f"{type(error).__name__}: {str(error)[:200]}"
     readings.close()
+    counted, why = {}, "no burst of samples had its kernel"
     try:
         counted = _counted(torch)
     except Exception as error:  # noqa: BLE001 - likewise
-        counted, why = {}, f"{type(error).__name__}: {str(error)[:200]}"
-        missing |= dict.fromkeys(_COUNTED, why)
+        why = f"{type(error).__name__}: {str(error)[:200]}"
+    missing |= {unit: why for unit in _COUNTED if unit not in counted}
     ceilings |= counted
     return {
         "gpu": facts["name"],
@@ -121,7 +122,7 @@ def _keep_busy(kernel: _Kernel, synchronize: Callable[[], None], seconds: float)
 
 
 def _counted(torch: Any) -> dict[str, float]:
-    """Return how busy exact counters say that kernels made the units that GPM does not know.
+    """Return how busy sampled counters say that kernels made the units that GPM does not know.
 
     Raises:
         LookupError: The GPU does not let counters be read, with the reason.
@@ -135,7 +136,7 @@ def _counted(torch: Any) -> dict[str, float]:
         kernel()
     torch.cuda.synchronize()
     with TemporaryDirectory() as folder:
-        profile = _recorded(kernels, Path(folder, "counted"))
+        profile = _recorded(kernels, torch.cuda.synchronize, Path(folder, "counted"))
     if COUNTED_TIME not in profile.columns:
         facts = counter_facts(profile)
         raise LookupError(facts.error if facts is not None else "no counters were recorded")
@@ -148,12 +149,13 @@ def _counted(torch: Any) -> dict[str, float]:
     }
 
 
-def _recorded(kernels: Mapping[str, _Kernel], target: Path) -> Profile:
-    session = proton.start(str(target), backend="cupti", mode="counters:exact=launch")
+def _recorded(
+    kernels: Mapping[str, _Kernel], synchronize: Callable[[], None], target: Path
+) -> Profile:
+    session = proton.start(str(target), backend="cupti", mode="counters")
     for unit, kernel in kernels.items():
         with proton.scope(unit):
-            for _ in range(_LAUNCHES):
-                kernel()
+            _keep_busy(kernel, synchronize, _SAMPLED_S)
     proton.finalize(session, output_format="proton")
     return read_profile(target.with_suffix(".proton"))
 

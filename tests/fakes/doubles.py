@@ -167,8 +167,6 @@ _SIGNATURES: Signatures = {
     "pc_period": (ctypes.c_uint32, (ctypes.c_uint32,)),
     "pc_made": (ctypes.c_uint64, (ctypes.c_int,)),
     "real_clock": (None, ()),
-    "range_contexts": (ctypes.c_uint64, ()),
-    "drop_ranges": (None, (ctypes.c_uint64,)),
     "pm_bursts": (ctypes.c_uint64, ()),
     "pm_devices": (ctypes.c_uint64, ()),
     "pm_buffer": (None, (ctypes.c_uint64,)),

@@ -3,7 +3,7 @@
 ``-b cupti [-m copies=on:graph=launch:buffer_bytes=N:flush_period_ms=N]``. It is the default if an
 NVIDIA GPU is visible. Graphs and NVTX: docs/explanation/graphs.md. Where in a kernel the time goes:
 ``-m pcsampling[:interval=CYCLES][:exact=scope|launch]``, docs/how-to/pc_sampling.md. Why it is
-slow: ``-m counters[:metrics=SET]``, and ``counters=gpm`` or ``counters=exact`` as an option.
+slow: ``-m counters[:metrics=SET]``, and ``counters=gpm`` as an option.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ BACKEND = Backend(
             counting.MODE,
             options={
                 **counting.OPTIONS,
-                **{key: text for key, text in OPTIONS.items() if key not in counting.TIER_OPTION},
+                **{key: text for key, text in OPTIONS.items() if key not in counting.GPM_OPTION},
             },
             summary="every kernel, and hardware counters of how it uses the GPU",
         ),

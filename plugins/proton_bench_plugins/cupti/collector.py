@@ -24,7 +24,7 @@ from proton_bench.recording.kernels.triton_hooks import TritonHeads
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
-from proton_bench_plugins.cupti.counting import Counting, Tier
+from proton_bench_plugins.cupti.counting import Counting
 from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.sampling import PcSampling
@@ -288,7 +288,6 @@ class GpuCollector:
             hardware_trace=settings.hardware_trace,
             pc_sampling=_sampling_options(settings.pc_sampling),
             counters=_counter_options(settings.counting),
-            ranges=_range_options(settings.counting),
         )
         self._sampling = settings.pc_sampling
         self._nvtx = settings.nvtx
@@ -418,7 +417,7 @@ def _sampling_options(asked: PcSampling | None) -> _native.PcSamplingOptions | N
 
 
 def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
-    if asked is None or asked.tier is not Tier.SAMPLED:
+    if asked is None:
         return None
     return _native.CounterOptions(
         asked.sets,
@@ -428,9 +427,3 @@ def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
         process=sampling_command(),
         environment=sampling_environment(),
     )
-
-
-def _range_options(asked: Counting | None) -> _native.RangeOptions | None:
-    if asked is None or asked.tier is not Tier.EXACT:
-        return None
-    return _native.RangeOptions(asked.counted, asked.sets)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proton_bench.plugin import Mode
-from proton_bench_plugins.cupti.counting import TIER_OPTION, Counting, read_counting
+from proton_bench_plugins.cupti.counting import GPM_OPTION, Counting, read_counting
 from proton_bench_plugins.cupti.sampling import PcSampling, read_sampling
 from proton_bench_plugins.mode_values import AskedValues, Number
 
@@ -20,7 +20,7 @@ OPTIONS = {
     "flush_period_ms": (
         "full buffers are read at least this often; default 100, 0 leaves it to CUPTI"
     ),
-    **TIER_OPTION,
+    **GPM_OPTION,
 }
 _CLOCKS = ("monotonic", "vendor")
 
@@ -45,7 +45,7 @@ class Settings:
         vendor_clock: Convert CUPTI's own times instead of giving it our clock.
         hardware_trace: Let new GPUs measure the times of kernels themselves.
         pc_sampling: How to sample program counters; None for not at all.
-        counting: How to read hardware counters; None for not at all.
+        counting: How to sample hardware counters; None for not at all.
     """
 
     buffer_bytes: int = _BUFFER_BYTES.default

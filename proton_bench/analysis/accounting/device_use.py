@@ -13,19 +13,19 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.profile import Profile
 
 __all__ = [
-    "COUNTED",
     "DEVICE_WALL",
+    "SAMPLED",
     "DeviceVerdict",
-    "counts_one_by_one",
     "device_verdicts",
     "is_device_time",
     "runs_on_devices",
+    "samples_one_by_one",
     "with_device_use",
 ]
 
 DEVICE_WALL = "gpu_wall (ns)"
 
-COUNTED = "launches waited to be counted"
+SAMPLED = "launches waited to be sampled"
 
 _ONE_BY_ONE = {"exact=launch", "exact=scope"}
 _LATENCY_SUM = "launch_latency_sum (ns)"
@@ -115,7 +115,7 @@ class DeviceVerdict:
         device: "CUDA:0" and the like.
         use: The underlying numbers.
         latency_ns: Median launch latency in ns, None if unknown.
-        reason: Why the device was not busier: `COUNTED`, "launch-bound", "waits for other devices",
+        reason: Why the device was not busier: `SAMPLED`, "launch-bound", "waits for other devices",
             or "".
     """
 
@@ -125,11 +125,11 @@ class DeviceVerdict:
     reason: str
 
 
-def counts_one_by_one(profile: Profile) -> bool:
-    """Return whether launches waited for each other to be counted, so that devices idled for us."""
+def samples_one_by_one(profile: Profile) -> bool:
+    """Return whether launches waited for each other to be sampled, so that devices idled for us."""
     modes = profile.provenance.get("mode")
     name, _, options = modes.partition(":") if isinstance(modes, str) else ("", "", "")
-    return name in {"counters", "pcsampling"} and not _ONE_BY_ONE.isdisjoint(options.split(":"))
+    return name == "pcsampling" and not _ONE_BY_ONE.isdisjoint(options.split(":"))
 
 
 def device_verdicts(profile: Profile) -> tuple[DeviceVerdict, ...]:
@@ -144,8 +144,8 @@ def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
     is_trusted = use.latency_clamped <= _MOST_BEFORE_LAUNCH * use.launches
     latency_ns = use.latency_ns(0.5) if is_trusted else None
     reason = ""
-    if counts_one_by_one(profile):
-        reason = COUNTED
+    if samples_one_by_one(profile):
+        reason = SAMPLED
     elif use.waiting_ns >= _WAITING_SHARE * use.wall_ns:
         reason = "waits for other devices"
     elif (

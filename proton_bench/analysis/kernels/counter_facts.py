@@ -11,13 +11,11 @@ from proton_bench.model.profile import Profile
 
 __all__ = [
     "CounterFacts",
-    "RangeFacts",
     "are_missing",
     "came_too_late",
     "counter_facts",
     "cpu_counter_error",
     "is_written_meanwhile",
-    "range_facts",
 ]
 
 
@@ -44,25 +42,6 @@ class CounterFacts:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RangeFacts:
-    """How launches, or scopes, were counted exactly.
-
-    Attributes:
-        counted: What was counted, "launch" or "scope".
-        ranges: Those with counts.
-        lost_ranges: Those whose counts were lost.
-        not_counted: Those that went on without.
-        error: Why nothing or not everything was counted, or "".
-    """
-
-    counted: str = "launch"
-    ranges: int = 0
-    lost_ranges: int = 0
-    not_counted: int = 0
-    error: str = ""
-
-
 def counter_facts(profile: Profile) -> CounterFacts | None:
     """Return the facts of the sampling backend, None where counters were not sampled."""
     said = _said_of(profile, "counters")
@@ -79,20 +58,6 @@ def counter_facts(profile: Profile) -> CounterFacts | None:
     )
 
 
-def range_facts(profile: Profile) -> RangeFacts | None:
-    """Return the facts of exact counting, None where it was not asked for."""
-    said = _said_of(profile, "ranges")
-    if said is None:
-        return None
-    return RangeFacts(
-        counted=_text(said, "counted") or "launch",
-        ranges=_number(said, "ranges"),
-        lost_ranges=_number(said, "lost_ranges"),
-        not_counted=_number(said, "not_counted"),
-        error=_text(said, "error"),
-    )
-
-
 def cpu_counter_error(profile: Profile) -> str:
     """Return why a run counted no instructions although it asked for them, "" for no reason."""
     said = _said_of(profile, "cpu_counters")
@@ -103,11 +68,7 @@ def are_missing(profile: Profile) -> bool:
     """Return whether counters of kernels of GPUs were asked for, and no kernel has any."""
     if profile.provenance.get("backend") == "cpu" or COUNTED_TIME in profile.columns:
         return False
-    asked = [mode.split(":") for mode in _modes(profile)]
-    return any(
-        name in {"counters", "counters=exact"} or "counters=exact" in options
-        for name, *options in asked
-    )
+    return any(mode.split(":")[0] == "counters" for mode in _modes(profile))
 
 
 def came_too_late(profile: Profile) -> bool:

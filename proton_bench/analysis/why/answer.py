@@ -13,7 +13,7 @@ from itertools import chain, takewhile
 
 import numpy as np
 
-from proton_bench.analysis.accounting.device_use import COUNTED
+from proton_bench.analysis.accounting.device_use import SAMPLED
 from proton_bench.analysis.accounting.host_time import own_lines
 from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
@@ -316,9 +316,9 @@ def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
 def _sentence(run: WholeRun) -> str:
     if not run.work_ns > 0:
         return "no time of work on a device was recorded"
-    if run.is_counted:
+    if run.is_one_by_one:
         work = duration_text(run.work_ns)
-        return f"GPU work of {work}; it idled because {COUNTED}, so this file says no more of that"
+        return f"GPU work of {work}; it idled because {SAMPLED}, so this file says no more of that"
     if run.is_idle_known and not run.is_length_known:
         return f"GPU work of {duration_text(run.work_ns)}, idle for {duration_text(run.idle_ns)}"
     if run.is_idle_known:

@@ -134,7 +134,7 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
 
 
 def _host_limit_ns(run: WholeRun) -> float:
-    if len(run.devices) != 1 or run.is_counted:
+    if len(run.devices) != 1 or run.is_one_by_one:
         return math.inf
     in_sync_ns, _ = _sync_lines(run)
     return host_limit_ns(run.recorded, run.devices[0], in_sync_ns=in_sync_ns)

@@ -16,7 +16,6 @@ from proton_bench.analysis.accounting.recorded import run_ns
 from proton_bench.analysis.kernels.counter_facts import (
     counter_facts,
     cpu_counter_error,
-    range_facts,
 )
 from proton_bench.analysis.kernels.stall_reasons import explain_stall
 from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
@@ -217,8 +216,7 @@ class Facts:
         self._uses, self._halves = _counters(profile)
         self._counter_time = _inclusive(profile, COUNTED_TIME)
         sampled, wall_ns = counter_facts(profile), run_ns(profile)
-        asked = sampled or range_facts(profile)
-        self._refusal = asked.error if asked is not None else ""
+        self._refusal = sampled.error if sampled is not None else ""
         bursts = sampled.bursts if sampled is not None else 0
         self._burst_period_ns = wall_ns / bursts if bursts and wall_ns else math.nan
         self.processor_refusal = cpu_counter_error(profile)

@@ -9,8 +9,8 @@ import numpy as np
 
 from proton_bench.analysis.accounting.device_use import (
     DeviceVerdict,
-    counts_one_by_one,
     device_verdicts,
+    samples_one_by_one,
 )
 from proton_bench.analysis.accounting.host_time import RunTime, run_time_of, with_measured_times
 from proton_bench.analysis.naming.readable import Readable, folded
@@ -94,10 +94,10 @@ class WholeRun:
     def between_ns(self) -> float:
         """The part of it between kernels that is the program's, without what recording took.
 
-        It is 0 if launches waited to be counted. Of several devices it is the shortest, because at
+        It is 0 if launches waited to be sampled. Of several devices it is the shortest, because at
         most so long all of them were idle.
         """
-        return 0.0 if self.is_counted else self._gaps_ns - self.recording_ns
+        return 0.0 if self.is_one_by_one else self._gaps_ns - self.recording_ns
 
     def short_gaps_ns(self, use: DeviceUse) -> float:
         """Return the part of `between_ns` that late launches on a device may have caused."""
@@ -127,9 +127,9 @@ class WholeRun:
         return len(parts) if isinstance(parts, tuple) and parts else 1
 
     @property
-    def is_counted(self) -> bool:
-        """Whether launches waited to be counted."""
-        return counts_one_by_one(self.recorded)
+    def is_one_by_one(self) -> bool:
+        """Whether launches waited to be sampled."""
+        return samples_one_by_one(self.recorded)
 
     @property
     def outside_ns(self) -> float:

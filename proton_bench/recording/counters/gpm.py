@@ -30,7 +30,7 @@ PERIOD_S = 0.2
 ALL = -1  # instead of the number of a device
 # Values of shorter windows are often not numbers.
 _SHORTEST_NS = 100_000_000
-_OPTION, _GPM_ALONE = "counters", "gpm"
+_OPTION = "counters"
 _PER_MIB = float(1 << 20)
 # Key in the provenance: constant of the library without its prefix, name of the counter, factor.
 _METRICS = {
@@ -71,10 +71,7 @@ def wants_gpm(modes: Sequence[_Mode]) -> bool:
 
 def wants_bursts(modes: Sequence[_Mode]) -> bool:
     """Return whether it asks for those of kernels too."""
-    return any(
-        mode.name == _OPTION or mode.options.get(_OPTION, _GPM_ALONE) != _GPM_ALONE
-        for mode in modes
-    )
+    return any(mode.name == _OPTION for mode in modes)
 
 
 @dataclass(frozen=True, slots=True)

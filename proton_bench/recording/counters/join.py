@@ -18,7 +18,7 @@ other processes and writes that come late do not count for kernels.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,7 @@ class DeviceEstimates:
         cycles_per_ns: float64[k], the clock of the multiprocessors meanwhile; None if not sampled.
         shares: Of each quantity float64[k], the part of the unit's peak, 0 to 1.
         errors: Of each quantity float64[k], its standard error: 95 % intervals are 1.96 of it.
-        biases: The part of it that does not get smaller in a mean over rows or runs; none of
-            exact values.
+        biases: The part of it that does not get smaller in a mean over rows or runs.
     """
 
     device: int
@@ -82,7 +81,7 @@ class DeviceEstimates:
     cycles_per_ns: Values | None
     shares: Mapping[str, Values]
     errors: Mapping[str, Values]
-    biases: Mapping[str, Values] = field(default_factory=dict)
+    biases: Mapping[str, Values]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

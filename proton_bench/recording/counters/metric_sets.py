@@ -19,16 +19,13 @@ __all__ = [
     "DEFAULT_SET",
     "ELAPSED_CYCLES",
     "METRIC_SETS",
-    "RANGE_TIME",
     "Basis",
     "Meaning",
     "meaning_of",
     "metric_candidates",
-    "range_candidates",
 ]
 
 ELAPSED_CYCLES = "sm__cycles_elapsed.avg"
-RANGE_TIME = "gpu__time_duration.sum"  # of exact counts alone: samples have times
 DEFAULT_SET = "speed-of-light"
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
@@ -44,7 +41,6 @@ _L2_REQUESTS = (f"lts__t_requests{_ELAPSED}", f"lts__t_requests{_BUSIEST}")
 _ISSUE = f"sm__inst_executed{_ELAPSED}"
 _L1 = f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"
 _SHARED = f"l1tex__data_pipe_lsu_wavefronts_mem_shared{_ELAPSED}"
-_FP64 = f"sm__pipe_fp64_cycles_active{_ELAPSED}"
 _FP32 = f"{_TPC}sm__inst_executed_pipe_fma_realtime{_ELAPSED}"
 _WAVEFRONTS = f"{_SM}l1tex__data_pipe_lsu_wavefronts"
 
@@ -75,24 +71,6 @@ METRIC_SETS: dict[str, tuple[tuple[str, ...], ...]] = {
         (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
     ),
 }
-
-# What a range counts in one pass: more than a sample, and no counters of the second group.
-_RANGES = (
-    (
-        ELAPSED_CYCLES,
-        _SM_ACTIVE,
-        _TENSOR,
-        _DRAM,
-        _L2,
-        _ISSUE,
-        f"sm__inst_executed_pipe_fma{_ELAPSED}",
-        _FP64,
-        _L1,
-    ),
-    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _FP64, _L1),
-    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM, _L2, _ISSUE, _L1),
-    (ELAPSED_CYCLES, _SM_ACTIVE, _TENSOR, _DRAM),
-)
 
 
 class Basis(StrEnum):
@@ -190,17 +168,3 @@ def metric_candidates(asked: str = DEFAULT_SET) -> tuple[tuple[str, ...], ...]:
             "NVIDIA's names of metrics, such as lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
         )
     return ((ELAPSED_CYCLES, *(name for name in names if name != ELAPSED_CYCLES)),)
-
-
-def range_candidates(asked: str = DEFAULT_SET) -> tuple[tuple[str, ...], ...]:
-    """Return the metrics to count exactly, likewise; `RANGE_TIME` comes first.
-
-    Args:
-        asked: As for `metric_candidates`.
-
-    Raises:
-        UsageError: It is neither.
-    """
-    chosen = metric_candidates(asked)
-    sets = _RANGES if chosen is METRIC_SETS[DEFAULT_SET] else chosen
-    return tuple((RANGE_TIME, *(name for name in each if name != RANGE_TIME)) for each in sets)

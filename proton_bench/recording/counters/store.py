@@ -20,7 +20,6 @@ from proton_bench.model.metrics.counter_columns import (
     busy_column,
     variance_column,
 )
-from proton_bench.recording.counters.metric_sets import RANGE_TIME
 
 __all__ = ["CounterSession", "store_counters", "store_phase"]
 
@@ -103,8 +102,7 @@ def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> s
     try:
         bursts = session.take_bursts(phase)
         if bursts:
-            # Ranges are longer than what they count, so a track of them would show too little.
-            if has_timeline and RANGE_TIME not in session.counter_metrics:
+            if has_timeline:
                 _show(session, phase, bursts)
             _store(session, phase, bursts)
     except SessionError:
@@ -118,11 +116,9 @@ def store_phase(session: CounterSession, phase: int, *, has_timeline: bool) -> s
 def _store(session: CounterSession, phase: int, bursts: Sequence[Mapping[str, Any]]) -> None:
     import numpy as np
 
-    from proton_bench.recording.counters.exact import join_ranges
     from proton_bench.recording.counters.join import join_bursts
 
-    metrics = session.counter_metrics
-    found = (join_ranges if RANGE_TIME in metrics else join_bursts)(bursts, metrics)
+    found = join_bursts(bursts, session.counter_metrics)
     if not found:
         return
     nodes, place = np.unique(np.concatenate([each.nodes for each in found]), return_inverse=True)

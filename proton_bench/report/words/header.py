@@ -17,12 +17,10 @@ from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.accounting.recorded import recorded_of
 from proton_bench.analysis.kernels.counter_facts import (
     CounterFacts,
-    RangeFacts,
     are_missing,
     came_too_late,
     counter_facts,
     is_written_meanwhile,
-    range_facts,
 )
 from proton_bench.analysis.kernels.record_costs import RecordCost, record_costs
 from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
@@ -119,13 +117,12 @@ def counter_losses(profile: Profile) -> tuple[str, ...]:
     if came_too_late(profile):
         why = _NO_BURST if is_written_meanwhile(profile) else _TOO_LATE
         return (f"NO COUNTERS: {why}",)
-    sampled, counted = counter_facts(profile), range_facts(profile)
-    if are_missing(profile) and ((sampled and sampled.bursts) or (counted and counted.ranges)):
+    facts = counter_facts(profile)
+    if facts is None:
+        return ()
+    if are_missing(profile) and facts.bursts:
         return (f"NO COUNTERS: {_NO_KERNEL}",)
-    return (
-        *(() if sampled is None else _counter_losses(sampled)),
-        *(() if counted is None else _range_losses(counted)),
-    )
+    return tuple(_counter_losses(facts))
 
 
 def _counter_losses(facts: CounterFacts) -> Iterator[str]:
@@ -143,19 +140,6 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
             f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share:.2g} % of all) were lost, "
             "because bursts lasted longer than asked for: the sampling thread had no processor"
         )
-
-
-def _range_losses(facts: RangeFacts) -> Iterator[str]:
-    missing = facts.lost_ranges + facts.not_counted
-    what, plural = ("scope", "scopes") if facts.counted == "scope" else ("launch", "launches")
-    uncounted = f"no exact counts of {count_text(missing, what, plural)}" if missing else ""
-    if not facts.ranges:
-        yield f"NO COUNTERS: {visible(facts.error or uncounted or 'nothing was launched')}"
-        return
-    if facts.error:
-        yield f"FEWER COUNTERS: {visible(facts.error)}"
-    if uncounted:
-        yield f"FEWER COUNTERS: {uncounted}"
 
 
 _MOST_KERNELS = 5

@@ -97,8 +97,6 @@ void fake_cupti_real_clock();
 uint64_t fake_cupti_pm_bursts();                  ///< that were decoded
 uint64_t fake_cupti_pm_devices();                 ///< whose counters are on
 void fake_cupti_pm_buffer(uint64_t most_samples); ///< of the hardware's buffer; 0: enough
-uint64_t fake_cupti_range_contexts();             ///< whose ranges are counted
-void fake_cupti_drop_ranges(uint64_t count);      ///< the next decoding loses so many
 void fake_cupti_pm_lag(uint64_t ns);              ///< bursts end so much after they are stopped
 
 // The device and the library.

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "driver/cupti/cupti_counters_abi.h"
-#include "driver/cupti/cupti_ranges_abi.h"
 #include "library.h"
 
 using namespace fake;
@@ -99,7 +98,6 @@ struct Sample {
   uint64_t true_start_ns;
   uint64_t true_end_ns;
   uint64_t device;
-  const char *name = nullptr; ///< of a range
   double busy_ns[kUnits] = {};
 };
 
@@ -115,25 +113,10 @@ struct PmSampling {
   std::deque<Sample> waiting; ///< in the hardware's buffer
 };
 
-/// The range profiler of a context; its kernels are those of device 0.
-struct Ranging {
-  bool is_configured = false;
-  bool is_started = false;
-  bool is_open = false;
-  uint8_t *data = nullptr;
-  size_t data_bytes = 0;
-  size_t most = 0;
-  Sample open{};
-  std::deque<Sample> done;
-  std::deque<std::string> names; ///< addresses stay
-};
-
 /// Of this process.
 struct Counters {
   std::mutex mutex;
   std::map<uint32_t, PmSampling *> devices; ///< that are enabled
-  std::map<void *, Ranging *> contexts;     ///< whose ranges are counted
-  uint64_t dropped_ranges = 0;              ///< that the next decoding loses
 };
 
 Counters &counters() {
@@ -187,7 +170,7 @@ bool is_cuda_started() {
 
 double value_of(const Sample &sample, std::string_view metric) {
   const auto whole = static_cast<double>(sample.true_end_ns - sample.true_start_ns);
-  if (metric.find("cycles_elapsed") != metric.npos || metric.find("time_duration") != metric.npos)
+  if (metric.find("cycles_elapsed") != metric.npos)
     return whole; // 1 GHz
   const double busy = sample.busy_ns[unit_of(metric)];
   return metric.find(".pct_") != metric.npos ? 100.0 * busy / whole : busy;
@@ -304,7 +287,7 @@ FAKE_EXPORT int cuptiPmSamplingEnable(cupti::PmEnableParameters *parameters) {
   Counters &self = counters();
   std::lock_guard lock(self.mutex);
   const auto device = static_cast<uint32_t>(parameters->device);
-  if (self.devices.contains(device) || !self.contexts.empty())
+  if (self.devices.contains(device))
     return cupti::kErrorHardwareBusy;
   auto *sampling = new PmSampling;
   sampling->device = device;
@@ -426,148 +409,7 @@ FAKE_EXPORT int cuptiPmSamplingCounterDataGetSampleInfo(cupti::PmSampleInfoParam
   return cupti::kSuccess;
 }
 
-// Ranges.
-
-FAKE_EXPORT int cuptiRangeProfilerEnable(cupti::RangeEnableParameters *parameters) {
-  FAULT(cuptiRangeProfilerEnable);
-  Counters &self = counters();
-  std::lock_guard lock(self.mutex);
-  if (!has_size(parameters) || parameters->context == nullptr)
-    return cupti::kErrorInvalidParameter;
-  if (!self.devices.empty() || self.contexts.contains(parameters->context))
-    return cupti::kErrorHardwareBusy;
-  auto *ranging = new Ranging;
-  self.contexts[parameters->context] = ranging;
-  parameters->profiler = ranging;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerDisable(cupti::RangeParameters *parameters) {
-  FAULT(cuptiRangeProfilerDisable);
-  std::lock_guard lock(counters().mutex);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  std::erase_if(counters().contexts, [&](const auto &each) { return each.second == ranging; });
-  delete ranging;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerGetCounterDataSize(cupti::RangeDataSizeParameters *parameters) {
-  FAULT(cuptiRangeProfilerGetCounterDataSize);
-  parameters->data_bytes = sizeof(Image) + parameters->most_ranges * sizeof(Sample);
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int
-cuptiRangeProfilerCounterDataImageInitialize(cupti::RangeDataParameters *parameters) {
-  FAULT(cuptiRangeProfilerCounterDataImageInitialize);
-  const Image image{kMagic, (parameters->data_bytes - sizeof(Image)) / sizeof(Sample), 0};
-  std::memcpy(parameters->data, &image, sizeof image);
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerSetConfig(cupti::RangeConfigParameters *parameters) {
-  FAULT(cuptiRangeProfilerSetConfig);
-  size_t passes = 0;
-  std::memcpy(&passes, parameters->config, sizeof passes);
-  if (!has_size(parameters) || passes != 1 || parameters->kind != cupti::kUserRange ||
-      parameters->replay != cupti::kUserReplay)
-    return cupti::kErrorInvalidParameter;
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  ranging->data = parameters->data;
-  ranging->data_bytes = parameters->data_bytes;
-  ranging->most = parameters->most_ranges;
-  ranging->is_configured = true;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerStart(cupti::RangeParameters *parameters) {
-  FAULT(cuptiRangeProfilerStart);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  if (ranging->is_started || !ranging->is_configured)
-    return cupti::kErrorInvalidOperation;
-  ranging->is_started = true;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerPushRange(cupti::RangePushParameters *parameters) {
-  FAULT(cuptiRangeProfilerPushRange);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  if (!ranging->is_started || ranging->is_open || ranging->done.size() == ranging->most)
-    return cupti::kErrorInvalidOperation;
-  ranging->is_open = true;
-  ranging->open.name = ranging->names.emplace_back(parameters->name).c_str();
-  ranging->open.true_start_ns = now_ns();
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerPopRange(cupti::RangeParameters *parameters) {
-  FAULT(cuptiRangeProfilerPopRange);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  if (!ranging->is_open)
-    return cupti::kErrorInvalidOperation;
-  ranging->is_open = false;
-  ranging->open.true_end_ns = now_ns();
-  ranging->done.push_back(ranging->open);
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerStop(cupti::RangeStopParameters *parameters) {
-  FAULT(cuptiRangeProfilerStop);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  if (!has_size(parameters) || !ranging->is_started || ranging->is_open)
-    return cupti::kErrorInvalidOperation;
-  ranging->is_started = ranging->is_configured = false;
-  parameters->has_all_passes = 1;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerDecodeData(cupti::RangeDecodeParameters *parameters) {
-  FAULT(cuptiRangeProfilerDecodeData);
-  auto *ranging = static_cast<Ranging *>(parameters->profiler);
-  Image *image = image_of(ranging->data, ranging->data_bytes);
-  std::lock_guard lock(counters().mutex);
-  while (!ranging->done.empty()) {
-    if (counters().dropped_ranges != 0) {
-      --counters().dropped_ranges;
-      ++parameters->dropped_ranges;
-    } else {
-      Sample &sample = samples_of(image)[image->count++] = ranging->done.front();
-      count_busy(sample);
-    }
-    ranging->done.pop_front();
-  }
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerGetCounterDataInfo(cupti::RangeDataInfoParameters *parameters) {
-  FAULT(cuptiRangeProfilerGetCounterDataInfo);
-  const Image *image = image_of(parameters->data, parameters->data_bytes);
-  if (!image)
-    return cupti::kErrorInvalidParameter;
-  parameters->ranges = image->count;
-  return cupti::kSuccess;
-}
-
-FAKE_EXPORT int cuptiRangeProfilerCounterDataGetRangeInfo(cupti::RangeInfoParameters *parameters) {
-  FAULT(cuptiRangeProfilerCounterDataGetRangeInfo);
-  Image *image = image_of(parameters->data, parameters->data_bytes);
-  if (!image || parameters->index >= image->count)
-    return cupti::kErrorInvalidParameter;
-  parameters->name = samples_of(image)[parameters->index].name;
-  return cupti::kSuccess;
-}
-
 // Control.
-
-FAKE_EXPORT uint64_t fake_cupti_range_contexts() {
-  std::lock_guard lock(counters().mutex);
-  return counters().contexts.size();
-}
-
-FAKE_EXPORT void fake_cupti_drop_ranges(uint64_t count) {
-  std::lock_guard lock(counters().mutex);
-  counters().dropped_ranges = count;
-}
 
 FAKE_EXPORT uint64_t fake_cupti_pm_bursts() { return gpu().bursts; }
 

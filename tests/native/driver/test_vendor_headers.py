@@ -53,7 +53,6 @@ def complaints_of(check: str, folders: Sequence[Path], *options: str) -> dict[st
         ("cupti/cupti_copy_headers.cpp", "cupti.h"),
         ("cupti/cupti_pc_sampling_headers.cpp", "cupti.h"),
         ("cupti/cupti_counters_headers.cpp", "cupti_pmsampling.h"),
-        ("cupti/cupti_ranges_headers.cpp", "cupti_range_profiler.h"),
         ("cuda/cuda_headers.cpp", "cupti.h"),
         ("cupti/nvtx_headers.cpp", "nvtx3/nvToolsExt.h"),
     ],

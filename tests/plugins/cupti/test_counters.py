@@ -23,7 +23,7 @@ from proton_bench.plugin.backend import assign_modes
 from proton_bench.recording.counters.metric_sets import METRIC_SETS
 from proton_bench.report.words.header import counter_losses
 from proton_bench_plugins.cupti import BACKEND
-from proton_bench_plugins.cupti.counting import Counting, Tier
+from proton_bench_plugins.cupti.counting import Counting
 from proton_bench_plugins.cupti.settings import read_settings
 
 __all__ = ["cupti_doubles", "run"]
@@ -309,23 +309,6 @@ def test_bursts_that_fail_end_the_sampling_of_the_device(run: Run, tmp_path: Pat
     assert (facts.bursts, facts.lost_bursts) == (0, 3)
 
 
-@pytest.mark.parametrize(
-    ("mode", "tier"),
-    [
-        ("counters", Tier.SAMPLED),
-        ("counters=gpm", Tier.GPM),
-        ("counters=exact", Tier.EXACT),
-        ("copies=on:counters=exact", Tier.EXACT),
-        ("pcsampling:counters=gpm", Tier.GPM),
-    ],
-)
-def test_tiers_are_asked_for_by_a_mode_or_an_option(mode: str, tier: Tier) -> None:
-    asked = counting(mode)
-
-    assert asked is not None
-    assert asked.tier is tier
-
-
 def test_metrics_are_those_of_a_set_or_named() -> None:
     named = "lts__t_sectors.sum+dram__bytes_read.sum"
 
@@ -334,8 +317,11 @@ def test_metrics_are_those_of_a_set_or_named() -> None:
     assert memory == Counting(sets=METRIC_SETS["memory"], interval_us=5, burst_ms=20)
     assert chosen is not None
     assert set(named.split("+")) < set(chosen.sets[0])
-    assert counting("") is None
-    assert counting("pcsampling") is None
+
+
+@pytest.mark.parametrize("mode", ["", "pcsampling", "counters=gpm", "pcsampling:counters=gpm"])
+def test_other_modes_have_no_bursts(mode: str) -> None:
+    assert counting(mode) is None
 
 
 @pytest.mark.parametrize(
@@ -345,11 +331,11 @@ def test_metrics_are_those_of_a_set_or_named() -> None:
         ("counters:metrics=", "speed-of-light"),
         ("counters:interval_us=0", "from 1 to 1000"),
         ("counters:burst_ms=1000", "from 1 to 100"),
-        ("counters:exact=launch:interval_us=5", "exclude each other"),
-        ("counters:exact=scope:burst_ms=5", "exclude each other"),
-        ("counters=all", "choose from: gpm, exact"),
+        ("counters:exact=scope", "no option 'exact'"),
+        ("counters=all", "choose gpm"),
+        ("copies=on:counters=exact", "ncu --csv"),
         ("counters:counters=gpm", "no option 'counters'"),
-        ("pcsampling:counters=exact", "exclude each other"),
+        ("pcsampling:counters=exact", "ncu --csv"),
     ],
 )
 def test_wrong_options_are_refused(mode: str, words: str) -> None:

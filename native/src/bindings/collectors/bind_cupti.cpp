@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -33,8 +32,7 @@ std::unique_ptr<CuptiCollector>
 make_cupti_collector(const std::vector<ListedCandidate> &candidates, size_t buffer_bytes,
                      uint32_t flush_period_ms, bool copies, bool whole_graphs, bool nvtx,
                      bool vendor_clock, bool hardware_trace, bool finalizes,
-                     const PcSamplingOptions *pc_sampling, const CounterOptions *counters,
-                     const RangeOptions *ranges) {
+                     const PcSamplingOptions *pc_sampling, const CounterOptions *counters) {
   CuptiOptions options;
   options.candidates = make_candidates(candidates);
   options.buffer_bytes = buffer_bytes;
@@ -49,8 +47,6 @@ make_cupti_collector(const std::vector<ListedCandidate> &candidates, size_t buff
     options.pc_sampling = *pc_sampling;
   if (counters)
     options.counters = *counters;
-  if (ranges)
-    options.ranges = *ranges;
   return std::make_unique<CuptiCollector>(Aggregator::instance(), std::move(options));
 }
 
@@ -146,28 +142,6 @@ py::dict list_counters(const CounterFacts &facts) {
   return listed;
 }
 
-RangeOptions make_ranges(const std::string &mode, std::vector<std::vector<std::string>> sets) {
-  static const std::map<std::string, RangeMode> kModes = {{"scope", RangeMode::kScope},
-                                                          {"launch", RangeMode::kLaunch}};
-  auto found = kModes.find(mode);
-  if (found == kModes.end())
-    throw Error(ErrorCode::kUsage, "ranges are a scope or a launch each, not '" + mode + "'");
-  if (sets.empty() || std::any_of(sets.begin(), sets.end(), [](auto &set) { return set.empty(); }))
-    throw Error(ErrorCode::kUsage, "ranges need the name of a metric at least");
-  return {found->second, std::move(sets)};
-}
-
-py::dict list_ranges(const RangeFacts &facts) {
-  py::dict listed;
-  listed["metrics"] = facts.metrics;
-  listed["counted"] = facts.counted;
-  listed["error"] = facts.error;
-  listed["ranges"] = facts.ranges;
-  listed["lost_ranges"] = facts.lost_ranges;
-  listed["not_counted"] = facts.not_counted;
-  return listed;
-}
-
 py::dict cupti_facts(const CuptiCollector &collector) {
   CuptiFacts facts;
   {
@@ -188,8 +162,6 @@ py::dict cupti_facts(const CuptiCollector &collector) {
     listed["pc_sampling"] = list_sampling(*facts.pc_sampling);
   if (facts.counters)
     listed["counters"] = list_counters(*facts.counters);
-  if (facts.ranges)
-    listed["ranges"] = list_ranges(*facts.ranges);
   return listed;
 }
 
@@ -282,9 +254,6 @@ void bind_options(py::module_ &module) {
       .def_readonly("interval_ns", &CounterOptions::interval_ns)
       .def_readonly("burst_ms", &CounterOptions::burst_ms)
       .def_readonly("pause_ms", &CounterOptions::pause_ms);
-  py::class_<RangeOptions>(module, "RangeOptions")
-      .def(py::init(&make_ranges), py::arg("mode"), py::arg("sets"))
-      .def_readonly("sets", &RangeOptions::sets);
 }
 
 } // namespace
@@ -299,7 +268,7 @@ void bind_cupti(py::module_ &module) {
            py::arg("whole_graphs") = false, py::arg("nvtx") = false,
            py::arg("vendor_clock") = false, py::arg("hardware_trace") = false,
            py::arg("finalizes") = false, py::arg("pc_sampling").none(true) = py::none(),
-           py::arg("counters").none(true) = py::none(), py::arg("ranges").none(true) = py::none())
+           py::arg("counters").none(true) = py::none())
       .def(
           "start",
           [](CuptiCollector &self, uintptr_t stream) {

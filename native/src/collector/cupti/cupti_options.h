@@ -40,19 +40,6 @@ struct CounterOptions {
   uint32_t answer_ms = 60'000; ///< for an answer, with the lowest priority on a busy machine
 };
 
-enum class RangeMode : uint8_t {
-  kOff,
-  kScope,  ///< outermost scopes: waits for the devices at their borders
-  kLaunch, ///< launch by launch: waits for the device before and behind each
-};
-
-/// How hardware counters are counted exactly.
-struct RangeOptions {
-  RangeMode mode = RangeMode::kOff;
-  /// NVIDIA's metrics, the richest first: a device takes the first that it counts in one pass.
-  std::vector<std::vector<std::string>> sets;
-};
-
 struct CuptiOptions {
   std::vector<LibraryCandidate> candidates; ///< where libcupti may be, in order
   /// Of one activity buffer. 64 MB buffers lengthen the measured kernels by 7 %, 1 to 8 MB ones do
@@ -67,7 +54,6 @@ struct CuptiOptions {
   bool finalizes = false;         ///< detach CUPTI from the process at the end
   PcSamplingOptions pc_sampling;
   CounterOptions counters;
-  RangeOptions ranges;
 };
 
 } // namespace proton

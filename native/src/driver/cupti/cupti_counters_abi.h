@@ -15,7 +15,6 @@ namespace proton::cupti {
 // The host's side.
 
 enum ProfilerType : int { // CUpti_ProfilerType
-  kProfilerOfRanges = 0,
   kProfilerOfPmSamples = 1,
 };
 
@@ -35,7 +34,7 @@ struct ProfilerParameters {
 struct HostInitializeParameters { // CUpti_Profiler_Host_Initialize_Params
   size_t struct_bytes = sizeof(HostInitializeParameters);
   void *reserved = nullptr;
-  ProfilerType type = kProfilerOfRanges;
+  ProfilerType type = kProfilerOfPmSamples;
   const char *chip = nullptr;
   const uint8_t *availability = nullptr;
   void *host = nullptr;                  ///< answer
@@ -86,7 +85,7 @@ struct HostEvaluateParameters { // CUpti_Profiler_Host_EvaluateToGpuValues_Param
   void *host = nullptr;
   const uint8_t *data = nullptr;
   size_t data_bytes = 0;
-  size_t index = 0; ///< of the range or sample
+  size_t index = 0; ///< of the sample
   const char **metrics = nullptr;
   size_t metric_count = 0;
   double *values = nullptr; ///< ours, one for each metric

@@ -25,13 +25,9 @@ void load_beside(const std::string &library_path, const char *name) {
 
 } // namespace
 
-void load_counter_libraries(const CuptiLibrary &library) {
+void initialize_counters(const CuptiLibrary &library) {
   load_beside(library.path(), "libnvperf_target.so");
   load_beside(library.path(), "libnvperf_host.so"); // needs the one above
-}
-
-void initialize_counters(const CuptiLibrary &library) {
-  load_counter_libraries(library);
   cupti::function::ProfilerInitialize initialize = nullptr;
   RequiredSymbols required(library.shared());
   required.resolve("cuptiProfilerInitialize", initialize);
@@ -51,10 +47,10 @@ std::string chip_name(const CuptiLibrary &library, int32_t device) {
   return parameters.chip ? parameters.chip : "";
 }
 
-CuptiProfilerHost::CuptiProfilerHost(const CuptiLibrary &library, cupti::ProfilerType type,
-                                     std::string chip, std::vector<std::string> metrics,
+CuptiProfilerHost::CuptiProfilerHost(const CuptiLibrary &library, std::string chip,
+                                     std::vector<std::string> metrics,
                                      std::vector<uint8_t> availability)
-    : library_(library), type_(type), chip_(std::move(chip)), metrics_(std::move(metrics)),
+    : library_(library), chip_(std::move(chip)), metrics_(std::move(metrics)),
       availability_(std::move(availability)) {
   for (const std::string &metric : metrics_)
     names_.push_back(metric.c_str());
@@ -86,7 +82,6 @@ void CuptiProfilerHost::initialize() {
   cupti::HostInitializeParameters parameters;
   if (library_.version() < kVersionWithSets)
     parameters.struct_bytes = offsetof(cupti::HostInitializeParameters, single_pass_set);
-  parameters.type = type_;
   parameters.chip = chip_.c_str();
   parameters.availability = availability_.empty() ? nullptr : availability_.data();
   library_.check(functions_.initialize(&parameters), "cuptiProfilerHostInitialize");

@@ -12,14 +12,14 @@
 
 namespace proton {
 
-/// Metrics of one chip, for one of the two profilers. Not for several threads at a time.
+/// Metrics of one chip, for PM sampling. Not for several threads at a time.
 class CuptiProfilerHost {
 public:
   /// Schedules metrics by NVIDIA's names, e.g. "sm__cycles_active.sum". Needs no GPU with some
   /// libraries, the driver with others. `availability` may be empty. Throws Error(kUnavailable)
   /// that names the metric where the chip does not have one.
-  CuptiProfilerHost(const CuptiLibrary &library, cupti::ProfilerType type, std::string chip,
-                    std::vector<std::string> metrics, std::vector<uint8_t> availability = {});
+  CuptiProfilerHost(const CuptiLibrary &library, std::string chip, std::vector<std::string> metrics,
+                    std::vector<uint8_t> availability = {});
   ~CuptiProfilerHost();
   CuptiProfilerHost(const CuptiProfilerHost &) = delete;
   CuptiProfilerHost &operator=(const CuptiProfilerHost &) = delete;
@@ -32,7 +32,7 @@ public:
   /// How often the same work has to run until all metrics are counted. PM sampling takes one.
   size_t passes() const { return passes_; }
 
-  /// Writes one value for each metric: those of a range, or of a sample, of a counter data image.
+  /// Writes one value for each metric of a sample of a counter data image.
   cupti::Result evaluate(const uint8_t *data, size_t data_bytes, size_t index,
                          double *values) noexcept;
 
@@ -54,7 +54,6 @@ private:
   void release() noexcept;
 
   const CuptiLibrary &library_;
-  cupti::ProfilerType type_;
   std::string chip_;
   std::vector<std::string> metrics_;
   std::vector<uint8_t> availability_;
@@ -65,12 +64,9 @@ private:
   size_t passes_ = 0;
 };
 
-/// Loads the two libraries of its own folder that libcupti needs for counters, so that it finds
-/// these and not those of another release. Enough for CuptiProfilerHost.
-void load_counter_libraries(const CuptiLibrary &library);
-
-/// Makes libcupti's counters ready in this process: its libraries and the profiler. Call before
-/// anything else of counters; later calls cost little. Throws Error(kUnavailable).
+/// Makes libcupti's counters ready in this process: the profiler, and the two libraries of
+/// libcupti's own folder that it needs, so that it finds these and not those of another release.
+/// Call before anything else of counters; later calls cost little. Throws Error(kUnavailable).
 void initialize_counters(const CuptiLibrary &library);
 
 /// "GH100". `device` is the driver's ordinal. Throws Error(kUnavailable).

@@ -676,15 +676,15 @@ def test_bounds_are_twice_as_large_if_all_takes_twice_as_long(
     assert twice == pytest.approx({name: 2 * gain for name, gain in once.items()}, abs=10)
 
 
-def test_idle_time_of_launches_that_waited_to_be_counted_is_not_theirs() -> None:
+def test_idle_time_of_launches_that_waited_to_be_sampled_is_not_theirs() -> None:
     kernel = Kernel(path="k", time_ns=10.0 * MS, count=2000)
     found = {
         mode: found_in(counted_profile(kernel, use=used(10, 890, 2000), mode=mode))
-        for mode in ("counters:exact=launch", "counters:exact=off", "counters")
+        for mode in ("pcsampling:exact=launch", "pcsampling:exact=off", "counters")
     }
 
-    assert found["counters:exact=launch"].keys() == {"no-work"}
-    assert found["counters:exact=off"].keys() == {"no-work", "launches"}
+    assert found["pcsampling:exact=launch"].keys() == {"no-work"}
+    assert found["pcsampling:exact=off"].keys() == {"no-work", "launches"}
     assert found["counters"]["launches"].gain_ns == 890 * MS
 
 

@@ -209,7 +209,7 @@ def test_samples_and_library_are_released(gpu: Gpu) -> None:
     ("mode", "gpm_too", "bursts"),
     [("", False, False), ("copies=on", False, False), ("pcsampling", False, False)]
     + [("counters", True, True), ("counters:interval=10", True, True)]
-    + [("counters=gpm", True, False), ("counters=exact", True, True)],
+    + [("counters=gpm", True, False)],
 )
 def test_modes_with_counters_want_it(mode: str, gpm_too: bool, bursts: bool) -> None:
     modes = [parse_mode(""), parse_mode(mode)]

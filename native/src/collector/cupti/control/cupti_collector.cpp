@@ -15,7 +15,6 @@
 #include "collector/cupti/counters/counter_sampler.h"
 #include "collector/cupti/cuda_devices.h"
 #include "collector/cupti/pc_sampling/pc_sources.h"
-#include "collector/cupti/ranges/range_counter.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "collector/gpu/records/delivery.h"
 #include "context/thread/graph_capture.h"
@@ -40,9 +39,7 @@ struct Engine {
         stream(to, launches), kernel_reader(context()), copy_reader(context()),
         graph_reader(context()), sampler(to, launches.contexts()),
         sampled_resources(sampler, resource_source, module_source),
-        sampled_launches(sampler, launch_source, graph_calls), counters(to, launches.contexts()),
-        ranges(to, launches.contexts()), counted_resources(ranges, resource_source),
-        counted_launches(ranges, launch_source, graph_calls) {
+        sampled_launches(sampler, launch_source, graph_calls), counters(to, launches.contexts()) {
     stream.readers().add(kernel_reader);
     stream.readers().add(copy_reader);
     stream.readers().add(graph_reader);
@@ -76,11 +73,8 @@ struct Engine {
   PcSampler sampler;
   PcResourceSource sampled_resources;
   PcCallSource sampled_calls;
-  BracketedLaunchSource sampled_launches;
+  PcLaunchSource sampled_launches;
   CounterSampler counters;
-  RangeCounter ranges;
-  CountedResourceSource counted_resources;
-  BracketedLaunchSource counted_launches;
 };
 
 Engine &engine(RecordSink &sink) {
@@ -91,7 +85,6 @@ Engine &engine(RecordSink &sink) {
       forget_captures_after_fork();
       set_scope_border(nullptr); // same
       PcSampler::forget_after_fork();
-      RangeCounter::forget_after_fork();
       CounterSampler::forget_after_fork();
     });
     return new Engine(sink);
@@ -122,15 +115,6 @@ void enable_sampling_callbacks(Engine &self, Subscription &subscription,
   subscription.enable(self.callbacks, self.sampled_calls);
   if (options.pc_sampling.mode == PcSamplingMode::kLaunch)
     subscription.enable(self.callbacks, self.sampled_launches);
-}
-
-/// Same.
-void enable_range_callbacks(Engine &self, Subscription &subscription, const CuptiOptions &options) {
-  if (options.ranges.mode == RangeMode::kOff)
-    return;
-  subscription.enable(self.callbacks, self.counted_resources);
-  if (options.ranges.mode == RangeMode::kLaunch)
-    subscription.enable(self.callbacks, self.counted_launches);
 }
 
 /// The steps of a start. If one of them throws, what was switched on is switched off.
@@ -169,7 +153,6 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
   if (options.copies)
     subscription->enable(self.callbacks, self.copy_source);
   enable_sampling_callbacks(self, *subscription, options);
-  enable_range_callbacks(self, *subscription, options);
   subscription->enable(self.kernel_reader);
   // Also without `copies`: a graph's small copy is a kernel of the driver's until CUPTI watches the
   // graph being made. Records of other copies then have no launch.
@@ -231,11 +214,6 @@ void start_sampling(Engine &self, const CuptiOptions &options) {
                        [&self] { deliver(self, 0); });
 }
 
-void start_ranges(Engine &self, const CuptiOptions &options) {
-  if (options.ranges.mode != RangeMode::kOff)
-    self.ranges.start(*self.library, *self.driver, options.ranges, [&self] { deliver(self, 0); });
-}
-
 } // namespace
 
 CuptiCollector::~CuptiCollector() {
@@ -268,7 +246,6 @@ void CuptiCollector::start(void *stream) {
   try {
     self.subscription = subscribe(self, options_);
     start_sampling(self, options_);
-    start_ranges(self, options_);
   } catch (...) {
     self.subscription.reset();
     self.graphs.suspend();
@@ -288,8 +265,6 @@ void CuptiCollector::flush() {
   Delivered delivered = deliver(self, 0);
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     self.sampler.flush();
-  if (options_.ranges.mode != RangeMode::kOff)
-    self.ranges.flush();
   if (!delivered.is_waited)
     return; // what has no record yet may still run: a later flush settles it
   uint64_t dropped = self.stream.take_dropped();
@@ -304,8 +279,6 @@ void CuptiCollector::stop() {
     return; // CUPTI's threads and locks belong to the parent
   Engine &self = engine(sink_);
   self.counters.stop(); // the kernels of its last burst follow
-  if (options_.ranges.mode != RangeMode::kOff)
-    self.ranges.stop(); // same
   std::lock_guard lock(self.mutex);
   deliver(self, cupti::kFlushForced);
   uint64_t failed = options_.pc_sampling.mode == PcSamplingMode::kOff ? 0 : self.sampler.stop();
@@ -354,8 +327,6 @@ CuptiFacts CuptiCollector::facts() const {
     facts.pc_sampling = self.sampler.facts();
   if (!options_.counters.sets.empty())
     facts.counters = self.counters.facts();
-  if (options_.ranges.mode != RangeMode::kOff)
-    facts.ranges = self.ranges.facts();
   facts.taken_buffers = self.subscription ? 0 : self.stream.pool().outstanding();
   return facts;
 }

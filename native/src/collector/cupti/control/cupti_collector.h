@@ -10,7 +10,6 @@
 #include "collector/cupti/counters/counter_facts.h"
 #include "collector/cupti/cupti_options.h"
 #include "collector/cupti/pc_sampling/pc_sampling_facts.h"
-#include "collector/cupti/ranges/range_facts.h"
 #include "collector/gpu/devices/device_facts.h"
 #include "record/record_sink.h"
 
@@ -29,7 +28,6 @@ struct CuptiFacts {
   uint64_t taken_buffers = 0;   ///< ours that had not come back when CUPTI was switched off
   std::optional<PcSamplingFacts> pc_sampling; ///< where it was asked for
   std::optional<CounterFacts> counters;       ///< same
-  std::optional<RangeFacts> ranges;           ///< same
 };
 
 class CuptiCollector : public Collector {

@@ -44,13 +44,12 @@ void PmDevice::schedule(const std::vector<std::vector<std::string>> &sets) {
   std::string chip = chip_name(library_, device_), why;
   for (const std::vector<std::string> &metrics : sets) {
     try {
-      host_ =
-          std::make_unique<CuptiProfilerHost>(library_, cupti::kProfilerOfPmSamples, chip, metrics);
+      host_ = std::make_unique<CuptiProfilerHost>(library_, chip, metrics);
       if (host_->passes() == 1)
         return;
       why = "the metrics take " + std::to_string(host_->passes()) +
-            " passes on this GPU, and sampling has one: choose fewer by metrics=, or record with "
-            "counters=exact";
+            " passes on this GPU, and sampling has one: choose fewer by metrics=, or count them "
+            "with `ncu --csv` and show them with `proton view --counters`";
     } catch (const Error &error) {
       why = error.what();
     }

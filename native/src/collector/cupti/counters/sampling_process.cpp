@@ -117,7 +117,7 @@ void SamplingProcess::start() {
   if (options_.process.empty())
     throw Error(ErrorCode::kUnavailable,
                 kWhat + std::string("needs the file of a Python interpreter, and sys.executable "
-                                    "of this program is none; record with counters=exact"));
+                                    "of this program is none; record with counters=gpm"));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     refuse("did not start", errno);

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "collector/cupti/callbacks/launch_bracket.h"
+#include "collector/cupti/callbacks/callback_table.h"
 #include "collector/cupti/cubins/cubin_store.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_context.h"
@@ -27,7 +27,7 @@ class LaunchHold;
 
 /// One per process, and never destroyed: callbacks may come at any time. Lock order: ranges, the
 /// hold of launches, publishing, samples, then the sink's.
-class PcSampler : public NewContextListener, public LaunchBracket {
+class PcSampler : public NewContextListener {
 public:
   /// `contexts`: where something was launched.
   PcSampler(RecordSink &sink, ContextList &contexts) : sink_(sink), launching_(contexts) {}
@@ -56,8 +56,8 @@ public:
   void add_cubin(const char *image, size_t bytes);
   /// Around a driver call that launches. In mode launch it waits for the device, and other launches
   /// wait meanwhile.
-  void launch_begins(void *context) noexcept override;
-  void launch_ended(void *context, bool is_graph) noexcept override;
+  void launch_begins(void *context) noexcept;
+  void launch_ended(void *context, bool is_graph) noexcept;
   /// Called in a forked child, where nothing is sampled.
   static void forget_after_fork() noexcept;
 

@@ -48,4 +48,22 @@ void PcCallSource::handle(uint32_t, const void *data) noexcept {
     thread->leave();
 }
 
+std::vector<uint32_t> PcLaunchSource::callbacks() const {
+  std::vector<uint32_t> calls = kernels_.callbacks();
+  calls.push_back(cupti::kCuGraphLaunch);
+  calls.push_back(cupti::kCuGraphLaunchPtsz);
+  return calls;
+}
+
+void PcLaunchSource::handle(uint32_t cbid, const void *data) noexcept {
+  const auto &call = *static_cast<const cupti::CallbackData *>(data);
+  bool is_graph = cbid == cupti::kCuGraphLaunch || cbid == cupti::kCuGraphLaunchPtsz;
+  CallbackSource &inner = is_graph ? graphs_ : kernels_;
+  if (call.site == cupti::kEnter)
+    sampler_.launch_begins(call.context);
+  inner.handle(cbid, data);
+  if (call.site != cupti::kEnter)
+    sampler_.launch_ended(call.context, is_graph);
+}
+
 } // namespace proton

@@ -34,4 +34,20 @@ public:
   void handle(uint32_t cbid, const void *data) noexcept override;
 };
 
+/// Driver calls that launch kernels, or a graph, in mode launch.
+class PcLaunchSource : public CallbackSource {
+public:
+  PcLaunchSource(PcSampler &sampler, CallbackSource &kernels, CallbackSource &graphs)
+      : sampler_(sampler), kernels_(kernels), graphs_(graphs) {}
+  int domain() const override { return cupti::kDomainDriver; }
+  std::vector<uint32_t> callbacks() const override;
+  bool may_lack_some() const override { return true; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  PcSampler &sampler_;
+  CallbackSource &kernels_;
+  CallbackSource &graphs_;
+};
+
 } // namespace proton
