@@ -13,9 +13,11 @@ from proton_bench.cli.output_file import beside, output_option, refuse_input
 from proton_bench.cli.tree_options import ExcludeOption, IncludeOption
 from proton_bench.errors import UsageError
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
 
 _KINETO = "kineto"
+# Options of earlier versions, and what to do instead.
+REMOVED = {"--rank": "name the timeline of that rank alone"}
 
 
 def command(
@@ -45,10 +47,6 @@ def command(
     ] = None,
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
-    rank: Annotated[
-        int | None,
-        typer.Option("--rank", metavar="N", help="With --to kineto: write only this rank.", min=0),
-    ] = None,
 ) -> None:
     """Write a profile in another format."""
     if to == _KINETO:
@@ -56,10 +54,8 @@ def command(
             raise UsageError("-i and -e choose rows of a profile; --to kineto writes timelines")
         from proton_bench.cli.timelines.export_kineto import export_kineto
 
-        export_kineto(files, output, rank)
+        export_kineto(files, output)
         return
-    if rank is not None:
-        raise UsageError("--rank works only with --to kineto, which writes a file for each rank")
     if len(files) > 1:
         raise UsageError(
             "only one profile can be exported at a time: name one FILE, or merge them first"

@@ -26,22 +26,21 @@ _LEVEL = 6  # of gzip
 _MOST_RANKS = 4096  # files that are open at once
 
 
-def export_kineto(files: Sequence[Path], output: Path | None, rank: int | None) -> list[Path]:
-    """Write ``rank<N>.json.gz`` for each rank, or one of them, and return what was written.
+def export_kineto(files: Sequence[Path], output: Path | None) -> list[Path]:
+    """Write ``rank<N>.json.gz`` for each rank, and return what was written.
 
     Args:
         files: Timelines, or profiles beside which their timelines lie.
         output: Folder for the files, or the file if there is one rank. None: beside the first.
-        rank: The only rank to write; None writes all.
 
     Raises:
-        UsageError: A file is not a timeline, or has nothing of the rank.
+        UsageError: A file is not a timeline, or holds no slice.
         ProfileFormatError: A file is damaged.
         OutputError: A file cannot be written.
     """
     timelines = [_timeline_of(file) for file in files]
     with ExitStack() as opened:
-        export = _Export(opened, timelines, output, rank)
+        export = _Export(opened, timelines, output)
         for file in timelines:
             _read(file, export)
         return export.finish()
@@ -60,27 +59,20 @@ def _read(file: Path, export: _Export) -> None:
 
 
 class _Export:
-    def __init__(
-        self, opened: ExitStack, inputs: Sequence[Path], output: Path | None, rank: int | None
-    ) -> None:
+    def __init__(self, opened: ExitStack, inputs: Sequence[Path], output: Path | None) -> None:
         self._opened = opened
         self._inputs = inputs
         self._is_file = output is not None and output.name.endswith(_SUFFIXES)
         self._output = output if output is not None else inputs[0].parent
-        self._rank = rank
         self._base_ns: int | None = None
         self._files: dict[int, KinetoFile] = {}
         self._paths: list[Path] = []
-        self._ranks: set[int] = set()
         if output == STDOUT:
             raise UsageError("--to kineto writes a file for each rank: name a folder with -o")
 
     def take(self, found: TimelineSlice) -> None:
         """Write a slice into the file of its rank."""
         rank = found.origin.rank or 0
-        self._ranks.add(rank)
-        if self._rank is not None and rank != self._rank:
-            return
         file = self._files.get(rank)
         if file is None:
             file = self._begin(rank, found)
@@ -89,21 +81,17 @@ class _Export:
     def finish(self) -> list[Path]:
         """Finish the files; they get their names when their exit stack closes."""
         if not self._files:
-            there = ", ".join(map(str, sorted(self._ranks)))
-            what = f"nothing of rank {self._rank}" if self._rank is not None else "no slice"
-            has = f"; ranks in it: {there}" if there else ""
-            raise UsageError(f"{visible(self._inputs[0])} holds {what}{has}")
+            raise UsageError(f"{visible(self._inputs[0])} holds no slice")
         for file in self._files.values():
             file.close()
         return self._paths
 
     def _begin(self, rank: int, found: TimelineSlice) -> KinetoFile:
         if len(self._files) >= _MOST_RANKS:
-            raise UsageError(f"there are more than {_MOST_RANKS} ranks: choose with --rank")
+            raise UsageError(f"there are more than {_MOST_RANKS} ranks: name the files of fewer")
         if self._is_file and self._files:
             raise UsageError(
-                f"there are several ranks, but {self._output} is one file: name a folder with -o, "
-                "or one rank with --rank"
+                f"there are several ranks, but {self._output} is one file: name a folder with -o"
             )
         path = self._output if self._is_file else self._folder() / f"rank{rank}.json.gz"
         refuse_input(path, self._inputs)
