@@ -21,12 +21,15 @@ from proton_bench.store.selection import Selection
 __all__ = ["REMOVED", "command"]
 
 _DIFF_SUFFIX = ".diff.html"
-_SHOWN_BY_VIEW = "the page shows short names and equal layers once; `proton view` has it"
+_SHOWN_BY_VIEW = (
+    "the page has short names and equal layers once: see `proton view --all --raw-names`"
+)
 # Options of earlier versions, and what to do instead.
 REMOVED = {
     "--open": "open the file whose name is printed, as in `xdg-open $(proton report FILE)`",
     "--title": "the title is the name of the file: rename that",
-    **dict.fromkeys(("-f", "--format", "--layers", "--trials", "--raw-names"), _SHOWN_BY_VIEW),
+    "--trials": "`proton-viewer --trials` shows the launches of autotuners",
+    **dict.fromkeys(("-f", "--format", "--layers", "--raw-names"), _SHOWN_BY_VIEW),
 }
 
 
