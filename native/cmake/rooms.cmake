@@ -1,4 +1,4 @@
-# Makes each room of a target one file for the compiler, which takes a fifth of the time: most of the
+# Makes each room of a target one file for the compiler, which takes a fourth of the time: most of the
 # code of a source is that of headers. So names in anonymous namespaces are unique in their room.
 function(proton_bench_whole_rooms target)
   get_target_property(sources ${target} SOURCES)
