@@ -16,7 +16,7 @@ using namespace proton;
 namespace {
 
 constexpr int kThreads = 6;
-constexpr int kSessions = 12;
+constexpr int kSessions = 6; // of each backend; a flush beside open captures may take a second
 constexpr uint64_t kMostWaiting = 20'000; // a GPU is not faster than its records are read either
 
 /// Launches until it is asked to stop.
