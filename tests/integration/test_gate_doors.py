@@ -127,7 +127,6 @@ def test_both_doors_say_the_same(doors: Doors, tmp_path: Path, case: str, stored
         (["-t", "*test_b/*@p95:10%"], {"compare_fail": ("*test_b/*@p95:10%",)}, 1),
         (["-t", "calls:0"], {"compare_fail": ("calls:0",)}, 1),
         (["--policy", "gate.toml"], {"policy": Path("gate.toml")}, 0),
-        (["--set", "inconclusive=pass"], {"inconclusive": "pass"}, 1),
     ],
 )
 def test_options_mean_what_their_twins_mean(
@@ -248,7 +247,8 @@ def test_the_file_that_pytest_writes_is_what_it_judged(
     make(pytester, test_x=TESTS)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("CLOCK_STEP_NS", "200000")
-    run_pytest(*TIMED, *workers, "--proton", "--proton-name=base", "-mproton_bench")
+    base = ("--proton", "--proton-name=base", "--proton-json=base.json", "-mproton_bench")
+    run_pytest(*TIMED, *workers, *base)
     monkeypatch.setenv("CLOCK_STEP_NS", str(step_ns))
 
     result = run_pytest(
