@@ -61,10 +61,10 @@ def started(
             running.kill()
 
 
-def wait_for_line(running: subprocess.Popen[str], ending: str = "ready") -> None:
-    """Wait for a line of stdout with this end; pytest writes in front of it."""
+def wait_for_line(running: subprocess.Popen[str], ending: str = "ready") -> str:
+    """Wait for a line of stdout with this end, and return it; pytest writes in front of it."""
     assert running.stdout is not None
-    _wait_for(running.stdout, lambda line: line.rstrip().endswith(ending), ending)
+    return _wait_for(running.stdout, lambda line: line.rstrip().endswith(ending), ending)
 
 
 def wait_for_text(running: subprocess.Popen[str], text: str) -> None:
@@ -73,7 +73,7 @@ def wait_for_text(running: subprocess.Popen[str], text: str) -> None:
     _wait_for(running.stderr, lambda line: text in line, text)
 
 
-def _wait_for(stream: IO[str], fits: Callable[[str], bool], what: str) -> None:
+def _wait_for(stream: IO[str], fits: Callable[[str], bool], what: str) -> str:
     """Read lines until one fits, byte by byte, because `communicate` reads what follows it."""
     deadline = time.monotonic() + PATIENCE_S
     lines = [b""]
@@ -88,6 +88,7 @@ def _wait_for(stream: IO[str], fits: Callable[[str], bool], what: str) -> None:
                 f"{why} without {what!r}: {b''.join(lines).decode(errors='replace')}"
             )
         lines[-1] += byte
+    return lines[-1].decode()
 
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str, str]:

@@ -440,8 +440,7 @@ def test_a_forked_child_that_lives_longer_than_its_parent_holds_no_partial_file(
     (tmp_path / "first.py").write_text(source(IN_C, WORK, forking))
 
     with started(["-m", "proton_bench", *TRACE, "first.py"], tmp_path, **OFTEN) as running:
-        assert running.stdout is not None
-        child = int(running.stdout.readline())
+        child = int(wait_for_line(running, ""))
         try:
             wait_for_line(running)
             running.kill()
