@@ -26,13 +26,13 @@ _ANY = "*"
 _DOT = "."
 STEP_KINDS = (FrameKind.SCOPE, FrameKind.UNKNOWN)
 _PROCESS = re.compile(r"rank \d+|(.* )?process \d+", re.DOTALL)  # rows that merge --by makes
+_STEP_WORDS = ("step", "iter", "iteration", "epoch", "batch", "microbatch")
 _NUMBER = re.compile(
-    r"(?:(?<![\w.])|(?<=_)|(?<=step)|(?<=iter)|(?<=iteration)|(?<=epoch)|(?<=batch))"
-    r"\d{1,18}(?![\w.])",
+    rf"(?:(?<![\w.])|(?<=_)|{'|'.join(f'(?<={word})' for word in _STEP_WORDS)})\d{{1,18}}(?![\w.])",
     re.IGNORECASE,
 )
 # A scope with one of these words and a number is a step, however many there are.
-_STEP_WORD = re.compile(r"(?:^|[^a-z])(?:step|iter|iteration|epoch|batch|microbatch)s?(?![a-z])")
+_STEP_WORD = re.compile(rf"(?:^|[^a-z])(?:{'|'.join(_STEP_WORDS)})s?(?![a-z])")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Positions of numbers that are tried in one name; no module is nested in more lists.
 _MAX_NUMBERS = 8
