@@ -92,7 +92,7 @@ class profiled:  # noqa: N801 - used like a function
         if session is None or not session.is_live:
             return
         session.settle()
-        with without_host_samples():  # of other sessions: what follows is no work of the program
+        with without_host_samples():  # of other sessions: a report is not work of the program
             profile = self.profile = session.profile()
             files = session.finalize(formats=self._formats)
             _last_block = (last_files()[0], profile)

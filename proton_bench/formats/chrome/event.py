@@ -16,13 +16,7 @@ import msgspec
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import UTF8_MARK, corrupt, decoded, plain_map
 from proton_bench.formats.budget import Limit, take
-from proton_bench.formats.chrome.split import (
-    BLOCK,
-    Batch,
-    Readable,
-    invalid,
-    split_trace,
-)
+from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, invalid, split_trace
 from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
