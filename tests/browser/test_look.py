@@ -154,13 +154,14 @@ def test_every_column_and_every_name_can_be_read(open_page: Any, width: int) -> 
 def test_a_name_without_room_keeps_both_of_its_ends(open_page: Any) -> None:
     builder = ProfileBuilder()
     for end in ("float", "double"):
-        name = f"void kernel<{'int, ' * 90}{end}>()"
+        name = f"kernel_{'int_' * 90}{end}"  # no declaration, which would be shown shorter
         builder.add(0, name, FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
     opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
 
     shown = opened.page.locator("#kernels tbody .link").all_inner_texts()
-    assert all(text.startswith("void kernel<int, ") for text in shown)
-    assert {text.rpartition(", ")[2] for text in shown} == {"float>()", "double>()"}
+    assert all(text.startswith("kernel_int_") for text in shown)
+    assert {text.rpartition("_")[2] for text in shown} == {"float", "double"}
+    assert all("…" in text for text in shown)
 
 
 def test_the_answer_and_why_come_first(open_page: Any) -> None:
