@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
 from proton_bench.errors import UsageError
-from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.support.text import visible
 
@@ -18,7 +17,6 @@ __all__ = ["best_of", "files_of", "read_runs"]
 _SUFFIXES = (".proton", ".hatchet_msgpack", ".hatchet", ".pftrace", ".chrome_trace")
 
 
-@one_command()
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs of files and of folders, those of a folder sorted by name.
 

@@ -32,17 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         collect_rarely()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    code = exit_code(lambda: _dispatch_bounded(arguments))
+    code = exit_code(lambda: _dispatch(arguments))
     if code == _EXIT_INTERRUPTED and argv is None:
         end_interrupted()
     return code
-
-
-def _dispatch_bounded(arguments: list[str]) -> int:
-    from proton_bench.formats.budget import one_command
-
-    with one_command():
-        return _dispatch(arguments)
 
 
 def _dispatch(arguments: list[str]) -> int:

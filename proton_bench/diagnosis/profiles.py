@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.metrics.invariants import Violation, violations
 from proton_bench.model.profile import Profile
@@ -15,7 +14,6 @@ __all__ = ["examine_files"]
 _MOST = 20
 
 
-@one_command()
 def examine_files(files: Sequence[str]) -> Diagnosis:
     """Return a section for each profile.
 

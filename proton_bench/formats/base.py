@@ -11,7 +11,6 @@ from typing import IO, Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.budget import USUAL_TEXT, Limit, take
 from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 
@@ -162,14 +161,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
-def _take_held(held: dict[str, Any] | list[Any] | tuple[Any, ...]) -> None:
-    """Charge the budget for the content of a map or list, and for its long texts."""
-    take(Limit.OBJECTS, 1 + len(held))
-    texts = held.values() if isinstance(held, dict) else held
-    sizes = [len(each) for each in texts if isinstance(each, str)]
-    take(Limit.TEXT, sum(size - USUAL_TEXT for size in sizes if size > USUAL_TEXT))
-
-
 def plain_map(value: _Held, source: str) -> _Held:
     """Return the map or list if it has only plain values, which any format can hold.
 
@@ -181,8 +172,6 @@ def plain_map(value: _Held, source: str) -> _Held:
         inner, depth = todo.pop()
         if depth > MAX_NESTING:
             raise corrupt(source, f"a map is nested deeper than {MAX_NESTING} levels")
-        if isinstance(inner, dict | list | tuple):
-            _take_held(inner)
         if isinstance(inner, dict):
             if not all(isinstance(key, str) for key in inner):
                 raise corrupt(source, "a map has a key that is not a string")

@@ -8,11 +8,8 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.budget import Limit, take
 
-__all__ = ["length_of", "parse_msgpack"]
-
-_OBJECTS_OF_LEVEL = 2  # this parser is slower than the other one
+__all__ = ["parse_msgpack"]
 
 
 class _OpenValue:
@@ -50,7 +47,6 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
         level.left -= 1
         opened = _container(content, position, source)
         if opened is not None:
-            take(Limit.OBJECTS, _OBJECTS_OF_LEVEL)
             inner, position = opened
             levels.append(inner)
         else:
@@ -60,17 +56,6 @@ def parse_msgpack(content: bytes, on_map: Callable[[dict[str, Any]], Any], sourc
     if position != len(content):
         raise corrupt(source, f"there are bytes after the end at {position}")
     return outer.items[0]
-
-
-def length_of(content: bytes) -> int:
-    """Return the number of elements of the list or map at the start, 0 for others."""
-    head = content[:1]
-    if b"\x80" <= head <= b"\x9f":
-        return head[0] & 0x0F
-    if b"\xdc" <= head <= b"\xdf":
-        width = 4 if head[0] & 1 else 2
-        return int.from_bytes(content[1 : 1 + width], "big")
-    return 0
 
 
 def _closed(level: _OpenValue, on_map: Callable[[dict[str, Any]], Any], source: str) -> Any:

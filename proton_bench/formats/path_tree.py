@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import OBJECTS_OF_DEVICE, Limit, take, take_table
+from proton_bench.formats.limits import take_table
 from proton_bench.model import preorder
 from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
@@ -134,7 +134,6 @@ class PathTree:
             ProfileFormatError: Values of one metric do not fit one another, or 64 bits.
         """
         take_table(len(self), len(self._values))
-        take(Limit.OBJECTS, OBJECTS_OF_DEVICE * len(devices or ()))
         try:
             profile = self._profile(reading, {HOST: _HOST_DEVICE, **(devices or {})})
             profile.self_check()

@@ -12,7 +12,6 @@ import numpy as np
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat
-from proton_bench.formats.budget import CELLS_OF_NUMBER, USUAL_TEXT, Limit, decoding, take
 from proton_bench.formats.chrome.file import ChromeTrace
 from proton_bench.formats.export.folded_stacks import FoldedStacks
 from proton_bench.formats.export.json_file import JsonFile
@@ -21,6 +20,7 @@ from proton_bench.formats.export.speedscope_file import SpeedscopeFile
 from proton_bench.formats.export.table_files import CsvTable, ParquetTable
 from proton_bench.formats.hatchet.json_file import HatchetJson
 from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack
+from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.formats.nsys.file import NsysFile
 from proton_bench.formats.perfetto.file import PerfettoFile
@@ -64,6 +64,8 @@ PARTIAL = ".partial"
 _CHECK = "PROTON_BENCH_CHECK"
 _EMPTY_TRACE = ".chrome_trace"  # what Triton 3.6.0 writes when nothing ran
 _SNIFFED = 1 << 16
+_USUAL_TEXT = 256  # bytes; a file holds each text once, but reports repeat it for every row
+_BYTES_OF_NUMBER = 64  # of a vector, as text
 
 
 def formats() -> tuple[Format, ...]:
@@ -141,7 +143,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     if found is None:
         return decode_profile(_content(file), file)
     try:
-        with decoding(file.stat().st_size, visible(file)):
+        with reading(file.stat().st_size, visible(file)):
             profile = found.read(file, visible(file))
             _take_shown(profile)
     except OSError as error:
@@ -159,22 +161,22 @@ def decode_profile(content: bytes, path: str | os.PathLike[str]) -> Profile:
     source = visible(file)
     if not content and not file.name.endswith(_EMPTY_TRACE):
         raise ProfileFormatError(f"{source}: the file is empty; write it again")
-    with decoding(len(content), source):
+    with reading(len(content), source):
         profile = _format_of(file, content, source).decode(content, source)
         _take_shown(profile)
     return _marked(profile, file)
 
 
 def _take_shown(profile: Profile) -> None:
-    """Charge the budget for texts and vectors of all rows if each row is written with its own."""
+    """Charge texts and vectors as reports write them: every row with its own."""
     lengths = np.fromiter(map(len, profile.strings), np.int64, len(profile.strings))
-    beyond = np.maximum(lengths - USUAL_TEXT, 0)
-    take(Limit.TEXT, int(beyond[profile.frames].sum()))
+    beyond = np.maximum(lengths - _USUAL_TEXT, 0)
+    take_bytes(int(beyond[profile.frames].sum()))
     for column in profile.columns.values():
         if column.kind is ValueKind.STR:
-            take(Limit.TEXT, int(beyond[column.values[column.valid]].sum()))
+            take_bytes(int(beyond[column.values[column.valid]].sum()))
         elif column.kind.is_vector:
-            take(Limit.CELLS, CELLS_OF_NUMBER * len(column.values))
+            take_bytes(_BYTES_OF_NUMBER * len(column.values))
 
 
 def _marked(profile: Profile, file: Path) -> Profile:

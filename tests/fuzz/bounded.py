@@ -15,7 +15,7 @@ from pathlib import Path
 
 from proton_bench.cli import main
 
-MEMORY = 500 << 20
+MEMORY = 1 << 30
 # A fresh process loads Python and the package besides.
 START_SECONDS = 2
 START_MEGABYTES = 100

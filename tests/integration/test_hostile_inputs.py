@@ -1,4 +1,4 @@
-"""Limits on all files of a command together, and on waits for pipes."""
+"""Many files of one command, waits for pipes, and paths too deep to write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fakes.hostile import FIRST, nested
+from fakes.hostile import FIRST
 from fuzz.bounded import bounded
 
 from proton_bench.formats.registry import read_profile, write_profile
@@ -20,18 +20,6 @@ def run(folder: Path, *words: object) -> tuple[int, str]:
     """Run a command in a bounded child; return its exit code, and what it wrote to stderr."""
     ended = bounded(folder, words, SECONDS)
     return ended.code, ended.stderr
-
-
-def test_files_of_one_command_share_a_budget(tmp_path: Path) -> None:
-    names = [f"{number}.hatchet" for number in range(60)]
-    for name in names:
-        (tmp_path / name).write_bytes(nested(3000))
-
-    assert run(tmp_path, "merge", *names[:2], "-o", "out.proton")[0] == 0
-    code, text = run(tmp_path, "merge", *names, "-o", "out.proton")
-
-    assert code == 2, text[-500:]
-    assert len(text.splitlines()) == 1
 
 
 def test_many_ranks_are_merged(tmp_path: Path) -> None:

@@ -25,13 +25,7 @@ from pathlib import Path
 
 from proton_bench.analysis.counters.units import base_unit, has_decimal_commas, number
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.budget import (
-    OBJECTS_OF_COLUMN,
-    Limit,
-    decoding,
-    take,
-    take_unpacked,
-)
+from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
 
@@ -170,7 +164,7 @@ def read_counters(path: Path) -> CounterFile:
     except OSError as error:
         reason = error.strerror or error
         raise UsageError(f"cannot read counters from {str(path)!a}: {reason}") from error
-    with decoding(len(content), visible(path)):
+    with reading(len(content), visible(path)):
         return _read(content, path)
 
 
@@ -186,12 +180,10 @@ def _read(content: bytes, path: Path) -> CounterFile:
 
 
 def _unpacked(content: bytes) -> bytes:
-    packed, place = io.BytesIO(content), 0
     pieces: list[bytes] = []
-    with gzip.GzipFile(fileobj=packed) as stream:
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
         while piece := stream.read1(_PIECE):
-            take_unpacked(packed.tell() - place, len(piece))
-            place = packed.tell()
+            take_bytes(len(piece))
             pieces.append(piece)
     return b"".join(pieces)
 
@@ -241,7 +233,6 @@ class _Table:
     def __init__(self, heading: list[str], source: str) -> None:
         self.columns = Columns.of(heading)
         self.decimal_commas = False
-        self._names: set[str] = set()
         self._heading = heading
         self._source = source
 
@@ -256,7 +247,6 @@ class _Table:
                     f"{self._source!a}: line {line} has {len(row)} cells, not {wanted}: the file "
                     "was truncated, or contains output of the program (use --log-file of ncu)"
                 )
-            take(Limit.CELLS, wanted)
             yield line, row
 
     def wide(self, rows: Sequence[tuple[int, list[str]]]) -> list[MeasuredLaunch]:
@@ -311,9 +301,6 @@ class _Table:
         if value is None:
             return
         full, factor, is_time = _named(name, unit or ("%" if text.endswith("%") else ""))
-        if full not in self._names:
-            take(Limit.OBJECTS, OBJECTS_OF_COLUMN)
-            self._names.add(full)
         value *= factor
         launch.values.setdefault(full, value)
         if is_time and value > 0:

@@ -15,14 +15,13 @@ import msgspec
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import UTF8_MARK, corrupt, decoded, plain_map
-from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.chrome.split import BLOCK, Batch, Readable, invalid, split_trace
+from proton_bench.formats.limits import take_items
 from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
 __all__ = ["Arguments", "TraceEvent", "TraceHead", "call_path", "nanoseconds", "read_trace"]
 
-_PACKETS_OF_EVENT = 4  # text takes more bytes for an event
 _MAX_MICROSECONDS = MAX_NS / 1000
 _EXACT = 2**43  # floats of microseconds up to here are exact to a nanosecond
 _SMALL = 2.0**40  # and up to here also as floats of nanoseconds
@@ -131,11 +130,10 @@ def read_trace(
             continue
         if not isinstance(piece, Batch) or len(content) > 2 * BLOCK:
             # A piece larger than some events may hold anything.
-            take(Limit.OBJECTS, content.count(b"[") + content.count(b"{"))
+            take_items(content.count(b"[") + content.count(b"{"))
         if isinstance(piece, Batch):
             events = _decoded(_exact_events, content, source, start=piece.start)
-            # Names of threads may be repeated without end, and cost next to nothing.
-            take(Limit.EVENTS, _PACKETS_OF_EVENT * sum(event.ph != "M" for event in events))
+            take_items(len(events))
             yield events
             continue
         content = content.removeprefix(UTF8_MARK)

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, take
 
 __all__ = [
     "BLOCK",
@@ -33,7 +32,6 @@ __all__ = [
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 23
 MAX_DEPTH = 512
-_OBJECTS_OF_DOCUMENT = 16
 
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _EVENTS_KEY = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\Z')
@@ -158,7 +156,6 @@ class _Splitter:
                 start = place + 1
             if depth == 0:
                 self._keep(content[start : place + 1])
-                take(Limit.OBJECTS, _OBJECTS_OF_DOCUMENT)
                 yield Frame(b"".join(self._around), is_whole=True)
                 self._around, self._around_bytes = [], 0
                 start = place + 1

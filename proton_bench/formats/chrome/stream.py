@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, decoding, take, take_unpacked
 from proton_bench.formats.chrome.split import Readable
+from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.model.origin import is_partial_name
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
@@ -26,7 +26,7 @@ def opened_trace(file: Path) -> Iterator[Readable]:
     """Open a timeline, plain or compressed by gzip; one called partial may end anywhere."""
     with open_file(file) as stream:
         size = file.stat().st_size
-        with decoding(size, visible(file)):
+        with reading(size, visible(file)):
             yield unpacked(stream, visible(file))
 
 
@@ -42,8 +42,6 @@ class _Unpacked:
     """A compressed stream, which may end where it was cut off."""
 
     def __init__(self, stream: IO[bytes], source: str) -> None:
-        self._packed = stream
-        self._place = 0
         self._stream = gzip.GzipFile(fileobj=_Watched(stream))
         self._source = source
 
@@ -59,18 +57,13 @@ class _Unpacked:
             while size > 0 and (piece := self._stream.read1(size)):
                 pieces.append(piece)
                 size -= len(piece)
-                self._count(len(piece))
+                take_bytes(len(piece))
         except EOFError as error:
             if not is_partial_name(self._source):
                 raise corrupt(self._source, f"gzip: {error}") from None
         except (zlib.error, gzip.BadGzipFile) as error:
             raise corrupt(self._source, f"gzip: {error}") from None
         return b"".join(pieces)
-
-    def _count(self, found: int) -> None:
-        place = self._packed.tell()
-        take_unpacked(place - self._place, found)
-        self._place = place
 
 
 class _Watched:
@@ -85,7 +78,7 @@ class _Watched:
         Raises:
             ProfileFormatError: The file has taken too long.
         """
-        take(Limit.BYTES, 0)
+        take_bytes(0)
         return self._stream.read(size)
 
     def __getattr__(self, name: str) -> Any:

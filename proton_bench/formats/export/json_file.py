@@ -15,13 +15,7 @@ import numpy as np
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.budget import (
-    OBJECTS_OF_COLUMN,
-    OBJECTS_OF_REASON,
-    Limit,
-    take,
-    take_table,
-)
+from proton_bench.formats.limits import take_table
 from proton_bench.formats.native.file import check_version
 from proton_bench.model.builder import with_strings
 from proton_bench.model.device import Device, Variant
@@ -117,7 +111,6 @@ class JsonFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; unknown keys are kept in ``extra``."""
-        take(Limit.OBJECTS, content.count(b"{") + content.count(b"["))
         head = decoded(lambda: msgspec.json.decode(content, type=_ANY), source)
         if not isinstance(head, _Head) or not isinstance(head.schema, str):
             raise corrupt(source, _FOREIGN, "name a profile")
@@ -194,7 +187,6 @@ def _profile(layout: _Layout, extra: dict[str, Any], source: str) -> Profile:
         if len(values) != rows:
             raise ProfileFormatError(f"{name} has {len(values)} elements, not {rows}")
     take_table(rows, len(layout.metrics))
-    take(Limit.OBJECTS, OBJECTS_OF_REASON * len(layout.dropped))
     table = StringTable()
     places = np.array([table.index(text) for text in layout.strings] or [0], dtype="<i4")
     columns = {metric.name: _column(metric, table, rows) for metric in layout.metrics}
@@ -254,7 +246,6 @@ def _of_kind(column: MetricColumn, kind: ValueKind, rows: int) -> MetricColumn:
 
 def _tables(entries: list[_Distribution], rows: int) -> dict[str, DistributionTable]:
     by_metric: dict[str, dict[int, Distribution]] = {}
-    take(Limit.OBJECTS, OBJECTS_OF_COLUMN * len({entry.metric for entry in entries}))
     for entry in entries:
         if not all(map(math.isfinite, (entry.total, entry.minimum, entry.maximum))):
             raise ProfileFormatError("a distribution has a moment that is not finite")

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import OBJECTS_OF_DEVICE, Limit, take
 from proton_bench.model.device import Device
 
 __all__ = ["DEVICE_ID", "DEVICE_TYPE", "device_map", "device_rows", "device_table"]
@@ -38,7 +37,6 @@ def device_table(devices: dict[str, Any], source: str) -> dict[DeviceKey, Device
             index = _index(text)
             if index is None or not isinstance(facts, dict):
                 raise corrupt(source, f"the device map has a device {str(text)[:40]!r}")
-            take(Limit.OBJECTS, OBJECTS_OF_DEVICE)
             found[kind, index] = Device(
                 kind,
                 index,
@@ -85,7 +83,6 @@ def device_rows(
         key = (_NUMBERED.get(kind, kind), index)
         if key not in positions:
             positions[key] = len(known)
-            take(Limit.OBJECTS, OBJECTS_OF_DEVICE)
             known[key] = Device(*key)
         placed[row] = positions[key]
     return np.array(placed, dtype="<i4")

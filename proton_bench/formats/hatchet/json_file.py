@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.deep_json import parse_json
 from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
@@ -36,7 +35,6 @@ class HatchetJson:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; files of Triton 3.6.0 to 3.9.0 and trees of any depth."""
-        take(Limit.OBJECTS, content.count(b"{") + content.count(b"["))
         try:
             root, devices = _with_devices.decode(content)
         except RecursionError:

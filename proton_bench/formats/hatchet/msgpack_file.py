@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.deep_msgpack import parse_msgpack
 from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
@@ -20,7 +18,6 @@ __all__ = ["HatchetMsgpack"]
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.
-_SMALLEST_MAP, _LARGEST_LIST = 0x80, 0x9F  # heads whose length fits the same byte
 _FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
 
 
@@ -36,9 +33,6 @@ class HatchetMsgpack:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; files of Triton 3.9.0 and trees of any depth."""
-        heads = np.frombuffer(content, dtype=np.uint8)
-        maps = int(((heads >= _SMALLEST_MAP) & (heads <= _LARGEST_LIST)).sum())
-        take(Limit.OBJECTS, maps // 2)  # bytes of numbers look like them, too
         try:
             root, devices = _decoder.decode(content)
         except RecursionError:

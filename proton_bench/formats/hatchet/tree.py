@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.budget import OBJECTS_OF_COLUMN, Limit, take, take_table
 from proton_bench.formats.hatchet.devices import device_rows, device_table
 from proton_bench.formats.hatchet.hints import assumed_aggregations
+from proton_bench.formats.limits import take_table
 from proton_bench.formats.sample_names import known_names
 from proton_bench.model.builder import with_strings
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
@@ -58,7 +58,6 @@ class _Rows:
         for name, value in node.metrics.items():
             column = cells.get(name)
             if column is None:
-                take(Limit.OBJECTS, OBJECTS_OF_COLUMN)
                 column = cells[name] = ([], [])
             column[0].append(row)
             column[1].append(value)

@@ -12,15 +12,7 @@ import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt, decoded, plain_map
-from proton_bench.formats.budget import (
-    OBJECTS_OF_DEVICE,
-    OBJECTS_OF_REASON,
-    DecodeBudget,
-    Limit,
-    decoding,
-    take_table,
-)
-from proton_bench.formats.deep_msgpack import length_of
+from proton_bench.formats.limits import reading, take_bytes, take_table
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
@@ -56,13 +48,12 @@ class PackedColumn(PackedBytes, kw_only=True):
     dtype: str
 
 
-def inflate(packed: PackedBytes, budget: DecodeBudget, what: str) -> bytes:
+def inflate(packed: PackedBytes, source: str, what: str) -> bytes:
     """Return the bytes; sizes are checked before anything is allocated.
 
     Raises:
         ProfileFormatError: The bytes are damaged or not as many as declared.
     """
-    source = budget.source
     if packed.codec == "raw":
         if packed.size != len(packed.content):
             raise corrupt(source, f"{what} declares {packed.size} bytes, has {len(packed.content)}")
@@ -75,7 +66,7 @@ def inflate(packed: PackedBytes, budget: DecodeBudget, what: str) -> bytes:
         )
     if not 0 <= packed.size <= MAX_DEFLATE_RATIO * len(packed.content):
         raise corrupt(source, f"{what} declares {packed.size} bytes in {len(packed.content)}")
-    budget.take(Limit.BYTES, packed.size)
+    take_bytes(packed.size)
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(packed.content, packed.size + 1)
@@ -87,13 +78,13 @@ def inflate(packed: PackedBytes, budget: DecodeBudget, what: str) -> bytes:
 
 
 def array(
-    packed: PackedColumn, budget: DecodeBudget, *, what: str, dtype: str, count: int | None = None
+    packed: PackedColumn, source: str, *, what: str, dtype: str, count: int | None = None
 ) -> npt.NDArray[Any]:
     """Return the column as a read-only array.
 
     Args:
         packed: The column of the file.
-        budget: The budget of the file.
+        source: Name of the file, for messages.
         what: Name of the column for messages.
         dtype: The only type allowed, as numpy writes it.
         count: The only number of elements allowed; None allows any.
@@ -103,12 +94,12 @@ def array(
     """
     width = np.dtype(dtype).itemsize
     if packed.dtype != dtype:
-        raise corrupt(budget.source, f"{what} holds {packed.dtype[:40]!r}, expected {dtype!r}")
+        raise corrupt(source, f"{what} holds {packed.dtype[:40]!r}, expected {dtype!r}")
     if count is not None and packed.size != count * width:
-        raise corrupt(budget.source, f"{what} has {packed.size} bytes, expected {count * width}")
-    content = inflate(packed, budget, what)
+        raise corrupt(source, f"{what} has {packed.size} bytes, expected {count * width}")
+    content = inflate(packed, source, what)
     if len(content) % width:
-        raise corrupt(budget.source, f"{what} ends within an element")
+        raise corrupt(source, f"{what} ends within an element")
     return np.frombuffer(content, dtype=dtype)
 
 
@@ -149,7 +140,7 @@ class PackedMetric(msgspec.Struct, kw_only=True):
 
 
 def metric_column(
-    packed: PackedMetric, budget: DecodeBudget, *, rows: int, strings: tuple[str, ...]
+    packed: PackedMetric, source: str, *, rows: int, strings: tuple[str, ...]
 ) -> MetricColumn:
     """Return the column; values of rows without one are set to 0 (-1 for strings).
 
@@ -160,18 +151,18 @@ def metric_column(
     kind = _KINDS.get(packed.dtype)
     if kind is None:
         raise corrupt(
-            budget.source,
+            source,
             f"{what} is of type {packed.dtype[:40]!r}",
             f"known are {', '.join(_KINDS)}; a newer proton_bench may read it",
         )
-    valid = _valid(packed.valid, budget, what, rows=rows)
+    valid = _valid(packed.valid, source, what, rows=rows)
     count = None if kind.is_vector else rows
-    values = array(packed.values, budget, what=what, dtype=kind.dtype.str, count=count)
+    values = array(packed.values, source, what=what, dtype=kind.dtype.str, count=count)
     offsets = None
     if kind.is_vector:
         if packed.offsets is None:
-            raise corrupt(budget.source, f"{what} holds vectors without offsets")
-        offsets = array(packed.offsets, budget, what=what, dtype="<i8", count=rows + 1)
+            raise corrupt(source, f"{what} holds vectors without offsets")
+        offsets = array(packed.offsets, source, what=what, dtype="<i8", count=rows + 1)
     elif not bool(valid.all()):
         values = np.where(valid, values, kind.dtype.type(-1 if kind is ValueKind.STR else 0))
     spec = MetricSpec(packed.name, packed.aggregation)
@@ -180,11 +171,11 @@ def metric_column(
 
 
 def _valid(
-    packed: PackedColumn | None, budget: DecodeBudget, what: str, *, rows: int
+    packed: PackedColumn | None, source: str, what: str, *, rows: int
 ) -> npt.NDArray[np.bool_]:
     if packed is None:
         return np.ones(rows, dtype=np.bool_)
-    bits = array(packed, budget, what=what, dtype="|u1", count=(rows + 7) // 8)
+    bits = array(packed, source, what=what, dtype="|u1", count=(rows + 7) // 8)
     return np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
 
 
@@ -229,7 +220,6 @@ _STEPS = "bucket_steps"
 _OPTIONAL = frozenset({"collapses", "collapsed"})
 # Assumed for wide buckets of files of earlier versions, which do not hold the error of values.
 _EARLIER_ERROR = 1.0 / 32.0
-_OBJECTS = 64  # that a table counts as
 
 
 class _Entry(msgspec.Struct, kw_only=True, gc=False):
@@ -259,9 +249,9 @@ class _Entry(msgspec.Struct, kw_only=True, gc=False):
 class PackedDistributions(Mapping[str, DistributionTable]):
     """Tables by metric name. Damage raises ProfileFormatError on first use."""
 
-    def __init__(self, packed: PackedBytes, budget: DecodeBudget, rows: int) -> None:
+    def __init__(self, packed: PackedBytes, source: str, rows: int) -> None:
         self.packed = packed
-        self._budget = budget
+        self._source = source
         self._rows = rows
         self._tables: dict[str, DistributionTable] | None = None
 
@@ -276,16 +266,14 @@ class PackedDistributions(Mapping[str, DistributionTable]):
 
     def _inflated(self) -> dict[str, DistributionTable]:
         if self._tables is None:
-            with self._budget.running():
+            with reading(len(self.packed.content), self._source):
                 self._tables = dict(self._read())
         return self._tables
 
     def _read(self) -> Iterator[tuple[str, DistributionTable]]:
-        source = self._budget.source
-        content = inflate(self.packed, self._budget, "distributions")
-        self._budget.take(Limit.OBJECTS, _OBJECTS * length_of(content))
-        for entry in decoded(lambda: _decode_entries(content), source):
-            yield _table(entry, source, self._rows)
+        content = inflate(self.packed, self._source, "distributions")
+        for entry in decoded(lambda: _decode_entries(content), self._source):
+            yield _table(entry, self._source, self._rows)
 
 
 _decode_entries = msgspec.msgpack.Decoder(list[_Entry]).decode
@@ -368,17 +356,6 @@ class _Layout(msgspec.Struct, kw_only=True):
 
 
 _KNOWN = frozenset(_Layout.__struct_fields__)
-# What elements of these lists count as: some objects each.
-_LISTS = {
-    "strings": 1,
-    "devices": OBJECTS_OF_DEVICE,
-    "variants": 4,
-    "metrics": 8,
-    "device_use": 8,
-    "dropped": OBJECTS_OF_REASON,
-}
-_HEAD_BYTES = 5
-_BYTES_OF_VALUE = 4
 
 
 class _Head(msgspec.Struct):
@@ -402,15 +379,14 @@ class NativeFile:
         """Return the profile; unknown keys are kept in ``extra``."""
         head = decoded(lambda: msgspec.msgpack.decode(content, type=_Head), source)
         check_version(head.schema, head.version, source)
-        with decoding(len(content), source) as budget:
-            extra = _unknown_keys(content, budget)
+        with reading(len(content), source):
+            extra = _unknown_keys(content, source)
             layout = decoded(lambda: msgspec.msgpack.decode(content, type=_Layout), source)
-            return self._checked(layout, budget, extra)
+            return self._checked(layout, source, extra)
 
-    def _checked(self, layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Profile:
-        source = budget.source
+    def _checked(self, layout: _Layout, source: str, extra: dict[str, Any]) -> Profile:
         try:
-            profile = _profile(layout, budget, extra)
+            profile = _profile(layout, source, extra)
             profile.self_check()
         except ProfileFormatError as error:
             raise error if source in str(error) else corrupt(source, str(error)) from None
@@ -457,16 +433,9 @@ def check_version(
         )
 
 
-def _unknown_keys(content: bytes, budget: DecodeBudget) -> dict[str, Any]:
+def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
     """Return keys of later versions; sizes are checked before decoding."""
-    source = budget.source
-    budget.take(Limit.OBJECTS, length_of(content))
     raw = decoded(lambda: msgspec.msgpack.decode(content, type=dict[str, msgspec.Raw]), source)
-    for key, value in raw.items():
-        if key in _LISTS:
-            budget.take(Limit.OBJECTS, _LISTS[key] * length_of(bytes(value)[:_HEAD_BYTES]))
-        elif key not in _KNOWN or key == "provenance":
-            budget.take(Limit.OBJECTS, len(bytes(value)) // _BYTES_OF_VALUE)
     unknown = {
         key: decoded(lambda value=value: msgspec.msgpack.decode(value), source)  # type: ignore[misc]
         for key, value in raw.items()
@@ -475,35 +444,34 @@ def _unknown_keys(content: bytes, budget: DecodeBudget) -> dict[str, Any]:
     return plain_map(unknown, source)
 
 
-def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Profile:
+def _profile(layout: _Layout, source: str, extra: dict[str, Any]) -> Profile:
     rows = layout.rows
-    budget.take(Limit.OBJECTS, sum(len(each.instructions) for each in layout.variants))
     if not 1 <= rows < 2**31:
         raise ProfileFormatError(f"it declares {rows} rows")
     # parents come first, because they prove the number of rows for all other columns.
-    parents = array(layout.parents, budget, what="parents", dtype="<i4", count=rows)
+    parents = array(layout.parents, source, what="parents", dtype="<i4", count=rows)
     take_table(rows, len(layout.metrics))
-    kinds = array(layout.kinds, budget, what="kinds", dtype="|u1", count=rows)
+    kinds = array(layout.kinds, source, what="kinds", dtype="|u1", count=rows)
     columns: dict[str, MetricColumn] = {}
     for packed in layout.metrics:
         if packed.name in columns:
             raise ProfileFormatError(f"metric {packed.name[:80]!r} occurs twice")
-        columns[packed.name] = metric_column(packed, budget, rows=rows, strings=layout.strings)
+        columns[packed.name] = metric_column(packed, source, rows=rows, strings=layout.strings)
     return Profile(
         strings=layout.strings,
         parents=parents,
-        frames=array(layout.frames, budget, what="frames", dtype="<i4", count=rows),
+        frames=array(layout.frames, source, what="frames", dtype="<i4", count=rows),
         # A kind that a later minor version added is unknown here.
         kinds=np.where(kinds < len(FrameKind), kinds, 0).astype(np.uint8),
-        device_rows=_optional(layout.device, budget, "device", rows=rows),
-        variant_rows=_optional(layout.variant, budget, "variant", rows=rows),
+        device_rows=_optional(layout.device, source, "device", rows=rows),
+        variant_rows=_optional(layout.variant, source, "variant", rows=rows),
         devices=layout.devices,
         variants=layout.variants,
         columns=columns,
         distributions=(
-            PackedDistributions(layout.distributions, budget, rows) if layout.distributions else {}
+            PackedDistributions(layout.distributions, source, rows) if layout.distributions else {}
         ),
-        provenance=Provenance(plain_map(layout.provenance, budget.source)),
+        provenance=Provenance(plain_map(layout.provenance, source)),
         dropped=layout.dropped,
         device_use=layout.device_use,
         partial=layout.partial,
@@ -512,11 +480,11 @@ def _profile(layout: _Layout, budget: DecodeBudget, extra: dict[str, Any]) -> Pr
 
 
 def _optional(
-    packed: PackedColumn | None, budget: DecodeBudget, what: str, *, rows: int
+    packed: PackedColumn | None, source: str, what: str, *, rows: int
 ) -> npt.NDArray[np.int32]:
     if packed is None:
         return np.full(rows, -1, dtype="<i4")
-    return array(packed, budget, what=what, dtype="<i4", count=rows)
+    return array(packed, source, what=what, dtype="<i4", count=rows)
 
 
 def _pack_optional(values: npt.NDArray[np.int32]) -> dict[str, Any] | None:

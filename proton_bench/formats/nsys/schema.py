@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import DecodeBudget, Limit, decoding, take
+from proton_bench.formats.limits import Limits, reading, take_items
 from proton_bench.support.inputs import open_file
 
 __all__ = ["NsysTables", "opened_content", "opened_file"]
@@ -110,7 +110,7 @@ class NsysTables:
         name = _quoted(self._tables[table])
         cursor = self._connection.execute(f"SELECT {', '.join(chosen)} FROM {name}")
         while rows := cursor.fetchmany(_ROWS):
-            take(Limit.EVENTS, len(rows))
+            take_items(len(rows))
             yield from rows
 
     def text(self, number: Any) -> str | None:
@@ -200,27 +200,27 @@ def _tables(
 ) -> Iterator[NsysTables]:
     connection: sqlite3.Connection | None = None
     try:
-        with decoding(size, source) as budget:
+        with reading(size, source) as limits:
             connection = connect()
-            yield _opened(connection, budget)
+            yield _opened(connection, limits)
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
-        budget.look()  # which is what interrupts a question
+        limits.check_time()  # which is what interrupts a question
         raise corrupt(source, f"SQLite: {str(error)[:200]}", _ADVICE) from None
     finally:
         if connection is not None:
             connection.close()
 
 
-def _opened(connection: sqlite3.Connection, budget: DecodeBudget) -> NsysTables:
+def _opened(connection: sqlite3.Connection, limits: Limits) -> NsysTables:
     """Return the tables of a database, whose pages may be shared or circular."""
 
     def text(content: bytes) -> str:
-        budget.take(Limit.BYTES, len(content))
+        limits.take_bytes(len(content))
         return content.decode(errors="backslashreplace")
 
     connection.text_factory = text
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
-    connection.set_progress_handler(lambda: budget.is_late, _STEPS)
+    connection.set_progress_handler(lambda: limits.is_late, _STEPS)
     for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {pragma}")
-    return NsysTables(connection, budget.source)
+    return NsysTables(connection, limits.source)

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from proton_bench.errors import UsageError
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import decoding
+from proton_bench.formats.limits import reading
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.slices import SESSION_MARK, PerfettoSlices
 from proton_bench.formats.perfetto.stream import PacketStream
@@ -38,7 +38,7 @@ def survey_perfetto(file: Path) -> TimelineInput:
     """
     source = visible(file)
     survey = _Survey(source)
-    with open_file(file) as stream, decoding(file.stat().st_size, source):
+    with open_file(file) as stream, reading(file.stat().st_size, source):
         packets = PacketStream(stream, source)
         for packet in packets:
             survey.take(packet)
@@ -99,7 +99,7 @@ def merge_perfetto(inputs: Sequence[TimelineInput], stream: IO[bytes]) -> None:
 
 def _copy(found: TimelineInput, stream: IO[bytes]) -> None:
     size = found.file.stat().st_size
-    with open_file(found.file) as source, decoding(size, found.source):
+    with open_file(found.file) as source, reading(size, found.source):
         if found.facts[_IS_COPIED]:
             shutil.copyfileobj(source, stream, _MEMBER_BYTES)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.limits import take_items
 from proton_bench.formats.protobuf import read_fields, text_of
 
 __all__ = ["BOOT_CLOCK", "Clocks", "Sequence"]
@@ -54,7 +54,7 @@ class Clocks:
         """Take a ClockSnapshot."""
         readings: dict[int, tuple[int, bool, int]] = {}
         fields = read_fields(snapshot)
-        take(Limit.EVENTS, len(fields))
+        take_items(len(fields))
         for number, value in fields:
             if number != _CLOCKS or not isinstance(value, bytes):
                 continue
@@ -149,7 +149,7 @@ class Sequence:
             _ANNOTATION_TEXTS: self.texts,
         }
         fields = read_fields(content)
-        take(Limit.OBJECTS, len(fields))
+        take_items(len(fields))
         for number, value in fields:
             table = tables.get(number)
             if table is None or not isinstance(value, bytes):

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, take, take_unpacked
+from proton_bench.formats.limits import take_bytes, take_items
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ GZIP = b"\x1f\x8b"
 MAX_PACKET = 1 << 25
 _BLOCK = 1 << 18
 _LARGE = 1 << 16
-_LEAST_PACKET = 8  # on average: header, time, sequence and what happened
-_OBJECTS_OF_MEMBER = 8
 _BYTES_OF_FIELD = 6  # in large packets, on average at least
 _PACKET = b"\x0a"  # field 1, of known length
 _KEY, _LONG = _PACKET[0], 128
@@ -81,13 +79,12 @@ class PacketStream:
             packet, place = content[start:stop], stop
             count += 1
             if stop - start > _LARGE:
-                take(Limit.OBJECTS, (stop - start) // _BYTES_OF_FIELD)
+                take_items((stop - start) // _BYTES_OF_FIELD)
             if _MAY_BE_COMPRESSED in packet:
                 yield from self._opened(packet, is_inner=is_inner)
             else:
                 yield packet
-        # Packets that are too small to hold an event count for several.
-        take(Limit.EVENTS, count + max(0, _LEAST_PACKET * count - place))
+        take_items(count)
         return place
 
     def _packet(self, content: bytes, place: int) -> tuple[int, int] | None:
@@ -124,13 +121,12 @@ class PacketStream:
         unpacker = zlib.decompressobj()
         rest = b""
         while content:
-            before = len(content)
             try:
                 block = unpacker.decompress(content, _BLOCK)
             except zlib.error as error:
                 raise corrupt(self._source, f"compressed packets: {error}") from None
             content = unpacker.unconsumed_tail
-            take_unpacked(before - len(content), len(block))
+            take_bytes(len(block))
             rest += block
             place = yield from self._whole_packets(rest, is_inner=True)
             rest = rest[place:]
@@ -167,15 +163,14 @@ class PacketStream:
     def _member(self, stream: Readable, block: bytes) -> Generator[bytes, None, bytes]:
         """Yield the content of one gzip member, and return what was read behind it."""
         unpacker = zlib.decompressobj(wbits=31)
-        take(Limit.OBJECTS, _OBJECTS_OF_MEMBER)
+        take_items(1)
         while True:
-            before = len(block)
             try:
                 content = unpacker.decompress(block, _BLOCK)
             except zlib.error as error:
                 raise corrupt(self._source, f"gzip: {error}") from None
             left = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-            take_unpacked(before - len(left), len(content))
+            take_bytes(len(content))
             if content:
                 yield content
             if unpacker.eof:

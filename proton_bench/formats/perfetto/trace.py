@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import Limit, take
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.event import (
     BEGIN,
@@ -35,7 +34,6 @@ _FLAG_CLEARED, _FLAG_NEEDS_STATE = 1, 2
 _STATE = frozenset(
     (_CLOCK_SNAPSHOT, _INTERNED, _FLAGS, _CLEARED, _LOST_BEFORE, _DEFAULTS, _DESCRIPTOR)
 )
-_OBJECTS_OF_SEQUENCE = _OBJECTS_OF_TRACK = 8
 _MOST_OPEN = 4096  # slices of one track
 _NO_END = "slice without an end: left out"
 
@@ -169,7 +167,6 @@ class PerfettoTrace:
 
     def _add_track(self, content: bytes) -> None:
         found = read_track(content)
-        take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
         before = self.tracks.get(found.uuid)
         # A later description says what is new; its parent stays.
         if before is None or found.parent or not before.parent:
@@ -178,7 +175,6 @@ class PerfettoTrace:
     def _sequence(self, number: int) -> Sequence:
         found = self._sequences.get(number)
         if found is None:
-            take(Limit.OBJECTS, _OBJECTS_OF_SEQUENCE)
             found = self._sequences[number] = Sequence(number)
         return found
 
@@ -205,7 +201,6 @@ class PerfettoTrace:
     def _begin(self, track: int, begun: _Timed) -> None:
         stack = self._open.get(track)
         if stack is None:
-            take(Limit.OBJECTS, _OBJECTS_OF_TRACK)
             stack = self._open[track] = []
         if len(stack) >= _MOST_OPEN:
             self.reading.drop(_NO_END)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from proton_bench.formats.budget import Limit, once_more, take
 from proton_bench.formats.native.file import NativeFile
 from proton_bench.model.members import Member, merge_members
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 
 __all__ = ["EmbeddedProfiles", "embedded_or"]
-
-_BYTES_OF_OBJECT = 32
-_OBJECTS_OF_PROFILE = 256  # an empty one takes as long to decode
 
 
 class EmbeddedProfiles:
@@ -36,10 +32,8 @@ class EmbeddedProfiles:
             piece: Bytes of a `.proton` file.
             rest: How many bytes of it come later.
         """
-        take(Limit.OBJECTS, len(piece) // _BYTES_OF_OBJECT)
         self._pieces.setdefault(process, []).append(piece)
         if not rest:
-            take(Limit.OBJECTS, _OBJECTS_OF_PROFILE)
             self._whole.append(b"".join(self._pieces.pop(process)))
 
     def profile(self, sessions: int) -> Profile | None:
@@ -66,9 +60,5 @@ class EmbeddedProfiles:
 
 def embedded_or(embedded: Callable[[], Profile | None], other: Callable[[], Profile]) -> Profile:
     """Return the embedded profile of a file, or the other one, for which it is read once more."""
-    give_back = once_more()
     found = embedded()
-    if found is not None:
-        return found
-    give_back()
-    return other()
+    return found if found is not None else other()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proton_bench.formats.budget import decoding
 from proton_bench.formats.chrome.slices import read_chrome_slices
+from proton_bench.formats.limits import reading
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.slices import read_perfetto_slices
 from proton_bench.formats.perfetto.stream import looks_like_packets
@@ -31,5 +31,5 @@ def read_slices(file: Path, take: Take) -> Reading:
     with open_file(file) as stream:
         is_perfetto = looks_like_packets(stream.read(_SNIFFED))
     read = read_perfetto_slices if is_perfetto else read_chrome_slices
-    with decoding(file.stat().st_size, visible(file)):
+    with reading(file.stat().st_size, visible(file)):
         return read(file, take)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.budget import CELLS_OF_NUMBER, Limit, take
+from proton_bench.formats.limits import take_bytes
 from proton_bench.formats.path_tree import PathTree
 from proton_bench.model.metrics.metric import Aggregation
 
@@ -17,6 +17,7 @@ __all__ = ["MetricTexts"]
 _SUFFIXES = {"(exc)": Aggregation.EXCLUSIVE, "(pty)": Aggregation.PROPERTY}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _MAX_DIGITS = 400
+_BYTES_OF_NUMBER = 64
 _MOST_KNOWN = 4096  # the same names and values come again and again
 
 
@@ -60,7 +61,7 @@ class MetricTexts:
             elif before is not None and not _are_alike(before, value):
                 raise corrupt(self._source, f"metric {name!r} changes its type")
             elif isinstance(value, tuple):
-                take(Limit.CELLS, CELLS_OF_NUMBER * len(value))  # a few bytes may repeat it
+                take_bytes(_BYTES_OF_NUMBER * len(value))  # a few bytes may repeat it
                 self._tree.put(row, name, _vector_sum(before or (), value))
             else:
                 self._tree.declare(name, aggregation)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.budget import Limit, take
+from proton_bench.formats.limits import take_items
 from proton_bench.formats.path_tree import COUNT, HOST, TIME, PathTree, Reading
 from proton_bench.formats.timeline.device_time import device_uses, with_uses
 from proton_bench.formats.timeline.launched_work import place_work
@@ -31,11 +31,8 @@ __all__ = ["SessionTimelines", "guessed_kind"]
 _SCOPES = {"scope": FrameKind.SCOPE, "metric": FrameKind.SCOPE, "test": FrameKind.TEST}
 _OPS = {"op": FrameKind.OP, "kernel": FrameKind.KERNEL}
 _WORK = {"kernel": FrameKind.KERNEL, "copy": FrameKind.COPY, "graph": FrameKind.GRAPH}
-_OBJECTS_OF_PROCESS = 64
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
-# Paths deeper than those of programs cost more: reports visit all rows above each row.
-_DEEP = 1000
 
 
 def guessed_kind(name: str) -> FrameKind:
@@ -60,7 +57,6 @@ class SessionTimelines:
         """Return the timeline of a process."""
         found = self._timelines.get(origin)
         if found is None:
-            take(Limit.OBJECTS, _OBJECTS_OF_PROCESS)
             found = self._timelines[origin] = SessionTimeline(self.reading)
         return found
 
@@ -142,7 +138,7 @@ class SessionTimeline:
         """Return the number of a call path below the root."""
         found = self._paths.get(names)
         if found is None:
-            take(Limit.PATHS, len(names) * (1 + len(names) // _DEEP))
+            take_items(len(names))
             found = 0
             for name in names:
                 found = self._frames.setdefault((found, name), len(self._frames) + 1)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.formats.budget import one_command
 from proton_bench.formats.registry import decode_profile
 from proton_bench.gate.baseline.entry import (
     Acknowledgements,
@@ -242,7 +241,6 @@ class Catalogue:
         """
         return self.decoded(entry, self.contents(entry))
 
-    @one_command()
     def decoded(self, entry: Entry, contents: Sequence[tuple[StoredRun, bytes]]) -> list[Run]:
         """Return the runs of an entry from the result of `contents`.
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import UsageError
-from proton_bench.formats.budget import one_command
 from proton_bench.gate.baseline.entry import is_name
 from proton_bench.gate.baseline.key import Key, key_of
 from proton_bench.gate.baseline.store import BaselineStore
@@ -34,7 +33,6 @@ class Side:
     missing: str = ""
 
 
-@one_command()
 def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) -> tuple[Side, Side]:
     """Return the runs of both sides; only a base may be missing.
 
@@ -53,7 +51,6 @@ def read_sides(base: Sequence[str], new: Sequence[str], store: BaselineStore) ->
     return read_base(base, after.runs, store), after
 
 
-@one_command()
 def read_base(base: Sequence[str], new_runs: Sequence[Run], store: BaselineStore) -> Side:
     """Return the base for new runs, which may be missing.
 

@@ -15,8 +15,7 @@ from proton_bench.analysis.compare.lineage import moved_scopes
 from proton_bench.analysis.row_sums import SubtreeSums
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
-from proton_bench.errors import UsageError
-from proton_bench.formats.budget import DecodeBudget, Limit
+from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.machine.canary_shift import CANARY_SCOPE
 from proton_bench.gate.machine.tick import tick_of
 from proton_bench.gate.statistics.arrangement import Arrangement
@@ -43,7 +42,7 @@ SUMMED = {
     "gbps": "bytes",
 }
 _NESTED = "wall"  # elapsed time: that of a scope includes that of the scopes in it
-_BYTES_OF_ROW = 128  # of a large file, for the names that its path may have
+_MOST_NAMES = 20_000_000  # in the paths of a report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,9 +174,11 @@ class Measured:
         """
         tree = self.comparison.tree
         names = depths(tree.parents)[np.asarray(rows, dtype=np.intp)].sum(dtype=np.int64)
-        budget = DecodeBudget(_BYTES_OF_ROW * len(tree), f"the runs of {len(tree)} paths")
-        with budget.running():
-            budget.take(Limit.PATHS, float(names))
+        if names > _MOST_NAMES:
+            raise ProfileFormatError(
+                f"the paths of the runs have {names} names, more than {_MOST_NAMES}: their scopes "
+                "are nested too deeply to write each path; name fewer paths in --threshold"
+            )
 
     def samples(self, rows: Sequence[int]) -> list[list[Sample | None]]:
         """Return the times of single launches of these rows for each run, None if unknown."""

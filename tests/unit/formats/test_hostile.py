@@ -236,14 +236,6 @@ def test_integers_that_other_formats_cannot_hold_are_refused(
     assert survives("json", json.dumps(document).encode()) is None
 
 
-def test_codes_with_countless_classes_of_instructions_are_refused() -> None:
-    changed = msgpack.unpackb(CONTENT["proton"])
-    changed["variants"][0]["instructions"] = {f"{number:x}": 1 for number in range(1_500_000)}
-
-    with pytest.raises(ProfileFormatError, match="texts, tracks and other objects"):
-        find_format("proton").decode(msgpack.packb(changed), "x")
-
-
 def test_deep_trees_with_a_late_fault_are_refused() -> None:
     levels = 20_000
     node = b'[{"frame":{"name":"x"},"children":'

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from fakes import session_chrome
-from fakes.perfetto import SessionTrace, foreign
+from fakes.perfetto import SessionTrace
 from reference.profile_view import values_by_path
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats.budget import Limit, decoding
 from proton_bench.formats.registry import decode_profile
 from proton_bench.model.profile import Profile
 
@@ -101,41 +100,3 @@ def test_text_that_is_no_base64_is_an_error() -> None:
 
     with pytest.raises(ProfileFormatError):
         decode_profile(content, "x.chrome_trace")
-
-
-def test_more_profiles_than_a_file_may_hold_are_refused() -> None:
-    session = SessionTrace()
-    for _ in range(3000):
-        session.event(3, session.process, 0, name="proton_bench: start of session")
-        session.embed(PROFILE[:40])
-
-    with pytest.raises(ProfileFormatError, match="objects"):
-        decode_profile(session.finish(), "x.pftrace")
-
-
-def charged(content: bytes, name: str) -> dict[Limit, float]:
-    """Return what reading a file takes of its budget."""
-    with decoding(len(content), name) as budget:
-        before = dict(budget._left)
-        decode_profile(content, name)
-        return {each: before[each] - left for each, left in budget._left.items()}
-
-
-def test_a_timeline_without_a_profile_is_charged_once() -> None:
-    session = SessionTrace()
-    stream = session.stream()
-    for at in range(5000):
-        session.slice(stream, at, at + 1, ["step", "k"], "kernel")
-    packets = len(session.packets)
-
-    taken = charged(session.finish(), "x.pftrace")
-
-    assert packets <= taken[Limit.EVENTS] < 1.5 * packets
-
-
-def test_a_timeline_of_another_tool_is_charged_once() -> None:
-    slices = [(1 + at % 2, 10 * at, "work", "row") for at in range(20_000)]
-
-    taken = charged(foreign(slices), "x.pftrace")
-
-    assert 20_000 <= taken[Limit.EVENTS] < 30_000
