@@ -14,7 +14,7 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.html.document import PageOptions, profile_page
-from proton_bench.report.html.plots.strip import read_strip
+from proton_bench.report.html.strip import read_strip
 from proton_bench.report.html.template import read_asset
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ from pathlib import Path
 from proton_bench.cli.gating.history import open_history, read_followed, reports_of
 from proton_bench.cli.work.report import write_page
 from proton_bench.gate.policy.policy_words import PolicyWords
-from proton_bench.report.html.history import history_page
+from proton_bench.report.html.document import history_page
 
 __all__ = ["write_history"]
 

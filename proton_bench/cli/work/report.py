@@ -14,7 +14,7 @@ from proton_bench.cli.work.progress_line import ProgressLine
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.registry import read_profile
 from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
-from proton_bench.report.html.plots.strip import Strip, read_strip
+from proton_bench.report.html.strip import Strip, read_strip
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 

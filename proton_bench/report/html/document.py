@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from markupsafe import Markup
@@ -31,9 +31,9 @@ from proton_bench.report.html.flame import (
     is_amount,
 )
 from proton_bench.report.html.kernels import KernelTable, changed_kernels, kernel_table
-from proton_bench.report.html.plots.roofline import RooflinePlot, roofline_plots
-from proton_bench.report.html.plots.scopes import scopes_without_bytes
-from proton_bench.report.html.plots.strip import Strip
+from proton_bench.report.html.points import scopes_without_bytes
+from proton_bench.report.html.roofline import RooflinePlot, roofline_plots
+from proton_bench.report.html.strip import Strip
 from proton_bench.report.html.summary import (
     Summary,
     comparison_summary,
@@ -44,7 +44,18 @@ from proton_bench.report.html.template import content_policy, environment, scrip
 from proton_bench.support.text import json_text, visible
 from proton_bench.support.units import Unit, count_text
 
-__all__ = ["PageOptions", "comparison_page", "fact_lines", "island", "profile_page"]
+if TYPE_CHECKING:
+    from proton_bench.gate.history.history import History
+    from proton_bench.report.html.history import Place
+
+__all__ = [
+    "PageOptions",
+    "comparison_page",
+    "fact_lines",
+    "history_page",
+    "island",
+    "profile_page",
+]
 
 _MAX_LINES = 400
 _MAX_TEXT = 2000
@@ -181,24 +192,28 @@ class Page:
         summary: The head of the page.
         flame: The flame graph, None if there is nothing to see.
         kernels: The kernel table, None if nothing was recorded.
-        facts: Where the runs come from.
+        facts: Where the runs come from; None on a page that is not about recordings.
         runs: Names of their files, in the order of the cells of ``facts``.
         is_comparison: Whether the page shows changes.
         plots: Rooflines, by the names of their runs.
         unplotted: What lacks something to have a place there, "" for nothing.
         strip: Devices over time, None without a timeline.
+        history: Series of many runs by their place.
+        verdict: Of the history: ``pass``, ``fail`` and so on; "" for none.
     """
 
     title: str
     summary: Summary
-    flame: FlameGraph | None
-    kernels: KernelTable | None
-    facts: tuple[FactLine, ...]
-    runs: tuple[str, ...]
+    flame: FlameGraph | None = None
+    kernels: KernelTable | None = None
+    facts: tuple[FactLine, ...] | None = None
+    runs: tuple[str, ...] = ()
     is_comparison: bool = False
     plots: Mapping[str, Sequence[RooflinePlot]] = field(default_factory=dict)
     unplotted: str = ""
     strip: Strip | None = None
+    history: Sequence[Place] = ()
+    verdict: str = ""
 
 
 def file_name(source: str) -> str:
@@ -232,6 +247,8 @@ def render(page: Page) -> str:
             unplotted=page.unplotted,
             runs=[file_name(source) for source in page.runs],
             facts=page.facts,
+            history=page.history,
+            verdict=page.verdict,
             island=island(data),
             policy=content_policy(),
             # These files must not change: the policy has their hashes.
@@ -290,8 +307,7 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
     if len(profile) == 1 or not metrics:
         summary = profile_summary(profile, None, None)
         facts = fact_lines([profile])
-        page = Page(title, summary, None, None, facts, (run.source,))
-        return render(page)
+        return render(Page(title, summary, facts=facts, runs=(run.source,)))
     if has_counters(profile) and WHY not in metrics:
         metrics = (*metrics, WHY)
     tree = build_tree(profile, metrics, _SELECTION)
@@ -353,6 +369,26 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
             runs=tuple(run.source for run in (*base, *new)),
             is_comparison=True,
             plots={**_plots("base", base), **_plots("new", new)},
+        )
+    )
+
+
+def history_page(history: History, reports: Mapping[str, str] | None = None) -> str:
+    """Return the page of a history, as HTML.
+
+    Args:
+        history: The history.
+        reports: Addresses of pages about single recordings, by their files.
+    """
+    from proton_bench.report.html.history import history_places
+    from proton_bench.report.text.history import notes, summary_text
+
+    return render(
+        Page(
+            title="History - proton",
+            summary=Summary(summary_text(history), (), tuple(notes(history))),
+            history=history_places(history, reports or {}),
+            verdict=str(history.verdict).lower(),
         )
     )
 

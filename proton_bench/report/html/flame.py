@@ -14,17 +14,87 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.frame_names import Places
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.tree import MetricTree, renumbered
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
-from proton_bench.report.html.changes import change_columns, measure_form
-from proton_bench.report.html.column import Form, HtmlColumn, metric_column, metric_form, rounded
-from proton_bench.report.html.layout import arranged, row_widths
+from proton_bench.model.preorder import depths, positions
+from proton_bench.report.html.column import (
+    Form,
+    HtmlColumn,
+    change_columns,
+    measure_form,
+    metric_column,
+    metric_form,
+    rounded,
+)
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.support.text import visible
 
-__all__ = ["MAX_ROWS", "FlameGraph", "flame_of_comparison", "flame_of_tree", "is_amount"]
+__all__ = [
+    "MAX_ROWS",
+    "FlameGraph",
+    "arranged",
+    "flame_of_comparison",
+    "flame_of_tree",
+    "is_amount",
+    "row_widths",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrangement:
+    """Rows in pre-order, the widest of siblings first.
+
+    Attributes:
+        order: The rows.
+        parents: The place of each one's parent in ``order``, -1 for the root.
+    """
+
+    order: npt.NDArray[np.int64]
+    parents: list[int]
+
+
+def arranged(parents: Rows, widths: npt.NDArray[np.float64], limit: int) -> Arrangement:
+    """Return the widest rows in the order of the page.
+
+    Args:
+        parents: Row of each row's parent, -1 for the root.
+        widths: Result of `row_widths`.
+        limit: How many rows to keep; rows below a left-out row are left out too.
+    """
+    rows = np.arange(len(widths))
+    # A parent is at least as wide as its rows and comes before them, so it is never left out.
+    kept = np.sort(np.lexsort((rows, -widths))[:limit])
+    inner = renumbered(parents, np.isin(rows, kept))
+    by_level = np.lexsort((-widths[kept], depths(inner)))
+    ranks = np.empty(len(kept), dtype=np.int64)
+    ranks[by_level] = np.arange(len(kept))
+    above = _looked_up(ranks, inner[by_level])
+    places = positions(above)
+    order = np.empty(len(kept), dtype=np.int64)
+    order[places] = kept[by_level]
+    final = np.empty(len(kept), dtype=np.int64)
+    final[places] = _looked_up(places, above)
+    return Arrangement(order, final.tolist())
+
+
+def _looked_up(numbers: Rows, above: Rows) -> npt.NDArray[np.int32]:
+    """Return the number of each parent, -1 for that of the root."""
+    return np.where(above >= 0, numbers[above], -1).astype("<i4")
+
+
+def row_widths(parents: Rows, sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the size of each row, or that of all rows below it if that is more."""
+    found = np.where(np.isfinite(sizes), np.maximum(sizes, 0.0), 0.0).tolist()
+    below = [0.0] * len(found)
+    above = parents.tolist()
+    for row in range(len(found) - 1, -1, -1):
+        found[row] = max(found[row], below[row])
+        if row:
+            below[above[row]] += found[row]
+    return np.array(found)
+
 
 # A page with more opens slowly; the smallest rows are left out.
 MAX_ROWS = 200_000

@@ -1,37 +1,31 @@
-"""The page of a history: series, a plot of each that has steps, and the runs. It has no script."""
+"""The part of the page about a history: series, a plot of each that has steps, and the runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Point
-from proton_bench.report.html.plots.axes import Tick
-from proton_bench.report.html.template import content_policy, environment, style
+from proton_bench.report.html.roofline import Tick
 from proton_bench.report.text.history import (
     end_text,
-    notes,
     places,
     point_text,
     shown_name,
     step_text,
-    summary_text,
     unit_of,
     when_text,
 )
 from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.units import Unit, count_text
 
-__all__ = ["history_page"]
+__all__ = ["Place", "history_places"]
 
-_TITLE = "History - proton"
-_WIDTH, _HEIGHT = 720, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 704, 12, 212
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 22
 # More would make a page that browsers show slowly.
 _MOST_PLOTS, _MOST_ROWS = 200, 2000
@@ -43,8 +37,8 @@ Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A step of a row or plot: its text, its position, and whether it fails."""
+class Step:
+    """A step of a series: its text, whether it fails, and where it stands in the plot."""
 
     text: str
     fails: bool
@@ -52,8 +46,8 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of the table."""
+class Row:
+    """A series in the table, with the points of its small line."""
 
     name: str
     metric: str
@@ -62,78 +56,61 @@ class _Row:
     last: str
     line: str
     end: str
-    steps: tuple[_Step, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Dot:
-    """A point of a plot."""
+class Plot:
+    """The drawing of one series.
 
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """The level between two steps."""
-
-    x1: float
-    x2: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Where a step may begin."""
-
-    x: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Plot:
-    """The drawing of one series."""
+    Attributes:
+        name: Its path and metric.
+        line: The points of its line.
+        dots: x, y and text of each point.
+        levels: x at both ends and y of the level between two steps.
+        steps: Where the level changes.
+        ranges: x and width of where a step may begin.
+        x_ticks: Marks of times.
+        y_ticks: Marks of values.
+    """
 
     name: str
     line: str
-    dots: tuple[_Dot, ...]
-    levels: tuple[_Level, ...]
-    steps: tuple[_Step, ...]
-    ranges: tuple[_Range, ...]
+    dots: tuple[tuple[float, float, str], ...]
+    levels: tuple[tuple[float, float, float], ...]
+    steps: tuple[Step, ...]
+    ranges: tuple[tuple[float, float], ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    width: int = _WIDTH
-    height: int = _HEIGHT
-    left: int = _LEFT
-    right: int = _RIGHT
-    top: int = _TOP
-    bottom: int = _BOTTOM
+    width: ClassVar[int] = 720
+    height: ClassVar[int] = 240
+    left: ClassVar[int] = 84
+    right: ClassVar[int] = 704
+    top: ClassVar[int] = 12
+    bottom: ClassVar[int] = 212
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """A point in the table of runs, with the address of its report, "" for none."""
+class Place:
+    """The series of one baseline or job on one machine.
 
-    when: str
-    name: str
-    processes: int
-    report: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The series of one baseline or job on one machine."""
+    Attributes:
+        name: What tells it from the other places.
+        rows: Its series.
+        plots: Those with steps.
+        hidden: How many series are left out, "" for none.
+        runs: When, name, number of profiles and address of the report of each run, newest first.
+    """
 
     name: str
-    rows: tuple[_Row, ...]
-    plots: tuple[_Plot, ...]
+    rows: tuple[Row, ...]
+    plots: tuple[Plot, ...]
     hidden: str
-    runs: tuple[_Run, ...]
+    runs: tuple[tuple[str, str, int, str], ...]
 
 
-def history_page(history: History, reports: Mapping[str, str] | None = None) -> str:
-    """Return the page of a history, as HTML.
+def history_places(history: History, reports: Mapping[str, str]) -> list[Place]:
+    """Return the series of a history, by place.
 
     Args:
         history: The history.
@@ -146,47 +123,35 @@ def history_page(history: History, reports: Mapping[str, str] | None = None) -> 
         left -= len(with_steps)
         hidden = len(here) - _MOST_ROWS
         found.append(
-            _Place(
+            Place(
                 name=name,
                 rows=tuple(_row(trace) for trace in here[:_MOST_ROWS]),
                 plots=tuple(_plot(trace) for trace in with_steps),
                 hidden=count_text(hidden, "series", "series") if hidden > 0 else "",
-                runs=_runs(here, reports or {}),
+                runs=tuple(_runs(here, reports)),
             )
         )
-    return (
-        environment()
-        .get_template("history.html")
-        .render(
-            title=_TITLE,
-            summary=summary_text(history),
-            verdict=str(history.verdict),
-            notes=list(notes(history)),
-            places=found,
-            policy=content_policy(has_script=False),
-            # This file must not change: the policy has its hash.
-            style=Markup(style()),
-        )
-    )
+    return found
 
 
-def _runs(traces: Sequence[Trace], reports: Mapping[str, str]) -> tuple[_Run, ...]:
-    """Return the points of these series, the newest first."""
+def _runs(
+    traces: Sequence[Trace], reports: Mapping[str, str]
+) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the points of these series, the newest first."""
     points = {id(point): point for trace in traces for point in trace.series.points}
-    ordered = sorted(points.values(), key=lambda each: each.time_ns or 0, reverse=True)
-    return tuple(
-        _Run(when_text(each), point_text(each), each.runs, reports.get(each.recording, ""))
-        for each in ordered[:_MOST_ROWS]
-    )
+    ordered = sorted(points.values(), key=lambda point: point.time_ns or 0, reverse=True)
+    for point in ordered[:_MOST_ROWS]:
+        report = reports.get(point.recording, "")
+        yield when_text(point), point_text(point), point.runs, report
 
 
-def _row(trace: Trace) -> _Row:
+def _row(trace: Trace) -> Row:
     unit = _unit(trace)
     levels = trace.levels
     shares = _shares(trace.series.logarithms())
     xs = np.linspace(2.0, _SPARK_WIDTH - 2.0, len(shares))
     ys = (_SPARK_HEIGHT - 3.0) - shares * (_SPARK_HEIGHT - 6.0)
-    return _Row(
+    return Row(
         name=shown_name(trace),
         metric=trace.series.metric,
         change=percent_text(trace.change) if trace.steps else "-",
@@ -194,7 +159,7 @@ def _row(trace: Trace) -> _Row:
         last=unit.text(levels[-1]),
         line=_line(xs, ys),
         end=end_text(trace),
-        steps=tuple(_Step(step_text(trace, step), step in trace.failing) for step in trace.steps),
+        steps=tuple(Step(step_text(trace, step), step in trace.failing) for step in trace.steps),
     )
 
 
@@ -202,36 +167,33 @@ def _unit(trace: Trace) -> Unit:
     return unit_of([trace])
 
 
-def _plot(trace: Trace) -> _Plot:
+def _plot(trace: Trace) -> Plot:
     series, unit = trace.series, _unit(trace)
     logs = series.logarithms()
-    xs = np.linspace(_LEFT + 8.0, _RIGHT - 8.0, len(logs))
+    xs = np.linspace(Plot.left + 8.0, Plot.right - 8.0, len(logs))
     half = (xs[1] - xs[0]) / 2.0 if len(xs) > 1 else 0.0
     ys = _y(_shares(logs))
     ends = [0, *(step.at for step in trace.steps), len(logs)]
     level_ys = _y(_shares(logs, np.log(np.array(trace.levels))))
-    return _Plot(
+    return Plot(
         name=f"{shown_name(trace)}, {series.metric}",
         line=_line(xs, ys),
         dots=tuple(
-            _Dot(_at(x), _at(y), f"{unit.text(value)}, {point_text(point)}")
+            (_at(x), _at(y), f"{unit.text(value)}, {point_text(point)}")
             for x, y, value, point in zip(
                 xs, ys, series.values.tolist(), series.points, strict=True
             )
         ),
         levels=tuple(
-            _Level(_at(xs[start] - half), _at(xs[end - 1] + half), _at(y))
+            (_at(xs[start] - half), _at(xs[end - 1] + half), _at(y))
             for start, end, y in zip(ends, ends[1:], level_ys, strict=False)
         ),
         steps=tuple(
-            _Step(step_text(trace, step), step in trace.failing, _at(xs[step.at] - half))
+            Step(step_text(trace, step), step in trace.failing, _at(xs[step.at] - half))
             for step in trace.steps
         ),
         ranges=tuple(
-            _Range(
-                _at(xs[step.earliest] - half),
-                _at(xs[step.latest] - xs[step.earliest]),
-            )
+            (_at(xs[step.earliest] - half), _at(xs[step.latest] - xs[step.earliest]))
             for step in trace.steps
         ),
         x_ticks=tuple(_x_ticks(trace, xs)),
@@ -248,7 +210,7 @@ def _shares(logs: Numbers, of: Numbers | None = None) -> Numbers:
 
 
 def _y(shares: Numbers) -> Numbers:
-    found: Numbers = _BOTTOM - shares * (_BOTTOM - _TOP)
+    found: Numbers = Plot.bottom - shares * (Plot.bottom - Plot.top)
     return found
 
 
@@ -259,7 +221,7 @@ def _x_ticks(trace: Trace, xs: Numbers) -> Iterator[Tick]:
     for place, text in zip(
         chosen, _times([points[place] for place in chosen], chosen), strict=True
     ):
-        at = min(max(_at(xs[place]), _LEFT + 40.0), _RIGHT - 52.0)
+        at = min(max(_at(xs[place]), Plot.left + 40.0), Plot.right - 52.0)
         yield Tick(at, text)
 
 

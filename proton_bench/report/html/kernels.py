@@ -15,8 +15,13 @@ from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.changes import change_columns
-from proton_bench.report.html.column import Form, HtmlColumn, metric_column, rounded
+from proton_bench.report.html.column import (
+    Form,
+    HtmlColumn,
+    change_columns,
+    metric_column,
+    rounded,
+)
 from proton_bench.report.words.diff_rows import notes
 from proton_bench.support.text import visible
 

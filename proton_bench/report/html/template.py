@@ -12,24 +12,8 @@ import jinja2
 __all__ = ["content_policy", "environment", "read_asset", "script", "style"]
 
 # One module in this order, not visible to the rest of the page.
-_SCRIPTS = (
-    "values.js",
-    "tree.js",
-    "merge.js",
-    "labels.js",
-    "colours.js",
-    "flame_canvas.js",
-    "facts.js",
-    "flame.js",
-    "table.js",
-    "sandwich.js",
-    "strip.js",
-    "link.js",
-    "theme.js",
-    "app.js",
-    "main.js",
-)
-_STYLES = ("page.css", "flame.css", "table.css", "plots.css", "history.css")
+_SCRIPTS = ("values.js", "tree.js", "labels.js", "flame.js", "table.js", "strip.js", "app.js")
+_STYLES = ("page.css", "flame.css", "table.css", "plots.css")
 
 
 def read_asset(name: str) -> str:
@@ -58,28 +42,20 @@ def script() -> str:
 
 @functools.cache
 def style() -> str:
-    """Return the style sheet of all pages."""
+    """Return the page's style sheet."""
     return "\n" + "\n".join(read_asset(name) for name in _STYLES)
 
 
 @functools.cache
-def content_policy(*, has_script: bool = True) -> str:
-    """Return the policy of a page: its own script and style by their hashes, and nothing else.
+def content_policy() -> str:
+    """Return the policy of the page: its own script and style by their hashes, and nothing else.
 
     No network, no frames, no forms; markup injected into the page could not run anything.
-
-    Args:
-        has_script: Whether the page has the script.
     """
-    parts = (
-        "default-src 'none'",
-        f"script-src '{_digest(script())}'" if has_script else "",
-        f"style-src '{_digest(style())}'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
+    return (
+        f"default-src 'none'; script-src '{_digest(script())}'; style-src '{_digest(style())}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return "; ".join(part for part in parts if part)
 
 
 def _digest(text: str) -> str:

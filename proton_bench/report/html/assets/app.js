@@ -1,3 +1,51 @@
+// The part of the page's address after "#": what is shown, so that a copied address shows it again.
+
+const VIEWS = ["flame", "sandwich", "table"];
+
+/** What an address asks for; what cannot be is left out. */
+function readLink(fragment) {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const wholeOf = (key) => (/^\d{1,9}$/.test(given.get(key) ?? "") ? Number(given.get(key)) : 0);
+  return {
+    view: VIEWS.includes(given.get("view")) ? given.get("view") : "flame",
+    zoom: wholeOf("zoom"),
+    metric: given.get("metric") ?? "",
+    search: given.get("search") ?? "",
+    name: given.get("name") ?? "",
+    libraries: given.get("libraries") === "shown",
+  };
+}
+
+/** The address of what is shown; what is as at the beginning is left out. */
+function linkOf(state) {
+  const kept = new URLSearchParams();
+  if (state.view !== "flame") kept.set("view", state.view);
+  if (state.zoom > 0) kept.set("zoom", String(state.zoom));
+  for (const key of ["metric", "search", "name"]) if (state[key]) kept.set(key, state[key]);
+  if (state.libraries) kept.set("libraries", "shown");
+  return `#${kept}`;
+}
+
+/** Changes the address without a step of the browser's history. */
+function writeLink(state) {
+  const link = linkOf(state);
+  if (link === (window.location.hash || "#")) return;
+  window.history.replaceState(null, "", link === "#" ? window.location.href.replace(/#.*$/, "") : link);
+}
+
+// Light and dark: what the system says, unless the reader chooses.
+
+function listenToTheme(select) {
+  const tell = () => document.dispatchEvent(new Event("themechange"));
+  select.addEventListener("change", () => {
+    document.documentElement.dataset.theme = select.value;
+    tell();
+  });
+  darkSystem.addEventListener("change", tell);
+  // A page that was open before comes back with the reader's choice in the field.
+  document.documentElement.dataset.theme = select.value;
+}
+
 // The flame graph, the sandwich and the table, and what connects them.
 
 class App {
@@ -300,3 +348,30 @@ function pathSteps(rows, zoom, onStep) {
     return item;
   });
 }
+
+// Puts the page together from the data that stands in it.
+
+function start() {
+  const find = (id) => document.getElementById(id);
+  const report = JSON.parse(find("report").textContent);
+  const tip = new Tip(find("tip"));
+  listenToTheme(find("theme"));
+  if (report.flame) new App(report, find, tip);
+  else if (report.kernels) showTable(report.kernels, find);
+  if (report.strip) {
+    const parts = { box: find("strip"), canvas: find("strip-canvas"), text: find("strip-text") };
+    new Strip(report.strip, parts, tip);
+  }
+  document.documentElement.dataset.ready = "yes";
+}
+
+/** Values that do not add up have a table and no graph. */
+function showTable(kernels, find) {
+  const parts = { scroller: find("table-scroll"), table: find("kernels"), count: find("table-count") };
+  const table = new NameTable(parts, (name) => table.show(name, false));
+  table.setData(kernels);
+  const search = find("flame-search");
+  search.addEventListener("input", () => table.setFilter(search.value));
+}
+
+start();

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.report.html.layout import arranged, row_widths
+from proton_bench.report.html.flame import arranged, row_widths
 
 SIZES = st.one_of(st.just(0.0), st.floats(allow_nan=True, width=32), st.integers(0, 50).map(float))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fakes.histories import hostile, judged, points_of_times, revision, slower, stepped
 
 from proton_bench.gate.history.history import acknowledge
-from proton_bench.report.html.history import history_page
+from proton_bench.report.html.document import history_page
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.history import (

@@ -16,9 +16,8 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.html.plots.axes import HEIGHT, WIDTH
-from proton_bench.report.html.plots.roofline import MAX_POINTS, roofline_plots
-from proton_bench.report.html.plots.scopes import scopes_without_bytes
+from proton_bench.report.html.points import scopes_without_bytes
+from proton_bench.report.html.roofline import HEIGHT, MAX_POINTS, WIDTH, roofline_plots
 
 H100 = Device("CUDA", 0, "90", 132, 1_980_000, 2_619_000, 6144)
 
@@ -99,7 +98,7 @@ def test_points_beyond_what_can_be_seen_are_counted() -> None:
     assert plot.hidden == 3
 
 
-DATA = Path(__file__).parents[4] / "data" / "counters"
+DATA = Path(__file__).parents[3] / "data" / "counters"
 
 
 def measured(*, named: float, dram: float, half: float = 0.01, asked: float = 0) -> Profile:

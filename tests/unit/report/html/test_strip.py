@@ -8,9 +8,9 @@ import pytest
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
 from proton_bench.model.origin import Origin
-from proton_bench.report.html.plots.strip import BINS, Strip, TimelineTimes, read_strip
+from proton_bench.report.html.strip import BINS, Strip, TimelineTimes, read_strip
 
-DATA = Path(__file__).parents[4] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 def piece(

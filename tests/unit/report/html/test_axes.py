@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.html.plots.axes import HEIGHT, WIDTH, Axes, scaled
+from proton_bench.report.html.points import scaled
+from proton_bench.report.html.roofline import HEIGHT, WIDTH, Axes
 
 
 def test_axes_run_between_powers_of_ten() -> None:

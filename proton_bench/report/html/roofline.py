@@ -20,18 +20,103 @@ from proton_bench.analysis.view.select import Selection, drop_metadata, drop_tri
 from proton_bench.analysis.why.ceilings import SOURCE, Ceilings
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.plots.axes import Axes, Tick, scaled
-from proton_bench.report.html.plots.points import (
+from proton_bench.report.html.points import (
     KnownWork,
     PlottedKernel,
     known_work,
     plotted_kernel,
+    plotted_scopes,
+    scaled,
 )
-from proton_bench.report.html.plots.scopes import plotted_scopes
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
-__all__ = ["Point", "Reached", "Roof", "RooflinePlot", "roofline_plots"]
+__all__ = [
+    "HEIGHT",
+    "WIDTH",
+    "Axes",
+    "Point",
+    "Reached",
+    "Roof",
+    "RooflinePlot",
+    "Tick",
+    "roofline_plots",
+]
+
+WIDTH, HEIGHT = 720, 380
+LEFT, RIGHT, TOP, BOTTOM = 76, 32, 16, 48
+_MAX_TICKS = 12
+# Room for the marks around each value.
+_MARGIN = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis: its position and text."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Powers of ten between which the axes run."""
+
+    x_low: int
+    x_high: int
+    y_low: int
+    y_high: int
+
+    @classmethod
+    def around(cls, xs: Sequence[float], ys: Sequence[float]) -> Axes:
+        """Return axes that include all values, which are above 0."""
+        return cls(*_decades(xs), *_decades(ys))
+
+    @property
+    def left(self) -> float:
+        """The value at the left edge."""
+        return float(10.0**self.x_low)
+
+    @property
+    def right(self) -> float:
+        """The value at the right edge."""
+        return float(10.0**self.x_high)
+
+    @property
+    def bottom(self) -> float:
+        """The value at the lower edge."""
+        return float(10.0**self.y_low)
+
+    def x(self, value: float) -> float:
+        """Return the position of a value from the left edge of the drawing."""
+        share = (math.log10(value) - self.x_low) / (self.x_high - self.x_low)
+        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
+
+    def y(self, value: float) -> float:
+        """Return the position of a value from the upper edge of the drawing."""
+        share = (math.log10(value) - self.y_low) / (self.y_high - self.y_low)
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 2)
+
+    def x_ticks(self) -> Iterator[Tick]:
+        """Yield the marks of the lower edge."""
+        for value in _marks(self.x_low, self.x_high):
+            yield Tick(self.x(value), scaled(value).rstrip() if value >= 1 else f"{value:g}")
+
+    def y_ticks(self, unit: str) -> Iterator[Tick]:
+        """Yield the marks of the left edge."""
+        for value in _marks(self.y_low, self.y_high):
+            yield Tick(self.y(value), f"{scaled(value)}{unit}")
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    low, high = min(values) / _MARGIN, max(values) * _MARGIN
+    return math.floor(math.log10(low)), math.ceil(math.log10(high))
+
+
+def _marks(low: int, high: int) -> Iterator[float]:
+    for power in range(low, high + 1, max(1, math.ceil((high - low) / _MAX_TICKS))):
+        yield float(10.0**power)
+
 
 # Further kernels take almost no time, and a plot of thousands is unreadable.
 MAX_POINTS = 200
