@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 # An environment of its own: hatchet pins pandas<3. Without the recorder, so it needs no compiler.
 PANDAS3 := .venv-pandas3
-PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/baseline tests/unit/formats tests/unit/model \
+PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/test_baselines.py tests/unit/formats tests/unit/model \
   tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'

@@ -11,8 +11,7 @@ from fakes.gated import Kernel, process
 from fakes.outcomes import HOSTILE
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.baseline.entry import Acknowledgement
-from proton_bench.gate.history.history import History, history_of
+from proton_bench.gate.history.history import Acknowledgement, History, history_of
 from proton_bench.gate.history.points import Point, Value
 from proton_bench.gate.policy.policy import Policy
 

@@ -12,7 +12,7 @@ from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
 
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 
 pytest.importorskip("proton_bench._native")
 
@@ -246,12 +246,9 @@ def test_runs_are_recorded_in_fresh_processes(
 
     assert result.ret == 0
     result.assert_outcomes(passed=4)
-    (entry,) = BaselineStore(pytester.path / ".proton").catalogue.entries("pytest")
-    assert len(entry.runs) == 2
-    pids = {
-        run.profile.provenance["pid"]
-        for run in BaselineStore(pytester.path / ".proton").catalogue.load(entry)
-    }
+    (entry,) = BaselineStore(pytester.path / ".proton").entries("pytest")
+    assert len(entry.files()) == 2
+    pids = {run.profile.provenance["pid"] for run in entry.load()}
     assert len(pids) == 2
 
 

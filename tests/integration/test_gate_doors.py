@@ -21,7 +21,7 @@ from sweeps import how_many
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import read_runs
 from proton_bench.cli import main
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 from proton_bench.pytest_plugin.benchmarks.end import judging
 from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 

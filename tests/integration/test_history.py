@@ -11,7 +11,8 @@ from fakes.histories import recorded, revision
 from fakes.stored import other_gpu, put
 
 from proton_bench.cli import main
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
+from proton_bench.gate.history.history import read_acknowledged
 
 COUNT, STEP = 20, 12
 Proton = Callable[..., tuple[int, str, str]]
@@ -52,7 +53,7 @@ def test_saved_runs_form_a_history(slower: BaselineStore, proton: Proton) -> Non
     code, out, err = proton("history")
 
     assert (code, err) == (0, "")
-    entry = slower.catalogue.entries("main")[STEP]
+    entry = slower.entries("main")[STEP]
     assert f"from {entry.reference}, revision {revision(STEP)[:12]}" in out
     assert "step > b" in out
 
@@ -72,7 +73,7 @@ def test_the_gate_fails_until_the_step_is_acknowledged(
     code, out, _ = proton("gate", "--history")
     assert (code, out.startswith("PASS: ")) == (0, True)
     known, whole = sorted(
-        slower.catalogue.acknowledged().series, key=lambda each: each.path, reverse=True
+        read_acknowledged(slower.folder).values(), key=lambda each: each.path, reverse=True
     )
     assert (known.path, known.metric) == (("step", "b"), "median")
     assert (whole.path, whole.metric) == ((), "total")
@@ -103,7 +104,7 @@ def test_acknowledging_one_path_leaves_the_others(store: BaselineStore, proton: 
 
     proton("history", "--acknowledge", "--path", "**/b")
 
-    known = {each.path for each in store.catalogue.acknowledged().series}
+    known = {each.path for each in read_acknowledged(store.folder).values()}
     assert known == {("step", "b"), ()}  # the whole run is around it
     assert proton("gate", "--history")[0] == 1
     proton("history", "--acknowledge", "--path", "c")

@@ -28,21 +28,15 @@ from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
 from proton_bench.support.files import write_file
 
 PATIENCE_S = 300  # only a hang meets it
-ENTRY, POINTER, EXPERIMENT = "20260101T000000-00000000", "0123456789abcdef.json", "experiment"
+ENTRY, EXPERIMENT = "20260101T000000-00000000", "experiment"
 # Parts of a store; generated names have stand-ins.
 PLACES = (
     "",
-    "lock",
-    "staging",
-    "staging/.proton-tmp-0123456789abcdef",
-    f"staging/{ENTRY}",
-    "entries",
-    f"entries/{ENTRY}",
-    f"entries/{ENTRY}/0.proton",
-    f"entries/{ENTRY}/entry.json",
-    "names",
-    "names/main",
-    f"names/main/{POINTER}",
+    "baselines",
+    "baselines/main",
+    "baselines/main/promoted",
+    f"baselines/main/{ENTRY}",
+    f"baselines/main/{ENTRY}/000.proton",
     *(f"{kind}{below}" for kind in ("ab", "gate") for below in ("", "/.gitignore")),
     f"ab/{EXPERIMENT}",
     *(
@@ -162,7 +156,7 @@ def place_in(store: Path, place: str) -> Path:
     """Return where a part of the store lies in this one."""
     found = store
     for word in Path(place).parts:
-        if word in {ENTRY, POINTER, EXPERIMENT} and found.name != "staging":
+        if word in {ENTRY, EXPERIMENT}:
             found = min(each for each in found.iterdir() if not each.name.startswith("."))
         else:
             found /= word
@@ -216,7 +210,7 @@ def test_no_command_changes_what_lies_outside(
 
 @pytest.mark.nightly(keep=5)
 @pytest.mark.parametrize("plant", ["link to a folder", "link to what is not there", "pipe"])
-@pytest.mark.parametrize("place", ["", "pytest", "names/main", "entries", "staging", "lock"])
+@pytest.mark.parametrize("place", ["", "pytest", "baselines/main", "baselines"])
 def test_no_gate_of_a_test_run_changes_what_lies_outside(
     project: Path, outside: Path, place: str, plant: str
 ) -> None:

@@ -142,7 +142,7 @@ def otava_rules() -> dict[str, Rule]:
 
 def stored(series: Sequence[Numbers]) -> list[list[int]]:
     """Return the steps as `proton history STORE` finds them, with a file added for each point."""
-    from proton_bench.gate.baseline.store import BaselineStore
+    from proton_bench.gate.baselines import BaselineStore
     from proton_bench.gate.history.sources import Sources
     from proton_bench.store.adding.ingest import Labels, add_files
     from proton_bench.store.store import Store

@@ -24,8 +24,14 @@ from proton_bench.cli.output_file import (
 from proton_bench.cli.project import default_store
 from proton_bench.cli.work.progress_line import ProgressLine
 from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.store import BaselineStore
-from proton_bench.gate.history.history import History, acknowledge, history_of
+from proton_bench.gate.baselines import BaselineStore
+from proton_bench.gate.history.history import (
+    History,
+    acknowledge,
+    history_of,
+    read_acknowledged,
+    write_acknowledged,
+)
 from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources
 from proton_bench.gate.judge.verdict import EXIT_CODES
@@ -105,7 +111,7 @@ def open_history(words: Sequence[str], followed: Followed, store: Path | None) -
         ProfileFormatError: A file is corrupt.
     """
     opened = BaselineStore(store or default_store())
-    known = opened.catalogue.acknowledged().by_series()
+    known = read_acknowledged(opened.folder)
     sources = Sources.named(words, opened)
     with ProgressLine() as progress:
         points = list(_counted(sources, followed, progress))
@@ -144,7 +150,7 @@ def show(opened: Opened, shown: Shown, *, acknowledges: bool) -> None:
     if acknowledges:
         new = acknowledge(history.traces, by=_user(), at_ns=time.time_ns())
         if new:
-            opened.store.acknowledge(new)
+            write_acknowledged(opened.store.folder, new)
             history = history.with_acknowledged(new)
         said = f"proton: acknowledged the steps of {count_text(len(new), 'series', 'series')}\n"
     if shown.html is not None:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from proton_bench.cli.measured import measured_command, split_recording
 from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.reference import Side, read_base, read_sides
-from proton_bench.gate.baseline.store import BaselineStore, check_name
+from proton_bench.gate.baselines import BaselineStore, Side, check_name, read_base, read_sides
 from proton_bench.gate.experiment.folders.store import new_folder, shown
 from proton_bench.gate.experiment.judged import judged, judged_afresh
 from proton_bench.gate.experiment.replicates import replicates
@@ -69,13 +68,13 @@ class Fresh:
             OutputError: Something cannot be written.
         """
         command = measured_command(*split_recording(self.words))
-        expected = read_base(base, (), store)
-        if not (expected.runs or self.is_saved):
-            return _judged(expected, Side(()), policy)
+        before = read_base(base, store)
+        if not (before.runs or self.is_saved):
+            return _judged(before, Side(()), policy)
         place = new_folder("gate", store.folder)
         with replicates(command, folder=place, most=self.most) as made:
             found = judged_afresh(
-                lambda runs: read_base(base, runs, store),
+                before,
                 made,
                 policy,
                 runs=(self.most if self.is_saved else policy.runs, self.most),

@@ -11,9 +11,7 @@ import typer
 from proton_bench.cli.output_file import print_bytes
 from proton_bench.cli.project import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.gate.baseline.export import export_entry
-from proton_bench.gate.baseline.reference import read_recorded, split_reference
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore, read_recorded, split_reference
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
 from proton_bench.report.tree.tree import print_report
@@ -51,7 +49,7 @@ def list_all(store: BaselineStore, *, as_json: bool) -> None:
 def show(store: BaselineStore, name: str, *, as_json: bool) -> None:
     """Show the entries of a baseline: what they were recorded on, with what, and from where."""
     chosen, id = split_reference(name)
-    store.catalogue.entry(chosen, id)
+    store.entry(chosen, id)
     listing = _listing(store, chosen)
     kept = [each for each in listing.entries if id in {None, each.entry.id}]
     _print(BaselineListing(kept, {}, with_facts=True), as_json=as_json)
@@ -74,32 +72,34 @@ def remove(store: BaselineStore, name: str, *, candidates: bool) -> None:
         raise UsageError("--candidates is for a whole baseline; leave @ID out")
     gone = store.remove_candidates(chosen) if candidates else store.remove(chosen, id)
     for each in gone:
-        typer.echo(f"removed {chosen}@{each}")
+        typer.echo(f"removed {each.reference}")
 
 
 def export(store: BaselineStore, name: str, folder: Path) -> None:
     """Copy the runs of a baseline to a folder, to commit or to send them."""
     chosen, id = split_reference(name)
-    if id is None:
-        promoted = store.catalogue.promoted(chosen)
-        entry = promoted[0][1] if promoted else store.catalogue.entry(chosen)
-    else:
-        entry = store.catalogue.entry(chosen, id)
-    for file in export_entry(store.catalogue, entry, folder):
+    promoted = store.promoted(chosen) if id is None else None
+    for file in store.export(promoted or store.entry(chosen, id), folder):
         typer.echo(visible(file))
 
 
 def _listing(store: BaselineStore, name: str | None) -> BaselineListing:
-    """Return the entries of a name or of all; corrupt ones are reported."""
-    names = store.catalogue.names() if name is None else [name]
-    promoted: set[str] = set()
-    problems = store.catalogue.unreadable()
-    for each in names:
+    """Return the entries of a name or of all; damaged ones are reported."""
+    entries: list[ListedEntry] = []
+    problems: dict[str, str] = {}
+    for each in store.names() if name is None else [name]:
+        promoted = None
         try:
-            promoted |= {entry.id for _, entry in store.catalogue.promoted(each)}
+            promoted = store.promoted(each)
         except ProfileFormatError as error:
             problems[each] = str(error)
-    entries = [ListedEntry(each, each.id in promoted) for each in store.catalogue.entries(name)]
+        for entry in store.entries(each):
+            try:
+                listed = ListedEntry(entry, entry.first_profile(), entry == promoted)
+            except ProfileFormatError as error:
+                problems[entry.reference] = str(error)
+            else:
+                entries.append(listed)
     return BaselineListing(entries, problems)
 
 

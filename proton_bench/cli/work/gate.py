@@ -14,7 +14,7 @@ from proton_bench.errors import (
     OutputError,
     ProtonError,
 )
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.policy.policy_words import PolicyWords
 from proton_bench.support.reporting import report_error

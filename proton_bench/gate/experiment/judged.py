@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.run import Run
-from proton_bench.gate.baseline.reference import Side
+from proton_bench.gate.baselines import Side
 from proton_bench.gate.experiment.looks import Look, looks
 from proton_bench.gate.experiment.replicates import Replicates
 from proton_bench.gate.judge.benchmarks import Subject, subject_of
@@ -55,7 +54,7 @@ def judged(
 
 
 def judged_afresh(
-    read_base: Callable[[Sequence[Run]], Side],
+    base: Side,
     made: Replicates,
     policy: Policy,
     *,
@@ -65,19 +64,18 @@ def judged_afresh(
     """Record the new side until every path is decided, and return the outcome with that side.
 
     Args:
-        read_base: Returns the base for new runs.
+        base: Runs to compare with.
         made: Records the new side.
         policy: The policy.
         runs: Runs of the new side, at least and at most.
         explain: See `judged`.
 
     Raises:
-        ProtonError: See `judged`, `Replicates.first` and `read_base`.
+        ProtonError: See `judged` and `Replicates.first`.
     """
-    base, (fewest, most) = None, runs
+    fewest, most = runs
     for look in looks(most, fewest, is_asked=True):
         new = Side(made.first(look.pairs))
-        base = base or read_base(new.runs)
         outcome = judged(base, new, policy, explain=explain, look=look)
         if not look.goes_on(outcome.result, made.say):
             break

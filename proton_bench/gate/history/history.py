@@ -7,20 +7,38 @@ import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.entry import Acknowledgement, Acknowledgements
+from proton_bench.errors import ProfileFormatError, UsageError
+from proton_bench.gate.baselines import check_plain
 from proton_bench.gate.history.divisive import FEWEST_POINTS, fewest_after
 from proton_bench.gate.history.points import Machine, Point, Subject
 from proton_bench.gate.history.steps import Step, find_steps, shift_between
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
+from proton_bench.support.files import write_file
+from proton_bench.support.inputs import read_file
+from proton_bench.support.text import visible
 
-__all__ = ["LEVEL", "History", "SeriesKey", "Trace", "acknowledge", "history_of", "series_of"]
+__all__ = [
+    "ACKNOWLEDGED_FILE",
+    "LEVEL",
+    "Acknowledgement",
+    "History",
+    "SeriesKey",
+    "Trace",
+    "acknowledge",
+    "history_of",
+    "read_acknowledged",
+    "series_of",
+    "write_acknowledged",
+]
 
 Numbers = npt.NDArray[np.float64]
 
@@ -157,6 +175,29 @@ LEVEL = 0.01
 _LEFT_PART, _LEFT = 0.5, 0.015
 
 
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """The acknowledged steps of one series.
+
+    Attributes:
+        series: Digest of the series' key.
+        path: Path of the series, for people.
+        metric: Its metric, for people.
+        until_ns: Steps that begin later, in ns since 1970, are not acknowledged.
+        by: Who acknowledged them: user and machine.
+        at_ns: When, in ns since 1970.
+        revision: Git revision of the newest point of the series then, "" if unknown.
+    """
+
+    series: str
+    path: tuple[str, ...]
+    metric: str
+    until_ns: int
+    by: str
+    at_ns: int
+    revision: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """One series with its steps.
@@ -268,7 +309,7 @@ class History:
 
     def with_acknowledged(self, new: Iterable[Acknowledgement]) -> History:
         """Return this history with more acknowledged steps."""
-        known = Acknowledgements(tuple(new)).by_series()
+        known = {each.series: each for each in new}
         traces = [
             replace(each, acknowledged=known.get(each.series.key.digest, each.acknowledged))
             for each in self.traces
@@ -353,3 +394,51 @@ def acknowledge(traces: Sequence[Trace], *, by: str, at_ns: int) -> list[Acknowl
 
 def _rank(trace: Trace) -> tuple[bool, bool, float]:
     return not trace.failing, not trace.steps, -abs(trace.rise if trace.failing else trace.change)
+
+
+# -- acknowledged steps --------------------------------------------------------------------------
+ACKNOWLEDGED_FILE = "acknowledged.json"
+_SCHEMA = {"schema": "proton_bench.acknowledged", "version": [1, 0]}
+
+
+def read_acknowledged(store: Path) -> dict[str, Acknowledgement]:
+    """Return the acknowledged steps in a store of baselines by the digests of their series.
+
+    Raises:
+        ProfileFormatError: Their file is corrupt, or of an unknown version.
+    """
+    file = _acknowledged_file(store)
+    try:
+        document = msgspec.json.decode(read_file(file), type=dict[str, Any])
+        if document["schema"] != _SCHEMA["schema"] or document["version"][0] != 1:
+            raise ValueError("it is of another version")
+        found = msgspec.convert(document["series"], list[Acknowledgement])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, LookupError, RecursionError) as error:
+        raise ProfileFormatError(
+            f"{visible(file)} cannot be read ({error}); remove it and acknowledge the steps again"
+        ) from None
+    return {each.series: each for each in found}
+
+
+def write_acknowledged(store: Path, steps: Iterable[Acknowledgement]) -> None:
+    """Add acknowledged steps; of each series the acknowledgement of the latest step stays.
+
+    Raises:
+        ProfileFormatError: The file with the earlier ones is corrupt.
+        OutputError: It cannot be written.
+    """
+    known = read_acknowledged(store)
+    for step in steps:
+        if known.get(step.series, step).until_ns <= step.until_ns:
+            known[step.series] = step
+    document = {**_SCHEMA, "series": msgspec.to_builtins(list(known.values()))}
+    store.mkdir(parents=True, exist_ok=True)
+    write_file(_acknowledged_file(store), msgspec.json.format(msgspec.json.encode(document)))
+
+
+def _acknowledged_file(store: Path) -> Path:
+    file = store / ACKNOWLEDGED_FILE
+    check_plain(store, file)
+    return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,11 @@ from pathlib import Path
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.gate.baseline.entry import Entry
-from proton_bench.gate.baseline.reference import is_path, split_reference
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore, Entry, is_path, split_reference
 from proton_bench.gate.history.points import Followed, Point, points_of
 from proton_bench.gate.machine.copies import identity_of
 from proton_bench.store.selection import EVERYTHING, Selection
+from proton_bench.support.inputs import read_file
 from proton_bench.support.units import count_text
 
 __all__ = ["Sources"]
@@ -32,14 +32,12 @@ class Sources:
         files: Each a file with one run, or a folder with runs that were recorded together.
         stored: Profiles of stores, whose runs have one point each.
         entries: Entries of baselines, oldest first.
-        store: Where the baselines are.
         left_out: Why experiments are left out, by their names; filled by `points`.
     """
 
     files: tuple[Path, ...]
     stored: tuple[Selection, ...]
     entries: tuple[Entry, ...]
-    store: BaselineStore
     left_out: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -55,7 +53,7 @@ class Sources:
             UsageError: There is no such file or baseline, or a word could be both.
         """
         files, stored, entries = [], [], []
-        for word in words or store.catalogue.names():
+        for word in words or store.names():
             if words and is_path(word, store):
                 selection = Selection.of(word)
                 if selection is not None:
@@ -70,15 +68,15 @@ class Sources:
                 continue
             name, id = split_reference(word)
             if id is not None:
-                entries.append(store.catalogue.entry(name, id))
+                entries.append(store.entry(name, id))
             else:
-                entries += store.catalogue.entries(name)
+                entries += store.entries(name)
         if not (files or stored or entries):
             raise UsageError(
                 "there is no history yet: name files or folders of runs, or save runs with "
                 "`proton baseline save NAME RUN...` or `proton gate ... --save NAME`"
             )
-        return cls(tuple(files), tuple(stored), tuple(dict.fromkeys(entries)), store)
+        return cls(tuple(files), tuple(stored), tuple(dict.fromkeys(entries)))
 
     def __len__(self) -> int:
         return len(self.files) + len(self.stored) + len(self.entries)
@@ -94,23 +92,21 @@ class Sources:
             UsageError: A file is empty, or cannot be measured.
             ProfileFormatError: A file is corrupt.
         """
-        seen: set[tuple[str, frozenset[str]]] = set()
+        seen: set[tuple[str, frozenset[bytes]]] = set()
         for entry in self.entries:
-            content = (entry.name, frozenset(run.sha256 for run in entry.runs))
-            if content in seen:
-                self.left_out[entry.reference] = "its runs were saved before"
-                continue
-            seen.add(content)
             try:
-                runs = self.store.load_entry(entry.name, entry.id)
+                hashes = (hashlib.sha256(read_file(file)).digest() for file in entry.files())
+                content = (entry.name, frozenset(hashes))
+                if content in seen:
+                    self.left_out[entry.reference] = "its runs were saved before"
+                    continue
+                seen.add(content)
+                runs = entry.load()
                 found = list(points_of(runs, followed, group=entry.name, source=entry.reference))
-            except (ProfileFormatError, UsageError) as error:
+            except (OSError, ProfileFormatError, UsageError) as error:
                 self.left_out[entry.reference] = str(error)
                 continue
             yield from found
-        if self.entries:
-            for id, why in self.store.catalogue.unreadable().items():
-                self.left_out[f"entry {id}"] = why  # whose it is cannot be read either
         yield from self._stored_points(followed)
         yield from self._file_points(followed)
 

@@ -139,7 +139,7 @@ def _check(settings: Settings) -> None:
 def _check_gate(settings: Settings) -> None:
     """Check before the tests run that the gate will be possible afterwards."""
     if settings.save:
-        from proton_bench.gate.baseline.store import check_name
+        from proton_bench.gate.baselines import check_name
 
         check_name(settings.save)
     if settings.compare_fail:

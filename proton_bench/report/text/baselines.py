@@ -10,9 +10,10 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from proton_bench.gate.baseline.entry import Entry
-from proton_bench.gate.machine.fingerprint import Tier
+from proton_bench.gate.baselines import Entry, revision_of
+from proton_bench.gate.machine.fingerprint import Tier, facts_of
 from proton_bench.model.frame import escape_surrogates
+from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -29,16 +30,24 @@ class ListedEntry:
 
     Attributes:
         entry: The entry.
+        profile: That of its first run.
         is_promoted: Whether its name points to it.
     """
 
     entry: Entry
+    profile: Profile
     is_promoted: bool
 
     @property
     def state(self) -> str:
         """Return "baseline" or "candidate"."""
         return "baseline" if self.is_promoted else "candidate"
+
+    @property
+    def facts(self) -> list[tuple[Tier, str, str]]:
+        """Tier, name and value of what is known about device, driver and tools."""
+        found = facts_of(self.profile).items()
+        return sorted((tier, fact, value) for (tier, fact), value in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ class BaselineListing:
 
     Attributes:
         entries: What to list, oldest first.
-        unreadable: Why entries cannot be read, by their ids.
+        unreadable: Why entries cannot be read, by their references.
         with_facts: Whether to list device, versions and files of each.
     """
 
@@ -61,12 +70,13 @@ class BaselineListing:
         width = max((len(each.entry.reference) for each in self.entries), default=0)
         for each in self.entries:
             entry = each.entry
-            facts = [count_text(len(entry.runs), "run"), _when(entry), *_device(entry)]
-            facts += [f"revision {visible(entry.revision[:12])}"] if entry.revision else []
+            revision = revision_of(each.profile)
+            facts = [count_text(len(entry.files()), "run"), _when(entry), *_device(each)]
+            facts += [f"revision {visible(revision[:12])}"] if revision else []
             yield Segment(entry.reference.ljust(width), HEADING)
             yield Segment(f"  {each.state.ljust(9)}  {', '.join(facts)}\n")
             if self.with_facts:
-                yield from _details(entry)
+                yield from _details(each)
         if not self.entries:
             yield Segment("no baselines; `proton baseline save NAME RUN...` adds one\n", DIM)
         for id, problem in self.unreadable.items():
@@ -79,19 +89,20 @@ def _when(entry: Entry) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(entry.created_ns // 1_000_000_000))
 
 
-def _device(entry: Entry) -> list[str]:
-    named = [value for _, fact, value in entry.key.facts if fact == "GPU name"]
-    texts = named or [text for text in entry.key.texts(Tier.HARD) if " device " in text]
+def _device(listed: ListedEntry) -> list[str]:
+    named = [value for _, fact, value in listed.facts if fact == "GPU name"]
+    kinds = [f"{fact} {value}" for _, fact, value in listed.facts if fact.endswith(" device")]
+    texts = named or kinds
     return [visible(each, 80) for each in texts[:1]]
 
 
-def _details(entry: Entry) -> Iterator[Segment]:
-    for tier, fact, value in entry.key.facts:
+def _details(listed: ListedEntry) -> Iterator[Segment]:
+    for tier, fact, value in listed.facts:
         yield Segment(f"    {str(tier).ljust(4)}  {visible(fact)}: {visible(value)}\n", DIM)
-    unit = Unit.of_sizes(run.size for run in entry.runs)
-    for run in entry.runs:
-        size = unit.text(run.size)
-        yield Segment(f"    {visible(run.file)}  {size}, was {visible(run.source)}\n", DIM)
+    sizes = {file.name: file.stat().st_size for file in listed.entry.files()}
+    unit = Unit.of_sizes(sizes.values())
+    for name, size in sizes.items():
+        yield Segment(f"    {visible(name)}  {unit.text(size)}\n", DIM)
 
 
 def baselines_document(listing: BaselineListing) -> dict[str, Any]:
@@ -106,15 +117,18 @@ def baselines_document(listing: BaselineListing) -> dict[str, Any]:
                 "id": each.entry.id,
                 "state": each.state,
                 "created_ns": each.entry.created_ns,
-                "revision": each.entry.revision or None,
-                "key": each.entry.key.digest,
+                "revision": revision_of(each.profile) or None,
                 "facts": [
                     {"tier": str(tier), "fact": fact, "value": value}
-                    for tier, fact, value in each.entry.key.facts
+                    for tier, fact, value in each.facts
                 ],
                 "runs": [
-                    {"file": run.file, "source": escape_surrogates(run.source), "bytes": run.size}
-                    for run in each.entry.runs
+                    {
+                        "file": file.name,
+                        "source": escape_surrogates(str(file)),
+                        "bytes": file.stat().st_size,
+                    }
+                    for file in each.entry.files()
                 ],
             }
             for each in listing.entries

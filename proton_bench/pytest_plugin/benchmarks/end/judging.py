@@ -15,8 +15,7 @@ import pytest
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
-from proton_bench.gate.baseline.reference import Side, read_base
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore, Side, read_base
 from proton_bench.gate.experiment.folders.project import store_of_project
 from proton_bench.gate.experiment.folders.store import new_folder
 from proton_bench.gate.experiment.judged import judged, judged_afresh
@@ -226,7 +225,7 @@ class Judging:
         if not settings.compare:
             return
         self._outcome = judged(
-            self._read_base(self._runs),
+            read_base(settings.compare, self._store),
             Side(tuple(self._runs)),
             self._policy(),
             explain=certain_headline,
@@ -238,17 +237,13 @@ class Judging:
         # What is saved may become a base, for which every run counts.
         fewest = settings.runs if settings.save else policy.runs
         self._outcome, new = judged_afresh(
-            self._read_base,
+            read_base(settings.compare, self._store),
             made,
             policy,
             runs=(fewest, settings.runs),
             explain=certain_headline,
         )
         self._runs = new.runs
-
-    def _read_base(self, runs: Sequence[Run]) -> Side:
-        self._runs = runs  # even a base that cannot be read keeps none from being saved
-        return read_base(self._settings.compare, runs, self._store)
 
     def _policy(self) -> Policy:
         settings = self._settings

@@ -9,7 +9,7 @@ from fakes.stored import put
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.points import Followed
 from proton_bench.gate.history.sources import Sources
 from proton_bench.gate.policy.policy import Policy
@@ -94,22 +94,12 @@ def test_a_run_in_several_files_counts_once(store: BaselineStore, tmp_path: Path
 
 def test_a_damaged_entry_is_left_out_and_named(store: BaselineStore) -> None:
     good, bad = (store.save("a", [run]) for run in recorded(2, {}))
-    (store.catalogue.folder_of(bad.id) / "0.proton").write_bytes(b"x")
+    bad.files()[0].write_bytes(b"x")
 
     sources = Sources.named(["a"], store)
 
     assert [each.source for each in sources.points(Followed(Policy()))] == [good.reference]
     assert list(sources.left_out) == [bad.reference]
-
-
-def test_an_entry_that_cannot_be_read_is_named(store: BaselineStore) -> None:
-    good, bad = (store.save("a", [run]) for run in recorded(2, {}))
-    (store.catalogue.folder_of(bad.id) / "entry.json").write_bytes(b"{}")
-
-    sources = Sources.named([], store)
-
-    assert [each.source for each in sources.points(Followed(Policy()))] == [good.reference]
-    assert list(sources.left_out) == [f"entry {bad.id}"]
 
 
 def test_a_file_that_is_named_twice_counts_once(store: BaselineStore, tmp_path: Path) -> None:

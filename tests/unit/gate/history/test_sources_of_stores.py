@@ -18,7 +18,7 @@ from sweeps import how_many
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.history import History, SeriesKey, history_of
 from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources

@@ -11,7 +11,7 @@ from fakes.benchmarks import Replayed, record_of, runs_of, settings_of
 
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.baseline.store import BaselineStore
+from proton_bench.gate.baselines import BaselineStore
 from proton_bench.pytest_plugin.benchmarks.end import judging
 from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
@@ -155,13 +155,12 @@ def test_a_baseline_of_another_device_is_incomparable(judged: Any) -> None:
 
 def test_a_damaged_baseline_is_an_error_and_no_traceback(judged: Any, settings: Settings) -> None:
     judged(base_runs(), base_runs())
-    (entry,) = (settings.storage / "entries").iterdir()
-    (entry / "0.proton").write_bytes(b"nothing")
+    next(settings.storage.rglob("*.proton")).write_bytes(b"nothing")
 
     found = judged(base_runs())
 
     assert found.exit_code == 2
-    assert "the saved run is damaged" in found.lines()[0]
+    assert ".proton: " in found.lines()[0]
 
 
 def test_a_run_is_saved_after_it_was_judged_and_counts_for_nothing_yet(
@@ -174,7 +173,7 @@ def test_a_run_is_saved_after_it_was_judged_and_counts_for_nothing_yet(
 
     assert (first.exit_code, second.exit_code) == (1, 1)
     assert first.lines()[-1].startswith("saved as candidate main@")
-    assert len(BaselineStore(settings.storage).catalogue.entries("main")) == 3
+    assert len(BaselineStore(settings.storage).entries("main")) == 3
 
 
 def test_without_benchmarks_there_is_nothing_to_judge(settings: Settings) -> None:
