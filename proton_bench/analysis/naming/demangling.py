@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
 import os
 import re
 import resource
 import signal
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +25,8 @@ _ANONYMOUS = "(anonymous namespace)"
 # A name can refer to parts of itself, and each reference may double its length.
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
 _MOST_EXPANDED = 1 << 18  # characters that are safe to make in this process
-# Names of real templates take less than a thousandth of this. The seconds are of one name.
-_MOST_TEXT, _MOST_MEMORY, _MOST_SECONDS = 1 << 20, 256 << 20, 0.1
-_MOST_TEXT_OF_ALL, _MOST_SECONDS_OF_ALL, _MOST_FAILURES = 32 << 20, 1.0, 4
+# Of all names of a file; those of real templates take less than a hundredth of this.
+_MOST_MEMORY, _MOST_SECONDS = 256 << 20, 0.5
 _MANY = 20
 _SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
 
@@ -62,26 +62,19 @@ def demangled(name: str) -> str:
     """
     if not name.startswith(_MANGLED) or len(name) > _MOST_MANGLED:
         return name
-    return _text_in_child([name])[name] if _is_risky(name) else _text_of(_demangler(), name)
+    return _texts_in_child([name])[name] if _is_risky(name) else _text_of(_demangler(), name)
 
 
 def all_demangled(names: Iterable[str]) -> dict[str, str]:
     """Return the results of `demangled` for the mangled ones of many names.
 
-    They share one limit. If they exceed it together, all are returned unchanged, so that the order
-    of names does not matter.
+    Those that might take too much time or memory share one limit: if they exceed it together, all
+    of them are returned unchanged, so that the order of names does not matter.
     """
     mangled = [name for name in names if name.startswith(_MANGLED) and len(name) <= _MOST_MANGLED]
     risky = [name for name in mangled if _is_risky(name)]
-    found = _text_in_child(risky) if risky else {}
-    size = sum(map(len, found.values()))
-    for name in mangled:
-        if name not in found:
-            found[name] = _text_of(_demangler(), name)
-            size += len(found[name])
-        if size > _MOST_TEXT_OF_ALL:
-            return {each: each for each in mangled}
-    return found
+    texts = _texts_in_child(risky) if risky else {}
+    return {name: texts[name] if name in texts else demangled(name) for name in mangled}
 
 
 def _is_risky(name: str) -> bool:
@@ -104,80 +97,41 @@ def _text_of(library: _Library, name: str) -> str:
         library.free(ctypes.c_void_p(found))
 
 
-def _text_in_child(names: Sequence[str]) -> dict[str, str]:
-    """Return the results of `_text_of`, or the names unchanged if a child exceeds its limit.
+def _texts_in_child(names: Sequence[str]) -> dict[str, str]:
+    """Return the results of `_text_of`, or the names unchanged if the child exceeds its limits.
 
-    A name that exceeds its own limit ends a child, and the next child continues after it.
+    The C++ library may work on one name without end, and nothing but its end stops it.
     """
     library = _demangler()
-    found: dict[str, str] = {}
-    failures, size, seconds = 0, 0, 0.0
-    while len(found) < len(names):
-        texts, used = _one_child(library, names[len(found) :])
-        size += sum(map(len, texts.values()))
-        seconds += used
-        found.update(texts)
-        if len(found) < len(names):
-            found[names[len(found)]] = names[len(found)]
-            failures += 1
-        is_too_much = size > _MOST_TEXT_OF_ALL or seconds > _MOST_SECONDS_OF_ALL
-        if failures > _MOST_FAILURES or is_too_much:
-            return {name: name for name in names}
-    return found
-
-
-def _one_child(library: _Library, names: Sequence[str]) -> tuple[dict[str, str], float]:
-    """Return the texts of the first names, up to one that exceeds a limit, and the seconds.
-
-    These are of processor time, so that what a name becomes does not depend on other processes.
-    """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child runs no other thread
         process = os.fork()
     if not process:
         try:
-            _bound_own_process()
-            _tell(library, names, writing)
+            _limit_own_process()
+            texts = [_text_of(library, name) for name in names]
+            with os.fdopen(writing, "wb") as stream:
+                stream.write(json.dumps(texts).encode())
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        content = stream.read(_MOST_TEXT_OF_ALL)
-    _, _, usage = os.wait4(process, 0)
-    texts = dict(zip(names, _texts(content), strict=False))
-    return texts, usage.ru_utime + usage.ru_stime
+        content = stream.read()
+    _, status = os.waitpid(process, 0)
+    ended_well = bool(content) and not status
+    return dict(zip(names, json.loads(content) if ended_well else names, strict=True))
 
 
-def _tell(library: _Library, names: Sequence[str], writing: int) -> None:
-    with os.fdopen(writing, "wb", buffering=0) as stream:
-        for name in names:
-            stream.write(_message(library, name))
-
-
-def _message(library: _Library, name: str) -> bytes:
-    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)  # its signal ends the process
-    text = _text_of(library, name).encode("utf-8", "replace")
-    shown = text if len(text) <= _MOST_TEXT else name.encode("utf-8", "replace")
-    return len(shown).to_bytes(4, "little") + shown
-
-
-def _texts(content: bytes) -> Iterator[str]:
-    place = 0
-    while place + 4 <= len(content):
-        stop = place + 4 + int.from_bytes(content[place : place + 4], "little")
-        if stop > len(content):
-            return
-        yield content[place + 4 : stop].decode("utf-8", "replace")
-        place = stop
-
-
-def _bound_own_process() -> None:
+def _limit_own_process() -> None:
     with open("/proc/self/statm", encoding="ascii") as stream:
         size = int(stream.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + _MOST_MEMORY,) * 2)
-    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Processor time, so that what a name becomes does not depend on other processes. The signal
+    # ends the process.
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)
 
 
 def _shortened(name: str, text: str) -> str:
