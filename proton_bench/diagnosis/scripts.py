@@ -18,7 +18,7 @@ from pathlib import Path
 
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.errors import OutputError
-from proton_bench.support.files import Folder
+from proton_bench.support.files import opened_output
 
 __all__ = ["SCRIPTS", "Place", "environment_place", "fix_scripts", "script_section"]
 
@@ -138,15 +138,13 @@ def _write_script(path: Path, python: str, target: tuple[str, str]) -> Path:
         f'if __name__ == "__main__":\n    sys.exit({function}())\n'
     )
     try:
-        # A link itself is replaced, not its target.
-        with (
-            Folder.of_user(path.parent) as folder,
-            folder.writing(path.name, mode=0o755) as stream,
-        ):
+        if path.is_symlink():
+            path.unlink()  # its target may be the script of another environment
+        with opened_output(path, mode=0o755) as stream:
             stream.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise OutputError(
-            f"script {path} cannot be written ({error.strerror}): run as the owner of "
+            f"script {path} cannot be written ({error}): run as the owner of "
             f"{path.parent}, or use `python -m proton_bench`"
         ) from error
     return path

@@ -16,7 +16,6 @@ from integration.outputs import RunPytest, frame_names, slice_names, written
 from integration.running import IN_C, ended, source, started, wait_for_line
 
 from proton_bench.formats.registry import read_profile
-from proton_bench.support.files import is_scratch
 
 pytestmark = pytest.mark.usefixtures("both_timelines")
 
@@ -89,7 +88,7 @@ def frames_of(file: Path) -> set[str]:
 
 
 def scratch_files(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if is_scratch(name)]
+    return [name for name in os.listdir(folder) if name.startswith(".proton-tmp-")]
 
 
 @pytest.fixture

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.folders.json_files import write_json
 from proton_bench.gate.policy.policy import read_policy
 from proton_bench.support import inputs, outputs
 from proton_bench.support.files import (
-    Folder,
-    is_scratch,
     opened_output,
     refused,
     remove_files,
@@ -72,38 +69,6 @@ def test_a_block_that_fails_writes_nothing(tmp_path: Path) -> None:
         fail()
 
     assert contents(tmp_path) == {}
-
-
-def test_a_file_and_its_folder_reach_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced = []
-    before = os.fsync
-
-    def noted(handle: int) -> None:
-        synced.append(stat.S_IFMT(os.fstat(handle).st_mode))
-        before(handle)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    write_file(tmp_path / "a", b"x")
-
-    assert synced == [stat.S_IFREG, stat.S_IFDIR]
-
-
-def test_a_planted_scratch_name_is_neither_followed_nor_in_the_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    victim = tmp_path / "victim"
-    victim.write_bytes(b"mine")
-    planted, free = b"\0" * 8, b"\1" * 8
-    (tmp_path / f".proton-tmp-{planted.hex()}").symlink_to(victim)
-    names = iter([planted, free])
-    monkeypatch.setattr(os, "urandom", lambda _: next(names))
-
-    write_file(tmp_path / "a", b"x")
-
-    assert victim.read_bytes() == b"mine"
-    assert (tmp_path / "a").read_bytes() == b"x"
 
 
 def test_a_link_that_a_user_names_stays_a_link(tmp_path: Path) -> None:
@@ -183,66 +148,6 @@ def test_many_writers_of_one_name_leave_whole_files_only(tmp_path: Path) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("kind", ["link", "dangling", "file", "fifo"])
-def test_a_folder_is_nothing_else(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    place = tmp_path / "place"
-    if kind in ("link", "dangling"):
-        place.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nothing"))
-    elif kind == "file":
-        place.write_bytes(b"")
-    else:
-        os.mkfifo(place)
-
-    error = NotADirectoryError if kind == "file" else UsageError
-
-    with pytest.raises(error):
-        Folder.open(place, create=True)
-    with Folder.open(tmp_path) as folder, pytest.raises(error):
-        folder.folder("place", create=True)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "place"]
-
-
-@pytest.mark.parametrize("kind", ["link", "folder", "fifo", "large", "socket", "device"])
-def test_what_is_not_a_small_file_is_not_read_and_blocks_nothing(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / "place"
-    if kind == "link":
-        place.symlink_to("/etc/hostname")
-    elif kind == "folder":
-        place.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(place)
-    elif kind == "large":
-        place.touch()
-        os.truncate(place, 1 << 40)
-    elif kind == "socket":
-        os.mknod(place, stat.S_IFSOCK | 0o600)
-    else:
-        place = Path("/dev/zero")
-
-    with Folder.open(place.parent) as folder, pytest.raises(ProfileFormatError):
-        folder.read(place.name, 1000)
-
-
-@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "fifo", "second name"])
-def test_only_a_plain_file_of_one_name_is_a_lock(tmp_path: Path, kind: str) -> None:
-    victim, place = tmp_path / "victim", tmp_path / "lock"
-    victim.write_bytes(b"mine")
-    if kind in ("link", "dangling"):
-        place.symlink_to(victim if kind == "link" else tmp_path / "made")
-    elif kind == "folder":
-        place.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(place)
-    else:
-        os.link(victim, place)
-
-    with Folder.open(tmp_path) as folder, pytest.raises(UsageError):
-        folder.open_lock("lock")
-    assert victim.read_bytes() == b"mine"
-    assert not (tmp_path / "made").exists()
-
-
 def test_files_are_removed_by_their_names_and_nothing_behind_links(tmp_path: Path) -> None:
     outside, place = tmp_path / "outside", tmp_path / "in"
     for each in ("outside/mine", "in/deep/a", "in/deep/kept", "in/b", "in/folder/c"):
@@ -259,30 +164,6 @@ def test_files_are_removed_by_their_names_and_nothing_behind_links(tmp_path: Pat
     assert left == ["in/deep/kept", "in/folder/c", "outside/mine"]
     assert (place / "link").is_symlink()
     assert not (place / "deep" / "to_file").is_symlink()
-
-
-def test_a_folder_is_removed_with_its_own_files_and_no_others(tmp_path: Path) -> None:
-    for each in ("whole/0.own", "whole/1.own", "shared/0.own", "shared/notes"):
-        (tmp_path / each).parent.mkdir(exist_ok=True)
-        (tmp_path / each).write_bytes(b"x")
-    (tmp_path / "link").symlink_to(tmp_path / "shared")
-
-    with Folder.open(tmp_path) as folder:
-        folder.remove_folder("whole", lambda name: name.endswith(".own"))
-        for name, error in (("shared", OSError), ("link", UsageError)):
-            with pytest.raises(error):
-                folder.remove_folder(name, lambda name: name.endswith(".own"))
-
-    assert [each.name for each in sorted(tmp_path.iterdir())] == ["link", "shared"]
-    assert [each.name for each in (tmp_path / "shared").iterdir()] == ["notes"]
-
-
-def test_scratch_names_are_those_that_are_made(tmp_path: Path) -> None:
-    with opened_output(tmp_path / "a"):
-        names = [each.name for each in tmp_path.iterdir()]
-
-    assert [is_scratch(name) for name in names] == [True]
-    assert not is_scratch(".proton-tmp-x")
 
 
 def test_what_the_file_system_refuses_is_said_in_one_line() -> None:
@@ -333,7 +214,7 @@ def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, form: str) -
         os.close(handle)
 
     assert log.read_bytes() == b"before\nx\nafter\n"
-    assert not [each for each in tmp_path.iterdir() if is_scratch(each.name)]
+    assert not list(tmp_path.glob(".proton-tmp-*"))
 
 
 def test_a_descriptor_of_another_process_is_added_to(tmp_path: Path) -> None:
@@ -388,29 +269,6 @@ def test_a_write_that_fails_in_the_block_is_blamed_on_the_output() -> None:
 
     with pytest.raises(OutputError, match="/dev/full"):
         fail()
-
-
-def test_a_folder_that_cannot_be_flushed_has_the_new_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = os.fsync
-
-    def broken(handle: int) -> None:
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        before(handle)
-
-    (tmp_path / "a").write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", broken)
-    for write in (write_file, write_json):
-        with pytest.raises(OutputError, match="is in its place") as caught:
-            write(tmp_path / "a", "new")
-
-        assert caught.value.exit_code == 74
-        assert b"new" in (tmp_path / "a").read_bytes()
-    with pytest.raises(OutputError, match="is in its place"), refused("save x"):
-        Folder.open(tmp_path).write("a", b"newer")
-    assert contents(tmp_path) == {"a": b"newer"}
 
 
 def test_a_pipe_whose_reader_stops_is_an_error(

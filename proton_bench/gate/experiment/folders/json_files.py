@@ -7,44 +7,33 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.errors import OutputError, ProfileFormatError, UsageError
-from proton_bench.support.files import Folder, unwritable
+from proton_bench.errors import OutputError, ProfileFormatError
+from proton_bench.support.files import write_file
+from proton_bench.support.inputs import read_file, unreadable
 
 __all__ = ["make_folder", "read_json", "write_json"]
 
-_MOST_BYTES = 256 << 20
-
 
 def write_json(path: Path, document: Any) -> None:
-    """Replace a file; a link itself is replaced.
+    """Replace a file.
 
     Raises:
-        OutputError: It cannot be written; the old content remains, unless the error says so.
+        OutputError: It cannot be written; the old content remains.
     """
-    content = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-    try:
-        with Folder.of_user(path.parent) as folder:
-            folder.write(path.name, content)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise unwritable(path, error) from error
+    write_file(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 
 def read_json(path: Path) -> Any:
     """Return the content of a file.
 
     Raises:
-        UsageError: It is missing, a link or a pipe, or it cannot be read.
+        UsageError: It is missing, or it cannot be read.
         ProfileFormatError: It is not JSON.
     """
     try:
-        with Folder.of_user(path.parent) as folder:
-            content = folder.read(path.name, _MOST_BYTES)
+        content = read_file(path)
     except OSError as error:
-        raise UsageError(f"cannot read {str(path)!a}: {error.strerror}") from error
-    except ProfileFormatError as error:
-        raise UsageError(f"cannot read {str(path)!a}: {error}") from error
+        raise unreadable(path, error) from None
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

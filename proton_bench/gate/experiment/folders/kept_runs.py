@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from proton_bench.gate.experiment.folders.json_files import make_folder, read_js
 from proton_bench.gate.experiment.folders.store import shown
 from proton_bench.gate.experiment.slot import Slot, Stage
 from proton_bench.model.profile import Profile
-from proton_bench.support.files import Folder, refused
+from proton_bench.support.files import refused
 from proton_bench.support.text import visible
 
 __all__ = ["MANIFEST", "KeptRun", "KeptRuns"]
@@ -71,7 +70,6 @@ class KeptRuns:
             OutputError: The folder or the manifest cannot be written.
         """
         make_folder(folder)
-        _refuse_links(folder)
         if (folder / MANIFEST).exists():
             raise UsageError(f"{str(folder)!a} already has an experiment: name another folder")
         kept = cls(folder, description, {})
@@ -89,7 +87,6 @@ class KeptRuns:
         path = folder / MANIFEST
         if not path.exists():
             raise UsageError(f"{str(folder)!a} has no experiment: there is no {MANIFEST} in it")
-        _refuse_links(folder)
         document = read_json(path)
         try:
             if document["schema"] != SCHEMA or document["version"][0] != VERSION[0]:
@@ -156,8 +153,8 @@ class KeptRuns:
         Raises:
             UsageError: One does already.
         """
-        with refused(f"lock {str(self.folder)!a}"), Folder.of_user(self.folder) as folder:
-            descriptor = folder.open_lock("lock")
+        with refused(f"lock {str(self.folder)!a}"):
+            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,17 +172,6 @@ class KeptRuns:
             "runs": [asdict(each) for each in self._runs.values()],
         }
         write_json(self.folder / MANIFEST, document)
-
-
-def _refuse_links(folder: Path) -> None:
-    """Check that writing in a folder cannot lead elsewhere."""
-    with Folder.of_user(folder) as opened:
-        for name in opened.names():
-            if stat.S_ISLNK(opened.mode(name) or 0):
-                raise UsageError(
-                    f"{str(folder / name)!a} is a symbolic link that the experiment did not make; "
-                    "remove it, or begin a new experiment"
-                )
 
 
 def _read_run(document: Mapping[str, Any]) -> KeptRun:

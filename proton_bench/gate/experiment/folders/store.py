@@ -7,11 +7,11 @@ import datetime
 import os
 import secrets
 import shutil
-import stat
 from pathlib import Path
 
 from proton_bench.errors import UsageError
-from proton_bench.support.files import Folder, refused
+from proton_bench.gate.baselines import check_plain
+from proton_bench.support.files import refused, write_file
 from proton_bench.support.text import visible
 
 __all__ = ["drop_unused", "kept_folder", "new_folder", "shown"]
@@ -27,20 +27,19 @@ def new_folder(kind: str, store: Path) -> Path:
         store: The project's ``.proton``.
 
     Raises:
-        UsageError: A folder above it is a link.
+        UsageError: A part of the store is a link.
         OutputError: It cannot be made.
     """
     now = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     name = f"{now}-{secrets.token_hex(3)}"
     place = store / kind
-    with (
-        refused(f"make a folder in {str(place)!a}"),
-        Folder.open(store, create=True) as project,
-        project.folder(kind, create=True) as above,
-    ):
-        if above.mode(_IGNORE) is None:
-            above.write(_IGNORE, b"*\n")
-        above.make(name)
+    ignored = place / _IGNORE
+    check_plain(store, place, ignored)
+    with refused(f"make a folder in {str(place)!a}"):
+        place.mkdir(parents=True, exist_ok=True)
+        if not ignored.exists():
+            write_file(ignored, "*\n")
+        (place / name).mkdir()
     return (place / name).resolve()
 
 
@@ -59,17 +58,15 @@ def kept_folder(kind: str, store: Path) -> Path:
     """Return the folder of the latest experiment of a kind.
 
     Raises:
-        UsageError: There is none, or a folder above it is a link.
+        UsageError: There is none.
     """
     try:
-        with Folder.open(store) as project, project.folder(kind) as above:
-            names = [name for name in above.names() if not name.startswith(".")]
-            found = [name for name in names if stat.S_ISDIR(above.mode(name) or 0)]
+        names = sorted(each.name for each in (store / kind).iterdir() if each.is_dir())
     except OSError:
-        found = []
-    if not found:
+        names = []
+    if not names:
         raise UsageError(f"there is no experiment in {shown(store / kind)}")
-    return (store / kind / found[-1]).resolve()
+    return (store / kind / names[-1]).resolve()
 
 
 def shown(path: Path) -> str:
