@@ -11,8 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
 
-from proton_bench.gate.bisect.history import Candidate
-from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement, State
+from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
@@ -83,7 +82,7 @@ def _said(result: BisectResult) -> str:
         return f"{_revision_text(result.candidates[0])} is the first slower revision"
     if result.verdict is BisectVerdict.RANGE:
         count = count_text(len(result.candidates), "revision")
-        return f"one of {count} is the first slower one; more pairs would not tell which"
+        return f"one of {count} is the first slower one; the others do not run"
     if result.problem:
         return visible(result.problem, _MOST_PROBLEM)
     outcome = Outcome(result.proof)

@@ -15,7 +15,14 @@ from proton_bench.cli.measured import (
     split_recording,
 )
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
+
+# Options of earlier versions, and what to write instead.
+REMOVED = {
+    "--package": "search commits whose --setup installs a version, such as "
+    "--setup 'pip install -r requirements.txt'",
+    "--restart": "every search begins anew",
+}
 
 
 def command(
@@ -31,14 +38,6 @@ def command(
         ),
     ] = None,
     setup: SetupOption = None,
-    package: Annotated[
-        str | None,
-        typer.Option(
-            "--package",
-            metavar="NAME",
-            help="GOOD and BAD are versions of this package: search those that pip can install.",
-        ),
-    ] = None,
     first_parent: Annotated[
         bool,
         typer.Option("--first-parent", help="Take a merge as one step."),
@@ -47,30 +46,24 @@ def command(
     threshold: ThresholdOption = None,
     policy: PolicyOption = None,
     json: JsonFileOption = None,
-    restart: Annotated[
-        bool,
-        typer.Option("--restart", help="Begin anew, and do not continue an earlier search."),
-    ] = False,
 ) -> int:
     """Find the first revision that is slower than GOOD.
 
-    Proves with pairs of runs that BAD is slower than GOOD, then measures revisions between them in
-    turn with GOOD, and skips those whose setup fails. The same command continues after an
-    interruption. Exits with 0 if the revision is found, 3 if
-    nothing is slower or several revisions remain; 2 is wrong usage.
+    Proves with pairs of runs that BAD is slower than GOOD, then measures in turn with GOOD the
+    revisions that `git bisect` chooses, and skips those that do not run. Exits with 0 if the
+    revision is found, 3 if nothing is slower or several revisions remain; 2 is wrong usage.
     """
     from proton_bench.cli.work.experiments.bisect import find_revision
-    from proton_bench.gate.bisect.request import BisectRequest
+    from proton_bench.gate.bisect import Bisection
     from proton_bench.gate.policy.policy_words import PolicyWords
 
-    request = BisectRequest(
+    bisection = Bisection(
         command=measured_command(*split_recording(target or [])),
         good=good,
         bad=bad,
-        package=package or "",
         first_parent=first_parent,
         setup=setup or "",
         runs=runs or 0,
         policy=chosen_policy(PolicyWords(policy, threshold or ())),
     )
-    return find_revision(request, json=json, restart=restart)
+    return find_revision(bisection, json=json)

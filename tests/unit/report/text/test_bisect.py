@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from dataclasses import replace
 
 import pytest
 from fakes.outcomes import HOSTILE, row, structural, undecided
 from rich.console import Console
 
-from proton_bench.gate.bisect.history import Candidate
-from proton_bench.gate.bisect.result import BisectResult, BisectVerdict, Measurement, State
+from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateResult
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
@@ -22,10 +20,10 @@ from proton_bench.report.words.gate_words import headline
 from proton_bench.support.console import open_console
 
 GOOD = Candidate("0" * 40, "v1.4")
-BEFORE = Candidate("1" * 40, "Read masks once", "Ada", "2026-07-01T09:00:00+02:00", ())
-FIRST = Candidate("2" * 40, "Use smaller blocks", "Ada", "2026-07-02T10:12:54+02:00", (0,))
-BROKEN = Candidate("3" * 40, "Do not compile", "Bob", "2026-07-03T10:12:54+02:00", (1,))
-LAST = Candidate("4" * 40, "Name the streams", "Bob", "2026-07-04T10:12:54+02:00", (2,))
+BEFORE = Candidate("1" * 40, "Read masks once", "Ada", "2026-07-01T09:00:00+02:00")
+FIRST = Candidate("2" * 40, "Use smaller blocks", "Ada", "2026-07-02T10:12:54+02:00")
+BROKEN = Candidate("3" * 40, "Do not compile", "Bob", "2026-07-03T10:12:54+02:00")
+LAST = Candidate("4" * 40, "Name the streams", "Bob", "2026-07-04T10:12:54+02:00")
 PROOF = GateResult(
     SuiteVerdict.FAIL,
     rows=(row(Verdict.REGRESSED, "softmax"),),
@@ -39,18 +37,17 @@ FOUND = BisectResult(
     GOOD,
     revisions=64,
     candidates=(FIRST,),
-    probability=0.999,
     parents=(BEFORE,),
     path="step > softmax",
     metric="median",
     tested=(
-        Measurement(BEFORE, State.GOOD, 2, -0.008, -0.022, 0.005, 1e-5),
-        Measurement(FIRST, State.BAD, 2, 0.041, 0.027, 0.056, 0.9999),
+        Measurement(BEFORE, State.GOOD, 2, -0.008, -0.022, 0.005),
+        Measurement(FIRST, State.BAD, 2, 0.041, 0.027, 0.056),
         Measurement(BROKEN, State.SKIPPED, reason="run warm-up 1, new failed"),
-        Measurement(LAST, State.BAD, 1, 0.043, 0.023, 0.063, 0.9999),
+        Measurement(LAST, State.BAD, 1, 0.043, 0.023, 0.063),
     ),
 )
-RANGE = replace(FOUND, verdict=BisectVerdict.RANGE, candidates=(FIRST, BROKEN), probability=0.6)
+RANGE = replace(FOUND, verdict=BisectVerdict.RANGE, candidates=(FIRST, BROKEN))
 
 
 class Terminal(io.StringIO):
@@ -107,7 +104,7 @@ def test_the_revision_before_may_be_the_good_one() -> None:
 def test_a_revision_before_that_is_slower_already_is_noted(
     change: float, low: float, high: float, said: bool
 ) -> None:
-    before = Measurement(BEFORE, State.GOOD, 2, change, low, high, 1e-5)
+    before = Measurement(BEFORE, State.GOOD, 2, change, low, high)
 
     lines = printed(replace(FOUND, tested=(before, *FOUND.tested[1:])))
 
@@ -208,6 +205,5 @@ def test_a_document_has_no_unknown_numbers() -> None:
     assert [each["name"] for each in document["candidates"]] == [FIRST.name]
     assert [each["name"] for each in document["parents"]] == [BEFORE.name]
     skipped = document["tested"][2]
-    assert (skipped["state"], skipped["change"], skipped["p_bad"]) == ("skipped", None, None)
-    assert math.isclose(document["probability"], 0.999)
+    assert (skipped["state"], skipped["change"], skipped["low"]) == ("skipped", None, None)
     assert document["proof"]["schema"] == "proton_bench.gate"
