@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from proton_bench.cli.app import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.cli.boundary import collect_rarely, end_interrupted, exit_code
-from proton_bench.cli.router import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
@@ -14,12 +15,68 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, ParameterInfo
 
-from proton_bench.cli.inputs import register_plugin_formats
+from proton_bench.cli.files import register_plugin_formats
 from proton_bench.errors import UsageError
 from proton_bench.plugin.others import ask_others
 from proton_bench.support.text import visible
 
-__all__ = ["COMMANDS", "PlainValuesCommand", "add_plugin_commands", "build_app"]
+__all__ = [
+    "COMMANDS",
+    "ROOT_OPTIONS",
+    "VERSION_OPTIONS",
+    "PlainValuesCommand",
+    "add_plugin_commands",
+    "build_app",
+    "needs_plugin_commands",
+    "route",
+]
+
+DEFAULT_COMMAND = "run"
+VERSION_OPTIONS = ("-V", "--version")
+ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS, "--install-completion", "--show-completion")
+# Commands that distinguish words before ``--`` from a command after it; Typer would drop the mark.
+_TAKING_A_COMMAND = ("gate",)
+_KNOWN_TARGETS = ("pytest", "python")
+_COMMAND_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def route(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
+    """Return the arguments with an explicit command; without any arguments that is help.
+
+    A ``--`` between a command and its target command is doubled, because Typer removes one.
+
+    Args:
+        arguments: What the user wrote, without the program name.
+        commands: Names of the commands that exist.
+    """
+    if not arguments:
+        return ["--help"]
+    first = arguments[0].partition("=")[0]
+    if first in _TAKING_A_COMMAND and first in commands and "--" in arguments:
+        place = arguments.index("--")
+        return [*arguments[:place], "--", *arguments[place:]]
+    if first in commands or first in ROOT_OPTIONS:
+        return list(arguments)
+    return [DEFAULT_COMMAND, *arguments]
+
+
+def needs_plugin_commands(arguments: Sequence[str], commands: Collection[str]) -> bool:
+    """Return whether these arguments may name commands of plugins; most runs skip loading them.
+
+    They matter for root options (help lists them) and for an unknown first word.
+    """
+    if not arguments:
+        return True
+    first = arguments[0]
+    if first in ROOT_OPTIONS:
+        return first not in VERSION_OPTIONS
+    return (
+        _COMMAND_NAME.fullmatch(first) is not None
+        and first not in commands
+        and first not in _KNOWN_TARGETS
+        and not os.path.exists(first)
+    )
+
 
 _CONVERT = object()
 _USUAL = ParameterInfo()

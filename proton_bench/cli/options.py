@@ -1,41 +1,18 @@
-"""The options of ``proton run``, and how ``-n`` and ``-o`` name the output."""
+"""Options that several commands have, and what the project of the current folder gives."""
 
 from __future__ import annotations
 
-import os
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.errors import UsageError
-from proton_bench.recording.session.output_name import (
-    OUTPUT_SUFFIXES,
-    OutputName,
-    read_name,
-    split_suffix,
-)
+from proton_bench.report.words.names import FrameFormat
 
-__all__ = [
-    "CONTEXT_SETTINGS",
-    "BackendOption",
-    "ChildrenOption",
-    "CompatOption",
-    "ContextOption",
-    "DataOption",
-    "HookOption",
-    "InstrumentOption",
-    "InterpretOption",
-    "JobOption",
-    "ModeOption",
-    "NameOption",
-    "OutputOption",
-    "QuietOption",
-    "StoreOption",
-    "StrictOption",
-    "TargetArgument",
-    "default_name",
-    "read_output",
-]
+if TYPE_CHECKING:
+    from proton_bench.gate.policy.policy import Policy
+    from proton_bench.gate.policy.policy_words import PolicyWords
 
 # For commands that run a target: everything after the first positional belongs to it, including
 # --help and --.
@@ -50,140 +27,148 @@ TargetArgument = Annotated[
         metavar="TARGET",
     ),
 ]
-NameOption = Annotated[
+
+# -- trees
+DepthOption = Annotated[int, typer.Option("-d", "--depth", help="Levels to show.")]
+FramesOption = Annotated[
+    FrameFormat, typer.Option("-f", "--format", help="Form of Python frames' names.")
+]
+IncludeOption = Annotated[
     str | None,
     typer.Option(
-        "-n",
-        "--name",
-        metavar="NAME",
-        help="Write NAME.proton and NAME.hatchet, with -d trace NAME.pftrace instead of "
-        "NAME.hatchet (default: the script's name); with a known suffix in NAME only that file. "
-        "Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
+        "-i",
+        "--include",
+        metavar="REGEX",
+        help="Keep rows whose name matches from its start, with the rows above and below them.",
     ),
 ]
-OutputOption = Annotated[
+ExcludeOption = Annotated[
     str | None,
     typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write only FILE: .proton, .hatchet or .hatchet_msgpack; with -d trace also "
-        ".chrome_trace or .pftrace.",
+        "-e",
+        "--exclude",
+        metavar="REGEX",
+        help="Leave out rows whose name matches from its start, and the rows below them. "
+        "Values of the rows above do not change.",
     ),
 ]
-BackendOption = Annotated[
-    str | None,
-    typer.Option(
-        "-b",
-        "--backend",
-        metavar="NAME[+NAME]",
-        help="What records (default: the backend for this machine); see `proton doctor`.",
-    ),
-]
-ContextOption = Annotated[
-    str,
-    typer.Option(
-        "-c",
-        "--context",
-        metavar="SOURCE[+SOURCE]",
-        help="What makes call paths: shadow (scopes), python (Python frames), layers and ops (of "
-        "torch programs), or auto: scopes and layers.",
-    ),
-]
-ModeOption = Annotated[
-    str | None,
-    typer.Option("-m", "--mode", metavar="MODE[:KEY=VALUE]...", help="Mode of the backend."),
-]
-InstrumentOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--instrument",
-        metavar="PASS[:FILTER]...[,PASS...]",
-        help="Record operations inside Triton kernels: loops, loads, stores, dots, waits, "
-        "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=. May be "
-        "repeated.",
-    ),
-]
-DataOption = Annotated[
-    str,
-    typer.Option("-d", "--data", metavar="tree|trace", help="Record a tree, or also a timeline."),
-]
-HookOption = Annotated[
-    str | None,
-    typer.Option(
-        "-k",
-        "--hook",
-        metavar="triton",
-        help="Launch hook, e.g. triton: evaluate launch_metadata, read bytes from the code.",
-    ),
-]
-CompatOption = Annotated[
+RawNamesOption = Annotated[
     bool,
     typer.Option(
-        "--compat/--no-compat", help="Make `import triton.profiler` in the target import ours."
+        "--raw-names",
+        help="Show the names of kernels as they were recorded, Inductor's with their running "
+        "numbers, one row each.",
     ),
 ]
-InterpretOption = Annotated[
-    bool,
-    typer.Option(
-        "--interpret/--no-interpret",
-        help="Without a GPU driver, switch Triton to its interpreter.",
-    ),
-]
-ChildrenOption = Annotated[
-    bool,
-    typer.Option(
-        "--children/--no-children",
-        help="Also record Python processes that the target starts, as NAME.pid<N> or NAME.rank<N>.",
-    ),
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", help="Print only errors: no notices, warnings or names of files."),
-]
-StrictOption = Annotated[
-    bool,
-    typer.Option("--strict", help="Exit with 74 if the profile cannot be written at the end."),
-]
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="STORE",
-        help="Add the profiles of all processes to this store at the end, instead of writing "
-        "files: see `proton store`.",
-    ),
-]
+
+# Options of earlier versions, and what to do instead.
+REMOVED_OF_TREES = {
+    **dict.fromkeys(("--frames", "--layers"), "--all shows every row"),
+    "--trials": "`proton-viewer --trials` shows the launches of autotuners",
+}
+
+# -- gates
 JobOption = Annotated[
     str, typer.Option("--job", metavar="NAME", help="The job: what is compared over time.")
 ]
+SidesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="The base and the new side: each a profile, a folder of runs, the name of a "
+        "baseline, or STORE?CONDITION for runs of a store. With --runs, BASE and then a command; "
+        "with --history, any number of them.",
+        metavar="BASE NEW | BASE -- CMD | RUN",
+    ),
+]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FOLDER",
+        help="Folder of baselines (default: .proton of the project).",
+    ),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="TOML file with the policy (default: [tool.proton.gate] of pyproject.toml).",
+    ),
+]
+ThresholdOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-t",
+        "--threshold",
+        metavar="EXPR",
+        help="What may get slower by how much, such as 5%, 'fwd/**/softmax*@p95:10%' or calls:0; "
+        "may be repeated, the last one that matches a path counts.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A key of the policy; may be repeated."),
+]
+RunsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="R",
+        min=1,
+        help="Record the new side: run the command after -- in at most R fresh processes; fewer if "
+        "every path is decided earlier.",
+    ),
+]
+
+EverythingOption = Annotated[bool, typer.Option("--all", help="Also show paths that are the same.")]
+MarkdownOption = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE", help="Write a comment for a pull request."),
+]
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")
+]
+GithubOption = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Print annotations and add to the job summary of GitHub Actions."
+    ),
+]
 
 
-def default_name(target: str) -> str:
-    """Return the value of ``-n`` that stands for the name of a target, whatever is in it."""
-    stem = split_suffix(target)[0].replace("{", "{{").replace("}", "}}")
-    return os.path.join(os.curdir, stem)  # "-" would be stdout
-
-
-def read_output(
-    name: str | None, output: str | None, data: str = "tree", mode: str | None = None
-) -> OutputName:
-    """Turn ``-n`` and ``-o``, of which one is given, into a name and the formats to write.
-
-    Args:
-        name: Value of ``-n``.
-        output: Value of ``-o``.
-        data: Kind of data that is recorded.
-        mode: Mode text.
+def chosen_policy(words: PolicyWords) -> Policy:
+    """Return the policy of the file, overridden by the command line.
 
     Raises:
-        UsageError: Both are given, ``-o`` has no known suffix, or the name is wrong.
+        UsageError: Something cannot be read; the message says where.
     """
-    if name is not None and output is not None:
-        raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
-    if output is None:
-        return read_name(name or "", data=data, mode=mode)
-    if output not in ("", "-") and not split_suffix(output)[1]:
-        known = ", ".join(OUTPUT_SUFFIXES)
-        raise UsageError(f"-o {output!r} has no suffix of a known format: end it with {known}")
-    return read_name(output, data=data, mode=mode)
+    return words.policy(policy_file())
+
+
+def default_store() -> Path:
+    """Return the store of the project: ``.proton`` beside its pyproject.toml or .git."""
+    from proton_bench.gate.experiment.folders.project import store_of_project
+
+    return store_of_project(_here())
+
+
+def policy_file() -> Path | None:
+    """Return the project's pyproject.toml, or None."""
+    from proton_bench.gate.experiment.folders.project import policy_of_project
+
+    return policy_of_project(_here())
+
+
+def project_folder() -> Path:
+    """Return the folder of the project, by default the current one."""
+    from proton_bench.gate.experiment.folders.project import project_of
+
+    return project_of(_here())
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        raise UsageError("the current folder was removed; change to one that exists") from None

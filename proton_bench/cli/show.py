@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.analysis.why.verdict import WHY
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.output_file import print_bytes
-from proton_bench.formats.registry import read_profile
+from proton_bench.cli.files import print_bytes
+from proton_bench.errors import UsageError
+from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.model.profile import Profile
 from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
@@ -24,9 +26,10 @@ from proton_bench.support.console import open_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from proton_bench.cli.work.counters import JoinedCounters
+    from proton_bench.analysis.counters.other_tools import CounterJoin
 
-__all__ = ["ViewRequest", "list_metrics", "show"]
+
+__all__ = ["ViewRequest", "list_metrics", "show", "show_while_recorded"]
 
 # Lines of a screen besides rows: the heading, the legend with an empty line, what is left out, the
 # prompt of the shell.
@@ -34,6 +37,8 @@ _OTHER_LINES = 6
 _LEAST_ROWS = 10
 _ROWS_OF_PIPES = 50
 _BEFORE_WHY = 2
+_LOOK_S = 0.5
+_SUFFIX = ".proton"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def show(request: ViewRequest) -> None:
     join = None
     if request.counters is not None:
         join = _joined(profile, request.counters)
-        profile, metrics = join.extended(request.metrics, request.selection.sort)
+        profile, metrics = _with_counters(profile, join, request)
     tree = build_tree(profile, metrics, request.selection)
     if request.minus is not None:
         from proton_bench.analysis.view.subtract import subtract
@@ -101,7 +106,9 @@ def show(request: ViewRequest) -> None:
     console = open_console()
     reports: list[Any] = [HeaderReport(profile, source)]
     if join is not None:
-        reports.append(join.report())
+        from proton_bench.report.text.counters import CounterReport
+
+        reports.append(CounterReport(join, str(request.counters)))
     note = root_note(profile) if request.minus is None else ""
     shown, left_out = tree, ""
     is_long = console.file.isatty() or len(tree) > _ROWS_OF_PIPES
@@ -133,7 +140,7 @@ def _free_lines(console: Console, reports: Sequence[Any]) -> int:
 
 
 def _print_json(
-    request: ViewRequest, profile: Profile, tree: MetricTree, *, join: JoinedCounters | None
+    request: ViewRequest, profile: Profile, tree: MetricTree, *, join: CounterJoin | None
 ) -> None:
     from proton_bench.report.json.tree import encode_document, view_document
 
@@ -144,7 +151,9 @@ def _print_json(
         profile, tree, source=os.fspath(request.file), frames=request.frames, order=order
     )
     if join is not None:
-        document["counters"] = join.document()
+        from proton_bench.report.text.counters import counter_document
+
+        document["counters"] = counter_document(join, str(request.counters))
     print_bytes(encode_document(document))
 
 
@@ -174,10 +183,31 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
         print_report(open_console(), ListReport(available))
 
 
-def _joined(profile: Profile, path: Path) -> JoinedCounters:
-    from proton_bench.cli.work.counters import JoinedCounters
+def _joined(profile: Profile, path: Path) -> CounterJoin:
+    """Return the counters of another tool's file, joined with the rows of a profile."""
+    from proton_bench.analysis.counters.file import read_counters
+    from proton_bench.analysis.counters.headlines import add_hbm_traffic
+    from proton_bench.analysis.counters.join import join_counters
 
-    return JoinedCounters(profile, path)
+    file = read_counters(path)
+    add_hbm_traffic(file)
+    return join_counters(profile, file)
+
+
+def _with_counters(
+    profile: Profile, join: CounterJoin, request: ViewRequest
+) -> tuple[Profile, tuple[str, ...]]:
+    """Return the profile with the shown counters, and the names of all shown metrics.
+
+    Where none are requested these are the default ones and the most important counters.
+    """
+    from proton_bench.analysis.counters.headlines import headlines
+
+    shown = request.metrics or (*default_metrics(profile), *headlines(join.file))
+    sort = request.selection.sort
+    names = (join.find(name) for name in ((*shown, sort) if sort else shown))
+    new = [name for name in names if name is not None and name not in profile.columns]
+    return join.extend(profile, dict.fromkeys(new)), shown
 
 
 def _warn_about(profile: Profile, file: Path) -> None:
@@ -194,3 +224,62 @@ def _warn_about_overflow(tree: MetricTree) -> None:
         is_bytes = metric.name.lower().startswith("bytes")
         if is_bytes and metric.is_number and bool((metric.values[metric.valid] < 0).any()):
             warn("negative byte values: the result of an integer overflow in the recorded program")
+
+
+def _followed_files(file: Path) -> tuple[Path, Path]:
+    """Return where a recording is written meanwhile, and its file at the end, by either name."""
+    stem = file.name.removesuffix(_SUFFIX).removesuffix(PARTIAL)
+    return file.with_name(f"{stem}{PARTIAL}{_SUFFIX}"), file.with_name(f"{stem}{_SUFFIX}")
+
+
+def show_while_recorded(request: ViewRequest) -> None:
+    """Show a recording whenever its file was replaced, until the program has ended.
+
+    A recording that has not begun yet is waited for.
+
+    Raises:
+        UsageError: The output is not a terminal.
+    """
+    from proton_bench.recording.stderr import say
+
+    console = open_console()
+    if not console.file.isatty():
+        raise UsageError("--watch needs a terminal: leave it out to show the file once")
+    partial, final = _followed_files(request.file)
+    shown: object = None
+    is_waiting = False
+    pause = threading.Event()
+    while True:
+        meanwhile, ended = _version(partial), _version(final)
+        # A file of an earlier run is older than what this one wrote meanwhile.
+        is_over = ended is not None and meanwhile is None
+        version = ended if is_over else meanwhile
+        if version not in (None, shown):
+            console.clear()
+            shown = version if _is_shown(request, final if is_over else partial) else shown
+        if is_over and shown == version:
+            return
+        if version is None and not is_waiting:
+            is_waiting = True
+            say(f"waiting for {partial.name}: it is first written some seconds after the start")
+        pause.wait(_LOOK_S)
+
+
+def _is_shown(request: ViewRequest, file: Path) -> bool:
+    """Show a file; false if the last write took its place in between."""
+    try:
+        show(replace(request, file=file))
+    except UsageError:
+        if file.exists():
+            raise
+        return False
+    return True
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced, None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.cli.boundary import collect_rarely, exit_code
-from proton_bench.cli.inputs import (
+from proton_bench.cli.files import (
     check_profiles,
     first_file,
     read_metric_names,

@@ -17,8 +17,7 @@ import proton_bench
 from docs.pictures import picture
 from proton_bench.analysis.why.findings import FINDINGS
 from proton_bench.analysis.why.verdict import KINDS
-from proton_bench.cli.app import COMMANDS, build_app
-from proton_bench.cli.router import ROOT_OPTIONS
+from proton_bench.cli.app import COMMANDS, ROOT_OPTIONS, build_app
 from proton_bench.formats.registry import read_profile
 from proton_bench.plugin import hookspecs
 from proton_bench.report.text.summary import summary_lines
@@ -54,7 +53,6 @@ EXAMPLES = {
     "proton_bench/include/proton_bench/record_sink.h",  # of an installed package
     "plugins/proton_bench_plugins/acme/__init__.py",
     "proton_bench/cli/commands/deepest.py",
-    "proton_bench/cli/work/deepest.py",
     "proton_bench/formats/export/lines_file.py",
     "proton_bench/report/text/deepest.py",
     "tests/unit/cli/commands/test_deepest.py",

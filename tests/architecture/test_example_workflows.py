@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from proton_bench.cli.app import COMMANDS, build_app
-from proton_bench.cli.router import route
+from proton_bench.cli.app import COMMANDS, build_app, route
 from proton_bench.report.ci.gate_markdown import MARK
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")

@@ -227,7 +227,7 @@ def test_an_input_that_goes_meanwhile_is_named_and_not_the_output(
         file.unlink()
         return opened_output(output)
 
-    monkeypatch.setattr("proton_bench.cli.timelines.merge_timelines.opened_output", opened_later)
+    monkeypatch.setattr("proton_bench.cli.commands.merge.opened_output", opened_later)
 
     assert main(["merge", str(file), "-o", str(tmp_path / "x.pftrace")]) == 2
     assert "a.pftrace" in capsys.readouterr().err

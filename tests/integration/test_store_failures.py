@@ -69,8 +69,9 @@ def test_ctrl_c_ends_waiting_for_a_server(command: Sequence[str]) -> None:
 
 def test_a_watch_adds_files_once_until_ctrl_c(fleet: Path, tmp_path: Path) -> None:
     program = (
-        "import sys; from proton_bench.cli import main; from proton_bench.cli.work import store; "
-        "store._WATCH_INTERVAL_S = 0.1; sys.exit(main(sys.argv[1:]))"
+        "import sys; from proton_bench.cli import main; "
+        "from proton_bench.cli.commands import store; store._WATCH_INTERVAL_S = 0.1; "
+        "sys.exit(main(sys.argv[1:]))"
     )
     words = ["store", "watch", fleet, tmp_path / "runs", "--job", "w"]
     process = subprocess.Popen(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.gating.options import StoreOption
+from proton_bench.cli.options import StoreOption
 
 __all__ = ["group"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH, By
-from proton_bench.cli.inputs import check_profiles
-from proton_bench.cli.tree_options import (
-    REMOVED,
+from proton_bench.cli.files import check_profiles, print_bytes
+from proton_bench.cli.options import (
+    REMOVED_OF_TREES,
     DepthOption,
     ExcludeOption,
     FramesOption,
@@ -17,8 +17,17 @@ from proton_bench.cli.tree_options import (
 )
 from proton_bench.errors import UsageError
 from proton_bench.report.words.names import FrameFormat
+from proton_bench.store.selection import Selection
+from proton_bench.support.text import visible_lines
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.compare.compare import CompareOptions, Comparison
+    from proton_bench.analysis.run import Run
+    from proton_bench.analysis.view.name_filter import NameFilter
 
 __all__ = ["REMOVED", "command"]
+
+REMOVED = REMOVED_OF_TREES
 
 
 def command(
@@ -95,29 +104,46 @@ def command(
         raise UsageError("--json and --markdown exclude each other: give one of them")
     before, after = _sides(files or [], base or [], new or [])
     check_profiles([*before, *after])
-    from proton_bench.analysis.compare.compare import CompareOptions
+    from proton_bench.analysis.compare.compare import CompareOptions, compare
+    from proton_bench.analysis.compare.ranking import Threshold, rank
+    from proton_bench.analysis.compare.readable import with_texts
+    from proton_bench.analysis.metrics.samples import is_sample_statistic
+    from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.name_filter import NameFilter
-    from proton_bench.cli.work.diff import DiffRequest, Output, diff
+    from proton_bench.report.ci.diff_markdown import diff_markdown
+    from proton_bench.report.json.diff import diff_document
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.text.diff import DiffReport
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.support.console import open_console
 
-    diff(
-        DiffRequest(
-            base=before,
-            new=after,
-            options=CompareOptions(
-                metric,
-                by,
-                raw_names,
-                ignore_devices,
-                fold_frames=not every_row,
-                fold_steps=not every_row,
-            ),
-            fold_layers=not every_row,
-            names=NameFilter(include, exclude),
-            threshold=threshold or ("0" if every_row else None),
-            depth=depth,
-            output=Output(frames, as_json, as_markdown),
-        )
+    folds = not every_row
+    options = CompareOptions(
+        metric, by, raw_names, ignore_devices, fold_frames=folds, fold_steps=folds
     )
+    words = threshold or ("0" if every_row or as_json else None)
+    least = Threshold.parse(words) if words is not None else None
+    quantiles = metric is not None and is_sample_statistic(metric)
+    first, second = (
+        [run for word in side for run in _runs(word, quantiles=quantiles)]
+        for side in (before, after)
+    )
+    comparison = compare(first, second, options)
+    names = NameFilter(include, exclude)
+    if as_json:
+        ranking = rank(comparison, least, depth, names=names)
+        print_bytes(encode_document(diff_document(comparison, ranking)))
+        return
+    if folds and by is By.PATH:
+        comparison = _with_layers_folded(comparison, options, names)
+    readable = Readable(kernels=not raw_names, frames=frames is FrameFormat.SHORT)
+    comparison = with_texts(comparison, readable)
+    ranking = rank(comparison, least, depth, names=names)
+    if as_markdown:
+        text = diff_markdown(comparison, ranking, frames)
+        print_bytes(visible_lines(text).encode())
+    else:
+        print_report(open_console(), DiffReport(comparison, ranking, frames))
 
 
 def _sides(files: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:
@@ -133,3 +159,24 @@ def _sides(files: list[str], base: list[str], new: list[str]) -> tuple[list[str]
     if not (base and new):
         raise UsageError("name two profiles, BASE and NEW, or at least one --base and one --new")
     return base, new
+
+
+def _with_layers_folded(
+    comparison: Comparison, options: CompareOptions, names: NameFilter
+) -> Comparison:
+    """Show equal layers that changed alike as one row, unless a filter names one of them."""
+    from proton_bench.analysis.compare.readable import with_equal_layers_folded
+
+    folded = with_equal_layers_folded(comparison, options)
+    before, after = (map(side.tree.name, range(len(side))) for side in (comparison, folded))
+    return comparison if names.is_lost(before, after) else folded
+
+
+def _runs(word: str, *, quantiles: bool) -> list[Run]:
+    from proton_bench.analysis.run import Run
+    from proton_bench.formats.registry import read_profile
+
+    selection = Selection.of(word)
+    if selection is not None:
+        return selection.runs(quantiles=quantiles)
+    return [Run(read_profile(word), word)]

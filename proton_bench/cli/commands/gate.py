@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.gating.options import (
+from proton_bench.cli.files import STDOUT
+from proton_bench.cli.options import (
     EverythingOption,
     GithubOption,
     JunitOption,
@@ -17,9 +18,8 @@ from proton_bench.cli.gating.options import (
     SidesArgument,
     StoreOption,
     ThresholdOption,
+    default_store,
 )
-from proton_bench.cli.output_file import STDOUT
-from proton_bench.cli.project import default_store
 
 __all__ = ["REMOVED", "command"]
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proton_bench.cli.inputs import check_profiles
-from proton_bench.cli.output_file import output_option, refuse_input
-from proton_bench.cli.timelines.suffixes import is_timeline
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.files import (
+    CHROME,
+    PERFETTO,
+    check_profiles,
+    is_timeline,
+    output_option,
+    print_bytes,
+    refuse_input,
+)
 from proton_bench.errors import UsageError
-from proton_bench.model.origin import ApartBy
+from proton_bench.model.origin import ApartBy, Origin
+from proton_bench.store.selection import Selection
+from proton_bench.support.files import opened_output
+from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
+
+if TYPE_CHECKING:
+    from proton_bench.formats.timeline.inputs import TimelineInput
+    from proton_bench.model.members import Member
 
 __all__ = ["command"]
 
@@ -60,20 +75,36 @@ def command(
     """Merge the files of the processes, ranks or phases of a run."""
     _check(output, by, stragglers=stragglers, as_json=as_json)
     if output is not None and is_timeline(output):
-        from proton_bench.cli.timelines.merge_timelines import merge_timelines
-
         paths = [Path(file) for file in files]
         refuse_input(output, paths)
-        merge_timelines(paths, output)
+        _merge_timelines(paths, output)
         output = None
-    if output is not None or stragglers:
-        check_profiles(files)
-        from proton_bench.cli.work.merge import Table, merge_profiles
+    if output is None and not stragglers:
+        return
+    check_profiles(files)
+    from proton_bench.analysis.ranks.stragglers import find_stragglers
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.text.stragglers import StragglerReport, straggler_document
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.support.console import open_console
 
-        merge_profiles(files, output, by, Table(metric, depth, as_json) if stragglers else None)
+    members = _members(files, quantiles=output is not None)
+    if output is not None:
+        _write(members, output, by, files)
+    if not stragglers:
+        return
+    found = find_stragglers(members, metric=metric, depth=depth)
+    if as_json:
+        sources = [member.source for member in members]
+        print_bytes(encode_document(straggler_document(found, sources)))
+    else:
+        print_report(open_console(), StragglerReport(found))
 
 
 def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool) -> None:
+    from proton_bench.formats.base import TimelineFile
+    from proton_bench.formats.registry import find_format_of
+
     if output is None and not stragglers:
         raise UsageError("-o is missing: name the file to write, or give --stragglers")
     if as_json and not stragglers:
@@ -83,12 +114,154 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
     if is_timeline(output):
         if by is not ApartBy.NOTHING:
             raise UsageError("--by is for trees: in a timeline each process has its own tracks")
-    else:
-        from proton_bench.formats.base import TimelineFile
-        from proton_bench.formats.registry import find_format_of
+    elif isinstance(find_format_of(output), TimelineFile):
+        raise UsageError(
+            f"{visible(output)}: timelines are merged in Perfetto's format alone: write a file "
+            "called .pftrace, or a profile such as .proton"
+        )
 
-        if isinstance(find_format_of(output), TimelineFile):
-            raise UsageError(
-                f"{visible(output)}: timelines are merged in Perfetto's format alone: write a file "
-                "called .pftrace, or a profile such as .proton"
+
+def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
+    """Return the profiles of files, one for each process, and those of selections of stores."""
+    from proton_bench.analysis.ranks.job import in_order
+    from proton_bench.formats.registry import read_profile
+    from proton_bench.model.members import Member
+
+    stores = [store for word in words if (store := Selection.of(word)) is not None]
+    files = _best_of_each([Path(word) for word in words if Selection.of(word) is None])
+    named = ((visible(file), file.name, read_profile(file)) for file in files)
+    stored = (
+        (visible(row["source"]), "", profile)
+        for store in stores
+        for row, profile in store.profiles(quantiles=quantiles)
+    )
+    members, notes = in_order(
+        [
+            Member(source, Origin.of(profile.provenance, name, is_partial=profile.partial), profile)
+            for source, name, profile in (*named, *stored)
+        ]
+    )
+    for note in notes:
+        warn(note)
+    return members
+
+
+def _write(members: Sequence[Member], output: Path, by: ApartBy, words: Sequence[str]) -> None:
+    from proton_bench.formats.registry import write_profile
+    from proton_bench.model.members import merge_members
+    from proton_bench.model.ranks import rank_gaps
+    from proton_bench.report.words.ranks import gap_sentences
+
+    refuse_input(output, [Path(word) for word in words if Selection.of(word) is None])
+    for note in write_profile(merge_members(members, by), output):
+        warn(note)
+    for sentence in gap_sentences(rank_gaps(member.origin for member in members)):
+        warn(sentence)
+
+
+# Suffixes that a run writes, the most complete first.
+_OF_PROFILES = (".proton", ".pftrace", ".chrome_trace", ".hatchet_msgpack", ".hatchet")
+
+
+def _best_of_each(files: Sequence[Path], wanted: Sequence[str] = _OF_PROFILES) -> list[Path]:
+    """Return one file for each recording, and report the others.
+
+    ``run.proton`` and ``run.hatchet`` are of one run; so is ``run.partial.proton``, which is used
+    if there is no complete file.
+
+    Args:
+        files: What the user named.
+        wanted: Suffixes, the best first; files with other suffixes are always returned.
+
+    Raises:
+        UsageError: A file is named twice.
+    """
+    from proton_bench.formats.registry import PARTIAL
+
+    seen: set[Path] = set()
+    best: dict[Path, tuple[int, Path]] = {}
+    for file in files:
+        place = _resolved(file)
+        if place in seen:
+            raise UsageError(f"{visible(file)} is named twice; it would count twice")
+        seen.add(place)
+        suffix = next((each for each in wanted if file.name.endswith(each)), None)
+        if suffix is None:
+            best[place] = (0, file)
+            continue
+        stem = place.name.removesuffix(suffix)
+        worth = wanted.index(suffix) + len(wanted) * stem.endswith(PARTIAL)
+        run = place.with_name(stem.removesuffix(PARTIAL))
+        before = best.get(run)
+        if before is not None:
+            taken, other = sorted([before, (worth, file)], key=lambda each: each[0])
+            best[run] = taken
+            warn(
+                f"{visible(other[1])} is left out, because {visible(taken[1])} is of the same "
+                "process"
             )
+        else:
+            best[run] = (worth, file)
+    return [file for _, file in best.values()]
+
+
+def _resolved(file: Path) -> Path:
+    try:
+        return file.resolve()
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        raise UsageError(
+            f"cannot read {visible(file)}: it is not the name of a file; name one that exists"
+        ) from None
+
+
+_SNIFFED = 1 << 16
+
+
+def _merge_timelines(files: Sequence[Path], output: Path) -> None:
+    """Merge timelines into one, and report missing ranks."""
+    from proton_bench.analysis.ranks.job import in_order
+    from proton_bench.formats.perfetto.merge import merge_perfetto
+    from proton_bench.model.members import Member
+    from proton_bench.model.ranks import rank_gaps
+    from proton_bench.report.words.ranks import gap_sentences
+
+    chosen = _best_of_each(files, PERFETTO + CHROME)
+    for file in chosen:
+        _check_format(file, output)
+    surveyed = [_surveyed(file) for file in chosen]
+    by_source = {each.source: each for each in surveyed}
+    ordered, notes = in_order([Member(each.source, each.origin) for each in surveyed])
+    for note in notes:
+        warn(note)
+    inputs = [by_source[member.source] for member in ordered]
+    gaps = rank_gaps(each.origin for each in inputs)
+    with opened_output(output) as stream:
+        merge_perfetto(inputs, stream)
+    for sentence in gap_sentences(gaps):
+        warn(sentence)
+
+
+def _surveyed(file: Path) -> TimelineInput:
+    from proton_bench.formats.perfetto.merge import survey_perfetto
+
+    try:
+        return survey_perfetto(file)
+    except OSError as error:
+        raise unreadable(file, error) from None
+
+
+def _check_format(file: Path, output: Path) -> None:
+    """Refuse a file of another format than that of Perfetto."""
+    from proton_bench.formats.perfetto.stream import looks_like_packets
+
+    try:
+        with open_file(file) as stream:
+            head = stream.read(_SNIFFED)
+    except (OSError, ValueError) as error:
+        raise unreadable(file, error) from None
+    if looks_like_packets(head):
+        return
+    raise UsageError(
+        f"{visible(file)} is not a timeline in Perfetto's format, as {visible(output)} needs: name "
+        "timelines in that format, or write a profile, which can merge all formats"
+    )

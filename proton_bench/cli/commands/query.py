@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.analysis.query.tables import TABLES
-from proton_bench.cli.inputs import check_profiles
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.files import check_profiles, print_bytes
 from proton_bench.errors import UsageError
+from proton_bench.store.selection import Selection
 
-__all__ = ["REMOVED", "CsvOption", "JsonOption", "command", "read_output"]
+if TYPE_CHECKING:
+    from proton_bench.analysis.query.relations import LabelledRun
+    from proton_bench.analysis.query.sql import QueryResult
+
+__all__ = [
+    "REMOVED",
+    "CsvOption",
+    "JsonOption",
+    "command",
+    "print_result",
+    "read_output",
+    "stored_runs",
+]
 
 _TABLE_LIMIT = 1000
 # Options of earlier versions, and what to do instead.
@@ -48,9 +63,16 @@ def command(
     chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     files, sql = (words, pattern) if pattern is not None else _split(words)
     check_profiles(files)
-    from proton_bench.cli.work.query import answer
+    from proton_bench.analysis.query.sql import query as run_sql
 
-    answer(files, sql, most, chosen, of_nodes=pattern is not None)
+    runs = _read_runs(files)
+    if pattern is None:
+        result = run_sql(runs, sql, most)
+    else:
+        from proton_bench.analysis.view.hatchet_query import match_nodes
+
+        result = match_nodes(runs, sql, most)
+    print_result(result, runs, sql, form=chosen)
 
 
 def read_output(*, as_json: bool, as_csv: bool) -> tuple[str, int | None]:
@@ -75,3 +97,49 @@ def _split(words: list[str]) -> tuple[list[str], str]:
     if os.path.isfile(sql):
         raise UsageError(f"{sql!a} is a file: the last word must be the SQL statement, in quotes")
     return files, sql
+
+
+def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *, form: str) -> None:
+    """Print a result as ``table``, ``json`` or ``csv``."""
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.text.result import ResultReport, result_csv, result_document
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.support.console import open_console
+
+    if form == "table":
+        print_report(open_console(), ResultReport(result))
+        return
+    if form == "json":
+        content = encode_document(result_document(result, runs, text))
+    else:
+        content = result_csv(result)
+    print_bytes(content)
+
+
+def _read_runs(files: Sequence[str]) -> list[LabelledRun]:
+    from proton_bench.analysis.query.sql import label_runs
+    from proton_bench.formats.registry import formats, read_profile
+
+    stores = [store for file in files if (store := Selection.of(file)) is not None]
+    profiles = [(file, read_profile(file)) for file in files if Selection.of(file) is None]
+    for file, profile in profiles:
+        if len(profile) == 1:
+            warn(f"{file!a} is empty: nothing was recorded in that run")
+    runs = label_runs(profiles, [suffix for each in formats() for suffix in each.suffixes])
+    return [*runs, *(run for store in stores for run in stored_runs(store))]
+
+
+def stored_runs(selection: Selection) -> list[LabelledRun]:
+    """Return selected profiles of a store, labelled with their ids.
+
+    Raises:
+        UsageError: There is no store, the condition is wrong, or it holds for no profile.
+        ProfileFormatError: The store is damaged.
+        MissingExtraError: A library of stores is not installed.
+    """
+    from proton_bench.analysis.query.relations import LabelledRun
+
+    return [
+        LabelledRun(row["profile_id"], row["source"], profile)
+        for row, profile in selection.profiles()
+    ]

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proton_bench.cli.inputs import check_profiles, read_metric_names
-from proton_bench.cli.output_file import (
+from proton_bench.cli.boundary import warn
+from proton_bench.cli.files import (
     REPORT_SUFFIX,
+    STDOUT,
+    ProgressLine,
     beside,
+    check_profiles,
     output_option,
+    print_bytes,
+    read_metric_names,
     refuse_input,
 )
-from proton_bench.errors import UsageError
+from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.store.selection import Selection
+from proton_bench.support.files import write_file
+from proton_bench.support.text import visible
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
+    from proton_bench.report.html.document import PageOptions
+    from proton_bench.report.html.strip import Strip
 
 __all__ = ["REMOVED", "command"]
 
@@ -98,19 +111,17 @@ def command(
     if ignore_devices and not others:
         raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
     check_profiles([*files, *others])
-    from proton_bench.cli.work.report import PageOptions, write_report
+    from proton_bench.report.html.document import PageOptions
 
     if stored is not None:
-        from proton_bench.cli.work.history_report import write_history
-
         page = output or Path(os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX)
-        write_history(file, paths or (), page)
+        _write_history(file, paths or (), page)
         return
     profiles = [Path(each) for each in files]
     suffix = _DIFF_SUFFIX if others else REPORT_SUFFIX
     target = output or beside(profiles[0], suffix)
     refuse_input(target, [*profiles, *others])
-    write_report(profiles, others, PageOptions(names, ignore_devices), target)
+    _write_report(profiles, others, PageOptions(names, ignore_devices), target)
 
 
 def _first(files: list[str], others: list[Path]) -> str:
@@ -121,3 +132,63 @@ def _first(files: list[str], others: list[Path]) -> str:
         f"a report is about one profile, got {named}: to compare two, write "
         "proton report NEW --base BASE"
     )
+
+
+def _write_report(
+    files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Path
+) -> None:
+    """Write a page about a profile, or about its changes from base profiles."""
+    from proton_bench.report.html.document import comparison_page, profile_page
+
+    with ProgressLine() as progress:
+        progress.step("reading")
+        runs = _read(files)
+        others = _read(base)
+        strip = None if base else _strip(files[0])
+        progress.step("making the page")
+        if base:
+            page = comparison_page(others, runs, options)
+        else:
+            page = profile_page(runs[0], options, strip=strip)
+        content = page.encode("utf-8", "backslashreplace")
+    _write_page(content, target)
+
+
+def _read(files: Sequence[Path]) -> list[Run]:
+    from proton_bench.analysis.run import Run
+    from proton_bench.formats.registry import read_profile
+
+    return [Run(read_profile(file), str(file)) for file in files]
+
+
+def _strip(file: Path) -> Strip | None:
+    """Return devices over time; a timeline whose tree can be read is shown without its events."""
+    from proton_bench.report.html.strip import read_strip
+
+    try:
+        return read_strip(file)
+    except ProfileFormatError as error:
+        warn(f"the page shows no time line: {error}")
+        return None
+
+
+def _write_page(page: bytes, target: Path) -> None:
+    """Write a page, and print its name."""
+    if target == STDOUT:
+        print_bytes(page)
+        return
+    write_file(target, page)
+    name = str(target).encode("utf-8", "backslashreplace").decode()
+    typer.echo(visible(name))
+
+
+def _write_history(word: str, paths: Sequence[str], target: Path) -> None:
+    """Write a page about the runs of a store over time, with these call paths or all."""
+    from proton_bench.cli.gating.history import open_history, read_followed, reports_of
+    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.report.html.document import history_page
+
+    followed = read_followed(PolicyWords(None), paths)
+    history = open_history((word,), followed, None).history
+    page = history_page(history, reports_of(history))
+    _write_page(page.encode("utf-8", "backslashreplace"), target)

@@ -7,57 +7,136 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.options import (
-    CONTEXT_SETTINGS,
-    BackendOption,
-    ChildrenOption,
-    CompatOption,
-    ContextOption,
-    DataOption,
-    HookOption,
-    InstrumentOption,
-    InterpretOption,
-    JobOption,
-    ModeOption,
-    NameOption,
-    OutputOption,
-    QuietOption,
-    StoreOption,
-    StrictOption,
-    TargetArgument,
-    default_name,
-    read_output,
-)
+from proton_bench.cli.options import CONTEXT_SETTINGS, JobOption, TargetArgument
 from proton_bench.cli.target import TargetWords, read_target
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
+from proton_bench.recording.session.output_name import (
+    OUTPUT_SUFFIXES,
+    OutputName,
+    read_name,
+    split_suffix,
+)
 from proton_bench.recording.stderr import is_quiet
 
-__all__ = ["CONTEXT_SETTINGS", "command", "interpreter_flags"]
+__all__ = ["CONTEXT_SETTINGS", "command", "default_name", "interpreter_flags", "read_output"]
 
 
 def command(
     context: typer.Context,
     target: TargetArgument = None,
-    name: NameOption = None,
-    output: OutputOption = None,
-    backend: BackendOption = None,
-    context_source: ContextOption = "auto",
-    mode: ModeOption = None,
-    data: DataOption = "tree",
-    hook: HookOption = None,
-    instrument: InstrumentOption = None,
-    compat: CompatOption = True,
-    interpret: InterpretOption = True,
-    children: ChildrenOption = True,
-    quiet: QuietOption = False,
-    strict: StrictOption = False,
-    store: StoreOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "-n",
+            "--name",
+            metavar="NAME",
+            help="Write NAME.proton and NAME.hatchet, with -d trace NAME.pftrace instead of "
+            "NAME.hatchet (default: the script's name); with a known suffix in NAME only that "
+            "file. Fields: {rank} {local_rank} {host} {pid} {date} {%ENV}.",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write only FILE: .proton, .hatchet or .hatchet_msgpack; with -d trace also "
+            ".chrome_trace or .pftrace.",
+        ),
+    ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "-b",
+            "--backend",
+            metavar="NAME[+NAME]",
+            help="What records (default: the backend for this machine); see `proton doctor`.",
+        ),
+    ] = None,
+    context_source: Annotated[
+        str,
+        typer.Option(
+            "-c",
+            "--context",
+            metavar="SOURCE[+SOURCE]",
+            help="What makes call paths: shadow (scopes), python (Python frames), layers and ops "
+            "(of torch programs), or auto: scopes and layers.",
+        ),
+    ] = "auto",
+    mode: Annotated[
+        str | None,
+        typer.Option("-m", "--mode", metavar="MODE[:KEY=VALUE]...", help="Mode of the backend."),
+    ] = None,
+    data: Annotated[
+        str,
+        typer.Option(
+            "-d", "--data", metavar="tree|trace", help="Record a tree, or also a timeline."
+        ),
+    ] = "tree",
+    hook: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            "--hook",
+            metavar="triton",
+            help="Launch hook, e.g. triton: evaluate launch_metadata, read bytes from the code.",
+        ),
+    ] = None,
+    instrument: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instrument",
+            metavar="PASS[:FILTER]...[,PASS...]",
+            help="Record operations inside Triton kernels: loops, loads, stores, dots, waits, "
+            "barriers, all, or print-ops to list them. Filters: kernel=, file=, line=. May be "
+            "repeated.",
+        ),
+    ] = None,
+    compat: Annotated[
+        bool,
+        typer.Option(
+            "--compat/--no-compat", help="Make `import triton.profiler` in the target import ours."
+        ),
+    ] = True,
+    interpret: Annotated[
+        bool,
+        typer.Option(
+            "--interpret/--no-interpret",
+            help="Without a GPU driver, switch Triton to its interpreter.",
+        ),
+    ] = True,
+    children: Annotated[
+        bool,
+        typer.Option(
+            "--children/--no-children",
+            help="Also record Python processes that the target starts, as NAME.pid<N> or "
+            "NAME.rank<N>.",
+        ),
+    ] = True,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print only errors: no notices, warnings or names of files."),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 74 if the profile cannot be written at the end."),
+    ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Add the profiles of all processes to this store at the end, instead of writing "
+            "files: see `proton store`.",
+        ),
+    ] = None,
     job: JobOption = "default",
 ) -> int:
     """Run a program and record where the time of its Python processes goes.
@@ -97,7 +176,7 @@ def command(
     )
     if store is None:
         _become(options, words)
-    from proton_bench.cli.work.store import record
+    from proton_bench.cli.commands.store import record
 
     return record(store, job, lambda folder: _line(_written_to(folder, options), words))
 
@@ -155,3 +234,33 @@ def _become(options: RunOptions, words: TargetWords) -> NoReturn:
         if stream is not None:  # closed by the parent
             stream.flush()
     os.execv(command_line[0], command_line)
+
+
+def default_name(target: str) -> str:
+    """Return the value of ``-n`` that stands for the name of a target, whatever is in it."""
+    stem = split_suffix(target)[0].replace("{", "{{").replace("}", "}}")
+    return os.path.join(os.curdir, stem)  # "-" would be stdout
+
+
+def read_output(
+    name: str | None, output: str | None, data: str = "tree", mode: str | None = None
+) -> OutputName:
+    """Turn ``-n`` and ``-o``, of which one is given, into a name and the formats to write.
+
+    Args:
+        name: Value of ``-n``.
+        output: Value of ``-o``.
+        data: Kind of data that is recorded.
+        mode: Mode text.
+
+    Raises:
+        UsageError: Both are given, ``-o`` has no known suffix, or the name is wrong.
+    """
+    if name is not None and output is not None:
+        raise UsageError("-n/--name and -o/--output exclude each other: give one of them")
+    if output is None:
+        return read_name(name or "", data=data, mode=mode)
+    if output not in ("", "-") and not split_suffix(output)[1]:
+        known = ", ".join(OUTPUT_SUFFIXES)
+        raise UsageError(f"-o {output!r} has no suffix of a known format: end it with {known}")
+    return read_name(output, data=data, mode=mode)

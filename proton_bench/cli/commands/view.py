@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
-from proton_bench.cli.inputs import check_profiles, read_metric_names
-from proton_bench.cli.tree_options import REMOVED as REMOVED_OF_TREES
-from proton_bench.cli.tree_options import (
+from proton_bench.cli.files import check_profiles, print_bytes, read_metric_names
+from proton_bench.cli.options import (
+    REMOVED_OF_TREES,
     DepthOption,
     ExcludeOption,
     FramesOption,
     IncludeOption,
     RawNamesOption,
+    project_folder,
 )
 from proton_bench.report.words.names import FrameFormat
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.view.name_filter import NameFilter
 
 __all__ = ["REMOVED", "command"]
 
@@ -126,11 +130,19 @@ def command(
     if not watch:
         check_profiles([file])
     from proton_bench.analysis.naming.readable import Readable
+    from proton_bench.analysis.view.name_filter import NameFilter
     from proton_bench.analysis.view.order import BY_SIZE, FIRST_SEEN
     from proton_bench.analysis.view.select import Selection
-    from proton_bench.cli.show import ViewRequest, list_metrics, show
-    from proton_bench.cli.work.watch import show_while_recorded
+    from proton_bench.cli.show import ViewRequest, list_metrics, show, show_while_recorded
 
+    if list_names:
+        list_metrics(file, as_json=as_json, counters=counters)
+        return
+    rows = NameFilter(include, exclude)
+    if source:
+        _show_source(file, rows, threshold, as_json=as_json, root=source_root)
+        return
+    folds = not every_row
     selection = Selection(
         include,
         exclude,
@@ -140,20 +152,12 @@ def command(
         readable=Readable(
             kernels=not raw_names,
             frames=frames is FrameFormat.SHORT,
-            fold_frames=not every_row,
-            fold_layers=not every_row,
+            fold_frames=folds,
+            fold_layers=folds,
         ),
         flat=flat,
         sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
     )
-    if list_names:
-        list_metrics(file, as_json=as_json, counters=counters)
-        return
-    if source:
-        from proton_bench.cli.work.source import SourceRequest, show_source
-
-        show_source(SourceRequest(file, selection.names, threshold, as_json, source_root))
-        return
     request = ViewRequest(
         file=file,
         metrics=names,
@@ -163,6 +167,31 @@ def command(
         counters=counters,
         bars=bars,
         why=why,
-        fits_screen=not every_row,
+        fits_screen=folds,
     )
     show_while_recorded(request) if watch else show(request)
+
+
+def _show_source(
+    file: Path, rows: NameFilter, threshold: float | None, *, as_json: bool, root: Path | None
+) -> None:
+    """Print the source with its hot lines, those of the samples of some rows."""
+    from proton_bench.analysis.kernels.source_lines import sampled_source
+    from proton_bench.formats.registry import read_profile
+    from proton_bench.report.json.source import source_document
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.words.header import HeaderReport
+    from proton_bench.support.console import open_console
+
+    profile = read_profile(file)
+    source = sampled_source(profile, rows)
+    least = DEFAULT_THRESHOLD if threshold is None else threshold
+    folder = project_folder() if root is None else root
+    if as_json:
+        document = source_document(source, profile, name=str(file), threshold=least, root=folder)
+        print_bytes(encode_document(document))
+        return
+    report = SourceReport(source, profile, folder, least)
+    print_report(open_console(), HeaderReport(profile, str(file)), report)

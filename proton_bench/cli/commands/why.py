@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from proton_bench.cli.inputs import check_profiles
+from proton_bench.cli.files import check_profiles, print_bytes
 
 __all__ = ["command"]
 
@@ -29,6 +30,20 @@ def command(
 ) -> None:
     """Say why a run is slow, with evidence and the most that can be saved."""
     check_profiles([file])
-    from proton_bench.cli.work.why import answer
+    from proton_bench.analysis.why.answer import why
+    from proton_bench.formats.registry import read_profile
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.json.why import why_document
+    from proton_bench.report.text.why import WhyReport, WhyRowReport
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.words.header import losses
+    from proton_bench.support.console import open_console
 
-    answer(file, path, as_json=as_json)
+    profile = read_profile(file)
+    found, lost = why(profile, path), losses(profile)
+    if as_json:
+        document = why_document(found, source=os.fspath(file), losses=lost)
+        print_bytes(encode_document(document))
+        return
+    report = WhyReport(found, str(file), lost) if path is None else WhyRowReport(found, lost)
+    print_report(open_console(), report)

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.gating.options import chosen_policy
-from proton_bench.cli.gating.outputs import Outputs
-from proton_bench.cli.output_file import (
+from proton_bench.cli.files import (
     REPORT_SUFFIX,
     STDOUT,
+    ProgressLine,
     beside,
     print_bytes,
     write_output,
 )
-from proton_bench.cli.project import default_store
-from proton_bench.cli.work.progress_line import ProgressLine
+from proton_bench.cli.gating.outputs import Outputs
+from proton_bench.cli.options import chosen_policy, default_store
 from proton_bench.errors import UsageError
 from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.history import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proton_bench.cli.output_file import STDOUT, print_bytes
+from proton_bench.cli.files import STDOUT, print_bytes
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.verdict import SuiteVerdict

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from proton_bench.cli.output_file import print_bytes
-from proton_bench.cli.project import default_store
+from proton_bench.cli.files import print_bytes
+from proton_bench.cli.options import default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baselines import BaselineStore, read_recorded, split_reference
 from proton_bench.report.json.tree import encode_document

@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.cli.gating.options import chosen_policy
 from proton_bench.cli.gating.outputs import Outputs
 from proton_bench.cli.gating.sides import Words, read_words
+from proton_bench.cli.options import chosen_policy
 from proton_bench.errors import (
     InterruptedExperimentError,
     OutputError,

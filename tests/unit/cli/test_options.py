@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.options import default_name, read_output
+from proton_bench.cli.commands.run import default_name, read_output
 from proton_bench.cli.target import read_target
 from proton_bench.errors import UsageError
 

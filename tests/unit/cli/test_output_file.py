@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.output_file import beside, refuse_input
+from proton_bench.cli.files import beside, refuse_input
 from proton_bench.errors import UsageError
 
 

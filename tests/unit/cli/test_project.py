@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.project import default_store, policy_file
+from proton_bench.cli.options import default_store, policy_file
 from proton_bench.errors import UsageError
 
 

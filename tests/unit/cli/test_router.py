@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.router import ROOT_OPTIONS, needs_plugin_commands, route
+from proton_bench.cli.app import ROOT_OPTIONS, needs_plugin_commands, route
 
 COMMANDS = {"run", "view", "export", "doctor"}
 

@@ -7,16 +7,6 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.gating.options import (
-    EverythingOption,
-    GithubOption,
-    JunitOption,
-    MarkdownOption,
-    PolicyOption,
-    SetOption,
-    ThresholdOption,
-    chosen_policy,
-)
 from proton_bench.cli.measured import (
     JsonFileOption,
     PairsOption,
@@ -25,7 +15,18 @@ from proton_bench.cli.measured import (
     split_command,
     split_recording,
 )
-from proton_bench.cli.options import CONTEXT_SETTINGS, TargetArgument
+from proton_bench.cli.options import (
+    CONTEXT_SETTINGS,
+    EverythingOption,
+    GithubOption,
+    JunitOption,
+    MarkdownOption,
+    PolicyOption,
+    SetOption,
+    TargetArgument,
+    ThresholdOption,
+    chosen_policy,
+)
 from proton_bench.errors import UsageError
 
 __all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.gating.options import PolicyOption, ThresholdOption, chosen_policy
 from proton_bench.cli.measured import (
     JsonFileOption,
     PairsOption,
@@ -14,6 +13,7 @@ from proton_bench.cli.measured import (
     measured_command,
     split_recording,
 )
+from proton_bench.cli.options import PolicyOption, ThresholdOption, chosen_policy
 
 __all__ = ["REMOVED", "command"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.cli.gating.outputs import Outputs
-from proton_bench.cli.project import default_store
+from proton_bench.cli.options import default_store
 from proton_bench.errors import (
     InterruptedExperimentError,
     ProtonError,

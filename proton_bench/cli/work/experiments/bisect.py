@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from proton_bench.cli.output_file import STDOUT, write_output
-from proton_bench.cli.project import default_store
+from proton_bench.cli.files import STDOUT, write_output
+from proton_bench.cli.options import default_store
 from proton_bench.errors import UsageError
 from proton_bench.gate.bisect import Bisection
 from proton_bench.gate.experiment.folders.store import drop_unused, new_folder, shown

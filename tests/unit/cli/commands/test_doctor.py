@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from proton_bench.cli.commands import doctor
-from proton_bench.cli.work import doctor as doctor_work
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.errors import BackendUnavailableError
 
@@ -25,7 +24,7 @@ DIAGNOSIS = Diagnosis(
 
 @pytest.fixture(autouse=True)
 def examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_work, "examine", lambda: DIAGNOSIS)
+    monkeypatch.setattr("proton_bench.diagnosis.examination.examine", lambda: DIAGNOSIS)
 
 
 def test_something_absent_alone_is_not_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +70,7 @@ def test_fixing_says_what_was_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(doctor_work, "fix_scripts", lambda place: written)
+    monkeypatch.setattr("proton_bench.diagnosis.scripts.fix_scripts", lambda place: written)
 
     doctor.command(fix=True)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.gating.options import chosen_policy
+from proton_bench.cli.options import chosen_policy
 from proton_bench.errors import UsageError
 from proton_bench.gate.policy.policy import Policy
 from proton_bench.gate.policy.policy_words import PolicyWords

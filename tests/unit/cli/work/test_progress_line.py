@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 from threading import Event
 
-from proton_bench.cli.work.progress_line import ProgressLine
+from proton_bench.cli.files import ProgressLine
 
 
 class Terminal(io.StringIO):

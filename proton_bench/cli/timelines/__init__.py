@@ -1,5 +1,0 @@
-"""Commands on timelines: merging them, and export to Kineto's form.
-
-In: timeline files.
-Out: one file.
-"""
