@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.interleaved import median, print_machine, print_row, ratio, rounds, timed
-from proton_bench.formats.perfetto.plan import PlanBook
+from proton_bench.formats.perfetto.trace import PlanBook
 from proton_bench.formats.registry import read_profile
 
 ROUNDS = 7

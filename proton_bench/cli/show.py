@@ -26,7 +26,7 @@ from proton_bench.support.console import open_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from proton_bench.analysis.counters.other_tools import CounterJoin
+    from proton_bench.analysis.counters.join import CounterJoin
 
 
 __all__ = ["ViewRequest", "list_metrics", "show", "show_while_recorded"]
@@ -186,8 +186,7 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
 def _joined(profile: Profile, path: Path) -> CounterJoin:
     """Return the counters of another tool's file, joined with the rows of a profile."""
     from proton_bench.analysis.counters.file import read_counters
-    from proton_bench.analysis.counters.headlines import add_hbm_traffic
-    from proton_bench.analysis.counters.join import join_counters
+    from proton_bench.analysis.counters.join import add_hbm_traffic, join_counters
 
     file = read_counters(path)
     add_hbm_traffic(file)
@@ -201,7 +200,7 @@ def _with_counters(
 
     Where none are requested these are the default ones and the most important counters.
     """
-    from proton_bench.analysis.counters.headlines import headlines
+    from proton_bench.analysis.counters.join import headlines
 
     shown = request.metrics or (*default_metrics(profile), *headlines(join.file))
     sort = request.selection.sort

@@ -13,10 +13,8 @@ import numpy as np
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.chrome.file import ChromeTrace
-from proton_bench.formats.export.folded_stacks import FoldedStacks
+from proton_bench.formats.export.flame_files import FoldedStacks, PprofFile, SpeedscopeFile
 from proton_bench.formats.export.json_file import JsonFile
-from proton_bench.formats.export.pprof_file import PprofFile
-from proton_bench.formats.export.speedscope_file import SpeedscopeFile
 from proton_bench.formats.export.table_files import CsvTable, ParquetTable
 from proton_bench.formats.hatchet.json_file import HatchetJson
 from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack

@@ -7,13 +7,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import runs_on_devices
-from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.metrics.formula import SECONDS, find_metric
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model import preorder
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
@@ -29,6 +29,7 @@ __all__ = [
     "NOT_RECORDED",
     "OTHER_THREADS",
     "HostPath",
+    "Recorded",
     "RunTime",
     "host_paths",
     "host_recorded_ns",
@@ -36,10 +37,96 @@ __all__ = [
     "is_runner",
     "other_threads",
     "own_lines",
+    "recorded_of",
     "recorded_times",
+    "run_ns",
     "run_time_of",
     "with_measured_times",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Recorded time and the duration of the run.
+
+    Attributes:
+        run_ns: From the start of the recording to its end, of all processes together.
+        work_ns: Time of all launches and operators, summed over devices, streams and threads: it
+            may exceed the run.
+        scopes_ns: Time in outermost scopes, summed over threads; None if none was timed.
+    """
+
+    run_ns: int
+    work_ns: float
+    scopes_ns: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The work as a share of the run."""
+        return self.work_ns / self.run_ns
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Where the run went, by name; the times add up to it.
+
+        {} if work or scopes lasted longer than the run, because several ran at the same time.
+        """
+        covered_ns = max(self.work_ns, self.scopes_ns or 0.0)
+        if covered_ns > self.run_ns:
+            return {}
+        return {
+            "in recorded work": self.work_ns,
+            "elsewhere in scopes": covered_ns - self.work_ns,
+            "without a row": self.run_ns - covered_ns,
+        }
+
+
+def recorded_of(profile: Profile) -> Recorded | None:
+    """Return the recorded times of a run, None if the file does not say its duration."""
+    length = run_ns(profile)
+    if length is None:
+        return None
+    work = 0.0
+    full = find_metric("time", profile.columns)
+    if full is not None and profile.columns[full].kind.is_number:
+        unit = SECONDS.get(profile.columns[full].spec.unit, 0.0) / SECONDS["ns"]
+        work = float(profile.inclusive(full)[0]) * unit
+    return Recorded(length, work, _outermost_ns(profile))
+
+
+def run_ns(profile: Profile) -> int | None:
+    """Return the duration of a recording, None if unknown.
+
+    Durations of merged processes are added up.
+    """
+    parts = profile.provenance.get("parts")
+    lengths = [_length(part) for part in (parts if isinstance(parts, tuple) else ())]
+    if not lengths:
+        return _length(profile.provenance)
+    return sum(filter(None, lengths)) if all(lengths) else None
+
+
+def _length(facts: Any) -> int | None:
+    if not isinstance(facts, Mapping):
+        return None
+    started, ended = (facts.get(f"{what}_time_ns") for what in ("start", "end"))
+    if type(started) is not int or type(ended) is not int:  # a flag is an int too
+        return None
+    length = ended - started
+    return length if 0 < length < _MOST_NS else None
+
+
+def _outermost_ns(profile: Profile) -> float | None:
+    """Return the sum of wall times of rows without an ancestor with a wall time."""
+    column = next(filter(is_span, profile.columns.values()), None)
+    if column is None or not column.known.any():
+        return None
+    timed = np.flatnonzero(column.known)
+    ends = np.maximum.accumulate(np.append(0, profile.subtree_end[timed]))[:-1]
+    outermost = timed[timed >= ends]
+    total = float(column.values[outermost].astype(np.float64).sum())
+    return total * SECONDS[column.spec.unit] / SECONDS["ns"]
+
 
 HOST_WALL = "host_wall (ns)"
 IDLE = "idle (ns)"

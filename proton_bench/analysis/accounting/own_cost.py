@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from proton_bench.analysis.accounting.host_time import host_recorded_ns
-from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.accounting.host_time import host_recorded_ns, run_ns
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
 

@@ -13,14 +13,12 @@ from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_e
 from proton_bench.analysis.compare.breakdown import By, break_down
 from proton_bench.analysis.compare.pairing import PairedTree, pair
 from proton_bench.analysis.compare.run_rows import Identity
-from proton_bench.analysis.compare.statistics import Interval, mean_difference
-from proton_bench.analysis.kernels.stalls import ALL, has_samples
+from proton_bench.analysis.kernels.stall_reasons import ALL, has_samples
 from proton_bench.analysis.metrics.derive import prepare, values_of
 from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
-from proton_bench.analysis.naming.library_frames import fold_library_frames
-from proton_bench.analysis.naming.nested import fold_nested
+from proton_bench.analysis.naming.nested import fold_library_frames, fold_nested
 from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.view.select import drop_metadata, fold_trials
@@ -30,7 +28,69 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["Changes", "CompareOptions", "Comparison", "Split", "compare", "split", "without_rows"]
+__all__ = [
+    "CONFIDENCE",
+    "Changes",
+    "CompareOptions",
+    "Comparison",
+    "Split",
+    "compare",
+    "mean_difference",
+    "split",
+    "without_rows",
+]
+
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """Bounds of each row's change that hold with `CONFIDENCE`."""
+
+    low: Values
+    high: Values
+
+
+def mean_difference(base: Values, new: Values) -> Interval | None:
+    """Return the interval of the difference of the two sides' means, None with a run on each side.
+
+    It is Welch's t interval, which does not assume equal spread. A side of one run is assumed to
+    vary like the other.
+
+    Args:
+        base: One line per run, one column per row.
+        new: The same of the other side.
+    """
+    sizes = len(base), len(new)
+    if max(sizes) < 2:
+        return None
+    spreads = [side.var(axis=0, ddof=1) if len(side) > 1 else None for side in (base, new)]
+    shares = []
+    for own, other, size in zip(spreads, reversed(spreads), sizes, strict=True):
+        spread = own if own is not None else other
+        assert spread is not None
+        shares.append(spread / size)
+    error = np.sqrt(shares[0] + shares[1])
+    middle = new.mean(axis=0) - base.mean(axis=0)
+    reach = _quantile(_freedom(shares, sizes)) * error
+    return Interval(middle - reach, middle + reach)
+
+
+def _freedom(shares: list[Values], sizes: tuple[int, int]) -> Values:
+    if min(sizes) == 1:
+        return np.full(len(shares[0]), max(sizes) - 1, dtype=np.float64)
+    below = sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
+    found = np.full(len(shares[0]), float(sum(sizes) - 2))
+    np.divide((shares[0] + shares[1]) ** 2, below, out=found, where=below > 0)
+    return found
+
+
+def _quantile(freedom: Values) -> Values:
+    from scipy.special import stdtrit
+
+    found: Values = stdtrit(freedom, 0.5 + CONFIDENCE / 2.0)
+    return found
 
 
 # A part may be much larger than the change; larger ones do not stay whole numbers.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.compare.breakdown import kernel_labels
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.compare.kernel_groups import kernel_labels
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.kernels.source_lines import parse_line
-from proton_bench.analysis.kernels.stalls import ALL
+from proton_bench.analysis.kernels.stall_reasons import ALL
 from proton_bench.analysis.naming.layers import STEP_KINDS, step_name
 from proton_bench.analysis.view.align import LabelledTree, occurrences, stacked_parents
 from proton_bench.analysis.view.names import steady_name

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.kernels.sampling_facts import sampling_facts
-from proton_bench.analysis.kernels.stalls import (
+from proton_bench.analysis.kernels.stall_reasons import (
     REASON,
     SELECTED,
     SampleForm,

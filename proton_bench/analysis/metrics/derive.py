@@ -13,7 +13,9 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.calls import (
     CALLS,
     ENTERED,
+    LAUNCHES,
     call_values,
+    launch_values,
     per_call,
     with_entered,
 )
@@ -30,7 +32,6 @@ from proton_bench.analysis.accounting.host_time import (
     other_threads,
     with_measured_times,
 )
-from proton_bench.analysis.accounting.launches import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import (
     COVERAGE,
     CYCLES,
@@ -40,8 +41,8 @@ from proton_bench.analysis.kernels.scope_cycles import (
     scope_metric_names,
     scope_metric_values,
 )
-from proton_bench.analysis.kernels.stalls import ALL as ALL_SAMPLES
-from proton_bench.analysis.kernels.stalls import is_stall_ratio, stall_names, stall_values
+from proton_bench.analysis.kernels.stall_reasons import ALL as ALL_SAMPLES
+from proton_bench.analysis.kernels.stall_reasons import is_stall_ratio, stall_names, stall_values
 from proton_bench.analysis.metrics.formula import (
     SECONDS,
     SELF,

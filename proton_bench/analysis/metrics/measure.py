@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proton_bench.analysis.kernels.stalls import is_sample_count
+from proton_bench.analysis.kernels.stall_reasons import is_sample_count
 from proton_bench.analysis.metrics.derive import AvailableMetrics, available_metrics, derive
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, find_metric, parse_formula
 from proton_bench.analysis.metrics.samples import is_sample_statistic

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS
-from proton_bench.analysis.metrics.peak_rates import clock_ratio, pipe_rates
+from proton_bench.analysis.metrics.peak import clock_ratio, pipe_rates
 from proton_bench.analysis.metrics.roofline import (
     covered,
     own_seconds,

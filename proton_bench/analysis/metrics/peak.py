@@ -2,20 +2,285 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric
-from proton_bench.analysis.metrics.peak_rates import peak_rates
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 from proton_bench.specs import max_bps, max_flops
 
-__all__ = ["WORK", "device_peaks", "least_seconds", "no_work", "offered_peaks"]
+__all__ = [
+    "ARCHITECTURES",
+    "WORK",
+    "architecture_rates",
+    "clock_ratio",
+    "device_peaks",
+    "known_architectures",
+    "least_seconds",
+    "no_work",
+    "offered_peaks",
+    "peak_rates",
+    "pipe_rates",
+]
+
+_HZ_PER_KHZ = 1e3
+_KHZ_PER_GHZ = 1e6
+# Counts over all multiprocessors are at least this many times those of one.
+_IS_SUMMED = 1.5
+_BITS_PER_BYTE = 8
+_GFX_FAMILY = 6  # files of upstream hold six characters: gfx110 stands for gfx1100 to gfx1103
+
+
+@dataclass(frozen=True, slots=True)
+class ArchitectureRates:
+    """Rates of one unit (multiprocessor, compute unit, or work-group processor) per clock.
+
+    Attributes:
+        operations: Operations per unit and clock by width of the operands in bits.
+        source: Sources, with their figures and board.
+        unchecked: Rates that no source confirms.
+        transfers: Transfers per reported memory clock and pin; 0 if that clock is not usable.
+        bytes_per_second: Memory bandwidth if device facts do not give it.
+    """
+
+    operations: Mapping[int, float]
+    source: str
+    unchecked: str = ""
+    transfers: int = 2
+    bytes_per_second: float = 0.0
+
+
+def _rates(w8: float, w16: float, w32: float, w64: float) -> Mapping[int, float]:  # noqa: PLR0917 - a row of the table
+    return {8: w8, 16: w16, 32: w32, 64: w64}
+
+
+# OpenXLA names NVIDIA's white papers on A100 and H100 and the Blackwell technical brief for it.
+_XLA = "github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc"
+_PYTORCH = "github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py"
+_RDNA = "gpuopen.com/learn/using_matrix_core_amd_rdna4"
+_THROTTLE = "torring.dev/blog/2026/rtx-spark-throttling"
+
+_CUDA = {
+    "75": ArchitectureRates(
+        _rates(2048, 1024, 128, 4),
+        "gist.github.com/hewumars/3631ad794aa19fa4ad3d7f5589912c5b: T4 130 TOPS INT8, 65 TFLOPS "
+        "FP16; huggingface.co/RajBhope/gpu-runtime-predictor gpu_catalog.json: 8.1 TFLOPS FP32, "
+        "40 SMs, 1.59 GHz; github.com/InJuly7/High-performance-operators: FP64 1/32 of FP32",
+    ),
+    "80": ArchitectureRates(
+        _rates(4096, 2048, 1024, 128),
+        f"{_XLA}: per clock; {_PYTORCH}: A100 624 TOPS INT8, 312 TFLOPS FP16, 156 TF32, 19.5 FP64 "
+        "(108 SMs, 1.41 GHz)",
+    ),
+    "86": ArchitectureRates(
+        _rates(2048, 1024, 512, 4),
+        "github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16. "
+        "GeForce halves FP16 with FP32 accumulation",
+        unchecked="the 72 SMs and 1.695 GHz of that board, TF32, FP64",
+    ),
+    "87": ArchitectureRates(
+        _rates(4096, 2048, 1024, 4),
+        "mzph.cn/web/30785.shtml on the Jetson AGX Orin technical brief: 170 sparse INT8 TOPS and "
+        "5.3 TFLOPS FP32 of 16 SMs, which makes 1.3 GHz",
+        unchecked="FP16 and TF32 (ratios of A100), FP64, bandwidth",
+        bytes_per_second=204.8e9,
+    ),
+    "89": ArchitectureRates(
+        _rates(2048, 1024, 512, 4),
+        "www.mullet.se/product.html?product_id=355414: L40S 733 TFLOPS FP8, 362 FP16, 183 TF32 "
+        "(142 SMs); www.itcreations.com/nvidia-gpu/nvidia-l40s-gpu-accelerator: 2.52 GHz, FP64 "
+        "1/64 of FP32. GeForce halves FP8 and FP16 with FP32 accumulation",
+    ),
+    "90": ArchitectureRates(
+        _rates(8192, 4096, 2048, 256),
+        f"{_XLA}: per clock; tensor cores of H100 at 1.83 GHz, FP64 at 1.98 GHz, 132 SMs",
+    ),
+    "100": ArchitectureRates(
+        _rates(16384, 8192, 4096, 128),
+        f"{_XLA}: per clock; hmc-tech.com/gpu/nvidia-b200-vs-nvidia-gb200: B200 dense 4.5 PFLOPS "
+        "FP8, 2.25 FP16, 1.13 TF32, 37.5 TFLOPS FP64 (148 SMs, 1.86 to 1.98 GHz)",
+    ),
+    "101": ArchitectureRates(
+        _rates(16384, 8192, 4096, 4),
+        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
+        "forums.developer.nvidia.com/t/356355: 20 SMs",
+        unchecked="that 10.1 is the older name of 11.0, FP16 and TF32 (ratios of B200), FP64, "
+        "bandwidth",
+        bytes_per_second=273e9,
+    ),
+    "103": ArchitectureRates(
+        _rates(16384, 8192, 4096, 4),
+        "glennklockwood.com/garden/processors/B300: HGX B300 dense 4.5 PFLOPS FP8, 2.25 FP16, "
+        "1.125 TF32, 1.25 TFLOPS FP64. Others give 7 PFLOPS FP8: "
+        "itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
+        unchecked="148 SMs, at which these are the operations per clock",
+    ),
+    "110": ArchitectureRates(
+        _rates(16384, 8192, 4096, 4),
+        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
+        "forums.developer.nvidia.com/t/356355: 20 SMs; developer.nvidia.com/cuda-gpus: T5000 is "
+        "11.0",
+        unchecked="FP16 and TF32 (ratios of B200), FP64, bandwidth",
+        bytes_per_second=273e9,
+    ),
+    "120": ArchitectureRates(
+        _rates(2048, 1024, 512, 4),
+        "hmc-tech.com/gpu/nvidia-rtx-pro-6000-blackwell-vs-amd-radeon-pro-duo-polaris: dense 1.01 "
+        "PFLOPS FP8, 503.8 TFLOPS FP16, 251.9 TF32, 1.97 FP64 (188 SMs, 2.617 GHz). GeForce halves "
+        "FP8 and FP16 with FP32 accumulation",
+    ),
+    "121": ArchitectureRates(
+        _rates(2048, 1024, 512, 4),
+        f"{_THROTTLE}: 1 PFLOPS sparse FP4 of 48 SMs; huggingface.co/blog/exolabs/"
+        "the-dgx-spark-handbook: 273 GB/s; developer.nvidia.com/cuda-gpus: GB10 is 12.1",
+        unchecked="the clock (about 2.5 GHz), FP16, TF32 and FP64 (ratios of 12.0)",
+        bytes_per_second=273e9,
+    ),
+}
+# HIP counts work-group processors of two compute units where the architecture has them (gfx11 and
+# later: github.com/ROCm/hip/issues/3767), so those rates are twice what is said of a compute unit.
+_HIP = {
+    "gfx90a": ArchitectureRates(
+        _rates(1024, 1024, 256, 256),
+        f"{_PYTORCH}: MI210 181 TFLOPS FP16 and TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s: one die, "
+        "as a device of MI250X is; triton.profiler.specs: 1024 of 8 bits per CU and clock",
+        unchecked="the 104 CUs and 1.7 GHz of that board",
+        transfers=0,
+        bytes_per_second=1.6384e12,
+    ),
+    "gfx942": ArchitectureRates(
+        _rates(4096, 2048, 1024, 256),
+        f"{_PYTORCH}: MI300X 2615 TFLOPS FP8, 1307 FP16, 654 TF32, 163 FP64, 5.3 TB/s (2.1 GHz); "
+        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 304 CUs",
+        transfers=0,
+        bytes_per_second=5.3e12,
+    ),
+    "gfx950": ArchitectureRates(
+        _rates(8192, 4096, 256, 128),
+        f"{_PYTORCH}: MI350X 4614 TFLOPS FP8, 2310 FP16, 144 FP32, 72 FP64, 8 TB/s; "
+        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 256 CUs. No TF32. "
+        "github.com/ROCm/rocprofiler-compute analysis_configs/gfx950: 4096 of FP16 and 256 of FP32 "
+        "per CU and clock; it gives FP64 twice as fast",
+        unchecked="the 2.2 GHz of that board",
+        transfers=0,
+        bytes_per_second=8.0e12,
+    ),
+    "gfx110": ArchitectureRates(
+        _rates(1024, 1024, 512, 16),
+        f"{_RDNA}: RX 7900 XTX 512 of FP16 and of INT8 per CU and clock; "
+        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 61.4 TFLOPS FP32 (96 "
+        "CUs, 2.5 GHz); github.com/Avarok-Cybersecurity/atlas/issues/1067: FP64 1/32 of FP32, 960 "
+        "GB/s of 384 bits",
+        unchecked="the unit of the reported memory clock",
+        transfers=16,
+    ),
+    "gfx1103": ArchitectureRates(
+        _rates(1024, 1024, 512, 16),
+        f"{_RDNA}: RDNA 3",
+        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
+        transfers=0,
+        bytes_per_second=120e9,
+    ),
+    "gfx115": ArchitectureRates(
+        _rates(1024, 1024, 512, 16),
+        "fpsbench.com/compare/gpu/amd-radeon-8060s-vs-amd-radeon-r9-m295x: FP64 1/32 of FP32",
+        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
+        transfers=0,
+        bytes_per_second=120e9,
+    ),
+    "gfx1151": ArchitectureRates(
+        _rates(1024, 1024, 512, 16),
+        "www.svethardware.cz/amd-predstavuje-ryzen-ai-max-strix-halo-s-az-16-jadry-a-gpu-se-40-cu/"
+        "61477: LPDDR5X-8000, 256 GB/s, 40 CUs, 2.9 GHz",
+        unchecked="that it is as fast per clock as gfx1100",
+        transfers=0,
+        bytes_per_second=256e9,
+    ),
+    "gfx120": ArchitectureRates(
+        _rates(4096, 2048, 512, 8),
+        f"{_RDNA}: RX 9070 XT 1024 of FP16 and 2048 of INT8 per CU and clock; "
+        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 48.7 TFLOPS FP32 (64 "
+        "CUs, 2.97 GHz); pocketmags.com/it/linux-format-magazine/june-2025: 256 bits of 20 Gbit/s",
+        unchecked="FP64 (1/64 of FP32), the unit of the reported memory clock",
+        transfers=16,
+    ),
+}
+ARCHITECTURES: Mapping[str, Mapping[str, ArchitectureRates]] = {"CUDA": _CUDA, "HIP": _HIP}
+
+# Multiply-adds per multiprocessor and clock that FP32 and FP64 pipes do without tensor cores: the
+# table of arithmetic throughput in NVIDIA's CUDA C++ Programming Guide. Kernels of known work
+# confirm those of 9.0; the others are unchecked.
+_MULTIPLY_ADDS = {
+    "75": (64, 2),
+    "80": (64, 32),
+    "86": (128, 2),
+    "89": (128, 2),
+    "90": (128, 64),
+    "100": (128, 64),
+    "120": (128, 2),
+}
+
+
+def architecture_rates(device: Device) -> ArchitectureRates | None:
+    """Return the rates of a device's architecture, or None."""
+    table = ARCHITECTURES.get(device.kind, {})
+    return table.get(device.arch) or table.get(device.arch[:_GFX_FAMILY])
+
+
+def peak_rates(device: Device) -> Mapping[str, float]:
+    """Return the peak rates of a device: ``flops8`` to ``flops64`` and ``bytes``, in 1/s.
+
+    They hold at the highest clocks that the file names. A rate that the device's facts do not give
+    is left out; the result is empty for an unknown architecture.
+    """
+    found = architecture_rates(device)
+    if found is None:
+        return {}
+    clocks = device.num_sms * device.clock_rate_khz * _HZ_PER_KHZ
+    rates = {f"flops{width}": count * clocks for width, count in found.operations.items()}
+    bits = found.transfers * device.bus_width_bits * device.memory_clock_rate_khz * _HZ_PER_KHZ
+    rates["bytes"] = bits / _BITS_PER_BYTE or found.bytes_per_second
+    return {name: rate for name, rate in rates.items() if rate > 0}
+
+
+def pipe_rates(device: Device) -> Mapping[str, float]:
+    """Return what the pipes beside tensor cores do at most: ``fp32`` and ``fp64``, in FLOP/s.
+
+    They hold at the highest clock that the file names. The result is empty for an unknown device.
+    """
+    counts = _MULTIPLY_ADDS.get(device.arch, ()) if device.kind == "CUDA" else ()
+    clocks = device.num_sms * device.clock_rate_khz * _HZ_PER_KHZ
+    pairs = zip(("fp32", "fp64"), counts, strict=False)
+    return {pipe: 2.0 * count * clocks for pipe, count in pairs if clocks > 0}
+
+
+def clock_ratio(device: Device | None, cycles: float, time_ns: float) -> float:
+    """Return the SM clock / highest clock, NaN if unknown.
+
+    Args:
+        device: Where the kernels ran.
+        cycles: Elapsed cycles of one multiprocessor, or summed over all.
+        time_ns: Time of them.
+    """
+    if device is None or device.clock_rate_khz <= 0 or not (cycles > 0 and time_ns > 0):
+        return math.nan
+    ratio = cycles / time_ns / (device.clock_rate_khz / _KHZ_PER_GHZ)
+    if ratio > _IS_SUMMED and device.num_sms > 0:
+        ratio /= device.num_sms
+    return ratio
+
+
+def known_architectures() -> str:
+    """Return the names of all architectures with known rates, for a message."""
+    return "; ".join(f"{kind} {', '.join(table)}" for kind, table in ARCHITECTURES.items())
+
 
 WORK = ("bytes", *(f"flops{width}" for width in FLOPS_WIDTHS))
 

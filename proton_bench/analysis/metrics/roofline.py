@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
-from proton_bench.analysis.metrics.peak import WORK, no_work, offered_peaks
-from proton_bench.analysis.metrics.peak_rates import (
+from proton_bench.analysis.metrics.peak import (
+    WORK,
     architecture_rates,
     known_architectures,
+    no_work,
+    offered_peaks,
     peak_rates,
 )
 from proton_bench.analysis.metrics.values import MetricValues, quotient

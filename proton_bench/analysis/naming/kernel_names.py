@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from proton_bench.analysis.naming.apart import told_apart
-from proton_bench.analysis.naming.declaration import (
+from proton_bench.analysis.naming.demangling import all_demangled
+from proton_bench.analysis.naming.families import SYMBOLS, template_of
+from proton_bench.analysis.naming.frame_names import told_apart
+from proton_bench.analysis.naming.operation import (
     Declaration,
+    operand_type,
+    operation,
     parse,
     scalar_type,
     without_scopes,
 )
-from proton_bench.analysis.naming.demangling import all_demangled
-from proton_bench.analysis.naming.families import SYMBOLS, template_of
-from proton_bench.analysis.naming.operation import operand_type, operation
 from proton_bench.errors import BackendUnavailableError
 
 __all__ = ["kernel_texts", "short_form"]

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
-from proton_bench.analysis.naming.library_frames import fold_library_frames
-from proton_bench.analysis.naming.nested import fold_nested
+from proton_bench.analysis.naming.nested import fold_library_frames, fold_nested
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.metrics.quantiles import QUANTILES, quantiles
-from proton_bench.analysis.query.tables import TABLES
+from proton_bench.analysis.choices import QUANTILES
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.model.columns import (
     Array,
@@ -22,10 +23,82 @@ from proton_bench.model.columns import (
     objects,
     row_columns,
 )
+from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["LabelledRun", "Relation", "relations", "wide_columns"]
+__all__ = [
+    "QUANTILES",
+    "TABLES",
+    "LabelledRun",
+    "Relation",
+    "quantiles",
+    "relations",
+    "wide_columns",
+]
+
+# `nodes` has a column more for each metric: `wide_columns`.
+_COLUMNS = {
+    "runs": "run VARCHAR, file VARCHAR, nodes BIGINT, partial BOOLEAN, dropped BIGINT, "
+    "start_time_ns BIGINT, end_time_ns BIGINT, estimated_cost_ns BIGINT, "
+    "estimated_cost_share DOUBLE, backend VARCHAR, mode VARCHAR, host VARCHAR, pid BIGINT, "
+    "rank BIGINT, provenance VARCHAR",
+    "nodes": "run VARCHAR, node BIGINT, parent BIGINT, subtree_end BIGINT, depth BIGINT, "
+    "name VARCHAR, kind VARCHAR, frame BIGINT, device BIGINT, variant BIGINT",
+    "metrics": "run VARCHAR, node BIGINT, metric VARCHAR, unit VARCHAR, aggregation VARCHAR, "
+    "value DOUBLE, inclusive DOUBLE, text VARCHAR, vector DOUBLE[]",
+    "frames": "run VARCHAR, frame BIGINT, name VARCHAR, stable_name VARCHAR, file VARCHAR, "
+    "line BIGINT, function VARCHAR, nodes BIGINT",
+    "devices": "run VARCHAR, device BIGINT, kind VARCHAR, index BIGINT, arch VARCHAR, "
+    "num_sms BIGINT, clock_rate_khz BIGINT, memory_clock_rate_khz BIGINT, bus_width_bits BIGINT, "
+    "busy_ns BIGINT, idle_ns BIGINT, waiting_ns BIGINT",
+    "variants": "run VARCHAR, variant BIGINT, code_hash VARCHAR, grid BIGINT[], block BIGINT[], "
+    "shared_bytes BIGINT, registers BIGINT, signature VARCHAR, raw_name VARCHAR, config VARCHAR, "
+    "local_bytes BIGINT, instructions MAP(VARCHAR, BIGINT)",
+    "distributions": "run VARCHAR, node BIGINT, metric VARCHAR, n BIGINT, sum DOUBLE, "
+    "minimum DOUBLE, maximum DOUBLE, geometric_mean DOUBLE, "
+    + ", ".join(f"{each} DOUBLE" for each in QUANTILES),
+}
+
+# Table -> column -> type.
+TABLES: dict[str, dict[str, str]] = {
+    table: dict(each.split(" ", 1) for each in re.split(r", (?=\w+ )", columns))
+    for table, columns in _COLUMNS.items()
+}
+
+
+def quantiles(table: DistributionTable) -> npt.NDArray[np.float64]:
+    """Return a line per distribution with the `QUANTILES` of its samples, NaN where unknown.
+
+    They are those of `Distribution.quantile`: exact where single samples were kept, which is up to
+    64 of them, and else within `Distribution.relative_error`.
+    """
+    wanted = list(QUANTILES.values())
+    found = np.full((len(table), len(wanted)), np.nan)
+    kept, buckets = np.diff(table.sample_offsets), np.diff(table.bucket_offsets)
+    is_raw = (kept == table.n) & (buckets == 0) & (table.n > 0)
+    # A matrix for each number of samples: numpy then does all of them in one call.
+    for count in np.unique(kept[is_raw]).tolist():
+        places = np.flatnonzero(is_raw & (kept == count))
+        samples = _samples(table, places, count)
+        with np.errstate(invalid="ignore"):
+            known = np.quantile(samples, wanted, axis=1).T
+        # Samples are float32, which may be rounded past the extremes.
+        lows, highs = table.minimum[places, None], table.maximum[places, None]
+        found[places] = np.clip(known, lows, highs)
+    for place in np.flatnonzero(~is_raw).tolist():
+        entry = table.get(int(table.rows[place]))
+        if entry is not None and not entry.moments_only and entry.n:
+            known = entry.quantiles(wanted)
+            found[place] = [np.nan if value is None else value for value in known]
+    return found
+
+
+def _samples(table: DistributionTable, places: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    starts = table.sample_offsets[places].astype(np.int64)
+    found: npt.NDArray[Any] = table.samples[starts[:, None] + np.arange(count)].astype(np.float64)
+    return found
+
 
 _INT64 = range(-(2**63), 2**63)
 _FEW_LINES = 1000

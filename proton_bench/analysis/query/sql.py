@@ -13,8 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from proton_bench.analysis.query.relations import LabelledRun, Relation, relations, wide_columns
-from proton_bench.analysis.query.tables import TABLES
+from proton_bench.analysis.query.relations import (
+    TABLES,
+    LabelledRun,
+    Relation,
+    relations,
+    wide_columns,
+)
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
 

@@ -18,8 +18,8 @@ from proton_bench.analysis.accounting.host_time import own_lines
 from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
-from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.findings import find
+from proton_bench.analysis.why.row_facts import Ceilings
 from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
 from proton_bench.errors import UsageError

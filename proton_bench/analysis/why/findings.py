@@ -26,16 +26,16 @@ from proton_bench.analysis.why.cpu_findings import (
     small_operators,
 )
 from proton_bench.analysis.why.cpu_rules import SHORT_CALL_NS
-from proton_bench.analysis.why.host_limit import (
+from proton_bench.analysis.why.row_facts import RowFacts
+from proton_bench.analysis.why.run import (
     SYNC_OPS,
+    WholeRun,
     host_limit_ns,
     most_sampled_ns,
     outermost,
     recorded_in_ns,
     sampled_in_ns,
 )
-from proton_bench.analysis.why.row_facts import RowFacts
-from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence, Finding
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device

@@ -9,23 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
-from proton_bench.analysis.accounting.gpm_means import gpm_means
-from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times
-from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts, gpm_means
+from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times, run_ns
 from proton_bench.analysis.kernels.counter_facts import (
     counter_facts,
     cpu_counter_error,
 )
-from proton_bench.analysis.kernels.stall_reasons import explain_stall
-from proton_bench.analysis.kernels.stalls import REASON, SELECTED, has_samples
+from proton_bench.analysis.kernels.stall_reasons import REASON, SELECTED, explain_stall, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
-from proton_bench.analysis.metrics.peak import device_peaks
-from proton_bench.analysis.metrics.peak_rates import clock_ratio
+from proton_bench.analysis.metrics.peak import clock_ratio, device_peaks
 from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.view.name_filter import rows_below
-from proton_bench.analysis.why.ceilings import Ceilings
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
 from proton_bench.model import preorder
 from proton_bench.model.device import Device
@@ -33,21 +28,64 @@ from proton_bench.model.frame import CAPTURED_NAME, FrameKind
 from proton_bench.model.metrics.counter_columns import (
     COUNTED_TIME,
     CYCLES,
+    USUAL_CEILINGS,
     bias_column,
     busy_column,
+    is_ceiling,
     variance_column,
 )
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 
-__all__ = [
-    "QUANTITIES",
-    "Facts",
-    "RowFacts",
-    "Stalls",
-    "Use",
-]
+__all__ = ["QUANTITIES", "SOURCE", "Ceilings", "Facts", "RowFacts", "Stalls", "Use"]
+
+SOURCE = "ceilings"
+_KEY = "ceilings_measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Fractions of the peak of each unit that this GPU reaches.
+
+    Attributes:
+        fractions: By quantity: ``dram``, ``tensor`` and so on.
+        measured: The quantities that were measured on this GPU; the others are defaults.
+    """
+
+    fractions: Mapping[str, float]
+    measured: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, provenance: Provenance) -> Ceilings:
+        """Return the ceilings in the provenance of a profile, with defaults for missing ones.
+
+        A file may contain anything: values that cannot be fractions of a peak are ignored. Several
+        GPUs may have one mapping each; the lowest ceiling counts.
+        """
+        found: dict[str, float] = {}
+        for quantity, value in _pairs(provenance.get(SOURCE)):
+            if quantity in USUAL_CEILINGS:
+                found[quantity] = min(value, found.get(quantity, value))
+        said = provenance.get(_KEY)
+        measured = found if said is None else said if isinstance(said, tuple) else ()
+        return cls(
+            {**USUAL_CEILINGS, **found}, frozenset(each for each in found if each in measured)
+        )
+
+
+def _pairs(said: object, depth: int = 1) -> list[tuple[str, float]]:
+    if not isinstance(said, Mapping):
+        return []
+    pairs: list[tuple[str, float]] = []
+    for name, value in said.items():
+        if isinstance(value, Mapping) and depth:
+            pairs += _pairs(value, depth - 1)
+        elif is_ceiling(value):
+            pairs.append((str(name), float(value)))
+    return pairs
+
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,19 +14,244 @@ from proton_bench.analysis.accounting.device_use import (
     device_verdicts,
     samples_one_by_one,
 )
-from proton_bench.analysis.accounting.host_time import RunTime, run_time_of, with_measured_times
+from proton_bench.analysis.accounting.host_time import (
+    HOST_WALL,
+    RunTime,
+    host_paths,
+    run_time_of,
+    with_measured_times,
+)
+from proton_bench.analysis.accounting.own_cost import own_cost
+from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.analysis.naming.frame_names import PythonFrame, parse_frame
 from proton_bench.analysis.naming.readable import Readable, folded
+from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.view.names import with_stable_names
-from proton_bench.analysis.view.select import drop_metadata, drop_trials
-from proton_bench.analysis.why.compilation import Compilation, compilation_of
-from proton_bench.analysis.why.host_limit import idle_cost_ns
+from proton_bench.analysis.view.select import TRIALS_STATE, drop_metadata, drop_trials
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
+from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["BACKWARD", "WholeRun"]
+__all__ = [
+    "BACKWARD",
+    "SYNC_OPS",
+    "WholeRun",
+    "host_limit_ns",
+    "most_sampled_ns",
+    "outermost",
+    "recorded_in_ns",
+    "sampled_in_ns",
+    "trials_ns",
+]
+
+# Operators and calls that wait for the device.
+SYNC_OPS = frozenset(
+    {
+        *("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"),
+        *("aten::equal", "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"),
+        *("cudaMalloc", "cudaFree", "cudaHostAlloc"),
+    }
+)
+# These wait if they copy to the host.
+_MAY_WAIT = SYNC_OPS | {"aten::copy_", "aten::_to_copy"}
+_MOST_QUEUED = 800.0  # launches on average; CUDA queues at most 1024
+_STANDARD_ERRORS = 2.0
+_COST_ERROR = 1.5  # the estimate of our own cost may be too small by this factor
+
+
+def host_limit_ns(profile: Profile, device: DeviceVerdict, *, in_sync_ns: float) -> float:
+    """Return the most that faster work of the only device can save in ns, infinity if unknown.
+
+    Args:
+        profile: The profile as it was recorded.
+        device: Its device.
+        in_sync_ns: Sampled time of the host in functions that wait for the device.
+    """
+    use, context = device.use, profile.provenance.get("context")
+    if not most_sampled_ns(profile, 0.0):
+        return math.inf
+    if not isinstance(context, str) or "ops" not in context or not (use.launches and use.wall_ns):
+        return math.inf
+    if use.latency_max_ns * (use.launches / use.wall_ns) > _MOST_QUEUED:
+        return math.inf
+    waiting_ns = most_sampled_ns(profile, in_sync_ns + sampled_in_ns(profile, _MAY_WAIT))
+    return waiting_ns + _COST_ERROR * idle_cost_ns(profile)
+
+
+def most_sampled_ns(profile: Profile, sampled_ns: float) -> float:
+    """Return what a sampled time of the host is at most in ns, 0 if the host was not sampled.
+
+    That is two standard errors more. A sample counts for one period, and the standard error of a
+    count is its square root.
+    """
+    rate_hz = profile.provenance.get("host_rate_hz")
+    if not (isinstance(rate_hz, int | float) and rate_hz > 0 and HOST_WALL in profile.columns):
+        return 0.0
+    period_ns = 1e9 / rate_hz
+    return sampled_ns + _STANDARD_ERRORS * math.sqrt(max(sampled_ns, period_ns) * period_ns)
+
+
+def idle_cost_ns(profile: Profile) -> float:
+    """Return how much longer the host took because it was recorded, by the file, in ns."""
+    cost = own_cost(profile)
+    return cost.cost_ns if cost is not None else 0.0
+
+
+def sampled_in_ns(profile: Profile, names: Collection[str]) -> float:
+    """Return the sampled time of the host in operators, 0 if it was not sampled."""
+    column = profile.columns.get(HOST_WALL)
+    if column is None or not column.kind.is_number:
+        return 0.0
+    wall_ns = profile.inclusive(HOST_WALL)
+    return sum(float(wall_ns[row]) for row in outermost(profile, names))
+
+
+def recorded_in_ns(profile: Profile, names: Collection[str]) -> float:
+    """Return the time that operators took by their own records, 0 if these have no times."""
+    rows = list(outermost(profile, names))
+    return max(_of_ranges_ns(profile, rows), _on_cpu_ns(profile, rows))
+
+
+def _of_ranges_ns(profile: Profile, rows: Sequence[int]) -> float:
+    name = find_metric("wall", profile.columns)
+    if name is None or not profile.columns[name].kind.is_number:
+        return 0.0
+    column = profile.columns[name]
+    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
+    return unit * sum(float(column.values[row]) for row in rows if column.known[row])
+
+
+def _on_cpu_ns(profile: Profile, rows: Sequence[int]) -> float:
+    """Return the time of these rows and those below them that is not of a device."""
+    name = find_metric("time", profile.columns)
+    if name is None or not profile.columns[name].kind.is_number:
+        return 0.0
+    column = profile.columns[name]
+    on_cpu = np.array([each.kind == "CPU" for each in profile.devices] + [False])
+    known = column.known & on_cpu[profile.device_rows]
+    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
+    return unit * sum(
+        float(column.values[row:end][known[row:end]].sum())
+        for row, end in ((row, int(profile.subtree_end[row])) for row in rows)
+    )
+
+
+def outermost(profile: Profile, names: Collection[str]) -> Iterator[int]:
+    """Yield the rows with one of these names that are below no other such row."""
+    row, size = 1, len(profile)
+    while row < size:
+        if profile.name(row) in names:
+            yield row
+            row = int(profile.subtree_end[row])
+        else:
+            row += 1
+
+
+# What is compiled, by the end of a frame's file and its function; the innermost frame decides.
+_PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (stage, re.compile(file), re.compile(function))
+    for stage, file, function in (
+        (
+            "autotuning",
+            r"/torch/_inductor/(runtime/(triton_heuristics|benchmarking|coordinate_descent_tuner)"
+            r"|autotune_process|select_algorithm)\.py$|/triton/(testing|runtime/autotuner)\.py$",
+            r"autotune|bench|tun(e|ing)|precompile|do_bench",
+        ),
+        (
+            "Triton",
+            r"/triton/(compiler/|backends/[^/]*/compiler\.py$|runtime/build\.py$)",
+            r"^(?!(launch_metadata|run|runner|__getattribute__|__getitem__|launch_(enter|exit)_hook)$)",
+        ),
+        ("Triton", r"/triton/backends/[^/]*/driver\.py$", r"compile|make_launcher"),
+        ("Triton", r"/triton/runtime/jit\.py$", r"compile"),
+        (
+            "Inductor",
+            r"/torch/_inductor/(graph|scheduler|ir|lowering|async_compile|codecache|compile_worker"
+            r"|fx_passes|codegen|compile_fx_ext|pattern_matcher|decomposition)\b",
+            r"^(?!__call__$|run$)",
+        ),
+        ("Inductor", r"/torch/_inductor/compile_fx\.py$", r"compile"),
+        (
+            "dynamo",
+            r"/torch/_dynamo/(convert_frame|symbolic_convert|output_graph|guards|bytecode\w*"
+            r"|variables/)",
+            r"",
+        ),
+        ("AOT autograd", r"/torch/_functorch/(aot_autograd|partitioners)\.py$", r""),
+        ("C++ extensions", r"/torch/utils/cpp_extension\.py$", r"load|compile|build"),
+    )
+)
+_MODULE = "<module>"  # a compiler that is imported
+_RANGE = " (dynamo_timed)"  # ends the names of torch's ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """How long code was compiled, in ns.
+
+    Attributes:
+        stages: Time by what was compiled, the longest first.
+        idle_ns: The part in which no device worked, as far as it is known.
+        trials_ns: Time of kernels with which autotuners tried configurations.
+    """
+
+    stages: tuple[tuple[str, float], ...]
+    idle_ns: float
+    trials_ns: float
+
+    @property
+    def total_ns(self) -> float:
+        """The time of all stages; the host waits for trials."""
+        return max(sum(time_ns for _, time_ns in self.stages), self.trials_ns)
+
+
+def compilation_of(profile: Profile) -> Compilation:
+    """Return how long code was compiled while a profile was recorded, as far as it says."""
+    stages: dict[str, float] = {}
+    idle_ns = 0.0
+    known: dict[str, str] = {}
+    for path in host_paths(profile):
+        stage = ""
+        for name in path.path:  # the innermost decides
+            if name not in known:
+                known[name] = _stage_of(parse_frame(name))
+            stage = known[name] or stage
+        if stage:
+            stages[stage] = stages.get(stage, 0.0) + path.wall_ns
+            idle_ns += path.idle_ns or 0
+    ranges = {text for text in profile.strings if text.endswith(_RANGE)}
+    if not stages and (in_ranges_ns := recorded_in_ns(profile, ranges)) > 0:
+        stages, idle_ns = {"torch.compile": in_ranges_ns}, in_ranges_ns
+    ordered = sorted(stages.items(), key=lambda each: -each[1])
+    return Compilation(tuple(ordered), idle_ns, trials_ns(profile))
+
+
+def _stage_of(frame: PythonFrame | None) -> str:
+    """Return what is compiled in a frame, "" if nothing is."""
+    if frame is None or frame.function == _MODULE:
+        return ""
+    found = (
+        stage
+        for stage, file, function in _PLACES
+        if file.search(frame.file) and function.search(frame.function)
+    )
+    return next(found, "")
+
+
+def trials_ns(profile: Profile) -> float:
+    """Return the time of kernels with which autotuners tried configurations, in ns."""
+    name = find_metric("time", profile.columns)
+    if name is None or not profile.columns[name].kind.is_number:
+        return 0.0
+    is_trial = np.array([text == TRIALS_STATE for text in profile.strings])
+    rows = rows_below(is_trial[profile.frames], profile.subtree_end)
+    column = profile.columns[name]
+    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
+    return float(column.values[rows & column.known].sum()) * unit
+
 
 BACKWARD = "<backward>"
 _DEFAULT = Readable()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.accounting.recorded import run_ns
+from proton_bench.analysis.accounting.host_time import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.why.cpu_rules import CPU_RULES
 from proton_bench.analysis.why.launch_facts import with_launch_facts

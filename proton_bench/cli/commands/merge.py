@@ -26,7 +26,7 @@ from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
-    from proton_bench.formats.timeline.inputs import TimelineInput
+    from proton_bench.formats.perfetto.merge import TimelineInput
     from proton_bench.model.members import Member
 
 __all__ = ["command"]
@@ -123,7 +123,7 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
 
 def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
     """Return the profiles of files, one for each process, and those of selections of stores."""
-    from proton_bench.analysis.ranks.job import in_order
+    from proton_bench.analysis.ranks.stragglers import in_order
     from proton_bench.formats.registry import read_profile
     from proton_bench.model.members import Member
 
@@ -148,8 +148,7 @@ def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
 
 def _write(members: Sequence[Member], output: Path, by: ApartBy, words: Sequence[str]) -> None:
     from proton_bench.formats.registry import write_profile
-    from proton_bench.model.members import merge_members
-    from proton_bench.model.ranks import rank_gaps
+    from proton_bench.model.members import merge_members, rank_gaps
     from proton_bench.report.words.ranks import gap_sentences
 
     refuse_input(output, [Path(word) for word in words if Selection.of(word) is None])
@@ -219,10 +218,9 @@ _SNIFFED = 1 << 16
 
 def _merge_timelines(files: Sequence[Path], output: Path) -> None:
     """Merge timelines into one, and report missing ranks."""
-    from proton_bench.analysis.ranks.job import in_order
+    from proton_bench.analysis.ranks.stragglers import in_order
     from proton_bench.formats.perfetto.merge import merge_perfetto
-    from proton_bench.model.members import Member
-    from proton_bench.model.ranks import rank_gaps
+    from proton_bench.model.members import Member, rank_gaps
     from proton_bench.report.words.ranks import gap_sentences
 
     chosen = _best_of_each(files, PERFETTO + CHROME)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proton_bench.analysis.query.tables import TABLES
+from proton_bench.analysis.query.relations import TABLES
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import check_profiles, print_bytes
 from proton_bench.errors import UsageError

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterable
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,17 +18,14 @@ from proton_bench.formats.chrome.event import (
     nanoseconds,
     read_trace,
 )
-from proton_bench.formats.chrome.own_facts import (
-    dropped_records,
-    is_session_timeline,
-    is_unfinished,
-    process_facts,
-)
 from proton_bench.formats.chrome.split import Readable
-from proton_bench.formats.chrome.stream import opened_trace, unpacked
+from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.formats.path_tree import Reading
-from proton_bench.formats.timeline.embedded_profiles import EmbeddedProfiles, embedded_or
-from proton_bench.formats.timeline.own_timeline import SessionTimelines
+from proton_bench.formats.timeline.own_timeline import (
+    EmbeddedProfiles,
+    SessionTimelines,
+    embedded_or,
+)
 from proton_bench.formats.timeline.slices import (
     HOST,
     REPEATS,
@@ -37,9 +37,122 @@ from proton_bench.formats.timeline.slices import (
 )
 from proton_bench.model.origin import Origin, is_partial_name
 from proton_bench.model.profile import Profile
+from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["read_chrome_slices", "read_session_profile"]
+__all__ = ["is_session_timeline", "read_chrome_slices", "read_session_profile", "unpacked"]
+
+_END = "proton_bench"  # key of what the session wrote at its end
+
+
+def is_session_timeline(head: TraceHead) -> bool:
+    """Say whether the timeline is ours, from the keys before its events."""
+    facts = head.facts
+    base = facts.get("baseTimeNanoseconds")
+    return type(base) is int and base in range(2**63) and type(facts.get("process_id")) is int
+
+
+def process_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts about the process from the keys beside the events, under keys of provenance."""
+    found: dict[str, Any] = {"tool": "proton_bench", "format": "chrome_trace"}
+    base = facts.get("baseTimeNanoseconds")
+    if type(base) is int:
+        found["base_time_ns"] = found["start_time_ns"] = base
+    for key, ours in (("host_name", "host"), ("process_id", "pid"), ("process_name", "program")):
+        if isinstance(facts.get(key), int | str):
+            found[ours] = facts[key]
+    distributed = facts.get("distributedInfo")
+    if isinstance(distributed, dict):
+        for key in ("rank", "local_rank", "world_size"):
+            if type(distributed.get(key)) is int:
+                found[key] = distributed[key]
+    provenance = _end_facts(facts).get("provenance")
+    return {**found, **provenance} if isinstance(provenance, dict) else found
+
+
+def is_unfinished(facts: dict[str, Any]) -> bool:
+    """Say whether a session did not reach its end, from the keys beside its events."""
+    return _END not in facts or _end_facts(facts).get("is_partial") is True
+
+
+def dropped_records(facts: dict[str, Any]) -> dict[str, int]:
+    """Return what a session lost, by reason."""
+    dropped = _end_facts(facts).get("dropped")
+    counts = dropped.items() if isinstance(dropped, dict) else ()
+    return {key: count for key, count in counts if type(count) is int and count in range(2**63)}
+
+
+def _end_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    found = facts.get(_END)
+    return found if isinstance(found, dict) else {}
+
+
+GZIP = b"\x1f\x8b"
+
+
+@contextmanager
+def opened_trace(file: Path) -> Iterator[Readable]:
+    """Open a timeline, plain or compressed by gzip; one called partial may end anywhere."""
+    with open_file(file) as stream:
+        size = file.stat().st_size
+        with reading(size, visible(file)):
+            yield unpacked(stream, visible(file))
+
+
+def unpacked(stream: IO[bytes], source: str) -> Readable:
+    """Return the content of a file from its start; arguments as for `Format.decode`."""
+    stream.seek(0)
+    is_packed = stream.read(2) == GZIP
+    stream.seek(0)
+    return _Unpacked(stream, source) if is_packed else stream
+
+
+class _Unpacked:
+    """A compressed stream, which may end where it was cut off."""
+
+    def __init__(self, stream: IO[bytes], source: str) -> None:
+        self._stream = gzip.GzipFile(fileobj=_Watched(stream))
+        self._source = source
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, none at the end.
+
+        Raises:
+            ProfileFormatError: They are damaged, or more than a file of its size may have.
+        """
+        pieces: list[bytes] = []
+        try:
+            # Reads grow with a value that is larger than a block.
+            while size > 0 and (piece := self._stream.read1(size)):
+                pieces.append(piece)
+                size -= len(piece)
+                take_bytes(len(piece))
+        except EOFError as error:
+            if not is_partial_name(self._source):
+                raise corrupt(self._source, f"gzip: {error}") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise corrupt(self._source, f"gzip: {error}") from None
+        return b"".join(pieces)
+
+
+class _Watched:
+    """A compressed stream that looks at the clock: members may hold nothing at all."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            ProfileFormatError: The file has taken too long.
+        """
+        take_bytes(0)
+        return self._stream.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
 
 _PROFILE = "proton_bench.profile"
 _KINDS = {"cpu_op": "op", "cuda_runtime": "launch", "gpu_memcpy": "copy", "gpu_memset": "copy"}

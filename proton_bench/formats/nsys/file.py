@@ -28,16 +28,14 @@ class NsysFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; exports of nsys 2020 and later."""
-        from proton_bench.formats.nsys.export import read_export
-        from proton_bench.formats.nsys.schema import opened_content
+        from proton_bench.formats.nsys.export import opened_content, read_export
 
         with opened_content(content, source) as tables:
             return read_export(tables)
 
     def read(self, path: Path, source: str) -> Profile:
         """Return the profile in a file without holding the file in memory."""
-        from proton_bench.formats.nsys.export import read_export
-        from proton_bench.formats.nsys.schema import opened_file
+        from proton_bench.formats.nsys.export import opened_file, read_export
 
         with opened_file(path, source) as tables:
             return read_export(tables)

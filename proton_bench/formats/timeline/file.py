@@ -7,7 +7,7 @@ from pathlib import Path
 from proton_bench.formats.chrome.slices import read_chrome_slices
 from proton_bench.formats.limits import reading
 from proton_bench.formats.path_tree import Reading
-from proton_bench.formats.perfetto.slices import read_perfetto_slices
+from proton_bench.formats.perfetto.reader import read_perfetto_slices
 from proton_bench.formats.perfetto.stream import looks_like_packets
 from proton_bench.formats.timeline.slices import Take
 from proton_bench.support.inputs import open_file

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from proton_bench.analysis.metrics.peak_rates import pipe_rates
+from proton_bench.analysis.metrics.peak import pipe_rates
 from proton_bench.analysis.metrics.roofline import roofline_peaks
 from proton_bench.analysis.naming.readable import texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials
-from proton_bench.analysis.why.ceilings import SOURCE, Ceilings
+from proton_bench.analysis.why.row_facts import SOURCE, Ceilings
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.points import (

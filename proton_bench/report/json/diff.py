@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.compare.compare import Changes, Comparison
+from proton_bench.analysis.compare.compare import CONFIDENCE, Changes, Comparison
 from proton_bench.analysis.compare.explanation import Cause, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
-from proton_bench.analysis.compare.statistics import CONFIDENCE
 from proton_bench.analysis.run import Run
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.diff_rows import notes

@@ -7,8 +7,7 @@ from typing import Any
 
 from proton_bench.analysis.kernels.sampling_facts import sampling_facts
 from proton_bench.analysis.kernels.source_lines import SampleCounts, SampledFile, SampledSource
-from proton_bench.analysis.kernels.stall_reasons import explain_stall
-from proton_bench.analysis.kernels.stalls import REASON
+from proton_bench.analysis.kernels.stall_reasons import REASON, explain_stall
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.source import shown_lines
 from proton_bench.report.words.source_text import read_source

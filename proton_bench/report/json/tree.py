@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from proton_bench.analysis.accounting.device_use import device_verdicts
-from proton_bench.analysis.accounting.host_time import run_time_of
+from proton_bench.analysis.accounting.host_time import recorded_of, run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.accounting.recorded import recorded_of
 from proton_bench.analysis.metrics.derive import AvailableMetrics
 from proton_bench.analysis.view.select import MetricTree
 from proton_bench.model.frame import KIND_NAMES

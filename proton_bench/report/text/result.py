@@ -18,7 +18,7 @@ from rich.segment import Segment
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
-from proton_bench.formats.export.csv_text import csv_line
+from proton_bench.formats.export.table_files import csv_line
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.report.text.theme import DIM, HEADING
 from proton_bench.report.tree.bars import sparkline

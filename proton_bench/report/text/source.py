@@ -11,8 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.kernels.source_lines import SampleCounts, SampledFile, SampledSource
-from proton_bench.analysis.kernels.stall_reasons import explain_stall
-from proton_bench.analysis.kernels.stalls import NOT_ISSUED, PARTS, REASON
+from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASON, explain_stall
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, WARNING, bands_of
 from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 
 from proton_bench.analysis.accounting.host_time import other_threads, own_lines, run_time_of
-from proton_bench.analysis.why.compilation import trials_ns
 from proton_bench.analysis.why.findings import find
-from proton_bench.analysis.why.run import WholeRun
+from proton_bench.analysis.why.run import WholeRun, trials_ns
 from proton_bench.analysis.why.verdict import has_counters
 from proton_bench.errors import ProtonError
 from proton_bench.model.profile import Profile

@@ -10,11 +10,19 @@ import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
-from proton_bench.analysis.accounting.gpm_means import GpmMeans, gpm_means
-from proton_bench.analysis.accounting.host_time import NOT_RECORDED, RunTime, run_time_of
+from proton_bench.analysis.accounting.device_use import (
+    DeviceVerdict,
+    GpmMeans,
+    device_verdicts,
+    gpm_means,
+)
+from proton_bench.analysis.accounting.host_time import (
+    NOT_RECORDED,
+    RunTime,
+    recorded_of,
+    run_time_of,
+)
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.accounting.recorded import recorded_of
 from proton_bench.analysis.kernels.counter_facts import (
     CounterFacts,
     are_missing,
@@ -22,8 +30,12 @@ from proton_bench.analysis.kernels.counter_facts import (
     counter_facts,
     is_written_meanwhile,
 )
-from proton_bench.analysis.kernels.record_costs import RecordCost, record_costs
-from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.sampling_facts import (
+    RecordCost,
+    SamplingFacts,
+    record_costs,
+    sampling_facts,
+)
 from proton_bench.analysis.kernels.scope_cycles import INSTRUMENTED, KEPT, LOST, own_counts
 from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from proton_bench.model.ranks import RankGaps
+from proton_bench.model.members import RankGaps
 
 __all__ = ["gap_sentences", "gaps_of", "rank_text", "ranks_text"]
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from reference.profile_view import profiles
 
 from proton_bench.errors import MetricError, ProfileFormatError
-from proton_bench.formats.export.flame_rows import flame_frame, flame_metrics, flame_rows
+from proton_bench.formats.export.flame_files import flame_frame, flame_metrics, flame_rows
 from proton_bench.formats.registry import decode_profile, find_format, read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device

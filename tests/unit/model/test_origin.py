@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from proton_bench.model.members import RankGaps, rank_gaps
 from proton_bench.model.origin import Origin, is_partial_name
-from proton_bench.model.ranks import RankGaps, rank_gaps
 
 
 def test_provenance_names_the_process() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proton_bench.analysis.compare.statistics import mean_difference
+from proton_bench.analysis.compare.compare import mean_difference
 
 
 def test_one_run_on_each_side_gives_no_interval() -> None:

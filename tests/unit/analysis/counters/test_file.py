@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.analysis.counters.file import parse_counters
-from proton_bench.analysis.counters.headlines import HBM, add_hbm_traffic, headlines
+from proton_bench.analysis.counters.join import HBM, add_hbm_traffic, headlines
 
 # Headings that the tools write.
 NCU_DETAILS = (

@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.counters.file import CounterFile, parse_counters, read_counters
-from proton_bench.analysis.counters.headlines import add_hbm_traffic, headlines
-from proton_bench.analysis.counters.join import join_counters
-from proton_bench.analysis.counters.units import base_unit, is_summable, number
+from proton_bench.analysis.counters.file import (
+    CounterFile,
+    base_unit,
+    is_summable,
+    number,
+    parse_counters,
+    read_counters,
+)
+from proton_bench.analysis.counters.join import add_hbm_traffic, headlines, join_counters
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.model.builder import ProfileBuilder

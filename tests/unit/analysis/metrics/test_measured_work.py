@@ -8,7 +8,7 @@ import pytest
 
 from proton_bench.analysis.metrics.derive import available_metrics, derive
 from proton_bench.analysis.metrics.measured_work import size_text, traffic_text
-from proton_bench.analysis.metrics.peak_rates import peak_rates
+from proton_bench.analysis.metrics.peak import peak_rates
 from proton_bench.errors import MetricError
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.metrics.peak_rates import ARCHITECTURES, known_architectures, peak_rates
+from proton_bench.analysis.metrics.peak import ARCHITECTURES, known_architectures, peak_rates
 from proton_bench.model.device import Device
 
 # Board, facts as drivers report them, and published rates: width -> TFLOPS, GB/s.

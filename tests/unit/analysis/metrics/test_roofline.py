@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.metrics.derive import available_metrics, derive
-from proton_bench.analysis.metrics.peak_rates import peak_rates
+from proton_bench.analysis.metrics.peak import peak_rates
 from proton_bench.analysis.metrics.roofline import roofline
 from proton_bench.errors import MetricError
 from proton_bench.model.builder import ProfileBuilder

@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.naming.declaration import parse, scalar_type, without_scopes
-from proton_bench.analysis.naming.operation import operand_type, operation
+from proton_bench.analysis.naming.operation import (
+    operand_type,
+    operation,
+    parse,
+    scalar_type,
+    without_scopes,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.naming.library_frames import fold_library_frames
+from proton_bench.analysis.naming.nested import fold_library_frames
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile

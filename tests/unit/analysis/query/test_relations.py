@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import LabelledRun, relations, wide_columns
-from proton_bench.analysis.query.tables import TABLES
+from proton_bench.analysis.query.relations import TABLES, LabelledRun, relations, wide_columns
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind

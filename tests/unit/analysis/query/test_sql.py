@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from fakes.profiles import deep_profile, training_profile
 
-from proton_bench.analysis.query.relations import LabelledRun
+from proton_bench.analysis.query.relations import TABLES, LabelledRun
 from proton_bench.analysis.query.sql import QueryResult, label_runs, parsed, query
-from proton_bench.analysis.query.tables import TABLES
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.profile import Profile

@@ -6,10 +6,9 @@ from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers, find_
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.model.members import Member
+from proton_bench.model.members import Member, RankGaps
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
-from proton_bench.model.ranks import RankGaps
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proton_bench.analysis.why.ceilings import Ceilings
+from proton_bench.analysis.why.row_facts import Ceilings
 from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS
 from proton_bench.model.provenance import Provenance
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.formats.export.csv_text import csv_line
+from proton_bench.formats.export.table_files import csv_line
 from proton_bench.support.text import visible
 
 

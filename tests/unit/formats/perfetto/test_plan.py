@@ -13,9 +13,8 @@ from fakes.perfetto import BEGIN, END, SessionTrace, fixed64
 
 from proton_bench.formats.path_tree import Reading
 from proton_bench.formats.perfetto.event import TrackEvent
-from proton_bench.formats.perfetto.plan import PlanBook
 from proton_bench.formats.perfetto.stream import PacketStream
-from proton_bench.formats.perfetto.trace import PerfettoTrace, Slice
+from proton_bench.formats.perfetto.trace import PerfettoTrace, PlanBook, Slice
 from proton_bench.formats.protobuf import Message, varint
 
 GOLDEN = Path(__file__).parents[3] / "data" / "golden" / "timeline.pftrace"
@@ -166,7 +165,7 @@ def test_events_stand_on_the_track_that_their_sequence_stands_on() -> None:
 
 
 def test_the_book_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proton_bench.formats.perfetto.plan._MOST_PLANS", 4)
+    monkeypatch.setattr("proton_bench.formats.perfetto.trace._MOST_PLANS", 4)
     pairs: list[Any] = [(laid_out(begin(str(number))), laid_out(ENDS)) for number in range(50)]
 
     found = slices_of(packets(*(each for pair in pairs for each in pair)))

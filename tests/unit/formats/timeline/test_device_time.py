@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.formats.timeline.device_time import (
+from proton_bench.formats.timeline.launched_work import (
     UNCALLED,
     DeviceWork,
     device_uses,

@@ -8,7 +8,7 @@ import pytest
 from fakes.profiles import training_profile
 from fakes.runs import profile_of
 
-from proton_bench.analysis.metrics.peak_rates import peak_rates
+from proton_bench.analysis.metrics.peak import peak_rates
 from proton_bench.analysis.view.select import Selection
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder

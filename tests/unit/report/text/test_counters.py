@@ -3,8 +3,7 @@ from __future__ import annotations
 import io
 
 from proton_bench.analysis.counters.file import CounterFile, MeasuredLaunch
-from proton_bench.analysis.counters.join import join_counters
-from proton_bench.analysis.counters.other_tools import CounterJoin
+from proton_bench.analysis.counters.join import CounterJoin, join_counters
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile

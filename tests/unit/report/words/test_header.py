@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from fakes.profiles import training_profile
 
-from proton_bench.analysis.accounting.host_time import NOT_RECORDED
-from proton_bench.analysis.accounting.recorded import Recorded, recorded_of
+from proton_bench.analysis.accounting.host_time import NOT_RECORDED, Recorded, recorded_of
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation

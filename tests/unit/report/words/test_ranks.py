@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from proton_bench.model.members import RankGaps
 from proton_bench.model.provenance import Provenance
-from proton_bench.model.ranks import RankGaps
 from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text, ranks_text
 
 
