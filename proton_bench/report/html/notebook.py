@@ -13,6 +13,7 @@ from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.html.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.html.template import environment
+from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -74,7 +75,7 @@ def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]
     widths = [width or 0.0 for width in flame.widths[0][1]]
     for row, (above, name) in enumerate(zip(flame.parents, flame.names, strict=True)):
         depths.append(depths[above] + 1 if above >= 0 else 0)
-        share = f"{100.0 * widths[row] / widths[0]:.1f} %" if widths[0] > 0 else "-"
+        share = share_text(widths[row], widths[0])
         texts = tuple(column[row] for column in columns)
         shown = visible(flame.strings[name], _MAX_NAME)
         yield _Row(texts, share, min(depths[row], _MAX_INDENT), shown)

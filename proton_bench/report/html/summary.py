@@ -23,7 +23,7 @@ from proton_bench.report.words.diff_summary import (
     side_lines,
 )
 from proton_bench.report.words.header import cost_line, device_lines, losses, recorded_line
-from proton_bench.report.words.quantity import percent_text
+from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text
 
@@ -157,7 +157,7 @@ def reasons_of(answer: Answer) -> tuple[Because, ...]:
     whole = "the run" if answer.is_length_known else "all work"
     found = [
         Because(
-            f"saves at most {_share(each.gain_ns, answer.span_ns)} of {whole}",
+            f"saves at most {share_text(each.gain_ns, answer.span_ns)} of {whole}",
             visible(each.text, _MAX_TEXT),
             visible(each.helps, _MAX_TEXT),
         )
@@ -167,7 +167,7 @@ def reasons_of(answer: Answer) -> tuple[Because, ...]:
         Because(
             duration_text(row.time_ns)
             if answer.device == "CPU"
-            else f"{_share(row.time_ns, answer.work_ns)} of {f'{answer.device} time'.strip()}",
+            else f"{share_text(row.time_ns, answer.work_ns)} of {f'{answer.device} time'.strip()}",
             " \u203a ".join(visible(name) for name in row.place),
             _verdict(row),
             visible(row.path[-1]) if row.path else "",
@@ -186,9 +186,3 @@ def _verdict(row: WhyRow) -> str:
         return ""
     mean = duration_text(row.time_ns / row.launches)
     return f"{count_text(int(row.launches), 'time', 'times')} {mean}"
-
-
-def _share(part_ns: float, whole_ns: float) -> str:
-    if not whole_ns > 0:
-        return duration_text(part_ns)
-    return percent_text(part_ns / whole_ns).lstrip("+")

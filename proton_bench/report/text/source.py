@@ -15,6 +15,7 @@ from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASO
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, WARNING, bands_of
 from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
+from proton_bench.report.words.quantity import share_text
 from proton_bench.report.words.source_text import SourceText, read_source
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
@@ -54,7 +55,7 @@ class SourceReport:
         """Yield the files with their hot lines, kernels without lines, and meanings of stalls."""
         edge = edge_of(console, options)
         everything = self.source.samples
-        parts = ", ".join(f"{_percent(everything.share(part))} {_spoken(part)}" for part in PARTS)
+        parts = ", ".join(f"{share_text(everything.share(part))} {_spoken(part)}" for part in PARTS)
         heading = f"{count_text(everything.total, 'sample')}: {parts}"
         yield from prose(console, heading, HEADING, edge=edge)
         shown: list[SampleCounts] = []
@@ -72,10 +73,10 @@ class SourceReport:
         self, console: Console, file: SampledFile, hot: Sequence[int], *, edge: int | None
     ) -> Iterator[Segment]:
         total = self.source.samples.total
-        share = _percent(file.samples.total / total)
+        share = share_text(file.samples.total / total)
         heading = f"{visible(file.path)}  {share} of the samples"
         if file.called.total:
-            heading += f", {_percent(file.called.total / total)} in code inlined from other files"
+            heading += f", {share_text(file.called.total / total)} in code inlined from other files"
         yield Segment("\n")
         yield from prose(console, heading, HEADING, edge=edge)
         text = read_source(file.path, self.profile, max(file.lines), root=self.root)
@@ -86,7 +87,7 @@ class SourceReport:
         cold = len(file.lines) - len(hot)
         if cold:
             rest = file.samples.total - sum(file.lines[line].total for line in hot)
-            line = f"  {count_text(cold, 'more line')} with {_percent(rest / total)} in all"
+            line = f"  {count_text(cold, 'more line')} with {share_text(rest / total)} in all"
             yield from prose(console, f"{line}; -t 0 shows every line", DIM, edge=edge)
 
     def _table(
@@ -109,10 +110,10 @@ class SourceReport:
             if line not in wholes:
                 yield Segment(f"{line:>{columns.width - 2}}  {source}".rstrip() + "\n", DIM)
                 continue
-            share = _percent(file.lines[line].total / total)
+            share = share_text(file.lines[line].total / total)
             yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]].style)
             inlined = file.inlined.get(line)
-            within = "" if inlined is None else _percent(inlined.total / total)
+            within = "" if inlined is None else share_text(inlined.total / total)
             yield Segment(columns.cells(within, wholes[line]))
             yield Segment(f"  {line:>{columns.digits}}  {source}\n")
 
@@ -128,12 +129,12 @@ class SourceReport:
         total = self.source.samples.total
         yield Segment("\n")
         held = sum(counts.total for _, counts in every)
-        heading = f"Samples without a line  {_percent(held / total)} of the samples"
+        heading = f"Samples without a line  {share_text(held / total)} of the samples"
         yield from prose(console, heading, HEADING, edge=edge)
         has_stalls = edge is None or edge - _SHARE - _STALL - 4 >= _LEAST_TEXT_OF_ALL
         for name, counts in hot:
             stall = f"{_top_stall(counts):<{_STALL}}  " if has_stalls else ""
-            start = f"{_percent(counts.total / total):>{_SHARE}}  {stall}"
+            start = f"{share_text(counts.total / total):>{_SHARE}}  {stall}"
             shown = visible(name)
             yield Segment(
                 f"{start}{shown if edge is None else fitting_name(shown, edge - len(start))}\n"
@@ -141,7 +142,7 @@ class SourceReport:
         rest = held - sum(counts.total for _, counts in hot)
         if len(every) > len(hot):
             more = count_text(len(every) - len(hot), "more kernel")
-            yield from prose(console, f"  {more} with {_percent(rest / total)}", DIM, edge=edge)
+            yield from prose(console, f"  {more} with {share_text(rest / total)}", DIM, edge=edge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class _Columns:
         return f"{first}{cells}  {'line':>{self.digits}}  source\n"
 
     def cells(self, inlined: str, whole: SampleCounts) -> str:
-        return self._joined(inlined, _percent(whole.share(NOT_ISSUED)), _top_stall(whole))
+        return self._joined(inlined, share_text(whole.share(NOT_ISSUED)), _top_stall(whole))
 
     def _joined(self, inlined: str, issues: str, stall: str) -> str:
         within = f"  {inlined:>{_SHARE}}" if self.has_inlined else ""
@@ -219,16 +220,12 @@ def _top_stall(counts: SampleCounts) -> str:
         return "-"
     metric, samples = waits[0]
     return fitting(
-        visible(f"{metric.removeprefix(REASON)} {_percent(samples / counts.total)}"), _STALL
+        visible(f"{metric.removeprefix(REASON)} {share_text(samples / counts.total)}"), _STALL
     )
 
 
 def _spoken(part: str) -> str:
     return part.replace("_", " ")
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"
 
 
 # -- what the words mean -------------------------------------------------------------------------

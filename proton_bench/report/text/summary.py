@@ -13,6 +13,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.text.hottest import hottest_paths, source_line
 from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.header import device_lines, losses, recorded_line
+from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
@@ -60,7 +61,7 @@ def _idle_line(profile: Profile) -> str:
     parts = []
     for frame, line, spent_ns in own_lines(profile, times.wall_ns):
         source = fitting(source_line(profile, frame), _MAX_SOURCE)
-        part = f"{spent_ns / times.wall_ns * 100:.0f} % in {visible(line, _MAX_NAME)}"
+        part = f"{share_text(spent_ns, times.wall_ns, decimals=0)} in {visible(line, _MAX_NAME)}"
         parts.append(f"{part} ({source})" if source else part)
     return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
 
@@ -70,7 +71,7 @@ def _trials_line(profile: Profile) -> str:
     spent_ns, wall_ns = trials_ns(profile), run_time_of(profile).wall_ns
     if not spent_ns:
         return ""
-    share = f", {100.0 * spent_ns / wall_ns:.1f} % of the run" if wall_ns else ""
+    share = f", {share_text(spent_ns, wall_ns)} of the run" if wall_ns else ""
     return f"autotuners tried configurations for {duration_text(spent_ns)}{share}"
 
 

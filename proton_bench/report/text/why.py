@@ -13,6 +13,7 @@ from proton_bench.analysis.why.answer import Answer, WhyRow
 from proton_bench.analysis.why.verdict import Finding, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
+from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text
 
@@ -22,7 +23,6 @@ _MOST_FINDINGS = 3
 _MOST_ROWS = 3
 _FINDING_AT = 24
 _ROW_AT = 10
-_LEAST_PERCENT = 0.1
 _ARROW = " › "
 _LEAST_NAME = 24
 _MAX_TEXT = 400
@@ -74,7 +74,7 @@ class WhyReport:
         shown = self.answer.findings if edge is None else self.answer.findings[:_MOST_FINDINGS]
         for finding in shown:
             gain = duration_text(finding.gain_ns).rjust(13)
-            share = _percent(finding.gain_ns, self.answer.span_ns).rjust(8)
+            share = share_text(finding.gain_ns, self.answer.span_ns).rjust(8)
             yield Segment(f"{gain} {share}  ", DIM)
             yield Segment(f"{_cut(finding.text, edge, _FINDING_AT)}\n")
             helps = f"-> {finding.helps}"
@@ -88,7 +88,7 @@ class WhyReport:
         heading = f"{'' if is_host else self.answer.device:>3} time  {'verdict'.ljust(wide)}  row"
         yield Segment(f"\n{heading}\n", HEADING)
         for row in shown:
-            share = _percent(row.time_ns, self.answer.work_ns)
+            share = share_text(row.time_ns, self.answer.work_ns)
             yield Segment(f"{duration_text(row.time_ns) if is_host else share:>8}  ", DIM)
             yield Segment(f"{row.verdict.kind.ljust(wide)}  ", HEADING)
             names = [visible(name) for name in row.place]
@@ -146,7 +146,7 @@ class WhyRowReport:
 def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     text = f"time: {duration_text(row.time_ns)}"
     if answer.device != "CPU":  # several threads may work at the same time
-        share = _percent(row.time_ns, answer.work_ns)
+        share = share_text(row.time_ns, answer.work_ns)
         text += f", {share} of {f'{answer.device} time'.strip()}"
     if row.launches > 0:
         mean = duration_text(row.time_ns / row.launches)
@@ -164,7 +164,7 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
     if verdict.helps:
         yield f"usually helps: {verdict.helps}"
     if verdict.gain_ns is not None:
-        gain, part = duration_text(verdict.gain_ns), _percent(verdict.gain_ns, answer.span_ns)
+        gain, part = duration_text(verdict.gain_ns), share_text(verdict.gain_ns, answer.span_ns)
         whole = "the run" if answer.is_length_known else "all work"
         yield f"saves at most: {gain}, {part} of {whole}, at the same work"
     if verdict.source:
@@ -184,13 +184,6 @@ def _short_evidence(verdict: Verdict) -> str:
     """Return the evidence; of units that decide nothing, which `WhyRowReport` lists, the reason."""
     is_listed = any(evidence.id.startswith("counter.") for evidence in verdict.evidence)
     return verdict.reason if is_listed and not verdict.is_known else _evidence_text(verdict)
-
-
-def _percent(part: float, whole: float) -> str:
-    if not whole > 0:
-        return "-"
-    share = part / whole * 100
-    return f"{share:.1f} %" if share >= _LEAST_PERCENT else "<0.1 %"
 
 
 def _losses(console: Console, losses: Sequence[str], edge: int | None) -> Iterator[Segment]:

@@ -41,6 +41,7 @@ from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, prose
+from proton_bench.report.words.quantity import share_text
 from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text
@@ -284,11 +285,11 @@ def device_lines(profile: Profile) -> list[str]:
 def _device_line(verdict: DeviceVerdict, run_ns: int | None) -> str:
     use = verdict.use
     whole = max(run_ns or 0, use.wall_ns)
-    parts = [f"busy {_share(use.busy_ns, whole)}{' of the run' if run_ns else ''}"]
+    parts = [f"busy {share_text(use.busy_ns, whole, decimals=0)}{' of the run' if run_ns else ''}"]
     if use.waiting_ns:
-        parts.append(f"of it only waiting {_share(use.waiting_ns, whole)}")
+        parts.append(f"of it only waiting {share_text(use.waiting_ns, whole, decimals=0)}")
     where = "between its first and last work" if run_ns else f"of {duration_text(whole)}"
-    parts.append(f"idle {_share(use.idle_ns, whole)} {where}")
+    parts.append(f"idle {share_text(use.idle_ns, whole, decimals=0)} {where}")
     if verdict.latency_ns is not None:
         mean_ns = use.latency_sum_ns / use.launches
         unit = Unit.of_times([verdict.latency_ns, mean_ns])
@@ -311,7 +312,7 @@ def gpm_lines(profile: Profile) -> tuple[str, ...]:
 def _gpm_line(device: GpmMeans, *, is_only: bool) -> str:
     name = "GPU" if is_only or device.device < 0 else f"CUDA:{device.device}"
     shown = [
-        f"{quantity} {_share(device.means[key], 100.0)}"
+        f"{quantity} {share_text(device.means[key], 100.0, decimals=0)}"
         for key, quantity in _GPM_QUANTITIES.items()
         if key in device.means
     ]
@@ -407,24 +408,22 @@ def root_note(profile: Profile) -> str:
     if times.is_sampled and times.wall_ns:
         run = _run_text(profile, times.wall_ns)
         if not times.host_recorded_ns and times.gpu_idle_ns is not None:
-            return f"{run}, GPU busy {_share(times.wall_ns - times.gpu_idle_ns, times.wall_ns)}"
-        return f"{run}, {_share(times.host_not_recorded_ns or 0, times.wall_ns)} in {NOT_RECORDED}"
+            busy_ns = times.wall_ns - times.gpu_idle_ns
+            return f"{run}, GPU busy {share_text(busy_ns, times.wall_ns, decimals=0)}"
+        unknown_ns = times.host_not_recorded_ns or 0
+        return f"{run}, {share_text(unknown_ns, times.wall_ns, decimals=0)} in {NOT_RECORDED}"
     recorded = recorded_of(profile)
     covered_ns = 0.0 if recorded is None else max(recorded.work_ns, recorded.scopes_ns or 0.0)
     if recorded is None or not 0 < covered_ns <= recorded.run_ns:
         return ""
-    return f"{_share(covered_ns, recorded.run_ns)} of a {_run_text(profile, recorded.run_ns)}"
+    share = share_text(covered_ns, recorded.run_ns, decimals=0)
+    return f"{share} of a {_run_text(profile, recorded.run_ns)}"
 
 
 def own_share_text(share: float) -> str:
     """Return a share with two digits, ``0.031 %`` or ``170 %``."""
     percent = 100.0 * share
     return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
-
-
-def _share(part: float, whole: float) -> str:
-    percent = 100.0 * part / whole
-    return f"{percent:.0f} %" if percent >= 1 or part == 0 else "<1 %"
 
 
 def cost_line(profile: Profile) -> str:

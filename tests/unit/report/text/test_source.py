@@ -113,7 +113,7 @@ def test_a_line_that_calls_shows_what_was_inlined_there(source: Path) -> None:
     assert lines[2].endswith("k.py  30.0 % of the samples, 70.0 % in code inlined from other files")
     assert lines[3].split("  ")[-1] == "source"
     hot = next(line for line in lines if line.endswith("line 12"))
-    assert " ".join(hot.split()) == "0.0 % 94.0 % 69.1 % barrier 74.5 % 12 line 12"
+    assert " ".join(hot.split()) == "0 % 94.0 % 69.1 % barrier 74.5 % 12 line 12"
     near = next(line for line in lines if line.endswith("line 5"))
     assert " ".join(near.split()) == "24.0 % 20.8 % wait 100.0 % 5 line 5"
     (library,) = (line for line in lines if "standard.py" in line)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.report.words.quantity import measured_unit, percent_text
+from proton_bench.report.words.quantity import measured_unit, percent_text, share_text
 
 TIME = Measure("time (ns)", "time (ns)", 1.0, "ns")
 
@@ -47,3 +47,19 @@ def test_units_of_files_are_safe_to_print() -> None:
 )
 def test_shares_are_percent(share: float, text: str) -> None:
     assert percent_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "decimals", "text"),
+    [
+        (1.0, 8.0, 1, "12.5 %"),
+        (8.0, 8.0, 1, "100.0 %"),
+        (8.0, 8.0, 0, "100 %"),
+        (0.0, 8.0, 1, "0 %"),
+        (0.001, 8.0, 1, "<0.1 %"),
+        (0.05, 8.0, 0, "<1 %"),
+        (1.0, 0.0, 1, "-"),
+    ],
+)
+def test_parts_of_a_whole_have_no_sign(part: float, whole: float, decimals: int, text: str) -> None:
+    assert share_text(part, whole, decimals=decimals) == text
