@@ -428,18 +428,14 @@ class InstrumentationRuntime:
     @property
     def launch_exit(self) -> Callable[[Any], None]: ...
 
-# the PTX that a cubin was made of: before Triton 3.9 it alone tells what was inlined
-def note_ptx(image: bytes, ptx: str, /) -> None: ...
-
-# for each instruction "folder/file:line@function" of its line and, before it, of those that it was
-# inlined into; [] for those without a line; needs no GPU
+# "folder/file:line@function" of each instruction, "" without a line; needs no GPU
 def source_lines(
     candidates: Sequence[tuple[str, str, bool]],
     image: bytes,
     function: str,
     offsets: Sequence[int],
     /,
-) -> list[list[str]]: ...
+) -> list[str]: ...
 
 # answers requests of a recorded program until it closes its end of the socket
 def serve_counter_samples(socket: int, /) -> None: ...

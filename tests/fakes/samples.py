@@ -63,34 +63,6 @@ def samples(reasons: Mapping[str, int], not_issued: int = 0) -> dict[str, int]:
     return found | {f"stalled_{name}": reasons.get(name, 0) for name in REASONS}
 
 
-def inlined_profile(folder: str = "/src", *, moved: int = 0) -> Profile:
-    """Return a kernel whose line 12 calls line 5 of its file and line 263 of a library's.
-
-    Line 5 calls itself as well. Nothing of line 12 is its own. Lines of the kernel's file may have
-    moved by some.
-    """
-    builder = ProfileBuilder()
-    metrics = {"time (ns)": 8_000_000, "count": 40}
-    kernel = builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=GPU)
-    caller = builder.add(kernel, f"{folder}/k.py:{12 + moved}@k", FrameKind.LINE)
-    near = builder.add(
-        caller,
-        f"{folder}/k.py:{5 + moved}@first",
-        FrameKind.LINE,
-        metrics=samples({"wait": 200}, 50),
-    )
-    builder.add(
-        near, f"{folder}/k.py:{5 + moved}@first", FrameKind.LINE, metrics=samples({"wait": 40})
-    )
-    builder.add(
-        caller, "/lib/standard.py:263@sum", FrameKind.LINE, metrics=samples({"barrier": 700}, 600)
-    )
-    builder.add(
-        kernel, f"{folder}/k.py:{14 + moved}@k", FrameKind.LINE, metrics=samples({"selected": 60})
-    )
-    return builder.build()
-
-
 SOFTMAX = (
     Line("/src/softmax.py:12@softmax_kernel", {"long_scoreboard": 600, "wait": 100}, 300),
     Line("/src/softmax.py:14@softmax_kernel", {"barrier": 150, "selected": 50}, 100),

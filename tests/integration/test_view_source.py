@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakes.samples import Line, inlined_profile, sampled_profile
+from fakes.samples import Line, sampled_profile
 
 from proton_bench.formats.registry import write_profile
 
@@ -109,42 +109,6 @@ def test_default_columns_of_a_sampled_profile_reach_its_lines(
     assert "num_samples/%" in shown.splitlines()[5]
     (row,) = (line for line in shown.splitlines() if "kernel.py:12 " in line)
     assert row.split()[:4] == ["-", "-", "-", "51.3"]
-
-
-def test_source_shows_inlined_code_at_its_caller_and_in_its_file(
-    proton_here: Run, tmp_path: Path
-) -> None:
-    (tmp_path / "k.py").write_text("".join(f"text of {number}\n" for number in range(1, 21)))
-    path = tmp_path / "x.hatchet"
-    write_profile(inlined_profile(str(tmp_path)), path)
-
-    document = json.loads(succeeded(proton_here("view", "--source", "--json", path)))
-
-    kernel, library = document["files"]
-    by_line = {line["line"]: line for line in kernel["lines"]}
-    assert by_line[12]["text"] == "text of 12"
-    assert (by_line[12]["samples"], by_line[12]["inlined"]["samples"]) == (0, 940)
-    assert kernel["inlined"]["samples"] == 700
-    assert (library["path"], library["samples"]) == ("/lib/standard.py", 700)
-    assert "  94.0 %  " in succeeded(proton_here("view", "--source", path))
-
-
-@pytest.mark.parametrize("by", ["path", "line"])
-def test_diff_follows_lines_that_moved_with_what_was_inlined_into_them(
-    by: str, proton_here: Run, tmp_path: Path
-) -> None:
-    base, new = tmp_path / "base.proton", tmp_path / "new.hatchet"
-    write_profile(inlined_profile(), base)
-    write_profile(inlined_profile(moved=3), new)
-
-    words = ("--by", by, "-m", "num_samples", "-t", "0")
-    shown = succeeded(proton_here("diff", base, new, *words))
-
-    assert "no change of num_samples" in shown
-    assert not {"NEW", "REMOVED", "MOVED"} & set(shown.split())
-    (near,) = {line.split()[-1] for line in shown.splitlines() if "k.py:8@first" in line}
-    assert near == ":5"
-    assert ("was :12" in shown) == (by == "path")  # it has no samples of its own
 
 
 def test_a_gate_judges_kernels_by_their_times_and_leaves_lines_out(

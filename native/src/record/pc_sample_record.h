@@ -38,9 +38,7 @@ struct StallCount {
 };
 
 struct PcLine {
-  /// "folder/file:line@function" of the line in the kernel, of what was inlined there, and so on;
-  /// empty: no line is known.
-  std::span<const char *const> places;
+  const char *place = nullptr; ///< "folder/file:line@function"; null: no line is known
   std::span<const StallCount> stalls;
 };
 

@@ -23,7 +23,6 @@ enum class LockRank : uint8_t {
   kInstructions,
   kMetricNames,
   kNames,
-  kPtxNotes,
   kHeldFiles,
   kSamplingProcess,
   kPerfGroups,

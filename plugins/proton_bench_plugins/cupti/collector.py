@@ -9,8 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +18,6 @@ from proton_bench.recording.counters.sampling_process import (
     sampling_command,
     sampling_environment,
 )
-from proton_bench.recording.kernels.triton_hooks import TritonHeads
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
@@ -31,7 +28,7 @@ from proton_bench_plugins.cupti.sampling import PcSampling
 from proton_bench_plugins.cupti.settings import Settings
 from proton_bench_plugins.patch import Patch
 
-__all__ = ["GpuCollector", "PtxWatch", "loaded_cubins", "loaded_libraries", "remark_on"]
+__all__ = ["GpuCollector", "loaded_cubins", "loaded_libraries", "remark_on"]
 
 _MODULE = "torch.autograd.profiler"
 _BEGINNINGS = ("_prepare_profiler", "_enable_profiler")
@@ -184,54 +181,11 @@ def loaded_libraries() -> list[str]:
     )
 
 
-class PtxWatch:
-    """Passes the PTX of each kernel that Triton loads to the native core while attached."""
-
-    def __init__(self) -> None:
-        self._heads = TritonHeads({"kernel_load_end_hook": _loaded})
-
-    def attach(self) -> None:
-        """Begin, unless it has begun."""
-        self._heads.attach()
-
-    def detach(self) -> None:
-        """End, if it has begun."""
-        self._heads.detach()
-
-
-def _loaded(module: Any, function: int, name: str, metadata_group: Any, hash: str) -> None:  # noqa: PLR0917 - Triton's signature
-    del module, function, name, hash
-    if not isinstance(metadata_group, Mapping):
-        return
-    files = {Path(str(file)).suffix: path for file, path in metadata_group.items()}
-    if ".ptx" not in files or ".cubin" not in files:
-        return
-    try:
-        image = Path(files[".cubin"]).read_bytes()
-        ptx = Path(files[".ptx"]).read_text(encoding="utf-8", errors="replace")
-    except (OSError, TypeError, ValueError):
-        return  # lines show only the inlined code
-    _native.note_ptx(image, ptx)
-
-
 _COMPILER = "triton.compiler.compiler"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedCubin:
-    """Code of a kernel.
-
-    Attributes:
-        image: The cubin.
-        ptx: Its PTX, "" if unknown.
-    """
-
-    image: bytes
-    ptx: str = ""
-
-
-def loaded_cubins() -> Iterator[LoadedCubin]:
-    """Yield the code of each kernel that Triton has on a GPU of this process, once.
+def loaded_cubins() -> Iterator[bytes]:
+    """Yield the cubin of each kernel that Triton has on a GPU of this process, once.
 
     This imports nothing. Scanning all objects takes a few ms per million.
     """
@@ -246,13 +200,7 @@ def loaded_cubins() -> Iterator[LoadedCubin]:
         image = getattr(each, "kernel", None)
         if isinstance(image, bytes) and image and hash(image) not in seen:
             seen.add(hash(image))
-            yield LoadedCubin(image, _ptx(each))
-
-
-def _ptx(kernel: object) -> str:
-    texts = getattr(kernel, "asm", None)
-    text = texts.get("ptx") if isinstance(texts, Mapping) else None
-    return text if isinstance(text, str) else ""
+            yield image
 
 
 # Variable in which NVTX, compiled into each library, looks at its first call for a receiving
@@ -293,7 +241,6 @@ class GpuCollector:
         self._nvtx = settings.nvtx
         self._injected: str | None = None
         self._watch = ProfilerWatch(self._pause, self._resume)
-        self._ptx = PtxWatch()
         self._lock = threading.Lock()  # of everything below, and of the native start and stop
         self._process_id = 0
         self._is_started = False
@@ -313,8 +260,6 @@ class GpuCollector:
         if self._nvtx and _INJECTION not in os.environ:
             self._injected = os.environ[_INJECTION] = str(self._native.facts()["library"])
         self._watch.attach()
-        if self._sampling is not None:
-            self._ptx.attach()
 
     def flush(self) -> None:
         """Wait for all launched work, and record it."""
@@ -323,7 +268,6 @@ class GpuCollector:
     def stop(self) -> None:
         """Flush, and switch CUPTI off."""
         self._watch.detach()
-        self._ptx.detach()
         if os.getpid() == self._process_id:
             with self._lock:
                 self._is_started = False
@@ -361,9 +305,7 @@ class GpuCollector:
             raise BackendUnavailableError(explain_refusal(str(error))) from None
         if self._sampling is not None:
             for cubin in loaded_cubins():
-                if cubin.ptx:
-                    _native.note_ptx(cubin.image, cubin.ptx)
-                self._native.add_cubin(cubin.image)
+                self._native.add_cubin(cubin)
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:

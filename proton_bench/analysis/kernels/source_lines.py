@@ -34,8 +34,6 @@ __all__ = [
     "sampled_source",
 ]
 
-# Deeper than any inlining; a hostile file may claim more.
-_MOST_CALLERS = 64
 # The first match, because names of functions may contain anything.
 _LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 
@@ -47,7 +45,7 @@ class SourceLine:
     Attributes:
         file: Path in the compiler's output.
         line: Number, from 1.
-        function: Its function, or the one that it was inlined from.
+        function: Its kernel.
     """
 
     file: str
@@ -92,23 +90,14 @@ class SampledFile:
     Attributes:
         path: As the compiler wrote it.
         samples: Of all its lines.
-        lines: Samples of its lines by number, 0 for those that only called.
+        lines: Samples of its lines by number.
         functions: Names of the functions that lines are in, by number.
-        inlined: Samples of code inlined into a line, by its number.
-        called: Samples of code inlined from other files into lines of the file.
     """
 
     path: str
     samples: SampleCounts
     lines: dict[int, SampleCounts]
     functions: dict[int, tuple[str, ...]]
-    inlined: dict[int, SampleCounts] = field(default_factory=dict)
-    called: SampleCounts = field(default_factory=SampleCounts)
-
-    def whole(self, line: int) -> SampleCounts:
-        """Return the samples of a line, including code inlined into it."""
-        inlined = self.inlined.get(line)
-        return self.lines[line] if inlined is None else _sum((self.lines[line], inlined))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +199,6 @@ class _File:
 
     lines: dict[int, SampleCounts] = field(default_factory=dict)
     functions: dict[int, dict[str, None]] = field(default_factory=dict)
-    inlined: dict[int, SampleCounts] = field(default_factory=dict)
-    called: SampleCounts = field(default_factory=SampleCounts)
 
     def line(self, place: SourceLine) -> SampleCounts:
         self.functions.setdefault(place.line, {})[place.function] = None
@@ -223,8 +210,6 @@ class _File:
             _sum(list(self.lines.values())),
             dict(sorted(self.lines.items())),
             {line: tuple(names) for line, names in self.functions.items()},
-            self.inlined,
-            self.called,
         )
 
 
@@ -238,42 +223,17 @@ def _gathered(profile: Profile, rows: Sequence[int], own: _Own) -> SampledSource
             unplaced[profile.name(row)].add(counts)
         else:
             files[place.file].line(place).add(counts)
-            for held in _callers(profile, row, files):
-                held.add(counts)
         total.add(counts)
     found = [file.sampled(path) for path, file in files.items()]
     return SampledSource(
         total,
-        tuple(sorted(found, key=lambda each: (-_heat(each), each.path))),
+        tuple(sorted(found, key=lambda each: (-each.samples.total, each.path))),
         tuple(sorted(unplaced.items(), key=lambda each: (-each[1].total, each[0]))),
     )
 
 
 def _place(profile: Profile, row: int) -> SourceLine | None:
     return parse_line(profile.name(row)) if profile.kind(row) is FrameKind.LINE else None
-
-
-def _callers(profile: Profile, row: int, files: defaultdict[str, _File]) -> list[SampleCounts]:
-    """Return the callers of an inlined line, whose samples count once per line and file."""
-    place = _place(profile, row)
-    called: dict[tuple[str, int], None] = {}
-    above = int(profile.parents[row])
-    for _ in range(_MOST_CALLERS):
-        if above <= 0 or (caller := _place(profile, above)) is None:
-            break
-        files[caller.file].line(caller)
-        called[caller.file, caller.line] = None
-        above = int(profile.parents[above])
-    own_file = "" if place is None else place.file
-    if place is not None:
-        called.pop((place.file, place.line), None)  # it called itself
-    held = [files[file].inlined.setdefault(line, SampleCounts()) for file, line in called]
-    others = dict.fromkeys(file for file, _ in called if file != own_file)
-    return held + [files[file].called for file in others]
-
-
-def _heat(file: SampledFile) -> int:
-    return file.samples.total + file.called.total
 
 
 def _sum(lines: Sequence[SampleCounts]) -> SampleCounts:

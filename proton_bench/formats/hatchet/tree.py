@@ -195,12 +195,6 @@ def _kinds(
     lines = (kinds == FrameKind.PYTHON) & (sampled | (kinds[parents] == FrameKind.KERNEL))
     if lines.any():
         kinds[lines] = FrameKind.LINE
-        # Inlined code is below its calling line; lines that only call have no samples.
-        found, above = kinds.tolist(), parents.tolist()
-        for row in np.flatnonzero(kinds == FrameKind.PYTHON).tolist():
-            if row and found[above[row]] == FrameKind.LINE:
-                found[row] = FrameKind.LINE
-        kinds = np.array(found, dtype=np.uint8)
     lines = kinds == FrameKind.LINE
     above = np.maximum(parents[lines], 0)
     kinds[above[kinds[above] == FrameKind.UNKNOWN]] = FrameKind.KERNEL

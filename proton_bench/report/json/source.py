@@ -14,7 +14,7 @@ from proton_bench.report.words.source_text import read_source
 
 __all__ = ["source_document"]
 
-_VERSION = (1, 1)
+_VERSION = (2, 0)
 
 
 def source_document(
@@ -57,14 +57,12 @@ def _file(file: SampledFile, profile: Profile, hot: list[int], *, root: Path) ->
         "path": file.path,
         "note": text.note or None,
         **_counts(file.samples),
-        "inlined": _counts(file.called) if file.called.total else None,
         "lines": [
             {
                 "line": line,
                 "functions": file.functions[line],
                 "text": text.line(line),
                 **_counts(file.lines[line]),
-                "inlined": _counts(file.inlined[line]) if line in file.inlined else None,
             }
             for line in hot
         ],

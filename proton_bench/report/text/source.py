@@ -27,7 +27,6 @@ DEFAULT_THRESHOLD = 0.5
 _CONTEXT = 2
 _MAX_KERNELS = 10
 _SHARE, _ISSUE, _STALL = 7, 10, 25
-_INLINED = "inlined"
 _LEAST_TEXT = 34  # columns of source below which the column of issues goes
 _LEAST_TEXT_OF_ALL = 8  # and that of stalls
 _TAB = 4
@@ -61,12 +60,11 @@ class SourceReport:
         shown: list[SampleCounts] = []
         for file in self.source.files:
             hot = shown_lines(file, everything.total, self.threshold)
-            shown += [file.whole(line) for line in hot]
+            shown += [file.lines[line] for line in hot]
             yield from self._file(console, file, hot, edge=edge)
         yield from self._unplaced(console, edge)
         shown += [counts for _, counts in self._hot_kernels()]
-        has_inlined = any(file.inlined for file in self.source.files)
-        yield from _legend(console, shown, edge=edge, has_inlined=has_inlined)
+        yield from _legend(console, shown, edge=edge)
 
     # -- one file --------------------------------------------------------------------------------
     def _file(
@@ -75,8 +73,6 @@ class SourceReport:
         total = self.source.samples.total
         share = share_text(file.samples.total / total)
         heading = f"{visible(file.path)}  {share} of the samples"
-        if file.called.total:
-            heading += f", {share_text(file.called.total / total)} in code inlined from other files"
         yield Segment("\n")
         yield from prose(console, heading, HEADING, edge=edge)
         text = read_source(file.path, self.profile, max(file.lines), root=self.root)
@@ -93,11 +89,10 @@ class SourceReport:
     def _table(
         self, file: SampledFile, hot: Sequence[int], *, text: SourceText, edge: int | None
     ) -> Iterator[Segment]:
-        columns = _Columns.of(file, hot[-1] + self.context, edge)
+        columns = _Columns.of(hot[-1] + self.context, edge)
         yield Segment(columns.heading(), HEADING)
         total = self.source.samples.total
-        wholes = {line: file.whole(line) for line in hot}
-        sizes = np.array([counts.total for counts in wholes.values()])
+        sizes = np.array([file.lines[line].total for line in hot])
         bands = dict(zip(hot, bands_of(sizes, float(sizes.max(initial=0))), strict=True))
         last = 0
         for line in _with_context(hot, text, self.context):
@@ -107,14 +102,12 @@ class SourceReport:
             source = _source_text(file, line, text)
             if edge is not None:
                 source = fitting(source, edge - columns.width)
-            if line not in wholes:
+            if line not in bands:
                 yield Segment(f"{line:>{columns.width - 2}}  {source}".rstrip() + "\n", DIM)
                 continue
             share = share_text(file.lines[line].total / total)
             yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]].style)
-            inlined = file.inlined.get(line)
-            within = "" if inlined is None else share_text(inlined.total / total)
-            yield Segment(columns.cells(within, wholes[line]))
+            yield Segment(columns.cells(file.lines[line]))
             yield Segment(f"  {line:>{columns.digits}}  {source}\n")
 
     # -- samples without a line ------------------------------------------------------------------
@@ -151,20 +144,18 @@ class _Columns:
 
     Attributes:
         digits: Width of line numbers.
-        has_inlined: Whether there is a column for inlined code.
         has_issues: Whether the share that was not issued fits.
         has_stalls: Whether the top stall fits.
     """
 
     digits: int
-    has_inlined: bool
     has_issues: bool = True
     has_stalls: bool = True
 
     @classmethod
-    def of(cls, file: SampledFile, last_line: int, edge: int | None) -> _Columns:
+    def of(cls, last_line: int, edge: int | None) -> _Columns:
         digits = max(len(str(last_line)), len("line"))
-        found = cls(digits, bool(file.inlined))
+        found = cls(digits)
         if edge is not None and edge - found.width < _LEAST_TEXT:
             found = replace(found, has_issues=False)
         if edge is not None and edge - found.width < _LEAST_TEXT_OF_ALL:
@@ -173,30 +164,26 @@ class _Columns:
 
     @property
     def width(self) -> int:
-        parts = (_SHARE * self.has_inlined, _ISSUE * self.has_issues, _STALL * self.has_stalls)
+        parts = (_ISSUE * self.has_issues, _STALL * self.has_stalls)
         return _SHARE + 2 + sum(part + 2 for part in parts if part) + self.digits + 2
 
     def heading(self) -> str:
         first = f"{'samples':>{_SHARE}}"
-        cells = self._joined(_INLINED, "not issued", "top stall")
+        cells = self._joined("not issued", "top stall")
         return f"{first}{cells}  {'line':>{self.digits}}  source\n"
 
-    def cells(self, inlined: str, whole: SampleCounts) -> str:
-        return self._joined(inlined, share_text(whole.share(NOT_ISSUED)), _top_stall(whole))
+    def cells(self, counts: SampleCounts) -> str:
+        return self._joined(share_text(counts.share(NOT_ISSUED)), _top_stall(counts))
 
-    def _joined(self, inlined: str, issues: str, stall: str) -> str:
-        within = f"  {inlined:>{_SHARE}}" if self.has_inlined else ""
+    def _joined(self, issues: str, stall: str) -> str:
         idle = f"  {issues:>{_ISSUE}}" if self.has_issues else ""
-        return within + idle + (f"  {stall:<{_STALL}}" if self.has_stalls else "")
+        return idle + (f"  {stall:<{_STALL}}" if self.has_stalls else "")
 
 
 def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
-    """Return the lines of a file with at least this percentage of all samples, in order.
-
-    Samples of code inlined into a line count as its own.
-    """
+    """Return the lines of a file with at least this percentage of all samples, in order."""
     least = threshold / 100.0 * total
-    return [line for line in file.lines if file.whole(line).total >= least]
+    return [line for line in file.lines if file.lines[line].total >= least]
 
 
 def _with_context(hot: Sequence[int], text: SourceText, context: int) -> list[int]:
@@ -230,7 +217,7 @@ def _spoken(part: str) -> str:
 
 # -- what the words mean -------------------------------------------------------------------------
 def _legend(
-    console: Console, shown: Iterable[SampleCounts], *, edge: int | None, has_inlined: bool
+    console: Console, shown: Iterable[SampleCounts], *, edge: int | None
 ) -> Iterator[Segment]:
     tops: dict[str, int] = {}
     for counts in shown:
@@ -240,9 +227,6 @@ def _legend(
     yield Segment("Legend\n", HEADING)
     for part, meaning in PARTS.items():
         yield from prose(console, f"  {_spoken(part)}: {meaning}", DIM, edge=edge)
-    if has_inlined:
-        meaning = "samples of code inlined into the line, which count for its own line as well"
-        yield from prose(console, f"  {_INLINED}: {meaning}", DIM, edge=edge)
     sources: dict[str, None] = {}
     for metric in sorted(tops, key=lambda each: (-tops[each], each)):
         reason = explain_stall(metric)

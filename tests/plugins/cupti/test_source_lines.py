@@ -42,39 +42,19 @@ def line_of(text: str) -> int:
 
 
 def test_the_lines_of_instructions_are_those_of_the_disassembler(answer: Any) -> None:
-    innermost = [int(re.split("[:@]", chain[-1])[1]) for chain in answer["found"]]
+    lines = [int(re.split("[:@]", text)[1]) for text in answer["found"]]
 
-    assert len(innermost) > 20
-    assert len(set(innermost)) > 3
-    assert innermost == answer["expected"]
-    assert answer["unknown"] == [[]]
-
-
-def test_inlined_code_stands_below_the_line_that_called_it(answer: Any) -> None:
-    """Before Triton 3.9 the PTX tells it, later the cubin itself."""
-    innermost, middle, kernel = (
-        f"{PROGRAM}:{line_of(text)}@rotate"
-        for text in ("the innermost line", "the line in the middle", "the line in the kernel")
-    )
-
-    assert [kernel, middle, innermost] in answer["found"]
-    assert {chain[0].rpartition(":")[0] for chain in answer["found"]} == {str(PROGRAM)}
-    library = [chain for chain in answer["found"] if "standard.py" in chain[-1]]
-    assert library  # tl.sum
-    assert {len(chain) for chain in library} >= {2}
+    assert len(lines) > 20
+    assert len(set(lines)) > 3
+    assert lines == answer["expected"]
+    assert answer["unknown"] == [""]
 
 
-def test_the_line_itself_is_the_same_with_and_without_what_called_it(answer: Any) -> None:
-    assert [chain[-1] for chain in answer["bare"]] == [chain[-1] for chain in answer["found"]]
+def test_code_that_was_inlined_has_its_own_line(answer: Any) -> None:
+    files = {text.rpartition(":")[0] for text in answer["found"]}
 
-
-def test_where_the_source_is_not_known_lines_of_the_ptx_stand_in(answer: Any) -> None:
-    places = {chain[-1] for chain in answer["stripped"]}
-
-    assert {len(chain) for chain in answer["stripped"]} == {1}
-    numbers = [re.fullmatch(r"rotate\.ptx:(\d+)@rotate", place) for place in places]
-    assert len(numbers) > 20
-    assert all(each and 0 < int(each[1]) <= answer["ptx_lines"] for each in numbers)
+    assert f"{PROGRAM}:{line_of('the line of inlined code')}@rotate" in answer["found"]
+    assert len(files) > 1  # tl.sum stands in a library
 
 
 def test_cubins_that_are_damaged_do_no_harm_in_the_real_library(answer: Any) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from typing import Any
 
 import msgpack
 import pytest
 from fakes.flames import folded_stacks, pprof_stacks, speedscope_stacks
 from fakes.profiles import H100, node
-from fakes.samples import inlined_profile, sampled_profile, samples
+from fakes.samples import sampled_profile, samples
 
 from proton_bench.formats.registry import decode_profile, find_format
 from proton_bench.model.frame import FrameKind
@@ -33,9 +32,8 @@ def rows(profile: Profile) -> list[tuple[str, FrameKind]]:
 
 
 @pytest.mark.parametrize("name", BOTH_WAYS)
-@pytest.mark.parametrize("make", [sampled_profile, inlined_profile])
-def test_lines_and_their_metrics_come_back(make: Callable[[], Profile], name: str) -> None:
-    profile = make()
+def test_lines_and_their_metrics_come_back(name: str) -> None:
+    profile = sampled_profile()
 
     found = again(profile, name)
 
@@ -161,30 +159,3 @@ def test_folded_stacks_go_down_to_lines() -> None:
     kernel = ("train", "forward", "softmax_kernel")
     assert found[*kernel, "/src/softmax.py:12@softmax_kernel"] == 1000
     assert sum(found.values()) == 2000
-
-
-# Inlined code stands below the line that called it.
-INLINED = {
-    ("k", "k.py:12 k", "k.py:5 first"): 250,
-    ("k", "k.py:12 k", "k.py:5 first", "k.py:5 first"): 40,
-    ("k", "k.py:12 k", "standard.py:263 sum"): 1300,
-    ("k", "k.py:14 k"): 60,
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "stacks"), [("speedscope", speedscope_stacks), ("pprof", pprof_stacks)]
-)
-def test_flame_graphs_go_down_to_inlined_code(
-    name: str, stacks: Callable[[bytes, str], dict[tuple[str, ...], float]]
-) -> None:
-    found = stacks(find_format(name).encode(inlined_profile()), "num_samples")
-
-    assert {path[1:]: n for path, n in found.items()} == INLINED
-
-
-def test_folded_stacks_go_down_to_inlined_code() -> None:
-    found = folded_stacks(find_format("folded").encode(inlined_profile()))
-
-    assert found["k", "/src/k.py:12@k", "/lib/standard.py:263@sum"] == 1300
-    assert sum(found.values()) == sum(INLINED.values())

@@ -17,14 +17,6 @@ void add_number(CallPathTree &tree, const char *name, NodeIndex node, uint64_t v
                   static_cast<int64_t>(value));
 }
 
-/// The node that a line's samples go to: below the lines that it was inlined into.
-NodeIndex line_node(const SampledLeaf &leaf, const PcLine &line) {
-  NodeIndex node = leaf.node;
-  for (const char *place : line.places)
-    node = leaf.tree->child(node, Name(place), FrameKind::kLine);
-  return node;
-}
-
 /// What upstream's readers find on every sampled node.
 void add_zeros(CallPathTree &tree, NodeIndex node) {
   add_number(tree, kSamples, node, 0);
@@ -42,7 +34,8 @@ public:
       return;
     CallPathTree &tree = *leaf_.tree;
     if (node_ == kNoNode) {
-      node_ = line_node(leaf_, line_);
+      node_ =
+          line_.place ? tree.child(leaf_.node, Name(line_.place), FrameKind::kLine) : leaf_.node;
       add_zeros(tree, node_);
     }
     // Upstream counts both kinds as samples, and samples of warps that waited as stalled ones.

@@ -12,7 +12,6 @@
 #include "bindings/values/library_candidates.h"
 #include "collector/cupti/control/cupti_collector.h"
 #include "collector/cupti/counters/sampling_service.h"
-#include "collector/cupti/cubins/ptx_notes.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/gpu/work/code_text.h"
 #include "collector/gpu/work/kernel_codes.h"
@@ -165,29 +164,25 @@ py::dict cupti_facts(const CuptiCollector &collector) {
   return listed;
 }
 
-/// The line of each instruction of a cubin and the lines that it was inlined into, the kernel's
-/// first. Needs no GPU.
-std::vector<std::vector<py::str>> find_lines(const std::vector<ListedCandidate> &candidates,
-                                             const py::bytes &image, const std::string &function,
-                                             const std::vector<uint64_t> &offsets) {
+/// The line of each instruction of a cubin, "" without one. Needs no GPU.
+std::vector<py::str> find_lines(const std::vector<ListedCandidate> &candidates,
+                                const py::bytes &image, const std::string &function,
+                                const std::vector<uint64_t> &offsets) {
   std::string copy = image;
-  std::vector<std::vector<std::string>> found;
+  std::vector<std::string> texts;
   {
     py::gil_scoped_release release;
     const CuptiLibrary library = CuptiLibrary::open(make_candidates(candidates));
     const CuptiPcSampling cupti = CuptiPcSampling::of(library);
-    const CubinLines cubin(std::make_shared<const std::vector<char>>(copy.begin(), copy.end()));
+    const std::vector<char> cubin(copy.begin(), copy.end());
     const std::string shown = demangle(function.c_str());
     for (uint64_t offset : offsets)
-      found.push_back(source_lines(cupti, cubin, {function, shown}, offset));
+      texts.push_back(source_line(cupti, cubin, {function, shown}, offset));
   }
-  std::vector<std::vector<py::str>> lines;
-  for (const std::vector<std::string> &chain : found) {
-    std::vector<py::str> &texts = lines.emplace_back();
-    for (const std::string &text : chain) // names of files may be any bytes
-      texts.push_back(py::reinterpret_steal<py::str>(
-          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
-  }
+  std::vector<py::str> lines;
+  for (const std::string &text : texts) // names of files may be any bytes
+    lines.push_back(py::reinterpret_steal<py::str>(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
   return lines;
 }
 
@@ -286,14 +281,6 @@ void bind_cupti(py::module_ &module) {
           },
           py::arg("image"), py::pos_only())
       .def("facts", &cupti_facts);
-  module.def(
-      "note_ptx",
-      [](const py::bytes &image, const std::string &ptx) {
-        std::string copy = image;
-        py::gil_scoped_release release;
-        PtxNoteStore::instance().add(CubinImage(copy), ptx);
-      },
-      py::arg("image"), py::arg("ptx"), py::pos_only());
   module.def("source_lines", &find_lines, py::arg("candidates"), py::arg("image"),
              py::arg("function"), py::arg("offsets"), py::pos_only());
   module.def("serve_counter_samples", &serve_counter_samples, py::arg("socket"), py::pos_only(),

@@ -41,8 +41,7 @@ struct Run {
   }
   void sample(const char *kernel, const char *raw_name, uint64_t samples, uint64_t not_issued) {
     StallCount stall{"stalled_wait", "not_issued_wait", samples, not_issued};
-    const char *const places[] = {"a.py:1@k"};
-    PcLine lines[] = {{places, {&stall, 1}}, {{}, {&stall, 1}}};
+    PcLine lines[] = {{"a.py:1@k", {&stall, 1}}, {nullptr, {&stall, 1}}};
     PcSampleRecord record;
     record.kernel = kernel;
     record.raw_name = raw_name;
@@ -97,28 +96,6 @@ TEST(what_was_not_issued_stays_a_part_of_the_samples_of_every_node) {
     for (NodeIndex node = 0; node < tree.nodes().size(); ++node)
       CHECK(sum(tree, "not_issued_wait", node) <= sum(tree, "stalled_wait", node));
   }
-}
-
-TEST(inlined_code_stands_below_the_line_that_called_it) {
-  Run run;
-  run.launch("s", "k", 10);
-  StallCount stall{"stalled_wait", "not_issued_wait", 3, 1};
-  const char *const chain[] = {"a.py:9@k", "a.py:5@k", "lib.py:2@first"};
-  const char *const caller[] = {"a.py:9@k"};
-  PcLine lines[] = {{chain, {&stall, 1}}, {caller, {&stall, 1}}};
-  PcSampleRecord record;
-  record.kernel = "k";
-  record.raw_name = "k";
-  record.lines = lines;
-  run.session.add_samples(0, {&record, 1}, run.times);
-  const CallPathTree &tree = run.tree();
-  CHECK_EQ(tree.nodes().size(), 6); // root, scope, kernel, three lines
-  CHECK_EQ(tree.nodes()[3].name.text(), "a.py:9@k");
-  CHECK_EQ(tree.nodes()[5].name.text(), "lib.py:2@first");
-  CHECK_EQ(tree.nodes()[5].parent, 4);
-  CHECK_EQ(sum(tree, "num_stalled_samples", 3), 6);
-  CHECK_EQ(sum(tree, "num_stalled_samples", 4), 3);
-  CHECK_EQ(sum(tree, "num_stalled_samples", 5), 3);
 }
 
 TEST(samples_are_found_by_the_name_that_tools_know) {

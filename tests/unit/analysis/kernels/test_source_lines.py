@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from fakes.profiles import training_profile
-from fakes.samples import GPU, SOFTMAX, inlined_profile, sampled_profile, samples
+from fakes.samples import GPU, SOFTMAX, sampled_profile, samples
 
 from proton_bench.analysis.kernels.source_lines import SourceLine, parse_line, sampled_source
 from proton_bench.analysis.view.name_filter import NameFilter
 from proton_bench.errors import MetricError, UsageError
-from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
@@ -76,47 +73,6 @@ def test_a_line_of_several_kernels_is_one_line() -> None:
     assert library.lines[3].total == 20
     assert library.functions[3] == ("first", "second")
     assert [file.samples.total for file in source.files] == [30, 30, 20]
-
-
-def test_code_that_was_inlined_counts_for_its_line_and_for_those_that_called_it() -> None:
-    source = sampled_source(inlined_profile())
-
-    kernel, library = source.files
-    assert (kernel.path, library.path) == ("/src/k.py", "/lib/standard.py")
-    assert {line: counts.total for line, counts in kernel.lines.items()} == {5: 240, 12: 0, 14: 60}
-    assert {line: counts.total for line, counts in kernel.inlined.items()} == {12: 940}
-    assert kernel.whole(12).waits() == [("stalled_barrier", 700), ("stalled_wait", 240)]
-    assert kernel.whole(5).total == 240  # once, though it called itself
-    assert (kernel.samples.total, kernel.called.total) == (300, 700)
-    assert (library.samples.total, library.called.total) == (700, 0)
-    assert source.samples.total == kernel.samples.total + library.samples.total
-    assert kernel.functions == {12: ("k",), 5: ("first",), 14: ("k",)}
-
-
-def test_endless_chains_of_inlining_are_followed_to_a_limit() -> None:
-    builder = ProfileBuilder()
-    row = builder.add(0, "k", FrameKind.KERNEL, device=GPU)
-    for line in range(1, 5_001):
-        row = builder.add(row, f"k.py:{line}@k", FrameKind.LINE, metrics=samples({"wait": 1}))
-
-    (file,) = sampled_source(builder.build()).files
-
-    assert file.samples.total == 5_000
-    assert file.inlined[1].total == 64
-
-
-@pytest.mark.parametrize("suffix", ["proton", "hatchet", "hatchet_msgpack"])
-def test_files_keep_what_was_inlined_where(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"x.{suffix}"
-    write_profile(inlined_profile(), path)
-
-    read = read_profile(path)
-
-    assert sampled_source(read) == sampled_source(inlined_profile())
-    assert [read.kind(row) for row in range(1, len(read))] == [
-        FrameKind.KERNEL,
-        *[FrameKind.LINE] * 5,
-    ]
 
 
 def test_rows_are_chosen_by_name() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.samples import Line, inlined_profile, sampled_profile
+from fakes.samples import Line, sampled_profile
 from rich.cells import cell_len
 
 from proton_bench.analysis.kernels.source_lines import sampled_source
@@ -102,23 +102,6 @@ def test_what_the_stalls_mean_is_reported_with_the_vendors_page(source: Path) ->
         assert f"  {reason}: " in legend
     assert "lg_throttle" not in legend
     assert "https://docs.nvidia.com/nsight-compute/" in legend
-
-
-def test_a_line_that_calls_shows_what_was_inlined_there(source: Path) -> None:
-    profile = inlined_profile(str(source.parent))
-    source.with_name("k.py").write_text(TEXT)
-
-    lines = printed(profile)
-
-    assert lines[2].endswith("k.py  30.0 % of the samples, 70.0 % in code inlined from other files")
-    assert lines[3].split("  ")[-1] == "source"
-    hot = next(line for line in lines if line.endswith("line 12"))
-    assert " ".join(hot.split()) == "0 % 94.0 % 69.1 % barrier 74.5 % 12 line 12"
-    near = next(line for line in lines if line.endswith("line 5"))
-    assert " ".join(near.split()) == "24.0 % 20.8 % wait 100.0 % 5 line 5"
-    (library,) = (line for line in lines if "standard.py" in line)
-    assert library.endswith("70.0 % of the samples")
-    assert any("inlined: samples of code inlined into the line" in line for line in lines)
 
 
 def test_samples_without_a_line_are_listed(source: Path) -> None:

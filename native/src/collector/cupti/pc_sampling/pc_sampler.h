@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "collector/cupti/callbacks/callback_table.h"
-#include "collector/cupti/cubins/cubin_store.h"
+#include "collector/cupti/pc_sampling/cubin_store.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_context.h"
 #include "collector/cupti/pc_sampling/pc_sampling_facts.h"

@@ -18,28 +18,21 @@ void SampledFunctions::add(Line &line, const std::vector<PcCounts::Count> &count
     bool is_not_issued = StallNames::is_not_issued(count.reason);
     (is_not_issued ? sum.not_issued : sum.samples) += count.samples;
     (is_not_issued ? not_issued_ : samples_) += count.samples;
-    if (!is_not_issued && !line.places)
+    if (!is_not_issued && !line.place)
       without_line_ += count.samples;
   }
 }
 
 void SampledFunctions::settle(Function &function) {
-  for (auto &[places, line] : function.by_places) {
+  for (auto &[place, line] : function.by_place) {
     for (const auto &[reason, sum] : line.sums)
       line.stalls.push_back(sum);
-    std::span<const char *const> known;
-    if (places)
-      known = *places;
-    function.lines.push_back({known, line.stalls});
+    function.lines.push_back({place, line.stalls});
   }
-  auto is_before = [](const char *one, const char *two) {
-    return std::string_view(one) < std::string_view(two);
-  };
-  std::sort(function.lines.begin(), function.lines.end(),
-            [&](const PcLine &one, const PcLine &two) {
-              return std::lexicographical_compare(one.places.begin(), one.places.end(),
-                                                  two.places.begin(), two.places.end(), is_before);
-            });
+  std::sort(function.lines.begin(), function.lines.end(), [](const PcLine &one, const PcLine &two) {
+    return std::string_view(one.place ? one.place : "") <
+           std::string_view(two.place ? two.place : "");
+  });
 }
 
 SampledFunctions::SampledFunctions(const PcCounts &counts,
@@ -59,10 +52,10 @@ SampledFunctions::SampledFunctions(const PcCounts &counts,
       function.shown = demangle(name.c_str());
     }
     auto cubin = cubins.find(pc.of.crc);
-    const LineChain *places = lines.find(cupti, pc, cubin == cubins.end() ? nullptr : cubin->second,
-                                         {function.raw_name, function.shown});
-    Line &to = function.by_places[places];
-    to.places = places;
+    const char *place = lines.find(cupti, pc, cubin == cubins.end() ? nullptr : cubin->second,
+                                   {function.raw_name, function.shown});
+    Line &to = function.by_place[place];
+    to.place = place;
     add(to, each, names);
   }
   for (auto &[name, function] : functions_)

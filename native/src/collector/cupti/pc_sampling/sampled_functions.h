@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/cupti/cubins/cubin_store.h"
+#include "collector/cupti/pc_sampling/cubin_store.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_counts.h"
 #include "collector/cupti/pc_sampling/stall_names.h"
@@ -32,14 +32,14 @@ public:
 private:
   using Stalls = std::map<size_t, StallCount>; ///< by reason
   struct Line {
-    const LineChain *places = nullptr;
+    const char *place = nullptr;
     Stalls sums;
     std::vector<StallCount> stalls;
   };
   struct Function {
     std::string raw_name;
     std::string shown;
-    std::map<const LineChain *, Line> by_places; ///< null: no line is known
+    std::map<const char *, Line> by_place; ///< null: no line is known
     std::vector<PcLine> lines;
   };
   void add(Line &line, const std::vector<PcCounts::Count> &counts, const StallNames &names);

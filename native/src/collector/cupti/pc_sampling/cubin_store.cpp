@@ -1,4 +1,4 @@
-#include "collector/cupti/cubins/cubin_store.h"
+#include "collector/cupti/pc_sampling/cubin_store.h"
 
 namespace proton {
 
