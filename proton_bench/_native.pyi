@@ -255,7 +255,7 @@ class HostSampler:
 class CpuCollector:
     """Times torch operators and interpreted Triton kernels on the calling threads."""
 
-    def __init__(self, max_depth: int = 2, events: Sequence[tuple[str, int, int]] = ()) -> None: ...
+    def __init__(self, max_depth: int = 2, event: tuple[str, int, int] | None = None) -> None: ...
     def start(self) -> None: ...
     def flush(self) -> None: ...
     def stop(self) -> None: ...
@@ -270,11 +270,8 @@ class CpuCollector:
     def mute(self) -> None: ...
     def unmute(self) -> None: ...
 
-def probe_perf_events(events: Sequence[tuple[str, int, int]], /) -> list[int]:
-    """Return an errno for each event (column, type, config), 0 for those counted together."""
-
-def perf_times() -> tuple[int, int]:
-    """Return how long threads had counters since the newest start, and how long these counted."""
+def probe_perf_event(event: tuple[str, int, int], /) -> int:
+    """Return the errno of opening an event (column, type, config), 0 if it can be counted."""
 
 class ReplayCollector:
     """Feeds the Records of a recorded stream, as fast as they come or launch by launch."""
@@ -318,8 +315,6 @@ class CounterOptions:
         burst_ms: int = ...,
         pause_ms: int = ...,
         hardware_bytes: int = ...,
-        process: Sequence[bytes],  # starts the one that samples; empty: nothing can
-        environment: Sequence[bytes],  # of that process, b"NAME=value"
     ) -> None: ...
     @property
     def sets(self) -> list[list[str]]: ...
@@ -349,6 +344,7 @@ class CuptiCollector:
         counters: CounterOptions | None = None,  # implies vendor_clock
     ) -> None: ...
     def start(self, stream: int = 0) -> None: ...  # a stream that may be captured
+    def start_counters(self, socket: int, /) -> None: ...  # takes it over; until `stop`
     def flush(self) -> None: ...
     def stop(self) -> None: ...
     def add_cubin(self, image: bytes, /) -> None: ...  # loaded before the start

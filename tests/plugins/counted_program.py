@@ -13,10 +13,10 @@ import sys
 import threading
 
 import proton_bench as proton
-from proton_bench_plugins.cpu import perf_events
+from proton_bench_plugins.cpu import collector
 
 SOFTWARE = 1
-FAULTS, CLOCK = 2, 1
+FAULTS = 2
 
 
 def touch(pages: int) -> None:
@@ -46,11 +46,7 @@ def forked() -> int:
 
 def main(output: str) -> None:
     """Record into a file."""
-    perf_events.EVENTS = (
-        ("page_faults", SOFTWARE, FAULTS),
-        ("task_clock", SOFTWARE, CLOCK),
-        ("unknown", SOFTWARE, 999),
-    )
+    collector.INSTRUCTION_EVENT = ("page_faults", SOFTWARE, FAULTS)
     before = len(os.listdir("/proc/self/fd"))
     session = proton.start(output, backend="cpu", mode="counters")
     threads = [threading.Thread(target=run) for _ in range(8)]

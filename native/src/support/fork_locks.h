@@ -24,10 +24,9 @@ enum class LockRank : uint8_t {
   kMetricNames,
   kNames,
   kHeldFiles,
-  kSamplingProcess,
-  kPerfGroups,
+  kPerfCounters,
 };
-inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfGroups) + 1;
+inline constexpr size_t kLockRanks = static_cast<size_t>(LockRank::kPerfCounters) + 1;
 
 /// Registers a mutex to be taken around fork(). It lives as long as the process, or until `forget`.
 /// [noexcept, no lock]

@@ -2,7 +2,7 @@
 
 ``time (ns)`` is self time on operators and kernels; scopes have ``wall (ns)``. It is the default
 without a GPU driver, and then makes Triton interpret its kernels. Mode ``counters`` also counts
-instructions, cycles and misses.
+instructions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ BACKEND = Backend(
         ModeSpec(
             _COUNTERS,
             {_DEPTH: _DEPTH_MEANING},
-            "the same with instructions, cycles, cache and branch misses of the processor",
+            "the same with the instructions that the processor counts",
         ),
         PERIODIC_FLUSHING,
     ),

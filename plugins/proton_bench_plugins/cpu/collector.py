@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import operator
+import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from proton_bench import _native
+from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.models.torch_verdict import judge_torch
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.interpreter import InterpreterObserver
 from proton_bench_plugins.cpu.interpreter_driver import install_driver
-from proton_bench_plugins.cpu.perf_events import find_events
 from proton_bench_plugins.cpu.profiler_observer import ProfilerObserver
 
 if TYPE_CHECKING:
-    from proton_bench_plugins.cpu.perf_events import Event
     from proton_bench_plugins.instrumentation.passes import Rule
     from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
@@ -83,20 +85,20 @@ class HostCollector:
     Args:
         max_depth: Operators nested deeper are not recorded; 0 records all.
         passes: What to bracket in interpreted kernels.
-        events: What the processor counts inside of what is timed.
+        event: What the processor counts inside of what is timed.
     """
 
     def __init__(
         self,
         max_depth: int = DEFAULT_DEPTH,
         passes: tuple[Rule, ...] = (),
-        events: Sequence[Event] = (),
+        event: Event | None = None,
     ) -> None:
         self._max_depth = max_depth
         self._passes = passes
         self._interpreted: list[InterpretedScopes] = []
         self._observers: list[InterpreterObserver] = []
-        self._native = _native.CpuCollector(max_depth, events)
+        self._native = _native.CpuCollector(max_depth, event)
         self._profiler: ProfilerObserver | None = None
         self._undo = contextlib.ExitStack()
 
@@ -163,6 +165,39 @@ class HostCollector:
             self._undo.callback(self._interpreted[-1].remove)
 
 
+Event = tuple[str, int, int]  # name of the column, type, config: as in perf_event_open(2)
+
+INSTRUCTION_EVENT: Event = (INSTRUCTIONS, 0, 1)  # in user space alone
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+_NO_HARDWARE = (
+    "this machine counts none, as most virtual machines: use bare metal, or a virtual machine with "
+    "a virtual PMU"
+)
+_REASONS = {
+    errno.ENOENT: _NO_HARDWARE,
+    errno.ENODEV: _NO_HARDWARE,
+    errno.EOPNOTSUPP: _NO_HARDWARE,
+    errno.EPERM: "a sandbox forbids perf_event_open: run the container with --cap-add PERFMON or a "
+    "seccomp profile that allows it",
+    errno.ENOSYS: "this kernel has no perf_event_open: use a Linux kernel with CONFIG_PERF_EVENTS",
+}
+
+
+def refusal() -> str:
+    """Return why the kernel counts no instructions of this process and what to do, or ""."""
+    code = _native.probe_perf_event(INSTRUCTION_EVENT)
+    if code == errno.EACCES:
+        try:
+            paranoid = _PARANOID.read_text().strip()
+        except OSError:
+            paranoid = "unknown"
+        return (
+            f"perf_event_paranoid is {paranoid}: run `sysctl kernel.perf_event_paranoid=2` as "
+            "root, or give the program CAP_PERFMON"
+        )
+    return _REASONS.get(code, f"perf_event_open failed: {os.strerror(code)}") if code else ""
+
+
 class CountingCollector(HostCollector):
     """Also counts instructions, where the kernel allows.
 
@@ -171,26 +206,21 @@ class CountingCollector(HostCollector):
     """
 
     def __init__(self, max_depth: int = DEFAULT_DEPTH) -> None:
-        self._found = find_events()
-        self._is_said = not self._found.error
-        super().__init__(max_depth, events=self._found.events)
+        self._error = refusal()
+        self._is_said = not self._error
+        super().__init__(max_depth, event=None if self._error else INSTRUCTION_EVENT)
 
     def start(self) -> None:
         """Begin to time and to count; says in one line why nothing is counted."""
         super().start()
         if not self._is_said:
             self._is_said = True
-            warn(f"processor counters are not recorded: {self._found.error}")
+            warn(f"instructions are not counted: {self._error}")
 
     def facts(self) -> Mapping[str, Any]:
-        """Return what was counted, and in which part of the time: less than 1 is an estimate."""
-        facts: dict[str, Any] = {"events": [name for name, _, _ in self._found.events]}
-        if self._found.error:
-            facts["error"] = self._found.error
-        enabled_ns, running_ns = _native.perf_times()
-        if enabled_ns:
-            facts["running"] = running_ns / enabled_ns
-        return {"cpu_counters": facts}
+        """Return what was counted, or why nothing was."""
+        counted = {"error": self._error} if self._error else {"events": [INSTRUCTION_EVENT[0]]}
+        return {"cpu_counters": counted}
 
 
 def _contained(attach: Callable[[ModuleType], object]) -> Callable[[ModuleType], None]:

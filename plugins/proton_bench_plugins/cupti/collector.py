@@ -14,10 +14,7 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
-from proton_bench.recording.counters.sampling_process import (
-    sampling_command,
-    sampling_environment,
-)
+from proton_bench.recording.counters.sampling_process import SamplingProcess
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import started_in_this_process
@@ -238,6 +235,9 @@ class GpuCollector:
             counters=_counter_options(settings.counting),
         )
         self._sampling = settings.pc_sampling
+        self._counts = settings.counting is not None
+        self._counting: SamplingProcess | None = None
+        self._uncounted = ""  # why nothing is counted
         self._nvtx = settings.nvtx
         self._injected: str | None = None
         self._watch = ProfilerWatch(self._pause, self._resume)
@@ -272,7 +272,7 @@ class GpuCollector:
             with self._lock:
                 self._is_started = False
                 self._end_pause()
-                self._native.stop()  # nothing if it is already off
+                self._stop_native()  # nothing if it is already off
         if self._injected is not None and os.environ.get(_INJECTION) == self._injected:
             del os.environ[_INJECTION]
         self._injected = None
@@ -284,8 +284,11 @@ class GpuCollector:
         if sampled and self._sampling is not None:
             sampled["asked_cycles"] = self._sampling.asked_cycles
             sampled["error"] = explain_refusal(sampled["error"])
-        for counted in filter(None, (facts.get("counters"), facts.get("ranges"))):
-            counted["error"] = explain_refusal(counted["error"], doing="read hardware counters")
+        counted = facts.get("counters")
+        if counted:
+            counted["error"] = self._uncounted or explain_refusal(
+                counted["error"], doing="read hardware counters"
+            )
         return {
             **facts,
             "torch_profiler_pauses": self._pauses,
@@ -306,6 +309,22 @@ class GpuCollector:
         if self._sampling is not None:
             for cubin in loaded_cubins():
                 self._native.add_cubin(cubin)
+        if self._counts:
+            self._start_counting()
+
+    def _start_counting(self) -> None:
+        try:
+            self._counting = SamplingProcess()
+        except BackendUnavailableError as error:  # the kernels are recorded nonetheless
+            self._uncounted = str(error)
+        else:
+            self._native.start_counters(self._counting.socket)
+
+    def _stop_native(self) -> None:
+        self._native.stop()
+        if self._counting is not None:
+            self._counting.end()
+            self._counting = None
 
     def _pause(self) -> None:
         if os.getpid() != self._process_id:
@@ -317,7 +336,7 @@ class GpuCollector:
                 warn(_PAUSED)
             self._pauses += 1
             self._paused_at_ns = time.monotonic_ns()
-            self._native.stop()
+            self._stop_native()
 
     def _resume(self) -> None:
         if os.getpid() != self._process_id:
@@ -366,6 +385,4 @@ def _counter_options(asked: Counting | None) -> _native.CounterOptions | None:
         interval_ns=1000 * asked.interval_us,
         burst_ms=asked.burst_ms,
         pause_ms=_PAUSE_MS,
-        process=sampling_command(),
-        environment=sampling_environment(),
     )

@@ -1,13 +1,16 @@
 // The native collectors.
 #include <pybind11/stl.h>
 
+#include <optional>
+#include <utility>
+
 #include "aggregate/consumer/aggregator.h"
 #include "bindings/module/bindings.h"
 #include "bindings/values/python_text.h"
 #include "bindings/values/python_variant.h"
 #include "collector/cpu/cpu_collector.h"
 #include "collector/cpu/op_stack.h"
-#include "collector/cpu/perf_counters.h"
+#include "collector/cpu/perf_counter.h"
 #include "collector/cpu/torch_observer.h"
 #include "collector/host/host_sampler.h"
 #include "collector/replay/replay_collector.h"
@@ -69,11 +72,9 @@ void enter_kernel(const py::str &name, const py::object &variant) {
 /// (name of the column, type, config)
 using EventTuple = std::tuple<std::string, uint32_t, uint64_t>;
 
-std::vector<PerfEvent> perf_events(const std::vector<EventTuple> &tuples) {
-  std::vector<PerfEvent> events;
-  for (const auto &[metric, type, config] : tuples)
-    events.push_back({metric, type, config});
-  return events;
+PerfEvent perf_event(const EventTuple &tuple) {
+  const auto &[metric, type, config] = tuple;
+  return {metric, type, config};
 }
 
 uint32_t text_index(Recording &recording, const py::dict &event, const char *key) {
@@ -169,11 +170,14 @@ py::list list_recording(const std::string &path) {
 
 void bind_cpu_collector(py::module_ &module) {
   py::class_<CpuCollector>(module, "CpuCollector")
-      .def(py::init([](uint32_t max_depth, const std::vector<EventTuple> &events) {
+      .def(py::init([](uint32_t max_depth, const std::optional<EventTuple> &event) {
+             std::optional<PerfEvent> counted;
+             if (event)
+               counted = perf_event(*event);
              return std::make_unique<CpuCollector>(Aggregator::instance(), max_depth,
-                                                   perf_events(events));
+                                                   std::move(counted));
            }),
-           py::arg("max_depth") = 2, py::arg("events") = std::vector<EventTuple>())
+           py::arg("max_depth") = 2, py::arg("event") = py::none())
       .def("start", &CpuCollector::start)
       .def("flush", &CpuCollector::flush)
       .def("stop", &CpuCollector::stop)
@@ -199,15 +203,9 @@ void bind_cpu_collector(py::module_ &module) {
       .def("mute", [](CpuCollector &) { mute_ops(); })
       .def("unmute", [](CpuCollector &) { unmute_ops(); });
   module.def(
-      "probe_perf_events",
-      [](const std::vector<EventTuple> &events) {
-        return PerfCounters::probe(perf_events(events));
-      },
-      py::arg("events"), py::pos_only());
-  module.def("perf_times", [] {
-    PerfCounters::Times times = PerfCounters::instance().times();
-    return std::make_pair(times.enabled_ns, times.running_ns);
-  });
+      "probe_perf_event",
+      [](const EventTuple &event) { return PerfCounter::probe(perf_event(event)); },
+      py::arg("event"), py::pos_only());
 }
 
 } // namespace

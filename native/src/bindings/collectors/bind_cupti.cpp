@@ -100,12 +100,8 @@ py::dict list_sampling(const PcSamplingFacts &facts) {
 }
 
 CounterOptions make_counters(std::vector<std::vector<std::string>> sets, uint32_t interval_ns,
-                             uint32_t burst_ms, uint32_t pause_ms, size_t hardware_bytes,
-                             std::vector<std::string> process,
-                             std::vector<std::string> environment) {
-  CounterOptions options{
-      std::move(sets),    interval_ns,           burst_ms, pause_ms, hardware_bytes,
-      std::move(process), std::move(environment)};
+                             uint32_t burst_ms, uint32_t pause_ms, size_t hardware_bytes) {
+  CounterOptions options{std::move(sets), interval_ns, burst_ms, pause_ms, hardware_bytes};
   bool has_empty = std::any_of(options.sets.begin(), options.sets.end(),
                                [](const auto &metrics) { return metrics.empty(); });
   if (options.sets.empty() || has_empty)
@@ -243,8 +239,7 @@ void bind_options(py::module_ &module) {
            py::arg("interval_ns") = defaults.counters.interval_ns,
            py::arg("burst_ms") = defaults.counters.burst_ms,
            py::arg("pause_ms") = defaults.counters.pause_ms,
-           py::arg("hardware_bytes") = defaults.counters.hardware_bytes, py::arg("process"),
-           py::arg("environment"))
+           py::arg("hardware_bytes") = defaults.counters.hardware_bytes)
       .def_readonly("sets", &CounterOptions::sets)
       .def_readonly("interval_ns", &CounterOptions::interval_ns)
       .def_readonly("burst_ms", &CounterOptions::burst_ms)
@@ -270,6 +265,8 @@ void bind_cupti(py::module_ &module) {
             self.start(reinterpret_cast<void *>(stream));
           },
           py::arg("stream") = 0, Unlocked())
+      .def("start_counters", &CuptiCollector::start_counters, py::arg("socket"), py::pos_only(),
+           Unlocked())
       .def("flush", &CuptiCollector::flush, Unlocked())
       .def("stop", &CuptiCollector::stop, Unlocked())
       .def(

@@ -10,8 +10,8 @@ namespace proton {
 void CpuCollector::start() {
   TickClock::calibrate();
   set_op_depth(max_depth_);
-  if (!events_.empty())
-    PerfCounters::instance().start(events_);
+  if (event_)
+    PerfCounter::instance().start(*event_);
   set_ops_enabled(true);
 }
 
@@ -20,14 +20,14 @@ void CpuCollector::flush() {
     return; // no session would see the count
   if (uint64_t strays = take_stray_ops(); strays != 0)
     sink_.dropped({"torch operator ended out of order or on another thread", strays});
-  if (uint64_t failures = PerfCounters::instance().take_failures(); failures != 0)
-    sink_.dropped({"counters of a thread could not be opened or were closed", failures});
+  if (uint64_t failures = PerfCounter::instance().take_failures(); failures != 0)
+    sink_.dropped({"a thread whose instructions could not be counted", failures});
 }
 
 void CpuCollector::stop() {
   set_ops_enabled(false);
-  if (!events_.empty())
-    PerfCounters::instance().stop();
+  if (event_)
+    PerfCounter::instance().stop();
   TorchObserver::instance().detach(TorchObserver::kTimes);
 }
 

@@ -2,21 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "collector/collector.h"
-#include "collector/cpu/perf_counters.h"
+#include "collector/cpu/perf_counter.h"
 #include "record/record_sink.h"
 
 namespace proton {
 
 class CpuCollector : public Collector {
 public:
-  /// Operators deeper than `max_depth` are not recorded; 0 records all. The events, if any, are
+  /// Operators deeper than `max_depth` are not recorded; 0 records all. The event, if any, is
   /// counted inside of operators, kernels and scopes.
-  CpuCollector(RecordSink &sink, uint32_t max_depth, std::vector<PerfEvent> events = {})
-      : sink_(sink), max_depth_(max_depth), events_(std::move(events)) {}
+  CpuCollector(RecordSink &sink, uint32_t max_depth, std::optional<PerfEvent> event = {})
+      : sink_(sink), max_depth_(max_depth), event_(std::move(event)) {}
   void start() override;
   /// Ranges are complete when they end; this reports what was lost.
   void flush() override;
@@ -25,7 +25,7 @@ public:
 private:
   RecordSink &sink_;
   uint32_t max_depth_;
-  std::vector<PerfEvent> events_;
+  std::optional<PerfEvent> event_;
 };
 
 } // namespace proton

@@ -33,10 +33,6 @@ struct CounterOptions {
   uint32_t burst_ms = 10;
   uint32_t pause_ms = 250; ///< between bursts, over all devices; more where they cost more
   size_t hardware_bytes = size_t{128} << 20; ///< of a device's buffer
-  /// Starts the process that samples, which calls serve_counter_samples(0). Empty: there is no
-  /// interpreter for it, and the facts say so.
-  std::vector<std::string> process;
-  std::vector<std::string> environment; ///< of that process, "NAME=value"
   uint32_t answer_ms = 60'000; ///< for an answer, with the lowest priority on a busy machine
 };
 

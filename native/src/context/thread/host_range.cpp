@@ -29,32 +29,28 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
 
 /// The top frame was opened for a timed range.
 void begin_counts(ThreadState &thread) noexcept {
-  if (const CountSource *source = count_source()) [[unlikely]]
-    thread.counts.enter(*source, thread.stack);
+  if (CountSource source = count_source()) [[unlikely]]
+    thread.counts.enter(source, thread.stack);
 }
 
 /// The frame of a timed range is about to be closed. What was counted inside; null: unknown.
-const Counts *end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
-  const CountSource *source = count_source();
-  return source ? thread.counts.leave(*source, thread.stack, scope_id) : nullptr;
+const int64_t *end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
+  CountSource source = count_source();
+  return source ? thread.counts.leave(source, thread.stack, scope_id) : nullptr;
 }
 
 /// Appends the record of a range and what was counted inside. True as RecordLog::append.
-bool append(ThreadState &thread, const RangeRecord &range, const Counts *counts) noexcept {
+bool append(ThreadState &thread, const RangeRecord &range, const int64_t *count) noexcept {
   bool chunk_filled = thread.host.append(range);
-  if (!counts) [[likely]]
+  if (!count) [[likely]]
     return chunk_filled;
   CountRecord record;
   record.kind = range.kind;
   record.at = range.at;
   record.variant = range.variant;
-  const std::vector<uint32_t> &metrics = thread.counts.source().metrics;
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    record.metric = metrics[i];
-    record.count = (*counts)[i];
-    chunk_filled = thread.host.append(record) || chunk_filled;
-  }
-  return chunk_filled;
+  record.metric = count_metric();
+  record.count = *count;
+  return thread.host.append(record) || chunk_filled;
 }
 
 bool is_scope(const StackEntry &entry) {
@@ -138,7 +134,7 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
     tell(border, false); // while the scope still stands
   bool is_timed = start_ns > 0 && now.wants_times;
-  const Counts *counts = is_timed ? end_counts(thread, entry.scope_id()) : nullptr;
+  const int64_t *count = is_timed ? end_counts(thread, entry.scope_id()) : nullptr;
   bool is_first_use = false;
   if (index + 1 == thread.stack.depth()) [[likely]] {
     is_first_use = thread.stack.pop(now);
@@ -152,7 +148,7 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
     RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
     RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
     record.thread = thread.number;
-    chunk_filled = append(thread, record, counts);
+    chunk_filled = append(thread, record, count);
   } else if (was_scope && is_first_use && now.active) {
     chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
   }

@@ -1,10 +1,9 @@
-"""How the process that samples counters starts."""
+"""How the process that samples counters starts and ends."""
 
 from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,10 +11,17 @@ import pytest
 
 pytest.importorskip("proton_bench._native")
 
-from proton_bench.recording.counters.sampling_process import (
-    sampling_command,
-    sampling_environment,
-)
+from proton_bench.errors import BackendUnavailableError
+from proton_bench.recording.counters.sampling_process import SamplingProcess
+
+
+def ended() -> tuple[int, dict[str, str]]:
+    """Return the code of a process whose socket is closed, and its environment."""
+    process = SamplingProcess()
+    started = Path(f"/proc/{process.number}/environ").read_bytes()
+    socket.socket(fileno=process.socket).close()
+    pairs = (pair.partition(b"=") for pair in started.split(b"\0"))
+    return process.end(), {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
 
 
 def test_it_sees_every_gpu_and_no_other_tool_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,57 +29,36 @@ def test_it_sees_every_gpu_and_no_other_tool_comes_in(monkeypatch: pytest.Monkey
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     monkeypatch.setitem(os.environb, b"ODD", b"\xff=")
 
-    environment = sampling_environment()
+    code, environment = ended()
 
-    assert b"ODD=\xff=" in environment
-    names = {each.partition(b"=")[0] for each in environment}
-    assert not names & {b"CUDA_INJECTION64_PATH", b"CUDA_VISIBLE_DEVICES"}
-
-
-def ended(**more: str) -> tuple[int, bytes]:
-    """Return the code and the errors of a process whose socket is closed."""
-    ours, theirs = socket.socketpair()
-    ours.close()
-    with (
-        theirs,
-        subprocess.Popen(
-            [os.fsdecode(word) for word in sampling_command()],
-            stdin=theirs.fileno(),
-            stderr=subprocess.PIPE,
-            env={**os.environ, **more},
-        ) as process,
-    ):
-        _, stderr = process.communicate(timeout=60)
-    return process.returncode, stderr
+    assert code == 0
+    assert environment["ODD"] == os.fsdecode(b"\xff=")
+    assert not environment.keys() & {"CUDA_INJECTION64_PATH", "CUDA_VISIBLE_DEVICES"}
 
 
-def test_it_ends_when_its_socket_is_closed() -> None:
-    assert ended() == (0, b"")
-
-
-def test_it_loads_nothing_from_folders_of_the_program(tmp_path: Path) -> None:
+def test_it_loads_nothing_from_folders_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("sitecustomize", "usercustomize", "proton_bench", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PROTON_BENCH_AUTOSTART", "{")
 
-    assert ended(PYTHONPATH=str(tmp_path), PROTON_BENCH_AUTOSTART="{") == (0, b"")
-
-
-def test_the_interpreter_is_the_one_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/opt/python")
-
-    assert sampling_command()[0] == b"/opt/python"
+    assert ended()[0] == 0
 
 
-@pytest.mark.parametrize("executable", [None, "", "/usr/bin/uwsgi"])
-def test_a_program_that_embeds_python_has_no_interpreter(
+@pytest.mark.parametrize("executable", [None, "", "/usr/bin/uwsgi", "/does/not/exist/python"])
+def test_without_an_interpreter_it_is_refused(
     monkeypatch: pytest.MonkeyPatch, executable: str | None
 ) -> None:
     monkeypatch.setattr(sys, "executable", executable)
 
-    assert sampling_command() == []
+    with pytest.raises(BackendUnavailableError, match="counters=gpm"):
+        SamplingProcess()
 
 
 def test_a_frozen_program_has_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
 
-    assert sampling_command() == []
+    with pytest.raises(BackendUnavailableError, match="no Python interpreter"):
+        SamplingProcess()

@@ -252,10 +252,14 @@ void CuptiCollector::start(void *stream) {
     self.stream.timebase().stop(*self.library);
     throw;
   }
-  if (!options_.counters.sets.empty())
-    self.counters.start(self.library->path(), *self.driver, options_.counters);
   self.launches.arm();
   is_running_ = true;
+}
+
+void CuptiCollector::start_counters(int socket) {
+  Engine &self = engine(sink_);
+  std::lock_guard lock(self.mutex);
+  self.counters.start(self.library->path(), *self.driver, options_.counters, socket);
 }
 
 void CuptiCollector::flush() {

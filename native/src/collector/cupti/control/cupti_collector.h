@@ -41,6 +41,9 @@ public:
   void start() override { start(nullptr); }
   /// Same; `stream` belongs to the calling thread and may be captured already. It may be null.
   void start(void *stream);
+  /// Counts, if the options say so, until `stop`. Takes over `socket`, an end of that of a process
+  /// that runs serve_counter_samples.
+  void start_counters(int socket);
   /// Waits for the work of every context that had a launch. [any thread]
   void flush() override;
   void stop() override;

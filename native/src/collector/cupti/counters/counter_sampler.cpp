@@ -34,11 +34,11 @@ int64_t thread_time_ns() noexcept {
 } // namespace
 
 void CounterSampler::start(const std::string &library, const CudaDriver &driver,
-                           CounterOptions options) {
+                           CounterOptions options, int socket) {
   stop();
   driver_ = &driver;
   options_ = std::move(options);
-  process_.emplace(options_, library);
+  process_.emplace(options_, library, socket);
   {
     std::lock_guard lock(mutex_);
     is_ending_ = false;
@@ -120,7 +120,7 @@ void CounterSampler::sample_until_stopped() {
 int64_t CounterSampler::used_ns() const { return thread_time_ns() + process_->used_ns(); }
 
 int64_t CounterSampler::next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) const {
-  if (!process_->is_usable())
+  if (!process_->is_running())
     return kLongestPauseNs;
   if (devices_.empty() && known_.empty())
     return kLookNs;
@@ -132,7 +132,7 @@ int64_t CounterSampler::next_pause_ns(int64_t spent_ns, int64_t elapsed_ns) cons
 
 void CounterSampler::find_devices() {
   for (void *context : contexts_.list()) {
-    if (!process_->is_usable() || !looked_at_.insert(context).second)
+    if (!process_->is_running() || !looked_at_.insert(context).second)
       continue;
     int ordinal = driver_->device_of(context);
     if (ordinal < 0 || known_.contains(ordinal))
@@ -150,8 +150,7 @@ bool CounterSampler::open(int32_t ordinal) {
   try {
     opened = process_->open(device.uuid, options_.sets);
   } catch (const Error &error) {
-    bool has_died = !process_->is_running();
-    if (is_ending() || (has_died && process_->is_usable()))
+    if (is_ending())
       return false;
     refuse(error.what());
     return true;
@@ -182,7 +181,7 @@ void CounterSampler::lose_burst(size_t device, const char *why) {
     facts_.error = why;
   ++devices_[device].failures;
   std::erase_if(devices_, [&](const Device &each) {
-    if (each.failures < kMostFailures && process_->is_usable())
+    if (each.failures < kMostFailures && process_->is_running())
       return false;
     ++facts_.refused_devices;
     std::erase(facts_.devices, each.ordinal);
@@ -220,7 +219,6 @@ void CounterSampler::note(const CounterSamples &samples) {
     facts_.lost_samples += samples.lost;
     facts_.full_images += samples.is_image_full ? 1 : 0;
     facts_.full_buffers += samples.is_buffer_full ? 1 : 0;
-    facts_.open_ns += samples.open_ns; // of a process that took another's place
     facts_.decode_ns += samples.decode_ns;
     facts_.info_ns += samples.info_ns;
     facts_.evaluate_ns += samples.evaluate_ns;

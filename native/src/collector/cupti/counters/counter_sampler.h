@@ -32,9 +32,11 @@ public:
 
   /// The driver outlives the sampling; `library` is the file of libcupti. Times of activity records
   /// have to be the vendor's, as those of samples are.
-  void start(const std::string &library, const CudaDriver &driver, CounterOptions options);
-  /// Ends a burst early, waits for its samples for some seconds at most, and ends the process. Does
-  /// nothing unless it was started.
+  /// Takes over `socket`, an end of that of the process that samples.
+  void start(const std::string &library, const CudaDriver &driver, CounterOptions options,
+             int socket);
+  /// Ends a burst early, waits for its samples for some seconds at most, and closes the socket.
+  /// Does nothing unless it was started.
   void stop() noexcept;
   /// Called in a forked child, where there are no threads to be stopped.
   static void forget_after_fork() noexcept { SamplingProcess::forget_after_fork(); }

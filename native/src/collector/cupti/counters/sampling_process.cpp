@@ -6,46 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <limits>
-#include <mutex>
 #include <utility>
 
-#include "collector/cupti/counters/detached_process.h"
 #include "collector/cupti/counters/sampling_service.h"
 #include "support/clock.h"
 #include "support/error.h"
-#include "support/fork_locks.h"
 
 namespace proton {
 namespace {
 
 constexpr int kBetweenLooksMs = 100; // at the time by which to end
-constexpr const char *kNotOurs = "sent what is not an answer";
-constexpr const char *kWhat = "the process that samples counters ";
-
-/// Of descriptors: a child that is forked while one is made would keep it.
-std::mutex &descriptors() {
-  static auto *mutex = [] {
-    auto *made = new std::mutex; // outlives threads of the target
-    guard_across_fork(*made, LockRank::kSamplingProcess);
-    return made;
-  }();
-  return *mutex;
-}
-
-SamplingProcess *g_present = nullptr; ///< under the same lock
-
-[[noreturn]] void refuse(const std::string &what, int error) {
-  throw Error(ErrorCode::kUnavailable, kWhat + what + ": " + std::strerror(error));
-}
-
-std::string join(const std::vector<std::string> &words) {
-  std::string text;
-  for (const std::string &word : words)
-    text += (text.empty() ? "" : " ") + word;
-  return text;
-}
+constexpr const char *kForeign = "sent what no burst looks like";
 
 /// The text of a request.
 std::string text_of(const std::string &library, const std::string &uuid,
@@ -61,100 +33,33 @@ std::string text_of(const std::string &library, const std::string &uuid,
 
 } // namespace
 
-SamplingProcess::SamplingProcess(const CounterOptions &options, std::string library)
-    : options_(options), library_(std::move(library)),
+SamplingProcess::SamplingProcess(const CounterOptions &options, std::string library, int socket)
+    : options_(options), library_(std::move(library)), socket_(socket),
       end_by_ns_(std::numeric_limits<int64_t>::max()) {
-  std::lock_guard lock(descriptors());
-  g_present = this;
+  open_socket_.store(socket_);
 }
 
 SamplingProcess::~SamplingProcess() {
-  end();
-  std::lock_guard lock(descriptors());
-  g_present = nullptr;
+  if (int open = open_socket_.exchange(-1); open >= 0)
+    close(open);
 }
 
 void SamplingProcess::forget_after_fork() noexcept {
-  if (g_present)
-    if (int handle = g_present->let_go(); handle >= 0)
-      close(handle);
-  g_present = nullptr;
-}
-
-bool SamplingProcess::has_socket() const noexcept {
-  return socket_ >= 0 && FileIdentity::of(socket_) == identity_;
-}
-
-int SamplingProcess::let_go() noexcept {
-  bool is_ours = has_socket(); // who closes one of both has closed the other
-  int open = std::exchange(socket_, -1), handle = std::exchange(handle_, -1);
-  is_in_burst_ = false;
-  if (!is_ours)
-    return -1;
-  close(open);
-  return handle;
+  if (int open = open_socket_.exchange(-1); open >= 0)
+    close(open);
 }
 
 void SamplingProcess::finish(int64_t end_by_ns) noexcept {
   end_by_ns_.store(end_by_ns, std::memory_order_relaxed);
-  std::lock_guard lock(descriptors());
-  is_finished_ = true;
-  if (has_socket())
-    shutdown(socket_, is_in_burst_ ? SHUT_WR : SHUT_RDWR);
+  shutdown(socket_, is_in_burst_ ? SHUT_WR : SHUT_RDWR);
 }
 
-void SamplingProcess::set_in_burst(bool is_in_burst) noexcept {
-  std::lock_guard lock(descriptors());
-  is_in_burst_ = is_in_burst;
-}
-
-// The calling thread has the lowest priority, and so has what it starts.
-void SamplingProcess::start() {
-  std::lock_guard lock(descriptors());
-  if (is_finished_)
-    throw Error(ErrorCode::kUnavailable, kWhat + std::string("is not needed any more"));
-  ++starts_;
-  if (options_.process.empty())
-    throw Error(ErrorCode::kUnavailable,
-                kWhat + std::string("needs the file of a Python interpreter, and sys.executable "
-                                    "of this program is none; record with counters=gpm"));
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    refuse("did not start", errno);
-  socket_ = move_from_streams(ends[0]);
-  DetachedProcess started{socket_ < 0 ? errno : 0, -1};
-  identity_ = FileIdentity::of(socket_);
-  int theirs = move_from_streams(ends[1]);
-  if (theirs < 0)
-    started.error = errno;
-  if (started.error == 0) {
-    std::vector<std::string> command = options_.process;
-    command.push_back(std::to_string(getpid())); // for those who look at processes
-    started = start_detached(command, options_.environment, theirs);
-  }
-  if (theirs >= 0)
-    close(theirs);
-  handle_ = started.handle;
-  if (started.error == 0)
-    return;
-  let_go();
-  refuse("did not start: " + options_.process[0], started.error);
-}
-
-void SamplingProcess::end() noexcept {
-  int handle = -1;
-  {
-    std::lock_guard lock(descriptors());
-    handle = let_go();
-  }
-  if (handle >= 0) // else it ends because its socket is closed
-    end_detached(handle);
-  earlier_ns_ += std::exchange(used_ns_, 0);
-}
-
-void SamplingProcess::fail(const std::string &why) {
-  end();
-  throw Error(ErrorCode::kUnavailable, kWhat + why);
+void SamplingProcess::fail(const char *why) {
+  is_running_ = false;
+  is_in_burst_ = false;
+  shutdown(socket_, SHUT_RDWR); // closed by the destructor: `finish` may use it until then
+  throw Error(ErrorCode::kUnavailable,
+              std::string("the process that samples counters ") + why + "; try counters=gpm");
 }
 
 void SamplingProcess::transfer(void *data, size_t bytes, bool is_out) {
@@ -165,8 +70,6 @@ void SamplingProcess::transfer(void *data, size_t bytes, bool is_out) {
     pollfd ready{socket_, static_cast<short>(is_out ? POLLOUT : POLLIN), 0};
     if (poll(&ready, 1, kBetweenLooksMs) <= 0)
       continue;
-    if (!has_socket())
-      fail("was lost when the program closed all its files");
     // No SIGPIPE: the process may be dead.
     ssize_t done = is_out ? send(socket_, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
                           : recv(socket_, at, bytes, MSG_DONTWAIT);
@@ -174,7 +77,7 @@ void SamplingProcess::transfer(void *data, size_t bytes, bool is_out) {
     if (is_again)
       continue;
     if (done <= 0)
-      fail("ended; to see why, run: " + join(options_.process) + " < /dev/null");
+      fail("ended");
     at += done;
     bytes -= static_cast<size_t>(done);
   }
@@ -187,53 +90,51 @@ template <typename T> void SamplingProcess::receive(std::vector<T> &values, size
 
 CounterSamples SamplingProcess::open(const std::string &uuid,
                                      const std::vector<std::vector<std::string>> &sets) {
-  return ask(uuid, sets, true);
+  return request(uuid, sets, true);
 }
 
 CounterSamples SamplingProcess::sample(const std::string &uuid,
                                        const std::vector<std::string> &metrics) {
-  return ask(uuid, {metrics}, false);
+  return request(uuid, {metrics}, false);
 }
 
-CounterSamples SamplingProcess::ask(const std::string &uuid,
-                                    const std::vector<std::vector<std::string>> &sets,
-                                    bool is_opening) {
+CounterSamples SamplingProcess::request(const std::string &uuid,
+                                        const std::vector<std::vector<std::string>> &sets,
+                                        bool is_opening) {
   deadline_ns_ = monotonic_ns() + int64_t{options_.answer_ms} * 1'000'000;
-  if (!is_running())
-    start();
   std::string text = text_of(library_, uuid, sets);
-  SamplingRequest request{text.size(), options_.hardware_bytes, options_.interval_ns,
-                          options_.burst_ms, is_opening ? 1u : 0u};
-  transfer(&request, sizeof request, true);
+  SamplingRequest head{text.size(), options_.hardware_bytes, options_.interval_ns,
+                       options_.burst_ms, is_opening ? 1u : 0u};
+  transfer(&head, sizeof head, true);
   transfer(text.data(), text.size(), true);
-  set_in_burst(!is_opening);
+  is_in_burst_ = !is_opening;
   SamplingAnswer answer;
   transfer(&answer, sizeof answer, false);
   used_ns_ = answer.process_ns;
   if (answer.text_bytes > kMostTextBytes || answer.samples > kMostSamples)
-    fail(kNotOurs);
-  std::string said(answer.text_bytes, '\0');
-  transfer(said.data(), said.size(), false);
+    fail(kForeign);
+  std::string reply(answer.text_bytes, '\0');
+  transfer(reply.data(), reply.size(), false);
   if (answer.has_failed != 0) {
-    set_in_burst(false);
-    throw Error(ErrorCode::kUnavailable, said);
+    is_in_burst_ = false;
+    throw Error(ErrorCode::kUnavailable, reply);
   }
-  CounterSamples found;
-  found.metrics = split_words(said);
-  if (is_opening ? answer.samples != 0 : found.metrics != sets[0])
-    fail(kNotOurs);
-  found.lost = answer.lost;
-  found.is_image_full = answer.is_image_full != 0;
-  found.is_buffer_full = answer.is_buffer_full != 0;
-  found.open_ns = answer.open_ns;
-  found.decode_ns = answer.decode_ns;
-  found.info_ns = answer.info_ns;
-  found.evaluate_ns = answer.evaluate_ns;
-  receive(found.start_ns, answer.samples);
-  receive(found.end_ns, answer.samples);
-  receive(found.values, answer.samples * found.metrics.size());
-  set_in_burst(false);
-  return found;
+  CounterSamples samples;
+  samples.metrics = split_words(reply);
+  if (is_opening ? answer.samples != 0 : samples.metrics != sets[0])
+    fail(kForeign);
+  samples.lost = answer.lost;
+  samples.is_image_full = answer.is_image_full != 0;
+  samples.is_buffer_full = answer.is_buffer_full != 0;
+  samples.open_ns = answer.open_ns;
+  samples.decode_ns = answer.decode_ns;
+  samples.info_ns = answer.info_ns;
+  samples.evaluate_ns = answer.evaluate_ns;
+  receive(samples.start_ns, answer.samples);
+  receive(samples.end_ns, answer.samples);
+  receive(samples.values, answer.samples * samples.metrics.size());
+  is_in_burst_ = false;
+  return samples;
 }
 
 } // namespace proton

@@ -6,19 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "collector/cupti/counters/counter_samples.h"
+#include "collector/cupti/counters/pm_device.h"
 #include "collector/cupti/cupti_options.h"
-#include "support/file_identity.h"
 
 namespace proton {
 
 /// While libcupti switches counters, decodes or evaluates, launches of its process stand still, so
-/// another process does all of it. It starts with the first request, and once more if it dies. At
-/// most one object in a process.
+/// another process does all of it. Whoever started that one gave us an end of its socket. At most
+/// one object in a process.
 class SamplingProcess {
 public:
-  SamplingProcess(const CounterOptions &options, std::string library);
-  ~SamplingProcess(); ///< ends the process
+  /// Takes over the socket, on whose other end is serve_counter_samples.
+  SamplingProcess(const CounterOptions &options, std::string library, int socket);
+  ~SamplingProcess(); ///< the other process ends with its socket
   SamplingProcess(const SamplingProcess &) = delete;
   SamplingProcess &operator=(const SamplingProcess &) = delete;
 
@@ -28,12 +28,10 @@ public:
   CounterSamples open(const std::string &uuid, const std::vector<std::vector<std::string>> &sets);
   /// Takes one burst of an open device; times are CLOCK_MONOTONIC.
   CounterSamples sample(const std::string &uuid, const std::vector<std::string> &metrics);
-  /// False: it is not started yet, or it died.
-  bool is_running() const { return socket_ >= 0; }
-  /// False: it died too often.
-  bool is_usable() const { return is_running() || starts_ < kMostStarts; }
-  /// Processor time of all its processes, as far as they said.
-  int64_t used_ns() const { return earlier_ns_ + used_ns_; }
+  /// False: it has died.
+  bool is_running() const { return is_running_; }
+  /// Its processor time, as far as it said.
+  int64_t used_ns() const { return used_ns_; }
 
   /// There will be no more requests: ends a burst early, whose samples are waited for until
   /// `end_by_ns` of CLOCK_MONOTONIC, and anything else at once. [any thread]
@@ -42,36 +40,22 @@ public:
   static void forget_after_fork() noexcept;
 
 private:
-  static constexpr int kMostStarts = 2;
-
-  CounterSamples ask(const std::string &uuid, const std::vector<std::vector<std::string>> &sets,
-                     bool is_opening);
-  void set_in_burst(bool is_in_burst) noexcept;
-  void start();
-  void end() noexcept;
-  /// False: the target closed all its descriptors, and may have files under their numbers.
-  bool has_socket() const noexcept;
-  /// Closes the descriptors but that of the process, which it returns; -1: there is none.
-  int let_go() noexcept;
-  /// Ends the process. Throws Error(kUnavailable) that says why.
-  [[noreturn]] void fail(const std::string &why);
+  CounterSamples request(const std::string &uuid, const std::vector<std::vector<std::string>> &sets,
+                         bool is_opening);
+  [[noreturn]] void fail(const char *why);
   /// Sends (`is_out`) or receives all of it, or fails.
   void transfer(void *data, size_t bytes, bool is_out);
   template <typename T> void receive(std::vector<T> &values, size_t count);
 
+  inline static std::atomic<int> open_socket_{-1}; ///< of the one object
   const CounterOptions options_;
   const std::string library_;
-
-  int socket_ = -1;          ///< changes under the lock that is taken around fork(); -1: no process
-  FileIdentity identity_;    ///< of the socket; same
-  int handle_ = -1;          ///< of the process; -1: none; same
-  bool is_finished_ = false; ///< same
-  bool is_in_burst_ = false; ///< same
+  const int socket_;
+  bool is_running_ = true;
+  std::atomic<bool> is_in_burst_{false};
   std::atomic<int64_t> end_by_ns_;
-  int starts_ = 0;
   int64_t deadline_ns_ = 0; ///< of the present request
-  int64_t used_ns_ = 0;     ///< of the present process
-  int64_t earlier_ns_ = 0;
+  int64_t used_ns_ = 0;
 };
 
 } // namespace proton
