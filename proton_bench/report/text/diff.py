@@ -17,7 +17,7 @@ from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY
 from proton_bench.errors import MetricError
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
+from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.diff_rows import columns, footer, meanings, names, notes
 from proton_bench.report.words.diff_summary import (
     calls_line,
@@ -68,13 +68,10 @@ class DiffReport:
         """Yield the lines; only on a terminal columns and names are cut."""
         edge = options.max_width if console.file.isatty() else None
         yield from self._summary(console, edge)
-        every = columns(self.comparison, self.ranking)
-        shown = every if edge is None else fitting_columns(every, edge)
-        for column in shown:
-            yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
-        yield Segment("name\n", HEADING)
-        yield from self._rows(shown, edge, chain_mark(options))
-        yield from self._legend(shown, hidden=len(every) - len(shown))
+        table = Table(columns(self.comparison, self.ranking), edge)
+        yield from table.heading("name")
+        yield from self._rows(table, edge, chain_mark(options))
+        yield from self._legend(table.columns, hidden=table.hidden)
 
     def _summary(self, console: Console, edge: int | None) -> Iterator[Segment]:
         yield Segment(f"{headline(self.comparison)}\n", HEADING)
@@ -92,25 +89,22 @@ class DiffReport:
             yield from prose(console, loss, WARNING, edge=edge)
         yield Segment("\n")
 
-    def _rows(self, shown: Sequence[Column], edge: int | None, mark: str) -> Iterator[Segment]:
-        widths = [column.width for column in shown]  # each looks at all rows
-        width = sum(widths) + 2 * len(widths)
+    def _rows(self, table: Table, edge: int | None, mark: str) -> Iterator[Segment]:
         labels = names(self.comparison, self.ranking, self.frames)
         lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
         for place, (row, depth, label) in enumerate(lines):
-            for column, wide in zip(shown, widths, strict=True):
-                style = self._style(row) if column.title in ("change", "%") else DIM
-                yield Segment(f"{column.texts[place].rjust(wide)}  ", style)
+            changed = self._style(row)
+            yield from table.values(place, of={"change": changed, "%": changed})
             indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
             said = "  ".join(notes(self.comparison, row))
             state = 0 if self.comparison.tree.states[row] == RowState.MATCHED else _first_word(said)
             name = mark.join(label)
-            if edge is not None:
-                room = max(edge - width, LEAST_NAME) - len(indent)
+            if edge is not None and table.room is not None:
+                room = table.room - len(indent)
                 if cell_len(name) + 2 + cell_len(said) > room:
                     left = room - state if 2 * state <= room else room
                     name = fitting_path([without_folder(each) for each in label], left, mark)
-                said = fitting(said, edge - width - len(indent) - cell_len(name) - 2)
+                said = fitting(said, edge - table.width - len(indent) - cell_len(name) - 2)
             yield Segment(f"{indent}{name}")
             if said:
                 yield Segment(f"  {said}", _NOTE)

@@ -14,8 +14,8 @@ from proton_bench.gate.judge.outcome import Outcome
 from proton_bench.gate.judge.result import GateRow
 from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
-from proton_bench.report.words.edge import fitting, fitting_name
+from proton_bench.report.words.columns import Column, Table
+from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.gate_words import (
     MEANINGS_OF_COLUMNS,
     columns,
@@ -82,23 +82,17 @@ class GateReport:
 def _table(rows: Sequence[GateRow], outcome: Outcome, edge: int | None) -> Iterator[Segment]:
     if not rows:
         return
-    every = columns(rows, outcome)
-    shown = every if edge is None else fitting_columns(every, edge)
+    table = Table(columns(rows, outcome), edge)
     yield Segment("\n")
-    for column in shown:
-        yield Segment(f"{_placed(column, column.heading)}  ", HEADING)
-    yield Segment("path\n", HEADING)
-    width = sum(column.width + 2 for column in shown)
+    yield from table.heading("path")
     for place, row in enumerate(rows):
-        for column in shown:
-            yield Segment(f"{_placed(column, column.texts[place])}  ", _ROW.get(row.verdict))
-        name, said = shown_row(row, outcome), why(row, outcome)
+        yield from table.values(place, _ROW.get(row.verdict))
+        name, said = table.fitting(shown_row(row, outcome)), why(row, outcome)
         if edge is not None:
-            name = fitting_name(name, max(edge - width, LEAST_NAME))
-            said = fitting(said, edge - width - cell_len(name) - 2)
+            said = fitting(said, edge - table.width - cell_len(name) - 2)
         yield Segment(name)
         yield Segment(f"  {said}\n" if said else "\n", _NOTE)
-    yield from _legend(shown)
+    yield from _legend(table.columns)
 
 
 def _legend(shown: Sequence[Column]) -> Iterator[Segment]:
@@ -106,7 +100,3 @@ def _legend(shown: Sequence[Column]) -> Iterator[Segment]:
     for title, meaning in MEANINGS_OF_COLUMNS.items():
         if title in titles:
             yield Segment(f"  {title}: {meaning}\n", DIM)
-
-
-def _placed(column: Column, text: str) -> str:
-    return text.ljust(column.width) if column.title == "verdict" else text.rjust(column.width)

@@ -18,7 +18,7 @@ from proton_bench.gate.history.steps import Step
 from proton_bench.gate.judge.verdict import SuiteVerdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.tree.bars import sparkline
-from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
+from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.report.words.gate_words import path_text
 from proton_bench.report.words.quantity import percent_text
@@ -232,20 +232,11 @@ def tool_changes(before: Point, after: Point) -> list[str]:
 
 def _table(traces: Sequence[Trace], console: Console, options: ConsoleOptions) -> Iterator[Segment]:
     edge = edge_of(console, options)
-    every = _columns(traces, ascii_only=options.ascii_only)
-    shown = every if edge is None else fitting_columns(every, edge)
-    for column in shown:
-        yield Segment(f"{_placed(column, column.heading)}  ", HEADING)
-    yield Segment("path\n", HEADING)
-    width = sum(column.width + 2 for column in shown)
+    table = Table(_columns(traces, ascii_only=options.ascii_only), edge)
+    yield from table.heading("path")
     for place, trace in enumerate(traces):
-        for column in shown:
-            style = None if column.title != "change" else _BAD if trace.failing else None
-            yield Segment(f"{_placed(column, column.texts[place])}  ", style)
-        name = shown_name(trace)
-        yield Segment(
-            f"{name if edge is None else fitting_name(name, max(edge - width, LEAST_NAME))}\n"
-        )
+        yield from table.values(place, None, {"change": _BAD if trace.failing else None})
+        yield Segment(f"{table.fitting(shown_name(trace))}\n")
         if end := end_text(trace):
             yield from prose(console, f"    {end}", WARNING, edge=edge)
         for step in trace.steps:
@@ -271,6 +262,7 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
             "history",
             tuple(sparkline(trace.series.values, ascii_only=ascii_only) for trace in traces),
             1,
+            is_text=True,
         ),
     ]
     if len(metrics) > 1:
@@ -278,20 +270,14 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
             metric: metric if unit.name in {"", name, metric} else f"{metric} ({unit.name})"
             for metric, unit in units.items()
         }
-        found.append(Column("metric", tuple(texts[_metric(trace)] for trace in traces)))
+        found.append(
+            Column("metric", tuple(texts[_metric(trace)] for trace in traces), is_text=True)
+        )
     return found
 
 
 def _metric(trace: Trace) -> str:
     return trace.series.metric
-
-
-def _placed(column: Column, text: str) -> str:
-    return (
-        text.ljust(column.width)
-        if column.title in {"history", "metric"}
-        else text.rjust(column.width)
-    )
 
 
 def _size_text(step: Step) -> str:

@@ -22,7 +22,7 @@ from proton_bench.formats.export.table_files import csv_line
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.report.text.theme import DIM, HEADING
 from proton_bench.report.tree.bars import sparkline
-from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
+from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, number_texts
@@ -204,24 +204,17 @@ class PathReport:
         """Yield the lines, then the values of each path over all lines as bars."""
         edge = edge_of(console, options)
         shown = self.lines[: self.limit]
-        every = self._columns(shown)
-        columns = every if edge is None else fitting_columns(every, edge)
-        for column in columns:
-            yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
-        yield Segment(f"{', '.join(self.by)}\n", HEADING)
-        room = (edge or 0) - sum(column.width + 2 for column in columns)
+        table = Table(self._columns(shown), edge)
+        yield from table.heading(", ".join(self.by))
         for place, line in enumerate(shown):
-            for column in columns:
-                yield Segment(f"{column.texts[place].rjust(column.width)}  ")
+            yield from table.values(place, None)
             name = ", ".join(_group_text(line[column]) for column in self.by)
-            yield Segment(
-                f"{name if edge is None else fitting_name(name, max(room, LEAST_NAME))}\n"
-            )
+            yield Segment(f"{table.fitting(name)}\n")
         yield Segment("\n")
         for name, values in self._histories():
             bars = sparkline(np.array(values), ascii_only=options.ascii_only)
             yield Segment(f"{bars}  {name}\n")
-        quantiles = [column.title for column in columns if column.title in _QUANTILES]
+        quantiles = [column.title for column in table.columns if column.title in _QUANTILES]
         for text in self._footer(len(shown), quantiles):
             yield from prose(console, text, DIM, edge=edge)
 

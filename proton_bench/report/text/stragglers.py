@@ -11,9 +11,9 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers
-from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.columns import LEAST_NAME, Column, fitting_columns
-from proton_bench.report.words.edge import edge_of, fitting_name, prose
+from proton_bench.report.text.theme import DIM, WARNING
+from proton_bench.report.words.columns import Column, Table
+from proton_bench.report.words.edge import edge_of, prose
 from proton_bench.report.words.ranks import gap_sentences
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -43,18 +43,13 @@ class StragglerReport:
             yield from prose(console, f"INCOMPLETE: {sentence}", WARNING, edge=edge)
         scopes = _shown(self.stragglers.scopes)
         every = _columns(self.stragglers, scopes)
-        columns = every if edge is None else fitting_columns(every, edge)
-        for column in columns:
-            yield Segment(f"{column.heading.rjust(column.width)}  ", HEADING)
-        yield Segment("scope\n", HEADING)
-        width = sum(column.width + 2 for column in columns)
+        table = Table(every, edge)
+        yield from table.heading("scope")
         for place, scope in enumerate(scopes):
-            for column in columns:
-                yield Segment(f"{column.texts[place].rjust(column.width)}  ", DIM)
+            yield from table.values(place)
             name = "  " * (len(scope.path) - 1) + visible(scope.path[-1]) if scope.path else "all"
-            room = None if edge is None else max(edge - width, LEAST_NAME)
-            yield Segment(f"{name if room is None else fitting_name(name, room)}\n")
-        for line in self._footer(len(every) - len(columns)):
+            yield Segment(f"{table.fitting(name)}\n")
+        for line in self._footer(table.hidden):
             yield from prose(console, line, DIM, edge=edge)
 
     def _footer(self, hidden: int) -> Iterator[str]:

@@ -14,8 +14,8 @@ from proton_bench.analysis.metrics.derive import MetricValues
 from proton_bench.analysis.view.select import MetricTree
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree.bars import BAR_WIDTH, bar_texts
-from proton_bench.report.tree.columns import TreeColumn, columns_of, fitting_columns, width_of
 from proton_bench.report.tree.legend import largest_of, legend
+from proton_bench.report.words.columns import columns_of, shortened, width_of
 from proton_bench.report.words.edge import chain_mark, edge_of, fitting_name, fitting_path, prose
 from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.support.text import visible
@@ -79,17 +79,18 @@ class TreeReport:
         guides = _Guides.of(options)
         edge = edge_of(console, options)
         every = columns_of(self.tree.metrics)
-        columns = fitting_columns(every, edge)
+        columns = shortened(every, edge)
         cells, width = [column.aligned() for column in columns], width_of(columns)
-        yield from _heading(columns)
+        for column in cells:
+            yield Segment(f"{column[0]}  ", HEADING)
         bars = bar_texts(self.tree, ascii_only=options.ascii_only) if self.bars else []
         if bars and (edge is None or edge - width >= _ROOM_FOR_BARS):
-            cells, width = [*cells, bars], width + BAR_WIDTH + 2
+            cells, width = [*cells, ["", *bars]], width + BAR_WIDTH + 2
             yield Segment(" " * (BAR_WIDTH + 2))
         yield Segment("name\n", HEADING)
         note = f"  {self.root_note}" if self.root_note else ""
         for band, values, prefix, names in self._lines(
-            cells, guides, room=_room(self.tree, edge, width)
+            [column[1:] for column in cells], guides, room=_room(self.tree, edge, width)
         ):
             if edge is None:
                 shown = guides.chain.join(names)
@@ -136,8 +137,8 @@ class SortedReport:
             return
         edge = edge_of(console, options)
         first = self.tree.metrics[0]
-        columns = fitting_columns(columns_of(self.tree.metrics), edge)
-        cells, width = [column.aligned() for column in columns], width_of(columns)
+        columns = shortened(columns_of(self.tree.metrics), edge)
+        cells, width = [column.aligned()[1:] for column in columns], width_of(columns)
         heading = f"Sorted kernels by metric {visible(first.title)}"
         yield from prose(console, heading, HEADING, edge=edge)
         labels = [names[-1] for names in _labels(self.tree, self.frames)]
@@ -163,11 +164,6 @@ def print_report(console: Console, *reports: Any) -> None:
 
 
 # -- columns -------------------------------------------------------------------------------------
-def _heading(columns: Sequence[TreeColumn]) -> Iterator[Segment]:
-    for column in columns:
-        yield Segment(f"{column.heading}  ", HEADING)
-
-
 def _row_bands(tree: MetricTree) -> list[int]:
     if not tree.metrics or not tree.metrics[0].is_number:
         return [len(BANDS) - 1] * len(tree)

@@ -1,31 +1,58 @@
-"""Columns of texts before a name, and the choice of those that fit a terminal."""
+"""Columns of texts before the names of rows, as many as a terminal has room for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-__all__ = ["LEAST_NAME", "Column", "fitting_columns"]
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from proton_bench.report.text.theme import DIM, HEADING
+from proton_bench.report.words.edge import fitting, fitting_name
+from proton_bench.support.text import visible
+from proton_bench.support.units import number_texts
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+    from proton_bench.analysis.metrics.values import MetricValues
+
+__all__ = ["LEAST_NAME", "Column", "Table", "columns_of", "shortened", "width_of"]
 
 # Least room for a name before columns are removed.
 LEAST_NAME = 24
+# In a tree, whose names have guides: least room before headings are shortened, and before columns
+# are removed.
+_COMFORT = 40
+_LEAST_IN_TREE = 22
+_TITLE = 16
+_GAP = 2
+_MAX_TEXT = 40
+_LARGE = 1e6  # from here on values with intervals have an exponent
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of numbers.
+    """One value of all rows as text.
 
     Attributes:
         title: Its heading.
         texts: One text per shown row.
         worth: Order in which columns are removed without room, greatest first.
         unit: Unit of all texts, "" for none.
+        short: A shorter title, without parts that the legend of a tree explains.
+        is_text: Whether texts begin at the left edge; numbers end at the right one.
     """
 
     title: str
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     worth: int = 0
     unit: str = ""
+    short: str = ""
+    is_text: bool = False
 
     @property
     def heading(self) -> str:
@@ -34,18 +61,73 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Characters that the column takes."""
-        return max(map(len, (self.heading, *self.texts)))
+        """Terminal columns for the heading and every text."""
+        # Numbers are ASCII; only names of metrics and texts may be wide.
+        lengths = map(len if all(map(str.isascii, self.texts)) else cell_len, self.texts)
+        return max(cell_len(self.heading), *lengths, 0)
+
+    def aligned(self) -> list[str]:
+        """Return the heading and the texts, padded to the same width."""
+        width = self.width
+        padded = []
+        for text in (self.heading, *self.texts):
+            padding = " " * (width - cell_len(text))
+            padded.append(text + padding if self.is_text else padding + text)
+        return padded
 
 
-def fitting_columns(every: Sequence[Column], edge: int) -> list[Column]:
-    """Return the most important columns that leave room for a name.
+class Table:
+    """The most important columns that leave room for names.
 
     Before a column is removed, only the first column of a unit names it.
+
+    Args:
+        columns: All columns.
+        edge: Width of the terminal; None is a pipe or file, which gets all.
+
+    Attributes:
+        columns: Those that fit.
+        hidden: How many do not.
+        width: Terminal columns before names.
+        room: Terminal columns for a name, None for any number.
     """
+
+    def __init__(self, columns: Sequence[Column], edge: int | None) -> None:
+        self.columns = list(columns) if edge is None else _most_important(columns, edge)
+        self.hidden = len(columns) - len(self.columns)
+        self.width = width_of(self.columns)
+        self.room = None if edge is None else max(edge - self.width, LEAST_NAME)
+        self._cells = [column.aligned() for column in self.columns]
+
+    def heading(self, name: str) -> Iterator[Segment]:
+        """Yield the first line, in which ``name`` stands above the names of rows."""
+        for cells in self._cells:
+            yield Segment(f"{cells[0]}  ", HEADING)
+        yield Segment(f"{name}\n", HEADING)
+
+    def values(
+        self, row: int, style: Style | None = DIM, of: Mapping[str, Style | None] | None = None
+    ) -> Iterator[Segment]:
+        """Yield the values of a row.
+
+        Args:
+            row: Its place.
+            style: Style of the values.
+            of: Styles of single columns, by title.
+        """
+        of = of or {}
+        for column, cells in zip(self.columns, self._cells, strict=True):
+            yield Segment(f"{cells[row + 1]}  ", of.get(column.title, style))
+
+    def fitting(self, name: str) -> str:
+        """Return a name, cut if it has no room."""
+        return name if self.room is None else fitting_name(name, self.room)
+
+
+def _most_important(every: Sequence[Column], edge: int) -> list[Column]:
     left, shown = list(every), list(every)
-    while sum(column.width + 2 for column in shown) + LEAST_NAME > edge:
-        short = _short(left)
+    while width_of(shown) + LEAST_NAME > edge:
+        short = _with_units_once(left)
         if short != shown:
             shown = short
             continue
@@ -53,14 +135,74 @@ def fitting_columns(every: Sequence[Column], edge: int) -> list[Column]:
         if not least.worth:
             break
         left = [column for column in left if column.worth != least.worth]
-        shown = _short(left)
+        shown = _with_units_once(left)
     return shown
 
 
-def _short(columns: Sequence[Column]) -> list[Column]:
+def _with_units_once(columns: Sequence[Column]) -> list[Column]:
     units: set[str] = set()
-    found = []
+    shown = []
     for column in columns:
-        found.append(replace(column, unit="") if column.unit in units else column)
+        shown.append(replace(column, unit="") if column.unit in units else column)
         units.add(column.unit)
-    return found
+    return shown
+
+
+def width_of(columns: Sequence[Column]) -> int:
+    """Return the width of all columns with the gaps after them."""
+    return sum(column.width + _GAP for column in columns)
+
+
+# -- metrics of a tree ---------------------------------------------------------------------------
+def columns_of(metrics: Sequence[MetricValues]) -> list[Column]:
+    """Return a column for each metric."""
+    return [
+        Column(visible(metric.title), _texts(metric), short=visible(metric.name))
+        for metric in metrics
+    ]
+
+
+def shortened(columns: Sequence[Column], edge: int | None) -> list[Column]:
+    """Return the columns that leave room for names with guides.
+
+    If the room is too small, headings are shortened, then long ones are cut, then columns are
+    removed, the last one first. The first always stays.
+    """
+    if edge is None or width_of(columns) + _COMFORT <= edge:
+        return list(columns)
+    shown = [replace(column, title=column.short) for column in columns]
+    if width_of(shown) + _LEAST_IN_TREE > edge:
+        shown = [replace(column, title=fitting(column.short, _TITLE)) for column in shown]
+    while len(shown) > 1 and width_of(shown) + _LEAST_IN_TREE > edge:
+        del shown[-1]
+    return shown
+
+
+def _texts(metric: MetricValues) -> list[str]:
+    values = metric.to_list()
+    if not metric.is_number:
+        return ["-" if value is None else visible(_text(value), _MAX_TEXT) for value in values]
+    if metric.halves is not None:
+        pairs = zip(values, metric.halves.tolist(), strict=True)
+        return ["-" if value is None else _interval(value, half) for value, half in pairs]
+    if metric.name.endswith("/%"):
+        return ["-" if value is None else f"{value:.1f}" for value in values]
+    return number_texts(values)
+
+
+def _interval(value: float, half: float) -> str:
+    """Return a value with half of its interval; ASCII, because any terminal may show it."""
+    largest = max(abs(value), half)
+    if _LARGE <= largest < math.inf:
+        power = 3 * int(math.log10(largest) / 3)
+        shown, off = value / 10.0**power, half / 10.0**power
+        digits = min(max(1 - math.floor(math.log10(off)), 0), 3) if off > 0 else 3
+        return f"{shown:.{digits}f}e{power} +-{off:.{digits}f}e{power}"
+    digits = 1 if half < 1.0 else 0
+    return f"{value:.{digits}f} +-{half:.{digits}f}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f"{element:.6g}" for element in value) + "]"
+    return str(value)

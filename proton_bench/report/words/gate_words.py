@@ -263,7 +263,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
         for row in rows
     )
     return [
-        Column("verdict", tuple(str(row.verdict) for row in rows)),
+        Column("verdict", tuple(str(row.verdict) for row in rows), is_text=True),
         Column("change", tuple(percent_text(row.change) for row in rows)),
         Column("95 % interval", intervals, 2),
         Column("share", tuple(part_text(row.share) for row in rows), 4),
