@@ -11,8 +11,7 @@ from proton_bench.errors import UsageError
 from proton_bench.report.words.names import FrameFormat
 
 if TYPE_CHECKING:
-    from proton_bench.gate.policy.policy import Policy
-    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.gate.policy import Policy, PolicyWords
 
 # For commands that run a target: everything after the first positional belongs to it, including
 # --help and --.

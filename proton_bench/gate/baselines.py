@@ -23,7 +23,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.run_files import files_of, read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.gate.machine.fingerprint import facts_of
+from proton_bench.gate.machine import facts_of
 from proton_bench.model.profile import Profile
 from proton_bench.store.selection import Selection
 from proton_bench.support.files import refused, write_file

@@ -43,12 +43,11 @@ from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.sides import at_home
 from proton_bench.gate.experiment.slot import BASE, NEW, Slot, Stage
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.judge.result import GateResult, GateRow
-from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.result import GateResult, GateRow, SuiteVerdict
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.units import count_text
 
@@ -241,7 +240,7 @@ class _Slowdown:
         # Every path is a check, however small its share is in this pair.
         whole = replace(policy, share=0.0)
         context = Context(arrangement=paired_as([base], [new], [True]))
-        result = judge([base], [new], whole, context=context)
+        result = gate_result([base], [new], whole, context=context)
         if not self.metric:
             return float(any(change.fails for change in result.structure if self._is(change.path)))
         for row in result.rows:

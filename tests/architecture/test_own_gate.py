@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from proton_bench.cli.app import build_app
-from proton_bench.gate.policy.policy import read_policy
+from proton_bench.gate.policy import read_policy
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")
 

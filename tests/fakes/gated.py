@@ -10,8 +10,7 @@ import numpy as np
 from fakes.timed import GPU, H200, profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.judge.result import GateResult, GateRow
-from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.verdict.result import GateResult, GateRow, Reason
 
 __all__ = [
     "GPU",

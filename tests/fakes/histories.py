@@ -13,7 +13,7 @@ from fakes.outcomes import HOSTILE
 from proton_bench.analysis.run import Run
 from proton_bench.gate.history.history import Acknowledgement, History, history_of
 from proton_bench.gate.history.points import Point, Value
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 
 HOUR_S, FIRST_S = 3600, 1_700_000_000
 MACHINE = (("GPU name", "NVIDIA H200"), ("host", "here"))

@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult, GateRow, Note
-from proton_bench.gate.judge.structure import Kind, StructuralChange
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import (
+    GateResult,
+    GateRow,
+    Kind,
+    Note,
+    Outcome,
+    Reason,
+    StructuralChange,
+    SuiteVerdict,
+    Verdict,
+)
 
 # What tries to be HTML, rich's markup, a command of GitHub, a table's cell, a mention and a line.
 HOSTILE = "<script>[/bold]::error::x|`@me\n::error::##[error]\x1b[31m\ud800]]>\ufffe%0A&"

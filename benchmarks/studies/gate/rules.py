@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.studies.gate.machine import Drawn
 from proton_bench.gate.experiment.looks import HOPE, looks
-from proton_bench.gate.judge.suite import UNDECIDED_SHARE
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.decision import (
     Background,
@@ -21,9 +20,10 @@ from proton_bench.gate.statistics.decision import (
     decide,
     weigh,
 )
+from proton_bench.gate.verdict.result import UNDECIDED_SHARE
 
 __all__ = [
-    "Judged",
+    "DecidedChecks",
     "Rule",
     "are_open",
     "in_looks",
@@ -37,7 +37,7 @@ Rule = Callable[[Drawn], Mask]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class DecidedChecks:
     """What this gate makes of an experiment, without canaries and absolute floors.
 
     The checks of the paths come first, then those of totals.
@@ -58,7 +58,7 @@ class Judged:
         return found & np.isfinite(self.evidence.order_effect)
 
 
-def judged(drawn: Drawn, *, part: float = 1.0) -> Judged:
+def judged(drawn: Drawn, *, part: float = 1.0) -> DecidedChecks:
     """Judge an experiment with the default policy.
 
     Args:
@@ -77,7 +77,7 @@ def judged(drawn: Drawn, *, part: float = 1.0) -> Judged:
         margin=limits.margin,
         fewest_runs=min(policy.runs, len(drawn.base)),
     )
-    return Judged(decide(evidence, limits, part=part), evidence, limits, paths)
+    return DecidedChecks(decide(evidence, limits, part=part), evidence, limits, paths)
 
 
 def ours(drawn: Drawn) -> Mask:
@@ -105,7 +105,7 @@ def _may_fail(drawn: Drawn) -> bool:
     return bool((slower & (differences.mean(axis=0) > least)).any())
 
 
-def in_looks(drawn: Drawn) -> tuple[Judged, int]:
+def in_looks(drawn: Drawn) -> tuple[DecidedChecks, int]:
     """Add pairs until every check is decided, as `proton ab` does.
 
     Returns:

@@ -19,11 +19,11 @@ from benchmarks.studies.gate.machine import TICK_NS, Drawn, Machine, Program
 from benchmarks.studies.gate.rules import Rule, in_looks, ours
 from proton_bench.analysis.run import Run
 from proton_bench.gate.experiment.looks import MOST_PAIRS
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.machine.calibration import Rate
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
+from proton_bench.gate.verdict.calibration import Rate
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.decisions import Context
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
@@ -117,7 +117,7 @@ def by_judge(drawn: Drawn) -> np.ndarray:
     """Judge profiles with these launches by all checks of `proton gate`; for `Scenario.rule`."""
     sides = [_runs(side, word) for side, word in ((drawn.base, "base"), (drawn.new, "new"))]
     runs = paired_as(*sides, [each > 0 for each in drawn.order])
-    result = judge(*sides, Policy(), context=Context(runs))
+    result = gate_result(*sides, Policy(), context=Context(runs))
     names = {row.path[-1] for row in result.regressions if row.path}
     total = any(row.is_total for row in result.regressions)
     found = [f"k{path}" in names for path in range(len(drawn.slowed))]
@@ -238,7 +238,7 @@ def _rate_text(rate: Rate) -> str:
 
 _TABLES: dict[str, Callable[[argparse.Namespace], None]] = {
     "models": print_models,
-    "judge": print_judge,
+    "gate_result": print_judge,
     "looks": print_looks,
 }
 

@@ -79,7 +79,7 @@ def command(
     from proton_bench.cli.gating.outputs import Outputs
     from proton_bench.cli.gating.sides import Words
     from proton_bench.cli.work.gate import Wanted, judge
-    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.gate.policy import PolicyWords
 
     outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github)
     words = PolicyWords(policy, threshold or (), settings or ())

@@ -33,9 +33,8 @@ from proton_bench.gate.history.history import (
 )
 from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources
-from proton_bench.gate.judge.verdict import EXIT_CODES
-from proton_bench.gate.policy.policy_words import PolicyWords
-from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.gate.policy import PolicyWords, parse_threshold
+from proton_bench.gate.verdict.result import EXIT_CODES
 from proton_bench.report.html.document import history_page
 from proton_bench.report.json.history import history_document
 from proton_bench.report.json.tree import encode_document

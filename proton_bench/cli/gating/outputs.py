@@ -12,8 +12,7 @@ from rich.console import Console
 
 from proton_bench.cli.files import STDOUT, print_bytes
 from proton_bench.errors import OutputError, UsageError
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.verdict.result import Outcome, SuiteVerdict
 from proton_bench.report.ci.gate_github import (
     add_to_summary,
     resumed,

@@ -10,10 +10,10 @@ from proton_bench.cli.measured import measured_command, split_recording
 from proton_bench.errors import UsageError
 from proton_bench.gate.baselines import BaselineStore, Side, check_name, read_base, read_sides
 from proton_bench.gate.experiment.folders.store import new_folder, shown
-from proton_bench.gate.experiment.judged import judged, judged_afresh
+from proton_bench.gate.experiment.judged import decided, judged_afresh
 from proton_bench.gate.experiment.replicates import replicates
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.verdict.result import Outcome
 from proton_bench.report.words.diff_summary import certain_headline
 
 __all__ = ["Fresh", "Sides", "Words", "read_words"]
@@ -105,7 +105,7 @@ class Sides:
 
 
 def _judged(before: Side, after: Side, policy: Policy) -> tuple[Outcome, Side]:
-    return judged(before, after, policy, explain=certain_headline), after
+    return decided(before, after, policy, explain=certain_headline), after
 
 
 def read_words(words: Words) -> Sides:

@@ -15,8 +15,8 @@ from proton_bench.errors import (
     ProtonError,
 )
 from proton_bench.gate.baselines import BaselineStore
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.policy.policy_words import PolicyWords
+from proton_bench.gate.policy import PolicyWords
+from proton_bench.gate.verdict.result import Outcome
 from proton_bench.support.reporting import report_error
 
 __all__ = ["Wanted", "judge"]

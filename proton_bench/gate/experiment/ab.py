@@ -19,15 +19,14 @@ from proton_bench.gate.experiment.series import Series
 from proton_bench.gate.experiment.sides import TREE, at_home, sides
 from proton_bench.gate.experiment.slot import BASE, Slot, Stage, pairs
 from proton_bench.gate.experiment.validity import Validity, check_validity
-from proton_bench.gate.judge.benchmarks import subject_of
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.judge.result import GateResult, Note
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict
-from proton_bench.gate.machine.calibration import resample_false_alarms
-from proton_bench.gate.machine.disturbed import left_out
+from proton_bench.gate.machine import left_out
 from proton_bench.gate.statistics.arrangement import Arrangement, paired_as
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
+from proton_bench.gate.verdict.benchmarks import compared_runs
+from proton_bench.gate.verdict.calibration import resample_false_alarms
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.result import GateResult, Note, Reason, SuiteVerdict
 
 __all__ = ["begin_ab", "compare_arms", "resume_ab"]
 
@@ -48,7 +47,7 @@ def begin_ab(request: Request, folder: Path, progress: Progress) -> GateResult:
     Raises:
         TargetFailedError: A run failed or recorded nothing; the message names its side.
         InterruptedExperimentError: A signal came; what had ended is kept.
-        ProtonError: See `judge`; or something cannot be written.
+        ProtonError: See `gate_result`; or something cannot be written.
     """
     return _run_ab(request, KeptRuns.create(folder, request.to_document()), progress)
 
@@ -115,18 +114,21 @@ class _Experiment:
         hopeless = self._hopeless(first, second)
         if hopeless is not None:
             return replace(hopeless, notes=(*hopeless.notes, *validity.notes))
-        result, judged = self._decided()
+        result, decided = self._decided()
         validity = self._check_validity()
         if validity.fatal:
             return self._incomparable(validity)
-        marked = _with_flips(result, subject_of(judged, self.request.policy).arrangement)
-        return replace(marked, notes=(*marked.notes, *validity.notes, *self._with_itself(judged)))
+        marked = _with_flips(result, compared_runs(decided, self.request.policy).arrangement)
+        return replace(marked, notes=(*marked.notes, *validity.notes, *self._with_itself(decided)))
 
-    def _with_itself(self, judged: Arrangement) -> tuple[Note, ...]:
+    def _with_itself(self, decided: Arrangement) -> tuple[Note, ...]:
         """Return a note on how often the gate fails a program that is compared with itself."""
-        if self.request.base != self.request.command or len(judged.base) < self.request.policy.runs:
+        if (
+            self.request.base != self.request.command
+            or len(decided.base) < self.request.policy.runs
+        ):
             return ()
-        found = resample_false_alarms(judged, self.request.policy)
+        found = resample_false_alarms(decided, self.request.policy)
         text = (
             f"both sides are the same command: with sides drawn at random in each pair, "
             f"{found.events} of {found.trials} gates of these runs fail"
@@ -134,7 +136,7 @@ class _Experiment:
         return (Note(Reason.NOTICE, text),)
 
     def _hopeless(self, base: Run, new: Run) -> GateResult | None:
-        """Return a result if no number of runs can be judged, else None.
+        """Return a result if no number of runs can be decided, else None.
 
         Raises:
             UsageError: The runs have nothing to judge.
@@ -163,7 +165,7 @@ class _Experiment:
         return self.request.runs or MOST_PAIRS
 
     def _judge(self, runs: Arrangement, context: Context) -> GateResult:
-        return judge(runs.base, runs.new, self.request.policy, context=context)
+        return gate_result(runs.base, runs.new, self.request.policy, context=context)
 
     def _slots(self, count: int) -> tuple[Slot, ...]:
         return pairs(Stage.PAIR, count, seed=self.series.kept.folder.name)
@@ -196,9 +198,9 @@ def _sorted(recorded: dict[Slot, Run], slots: Sequence[Slot]) -> list[Run]:
     return [recorded[slot] for slot in sorted(slots, key=lambda slot: slot.pair)]
 
 
-def _with_flips(result: GateResult, judged: Arrangement) -> GateResult:
+def _with_flips(result: GateResult, decided: Arrangement) -> GateResult:
     """Return the result with notes on autotuners that chose differently within a side."""
-    flipped = {**flipped_paths(judged.base), **flipped_paths(judged.new)}
+    flipped = {**flipped_paths(decided.base), **flipped_paths(decided.new)}
     if not flipped:
         return result
     rows = tuple(

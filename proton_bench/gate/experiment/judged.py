@@ -8,22 +8,20 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.gate.baselines import Side
 from proton_bench.gate.experiment.looks import Look, looks
 from proton_bench.gate.experiment.replicates import Replicates
-from proton_bench.gate.judge.benchmarks import Subject, subject_of
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
+from proton_bench.gate.verdict.benchmarks import ComparedRuns, compared_runs
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.result import GateResult, Outcome, SuiteVerdict
 
-__all__ = ["compared", "judged", "judged_afresh"]
+__all__ = ["compared", "decided", "judged_afresh"]
 
 _Explain = Callable[[Comparison], str]
 
 
-def judged(
+def decided(
     base: Side,
     new: Side,
     policy: Policy,
@@ -41,13 +39,13 @@ def judged(
         look: Which of several looks at the new side this is, None for the only one.
 
     Raises:
-        ProtonError: See `judge`.
+        ProtonError: See `gate_result`.
     """
     if not new.runs:
         shell = GateResult(SuiteVerdict.NO_BASELINE, level=FALSE_ALARMS)
         return Outcome(shell, problem=base.missing)
     context = None if look is None else Context(part=look.part, pairs=look.most)
-    result = judge(base.runs, new.runs, policy, context=context)
+    result = gate_result(base.runs, new.runs, policy, context=context)
     seen = result.comparison
     said = "" if seen is None or result.verdict is SuiteVerdict.NO_BASELINE else explain(seen)
     return Outcome(result, said, base.missing)
@@ -68,20 +66,20 @@ def judged_afresh(
         made: Records the new side.
         policy: The policy.
         runs: Runs of the new side, at least and at most.
-        explain: See `judged`.
+        explain: See `decided`.
 
     Raises:
-        ProtonError: See `judged` and `Replicates.first`.
+        ProtonError: See `decided` and `Replicates.first`.
     """
     fewest, most = runs
     for look in looks(most, fewest, is_asked=True):
         new = Side(made.first(look.pairs))
-        outcome = judged(base, new, policy, explain=explain, look=look)
+        outcome = decided(base, new, policy, explain=explain, look=look)
         if not look.goes_on(outcome.result, made.say):
             break
     return outcome, new
 
 
-def compared(base: Side, new: Side, policy: Policy) -> Subject:
+def compared(base: Side, new: Side, policy: Policy) -> ComparedRuns:
     """Return the parts of the runs that are compared."""
-    return subject_of(Arrangement(base.runs, new.runs), policy)
+    return compared_runs(Arrangement(base.runs, new.runs), policy)

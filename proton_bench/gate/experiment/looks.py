@@ -13,10 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from proton_bench.gate.judge.result import GateResult, GateRow
-from proton_bench.gate.judge.suite import sum_up
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
 from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
+from proton_bench.gate.verdict.result import (
+    GateResult,
+    GateRow,
+    Reason,
+    SuiteVerdict,
+    Verdict,
+    sum_up,
+)
 from proton_bench.support.units import count_text
 
 __all__ = ["HOPE", "MOST_PAIRS", "Look", "looks"]

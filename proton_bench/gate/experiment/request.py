@@ -8,8 +8,7 @@ from typing import Any
 
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision
-from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import parse_threshold
+from proton_bench.gate.policy import Policy, parse_threshold
 
 __all__ = ["Request"]
 

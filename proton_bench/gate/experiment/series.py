@@ -23,7 +23,7 @@ from proton_bench.gate.experiment.processes.command import FORMATS
 from proton_bench.gate.experiment.processes.fresh_process import Launch, output_end, run_fresh
 from proton_bench.gate.experiment.progress import Progress
 from proton_bench.gate.experiment.slot import Slot, missing
-from proton_bench.gate.machine.fingerprint import SLOWED
+from proton_bench.gate.machine import SLOWED
 from proton_bench.recording.children.children import files_of_children
 from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench.support.files import refused, remove_files

@@ -16,8 +16,7 @@ from proton_bench.gate.experiment.processes.worktree import changed_files
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.sides import TREE
 from proton_bench.gate.experiment.slot import BASE, NEW, Stage
-from proton_bench.gate.judge.result import Note
-from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.verdict.result import Note, Reason
 
 __all__ = ["Validity", "check_validity"]
 

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baselines import check_plain
 from proton_bench.gate.history.divisive import FEWEST_POINTS, fewest_after
-from proton_bench.gate.history.points import Machine, Point, Subject
+from proton_bench.gate.history.points import Machine, Point, RowKey
 from proton_bench.gate.history.steps import Step, find_steps, shift_between
-from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
+from proton_bench.gate.verdict.result import SuiteVerdict
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
@@ -117,9 +117,9 @@ def series_of(points: Iterable[Point], *, share: float) -> list[Series]:
     beside: dict[tuple[str, Machine], list[Point]] = {}
     for point in points:
         beside.setdefault((point.group, point.machine), []).append(point)
-        for subject, value in point.values.items():
-            instead = value.metric if value.metric != subject[2] else ""
-            key = SeriesKey(point.group, *subject, value.unit, point.machine, instead)
+        for key_of_row, value in point.values.items():
+            instead = value.metric if value.metric != key_of_row[2] else ""
+            key = SeriesKey(point.group, *key_of_row, value.unit, point.machine, instead)
             found.setdefault(key, []).append(point)
     left = {
         id(point): later
@@ -150,8 +150,8 @@ def _in_order(points: list[Point]) -> list[Point]:
 
 def _series(key: SeriesKey, points: Sequence[Point], left: Mapping[int, int]) -> Series:
     """Return a series; `left` has how many points follow each one, by its `id`."""
-    subject: Subject = (key.path, key.occurrence, key.metric)
-    own = [point.values[subject] for point in points]
+    key_of_row: RowKey = (key.path, key.occurrence, key.metric)
+    own = [point.values[key_of_row] for point in points]
     last = own[-1]
     values = np.array([each.value for each in own])
     if key.unit == "ns" and last.metric == "median" and values.min() < SHORT_NS:

@@ -16,25 +16,22 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.names import steady_name
-from proton_bench.gate.judge.benchmarks import measure_subject, subject_of, whole_benchmarks
-from proton_bench.gate.judge.check import Check, choose_checks, lasting_keys
-from proton_bench.gate.judge.measured import Measured
-from proton_bench.gate.judge.observations import observe_checks
-from proton_bench.gate.machine.fingerprint import Tier, facts_of, machine_of
-from proton_bench.gate.machine.tick import tick_of
-from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.threshold import OTHER_UNITS, TAIL, Threshold
+from proton_bench.gate.machine import Tier, facts_of, machine_of, tick_of
+from proton_bench.gate.policy import OTHER_UNITS, TAIL, Policy, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.location import SHORT_NS, locate
+from proton_bench.gate.verdict.benchmarks import compared_runs, measured_runs, whole_benchmarks
+from proton_bench.gate.verdict.checks import Check, choose_checks, lasting_keys, observe_checks
+from proton_bench.gate.verdict.measured import Measured
 from proton_bench.model.preorder import subtree_ends
 
-__all__ = ["Followed", "Machine", "Point", "Subject", "Value", "points_of"]
+__all__ = ["Followed", "Machine", "Point", "RowKey", "Value", "points_of"]
 
 _SHARE_PART = 0.25
 # Medians within this factor of the limit for short paths are computed in both ways.
 _NEAR_SHORT = 1.5
 
-Subject = tuple[tuple[str, ...], int, str]
+RowKey = tuple[tuple[str, ...], int, str]
 Machine = tuple[tuple[str, str], ...]
 
 
@@ -151,7 +148,7 @@ class Point:
     tools: Mapping[str, str]
     runs: int
     recording: str
-    values: Mapping[Subject, Value]
+    values: Mapping[RowKey, Value]
     texts: Mapping[str, str]
 
 
@@ -211,14 +208,14 @@ def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[
     """Return what a gate would measure of these runs, as if they were both its sides."""
     half = len(runs) // 2
     sides = Arrangement(tuple(runs[:half]) or tuple(runs), tuple(runs[half:]))
-    subject = subject_of(sides, followed.of_runs())
-    measured = measure_subject(subject).by_statistic(subject.policy.statistic)
-    return measured, followed.chosen(measured, choose_checks(measured, subject.policy))
+    key_of_row = compared_runs(sides, followed.of_runs())
+    measured = measured_runs(key_of_row).by_statistic(key_of_row.policy.statistic)
+    return measured, followed.chosen(measured, choose_checks(measured, key_of_row.policy))
 
 
 def _values(
     measured: Measured, checks: Sequence[Check], quarantine: Sequence[str], *, count: int
-) -> Iterator[tuple[Subject, Value]]:
+) -> Iterator[tuple[RowKey, Value]]:
     observed = observe_checks(measured, checks)
     is_whole = whole_benchmarks(measured)
     quarantined = Selectors(quarantine).of_tree(measured.comparison.tree)
@@ -284,7 +281,7 @@ def _as_short(
     return found
 
 
-def _texts(measured: Measured, values: Mapping[Subject, Value]) -> dict[str, str]:
+def _texts(measured: Measured, values: Mapping[RowKey, Value]) -> dict[str, str]:
     """Return what to show for the names of paths, which are without running and line numbers."""
     names = {name for path, _, _ in values for name in path}
     shown = with_texts(measured.comparison, Readable(kernels=True)).tree.texts()

@@ -14,7 +14,7 @@ from proton_bench.analysis.run_files import read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baselines import BaselineStore, Entry, is_path, split_reference
 from proton_bench.gate.history.points import Followed, Point, points_of
-from proton_bench.gate.machine.copies import identity_of
+from proton_bench.gate.machine import identity_of
 from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.support.inputs import read_file
 from proton_bench.support.units import count_text

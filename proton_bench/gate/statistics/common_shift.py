@@ -11,6 +11,7 @@ either.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,46 @@ from proton_bench.gate.statistics.decision import (
     Evidence,
     Limits,
     changed_for_certain,
+    one_sided,
 )
 
-__all__ = ["LARGEST_SHIFT", "common_shift", "explained_by_shift"]
+__all__ = ["LARGEST_SHIFT", "Controls", "common_shift", "examine", "explained_by_shift"]
+
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """Result of the negative controls of an experiment.
+
+    Attributes:
+        count: Controls with a measured effect.
+        moved: Those that show a change beyond the margin.
+        invalid: Whether too many moved.
+    """
+
+    count: int = 0
+    moved: int = 0
+    invalid: bool = False
+
+
+def examine(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_]) -> Controls:
+    """Return the result of the controls.
+
+    Args:
+        evidence: All paths.
+        limits: Their limits.
+        controls: Which of them are controls.
+    """
+    effect, error = evidence.effect, evidence.error
+    known = {"error": error, "freedom": evidence.freedom}
+    more = one_sided(effect, limits.margin, **known)
+    less = one_sided(-effect, limits.margin, **known)
+    chosen = controls & np.isfinite(more) & (error > 0)
+    count = int(chosen.sum())
+    moved = int((np.minimum(more, less)[chosen] < _LEVEL / 2.0).sum())
+    return Controls(count, moved, invalid=moved >= 2 and moved > 2.0 * _LEVEL * count)
+
 
 # Two recordings of one program differ by more less than once in a thousand times, if the shift of
 # each has a standard deviation of 1.5 %: inferred from reports of 0.4 to 4 % between days.

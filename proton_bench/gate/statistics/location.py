@@ -17,25 +17,66 @@ if launches are at either end of their intervals.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.statistics.sample import Sample
-from proton_bench.model.metrics.distribution import Intervals
+from proton_bench.model.metrics.distribution import Distribution, Intervals
 
 __all__ = [
     "SHORT_NS",
     "TRIMMED",
     "Location",
+    "Sample",
     "grouped_quantile",
     "locate",
-    "spread_of",
     "tick_variance",
     "trimmed_mean",
 ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Values of the launches of one path in one process.
+
+    Attributes:
+        known: Intervals of the values, in the metric's unit.
+        mean: Mean of all launches, NaN without any; exact however wide the intervals are.
+        values: The value that represents each interval.
+        counts: Launches in each interval.
+    """
+
+    known: Intervals
+    mean: float = math.nan
+    values: Numbers = field(init=False)
+    counts: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", self.known.middles())
+        object.__setattr__(self, "counts", self.known.counts.astype(np.float64))
+
+    @property
+    def size(self) -> float:
+        """Number of launches."""
+        return float(self.counts.sum())
+
+    @classmethod
+    def of_values(cls, values: Iterable[float]) -> Sample:
+        """Return the sample of raw values; non-finite ones are left out."""
+        raw = np.asarray(list(values), dtype=np.float64)
+        raw = raw[np.isfinite(raw)]
+        return cls(Intervals.of_values(raw), float(raw.mean()) if len(raw) else math.nan)
+
+    @classmethod
+    def of(cls, distribution: Distribution) -> Sample | None:
+        """Return the sample of a recorded distribution, None if it has only moments."""
+        known = distribution.intervals()
+        if distribution.n == 0 or known is None:
+            return None
+        return cls(known, distribution.mean)
+
 
 Numbers = npt.NDArray[np.float64]
 
@@ -116,27 +157,12 @@ def _kept(sample: Sample, trimmed: float) -> Numbers:
     return found
 
 
-def spread_of(sample: Sample, name: str) -> float:
-    """Return ``stddev``, ``iqr`` or ``mad`` of the sample, NaN for less than two launches."""
-    if sample.size < 2:
-        return math.nan
-    if name == "iqr":
-        return grouped_quantile(sample, 0.75) - grouped_quantile(sample, 0.25)
-    if name == "mad":
-        away = np.abs(sample.values - grouped_quantile(sample, 0.5))
-        order = np.argsort(away, kind="stable")
-        return grouped_quantile(_at(sample.known, away, order), 0.5)
-    mean = np.average(sample.values, weights=sample.counts)
-    squares = float((sample.counts * (sample.values - mean) ** 2).sum())
-    return math.sqrt(squares / (sample.size - 1.0))
-
-
 def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
     """Return a statistic of one process.
 
     Args:
         sample: Its launches.
-        name: ``median``, ``mean``, ``min``, ``max``, ``stddev``, ``iqr``, ``mad`` or ``pNN``.
+        name: ``median``, ``mean``, ``min`` or ``pNN``.
         tick: Smallest step of the timer in the metric's unit, 0 for none.
         short: Whether the path is short, so that its median is the trimmed mean.
     """
@@ -144,9 +170,6 @@ def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
         return Location(math.nan)
     if name in _EXACT:
         value, error = _EXACT[name](sample), 0.0
-    elif name in {"stddev", "iqr", "mad"}:
-        value = spread_of(sample, name)
-        error = _spread_error(sample, value, name)
     else:
         q = 0.5 if name == "median" else float(name[1:]) / 100.0
         if name == "median" and short:
@@ -163,7 +186,6 @@ def locate(sample: Sample, name: str, *, tick: float, short: bool) -> Location:
 _EXACT: dict[str, Callable[[Sample], float]] = {
     "mean": lambda sample: sample.mean,
     "min": lambda sample: float(sample.known.lows[0]),
-    "max": lambda sample: float(sample.known.highs[-1]),
 }
 
 
@@ -181,44 +203,10 @@ def _error_of_rank(sample: Sample, q: float) -> float:
     return math.inf if known.unknown[place] else float(known.highs[place] - known.lows[place])
 
 
-def _at(known: Intervals, values: Numbers, order: npt.NDArray[np.int64] | None = None) -> Sample:
-    """Return the sample with all launches of an interval at one value."""
-    places = np.arange(len(values)) if order is None else order
-    found = values[places]
-    return Sample(Intervals(found, found, known.counts[places], np.zeros(len(found), dtype="?")))
-
-
 def _place(sample: Sample, q: float) -> int:
     """Return the index of the value with the launch of this rank."""
     upto = np.cumsum(sample.counts)
     return min(int(np.searchsorted(upto, q * upto[-1])), len(upto) - 1)
-
-
-def _rank_value(sample: Sample, q: float) -> float:
-    return float(sample.values[_place(sample, q)])
-
-
-def _spread_error(sample: Sample, value: float, name: str) -> float:
-    """Return the largest relative error of a measure of spread."""
-    known = sample.known
-    if not (known.highs > known.lows).any():
-        return 0.0
-    if known.unknown.any() or not value > 0:
-        return math.inf
-    low_ends, high_ends = _at(known, known.lows), _at(known, known.highs)
-    if name == "iqr":
-        reach = sum(_rank_value(high_ends, q) - _rank_value(low_ends, q) for q in (0.25, 0.75))
-    elif name == "mad":
-        low, high = _rank_value(low_ends, 0.5), _rank_value(high_ends, 0.5)
-        least = np.maximum(np.maximum(known.lows - high, low - known.highs), 0.0)
-        most = np.maximum(known.highs - low, high - known.lows)
-        ends = [_at(known, each, np.argsort(each, kind="stable")) for each in (least, most)]
-        reach = _rank_value(ends[1], 0.5) - _rank_value(ends[0], 0.5)
-    else:
-        # The root of the mean square is a norm: it changes by no more than that of the changes.
-        widths = (known.highs - known.lows) ** 2
-        reach = 2.0 * math.sqrt(float(np.average(widths, weights=sample.counts)))
-    return reach / value
 
 
 def tick_variance(value: float, tick: float, launches: float) -> float:

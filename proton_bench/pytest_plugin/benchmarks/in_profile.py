@@ -1,4 +1,4 @@
-"""Adds rounds of benchmarks to profiles, from which `gate.judge.benchmarks` reads them."""
+"""Adds rounds of benchmarks to profiles, from which `gate.verdict.benchmarks` reads them."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _text(value: object) -> str:
 
 
 def _threshold(value: object) -> str:
-    from proton_bench.gate.policy.threshold import parse_threshold
+    from proton_bench.gate.policy import parse_threshold
 
     threshold = parse_threshold(_text(value))
     if threshold.selector:

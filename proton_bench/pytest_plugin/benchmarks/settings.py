@@ -143,12 +143,12 @@ def _check_gate(settings: Settings) -> None:
 
         check_name(settings.save)
     if settings.compare_fail:
-        from proton_bench.gate.policy.threshold import parse_threshold
+        from proton_bench.gate.policy import parse_threshold
 
         for text in settings.compare_fail:
             parse_threshold(text)
     if settings.compare and settings.policy_file is not None:
-        from proton_bench.gate.policy.policy import read_policy
+        from proton_bench.gate.policy import read_policy
 
         read_policy(settings.policy_file)
 

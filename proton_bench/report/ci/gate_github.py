@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import IO
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.verdict.result import GateRow, Outcome, SuiteVerdict
 from proton_bench.report.ci.gate_markdown import SUMMARY_BYTES, gate_markdown
 from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text, why
 from proton_bench.report.words.quantity import percent_text

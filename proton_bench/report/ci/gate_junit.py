@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as Xml
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.structure import StructuralChange
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import (
+    GateRow,
+    Outcome,
+    StructuralChange,
+    SuiteVerdict,
+    Verdict,
+)
 from proton_bench.report.words.gate_words import (
     headline,
     notes,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
+from proton_bench.gate.verdict.result import GateRow, Outcome
 from proton_bench.report.ci.markdown import escaped
 from proton_bench.report.words.gate_words import (
     columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proton_bench.gate.bisect import BisectResult
-from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.verdict.result import Outcome
 from proton_bench.report.json.gate import encodable, gate_document
 
 __all__ = ["bisect_document"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proton_bench.gate.judge.outcome import Outcome
+from proton_bench.gate.verdict.result import Outcome
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.report.words.gate_words import headline
 

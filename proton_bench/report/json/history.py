@@ -8,7 +8,7 @@ from typing import Any
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Point
 from proton_bench.gate.history.steps import Step
-from proton_bench.gate.judge.verdict import EXIT_CODES
+from proton_bench.gate.verdict.result import EXIT_CODES
 from proton_bench.model.frame import escape_surrogates
 
 __all__ = ["history_document"]

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.gate.baselines import Entry, revision_of
-from proton_bench.gate.machine.fingerprint import Tier, facts_of
+from proton_bench.gate.machine import Tier, facts_of
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import DIM, HEADING, WARNING

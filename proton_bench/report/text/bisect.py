@@ -12,8 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
+from proton_bench.gate.verdict.result import GateRow, Outcome
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.gate_words import headline, row_text, structure_text

@@ -10,9 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.style import Style
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import GateRow, Outcome, SuiteVerdict, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import fitting

@@ -15,7 +15,7 @@ from proton_bench.gate.history.divisive import FEWEST_BESIDE, FEWEST_POINTS
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
-from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.verdict.result import SuiteVerdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.tree.bars import sparkline
 from proton_bench.report.words.columns import Column, Table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.verdict import Reason, Verdict
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
+from proton_bench.gate.verdict.result import GateRow, Reason, Verdict
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.structure import Kind, StructuralChange
-from proton_bench.gate.judge.suite import worst_findable
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.threshold import OTHER_UNITS
+from proton_bench.gate.policy import OTHER_UNITS
+from proton_bench.gate.verdict.result import (
+    GateRow,
+    Kind,
+    Outcome,
+    Reason,
+    StructuralChange,
+    SuiteVerdict,
+    Verdict,
+    worst_findable,
+)
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.gate_reasons import (
     MEANINGS,

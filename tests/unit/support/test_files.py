@@ -12,7 +12,7 @@ import pytest
 
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.policy.policy import read_policy
+from proton_bench.gate.policy import read_policy
 from proton_bench.support import inputs, outputs
 from proton_bench.support.files import (
     opened_output,

@@ -28,11 +28,11 @@ from benchmarks.studies.gate.noisy.program import PATHS
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
 from proton_bench.gate.experiment.looks import MOST_PAIRS
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.questions import Context
-from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.decisions import Context
+from proton_bench.gate.verdict.result import EXIT_CODES, SuiteVerdict
 
 _PROGRAM = Path(__file__).with_name("program.py")
 _RESULTS = "results.jsonl"
@@ -156,7 +156,7 @@ def base_runs(out: Path) -> list[Run]:
 
 
 def drawn_gates(out: Path, *, gates: int, pairs: int, threshold: str) -> Iterator[str]:
-    """Yield a table of gates of runs drawn at random, each judged as by `proton gate`.
+    """Yield a table of gates of runs drawn at random, each decided as by `proton gate`.
 
     In turn, runs that follow one another are a pair; apart, all runs of one side are older.
     """
@@ -170,9 +170,9 @@ def drawn_gates(out: Path, *, gates: int, pairs: int, threshold: str) -> Iterato
         base = [drawn[2 * pair + (not turn)] for pair, turn in enumerate(turns)]
         new = [drawn[2 * pair + turn] for pair, turn in enumerate(turns)]
         context = Context(arrangement=paired_as(base, new, turns))
-        verdicts["in turn"][judge(base, new, policy, context=context).verdict] += 1
+        verdicts["in turn"][gate_result(base, new, policy, context=context).verdict] += 1
         older, newer = (drawn[:pairs], drawn[pairs:])[:: -1 if number % 2 else 1]
-        verdicts["apart"][judge(older, newer, policy).verdict] += 1
+        verdicts["apart"][gate_result(older, newer, policy).verdict] += 1
     yield f"{len(runs)} runs of the unchanged program, {pairs} pairs, {threshold}"
     yield f"| runs | gates | {' | '.join(_SHOWN)} |"
     yield "|---|---|---|---|---|---|"

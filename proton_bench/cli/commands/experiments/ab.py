@@ -81,7 +81,7 @@ def command(
     """
     from proton_bench.cli.gating.outputs import Outputs
     from proton_bench.cli.work.experiments import ab
-    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.gate.policy import PolicyWords
 
     outputs = Outputs(everything, json, markdown, junit, github)
     comparison = ab.Comparison(outputs)

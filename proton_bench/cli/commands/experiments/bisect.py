@@ -55,7 +55,7 @@ def command(
     """
     from proton_bench.cli.work.experiments.bisect import find_revision
     from proton_bench.gate.bisect import Bisection
-    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.gate.policy import PolicyWords
 
     bisection = Bisection(
         command=measured_command(*split_recording(target or [])),

@@ -64,7 +64,7 @@ def command(
     With --acknowledge, `proton gate --history` fails only on later steps.
     """
     from proton_bench.cli.gating.history import Shown, open_history, read_followed, show
-    from proton_bench.gate.policy.policy_words import PolicyWords
+    from proton_bench.gate.policy import PolicyWords
 
     chosen = read_followed(PolicyWords(None), paths or (), metric)
     opened = open_history(runs or (), chosen, store)

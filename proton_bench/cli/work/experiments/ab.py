@@ -19,8 +19,7 @@ from proton_bench.gate.experiment.folders.store import drop_unused, kept_folder,
 from proton_bench.gate.experiment.processes.worktree import Revision, changed_files, find_revision
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult
+from proton_bench.gate.verdict.result import GateResult, Outcome
 from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.support.reporting import report_error
 

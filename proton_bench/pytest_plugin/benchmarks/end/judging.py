@@ -18,14 +18,11 @@ from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.gate.baselines import BaselineStore, Side, read_base
 from proton_bench.gate.experiment.folders.project import store_of_project
 from proton_bench.gate.experiment.folders.store import new_folder
-from proton_bench.gate.experiment.judged import judged, judged_afresh
+from proton_bench.gate.experiment.judged import decided, judged_afresh
 from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.replicates import Replicates, replicates
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import EXIT_CODES, SuiteVerdict
-from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.policy_words import PolicyWords
+from proton_bench.gate.policy import Policy, PolicyWords
+from proton_bench.gate.verdict.result import EXIT_CODES, GateResult, Outcome, SuiteVerdict
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
 from proton_bench.recording.launcher.run_options import RunOptions
@@ -224,7 +221,7 @@ class Judging:
         settings = self._settings
         if not settings.compare:
             return
-        self._outcome = judged(
+        self._outcome = decided(
             read_base(settings.compare, self._store),
             Side(tuple(self._runs)),
             self._policy(),

@@ -6,8 +6,7 @@ import pytest
 
 from proton_bench.cli.options import chosen_policy
 from proton_bench.errors import UsageError
-from proton_bench.gate.policy.policy import Policy
-from proton_bench.gate.policy.policy_words import PolicyWords
+from proton_bench.gate.policy import Policy, PolicyWords
 
 
 @pytest.fixture(autouse=True)

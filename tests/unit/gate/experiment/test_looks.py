@@ -4,10 +4,8 @@ import pytest
 from fakes.outcomes import outcome, row, undecided
 
 from proton_bench.gate.experiment.looks import MOST_PAIRS, looks
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.suite import sum_up
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
 from proton_bench.gate.statistics.decision import RECOMMENDED_PAIRS
+from proton_bench.gate.verdict.result import GateRow, SuiteVerdict, Verdict, sum_up
 
 SLOWER = row(Verdict.REGRESSED, "slow")
 LARGE = row(share=0.96)

@@ -14,7 +14,7 @@ from proton_bench.gate.experiment.processes.command import Command
 from proton_bench.gate.experiment.processes.worktree import Revision
 from proton_bench.gate.experiment.progress import open_progress
 from proton_bench.gate.experiment.request import Request
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 

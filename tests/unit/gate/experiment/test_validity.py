@@ -14,7 +14,7 @@ from proton_bench.gate.experiment.processes.worktree import Revision
 from proton_bench.gate.experiment.request import Request
 from proton_bench.gate.experiment.slot import BASE, NEW, Stage
 from proton_bench.gate.experiment.validity import check_validity
-from proton_bench.gate.judge.verdict import Reason
+from proton_bench.gate.verdict.result import Reason
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 

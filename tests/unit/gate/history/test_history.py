@@ -8,7 +8,7 @@ from fakes.histories import judged, point, points_of_times, slower, stepped
 
 from proton_bench.errors import UsageError
 from proton_bench.gate.history.history import acknowledge
-from proton_bench.gate.judge.verdict import SuiteVerdict
+from proton_bench.gate.verdict.result import SuiteVerdict
 
 
 def test_a_step_upward_fails() -> None:

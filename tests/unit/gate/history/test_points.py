@@ -11,7 +11,7 @@ from fakes.timed import profile_of_times
 
 from proton_bench.analysis.run import Run
 from proton_bench.gate.history.points import Followed, Point, points_of
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.location import SHORT_NS
 from proton_bench.model.frame import FrameKind
 

@@ -12,7 +12,7 @@ from proton_bench.errors import UsageError
 from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.points import Followed
 from proton_bench.gate.history.sources import Sources
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.history import History, SeriesKey, history_of
 from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
 
 pytest.importorskip("deltalake", reason="needs the extra store")
 

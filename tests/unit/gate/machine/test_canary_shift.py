@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sweeps import how_many
 
-from proton_bench.gate.machine.canary_shift import CanaryShift, shift_of
+from proton_bench.gate.machine import CanaryShift, shift_of
 
 # Of an H100 that boosts to one of several clocks.
 BETWEEN = 0.006

@@ -8,10 +8,10 @@ from fakes.gated import Kernel, process, session
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.verdict import SuiteVerdict
-from proton_bench.gate.machine.copies import check_replicates
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.machine import check_replicates
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.result import SuiteVerdict
 
 
 def run(pid: int | None, *, at: int = 0, name: str = "a.proton") -> Run:
@@ -27,7 +27,7 @@ def test_one_run_twice_is_refused_with_both_names(side: str) -> None:
     sides = {"base": (copies, others), "new": (others, copies), "both": (copies[:1], copies[1:])}
 
     with pytest.raises(UsageError, match=r"'a.proton' and 'b.proton' .*process 7 "):
-        judge(*sides[side], Policy())
+        gate_result(*sides[side], Policy())
 
 
 def test_runs_of_other_times_or_processes_are_runs_of_their_own() -> None:
@@ -40,4 +40,4 @@ def test_runs_of_other_times_or_processes_are_runs_of_their_own() -> None:
 def test_runs_without_an_identity_are_believed() -> None:
     base, new = [run(None), run(None)], [run(None, at=1)] * 2
 
-    assert judge(base, new, Policy()).verdict is SuiteVerdict.INCONCLUSIVE
+    assert gate_result(base, new, Policy()).verdict is SuiteVerdict.INCONCLUSIVE

@@ -6,7 +6,7 @@ import pytest
 from fakes.gated import GPU, H200, profile_of_times
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.machine.fingerprint import Finding, Tier, examine_runs, machine_of
+from proton_bench.gate.machine import Finding, Tier, examine_runs, machine_of
 from proton_bench.model.device import Device
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.gate.judge.verdict import EXIT_CODES, Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.policy import Policy, policy_from_table
-from proton_bench.gate.policy.threshold import METRICS
+from proton_bench.gate.policy import METRICS, Policy, policy_from_table
+from proton_bench.gate.verdict.result import EXIT_CODES, Reason, SuiteVerdict, Verdict
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "gate_policy.md").read_text("utf-8")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.policy.policy import Policy, policy_from_table, read_policy
+from proton_bench.gate.policy import Policy, policy_from_table, read_policy
 
 EVERYTHING = """
 [tool.proton.gate]

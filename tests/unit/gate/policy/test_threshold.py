@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.policy.threshold import METRICS, Amount, Threshold, parse_threshold
+from proton_bench.gate.policy import METRICS, Amount, Threshold, parse_threshold
 
 # As pytest-benchmark 5.3.1 reads what stands after --benchmark-compare-fail, for the metrics of
 # the gate.

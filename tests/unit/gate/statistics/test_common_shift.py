@@ -5,9 +5,9 @@ import pytest
 from fakes.gated import Kernel, process
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.result import Reason, SuiteVerdict, Verdict
 
 
 def apart(*kernels: Kernel, shift: float = 0.0) -> tuple[list[Run], list[Run]]:
@@ -23,7 +23,7 @@ OWN = Kernel("own", between=0.003, slower=0.08)
 
 
 def test_a_shift_of_everything_since_a_stored_base_is_undecided() -> None:
-    result = judge(*apart(*QUIET, shift=0.05), Policy())
+    result = gate_result(*apart(*QUIET, shift=0.05), Policy())
 
     rows = [row for row in result.rows if not row.is_extra]
     assert {row.verdict for row in rows} == {Verdict.INCONCLUSIVE}
@@ -34,7 +34,7 @@ def test_a_shift_of_everything_since_a_stored_base_is_undecided() -> None:
 
 
 def test_a_slowdown_beyond_the_shift_is_believed() -> None:
-    result = judge(*apart(*QUIET, OWN, shift=0.03), Policy())
+    result = gate_result(*apart(*QUIET, OWN, shift=0.03), Policy())
 
     assert {row.path for row in result.regressions} == {("own",)}
 
@@ -43,14 +43,14 @@ def test_canaries_that_stood_still_make_the_shift_the_programs() -> None:
     canary = Kernel("<canary>/fma", between=0.0005)
     slower = [Kernel(each.path, between=0.003, slower=0.05) for each in QUIET]
 
-    result = judge(*apart(*slower, canary), Policy())
+    result = gate_result(*apart(*slower, canary), Policy())
 
     assert len([row for row in result.regressions if row.path]) == 12
     assert result.verdict is SuiteVerdict.FAIL
 
 
 def test_everything_faster_could_hide_a_slowdown() -> None:
-    result = judge(*apart(*QUIET, shift=-0.05), Policy())
+    result = gate_result(*apart(*QUIET, shift=-0.05), Policy())
 
     rows = [row for row in result.rows if not row.is_extra]
     assert {row.verdict for row in rows} == {Verdict.INCONCLUSIVE}
@@ -59,14 +59,14 @@ def test_everything_faster_could_hide_a_slowdown() -> None:
 
 
 def test_a_small_shift_is_ignored() -> None:
-    assert judge(*apart(*QUIET, shift=0.01), Policy()).verdict is SuiteVerdict.PASS
+    assert gate_result(*apart(*QUIET, shift=0.01), Policy()).verdict is SuiteVerdict.PASS
 
 
 @pytest.mark.parametrize("paths", [1, 7])
 def test_few_paths_have_to_exceed_what_sessions_usually_differ_by(paths: int) -> None:
-    small = judge(*apart(*QUIET[:paths], shift=0.04), Policy())
-    large = judge(*apart(*QUIET[:paths], shift=0.1), Policy())
-    nothing = judge(*apart(*QUIET[:paths]), Policy())
+    small = gate_result(*apart(*QUIET[:paths], shift=0.04), Policy())
+    large = gate_result(*apart(*QUIET[:paths], shift=0.1), Policy())
+    nothing = gate_result(*apart(*QUIET[:paths]), Policy())
 
     assert {row.reasons[0] for row in small.rows if not row.is_extra} == {Reason.MACHINE}
     assert small.verdict is SuiteVerdict.INCONCLUSIVE

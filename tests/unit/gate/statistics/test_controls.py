@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from fakes.evidence import evidence_of
 
-from proton_bench.gate.statistics.controls import Controls, examine
+from proton_bench.gate.statistics.common_shift import Controls, examine
 from proton_bench.gate.statistics.decision import Limits
 
 COUNT = 40

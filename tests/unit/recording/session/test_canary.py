@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from proton_bench import _native
-from proton_bench.gate.machine import canary_shift as of_gate
+from proton_bench.gate.machine import CANARY_SCOPE as GATE_CANARY_SCOPE
+from proton_bench.gate.machine import WARM_UP_SCOPE as GATE_WARM_UP_SCOPE
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.canary import Canary, ScopeMaker, Ticks
 from proton_bench.recording.session.canary import CANARY_SCOPE, WARM_UP_SCOPE, SessionCanary
@@ -175,4 +176,4 @@ def test_nothing_is_launched_while_nothing_is_recorded(opened: Callable[..., Ses
 
 
 def test_the_gate_knows_its_names() -> None:
-    assert (CANARY_SCOPE, WARM_UP_SCOPE) == (of_gate.CANARY_SCOPE, of_gate.WARM_UP_SCOPE)
+    assert (CANARY_SCOPE, WARM_UP_SCOPE) == (GATE_CANARY_SCOPE, GATE_WARM_UP_SCOPE)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from fakes.outcomes import every_outcome, hostile_outcome, outcome, row, structural, undecided
 
-from proton_bench.gate.judge.result import GateRow
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import GateRow, SuiteVerdict, Verdict
 from proton_bench.report.ci.gate_github import (
     MOST,
     add_to_summary,

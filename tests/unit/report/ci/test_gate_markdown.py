@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from fakes.outcomes import every_outcome, hostile_outcome, outcome, row, structural, undecided
 
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import SuiteVerdict, Verdict
 from proton_bench.report.ci.gate_markdown import COMMENT_BYTES, MARK, SUMMARY_BYTES, gate_markdown
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from sweeps import how_many
 
 from proton_bench.analysis.run import Run
-from proton_bench.gate.judge.judgement import judge
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.policy.policy import Policy
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.verdict.comparison import gate_result
+from proton_bench.gate.verdict.result import Outcome
 from proton_bench.model.profile import Profile
 from proton_bench.report.ci.gate_github import gate_annotations
 from proton_bench.report.ci.gate_junit import gate_junit
@@ -55,7 +55,7 @@ def test_every_output_holds_every_gate(
         [Run(renamed(profile, name), f"{place}.proton") for place, profile in enumerate(side)]
         for side in (base, new)
     )
-    outcome = Outcome(judge(before, after, policy), explanation="+1 %")
+    outcome = Outcome(gate_result(before, after, policy), explanation="+1 %")
     verdict = str(outcome.result.verdict)
 
     document = json.loads(encode_document(gate_document(outcome)))

@@ -9,9 +9,7 @@ from fakes.outcomes import HOSTILE, row, structural, undecided
 from rich.console import Console
 
 from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateResult
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import GateResult, Outcome, SuiteVerdict, Verdict
 from proton_bench.report.json.bisect import bisect_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.bisect import BisectReport

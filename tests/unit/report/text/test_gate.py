@@ -5,8 +5,7 @@ import io
 import pytest
 from fakes.outcomes import HOSTILE, every_outcome, hostile_outcome, outcome, row
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.verdict import SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import Outcome, SuiteVerdict, Verdict
 from proton_bench.report.text.gate import GateReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.support.console import open_console

@@ -5,7 +5,7 @@ import math
 import pytest
 from fakes.outcomes import row, undecided
 
-from proton_bench.gate.judge.verdict import Reason, Verdict
+from proton_bench.gate.verdict.result import Reason, Verdict
 from proton_bench.report.words.gate_reasons import MEANINGS, part_text, reasons_text
 
 

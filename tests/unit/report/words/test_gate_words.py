@@ -5,10 +5,15 @@ from dataclasses import replace
 import pytest
 from fakes.outcomes import every_outcome, outcome, row, structural, undecided, unknown
 
-from proton_bench.gate.judge.outcome import Outcome
-from proton_bench.gate.judge.result import GateRow, Note
-from proton_bench.gate.judge.structure import Kind
-from proton_bench.gate.judge.verdict import Reason, SuiteVerdict, Verdict
+from proton_bench.gate.verdict.result import (
+    GateRow,
+    Kind,
+    Note,
+    Outcome,
+    Reason,
+    SuiteVerdict,
+    Verdict,
+)
 from proton_bench.report.words.gate_words import (
     columns,
     headline,

@@ -1,0 +1,423 @@
+"""Device, tools and conditions of runs, and the meaning of differences.
+
+=====  =====================================================  ====================================
+tier   what                                                   a difference
+=====  =====================================================  ====================================
+HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be compared
+UNIT   this very GPU, this machine                            of a stored base: no regression is
+                                                              certain; in turn on both: none
+TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is reported
+STATE  throttled clocks, another temperature, other           costs a pair its runs; without
+       processes on the GPU, lost records, unfinished runs    pairs no regression is certain
+=====  =====================================================  ====================================
+
+A missing fact is not a difference.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.run import Run
+from proton_bench.errors import UsageError
+from proton_bench.gate.statistics.arrangement import Arrangement
+from proton_bench.gate.statistics.decision import Background, Limits, decide, weigh
+from proton_bench.model.profile import Profile
+
+__all__ = [
+    "CANARY_SCOPE",
+    "SLOWED",
+    "WARM_UP_SCOPE",
+    "CanaryShift",
+    "Finding",
+    "Tier",
+    "check_replicates",
+    "disturbances_of",
+    "examine_runs",
+    "facts_of",
+    "identity_of",
+    "left_out",
+    "log_clocks",
+    "machine_of",
+    "shift_of",
+    "tick_of",
+    "without",
+]
+
+Numbers = npt.NDArray[np.float64]
+
+CANARY_SCOPE = "<canary>"
+WARM_UP_SCOPE = "<warm-up>"
+# On the log scale: 1 %.
+LARGEST_SHIFT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryShift:
+    """Change of the canary kernels between the sides.
+
+    Attributes:
+        count: Canary kernels that ran in every run.
+        shift: The mean of their changes on the log scale, NaN if unknown.
+        low: Lower end of its 95 % interval, NaN with a single run on a side.
+        high: Upper end.
+    """
+
+    count: int = 0
+    shift: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def moved(self) -> bool:
+        """Whether the machine's speed changed between the sides."""
+        return self.low > LARGEST_SHIFT or self.high < -LARGEST_SHIFT
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it did not; neither holds if the runs cannot tell."""
+        return self.low > -LARGEST_SHIFT and self.high < LARGEST_SHIFT
+
+
+def shift_of(base: Numbers, new: Numbers) -> CanaryShift:
+    """Return the shift of canary kernels between the sides.
+
+    Args:
+        base: ``ln`` of their times, one line for each run, one column for each kernel; NaN for
+            unknown.
+        new: The same of the new side.
+    """
+    count = base.shape[1]
+    if not count:
+        return CanaryShift()
+    nothing, limits = np.zeros(1), Limits(np.array([LARGEST_SHIFT]), np.ones(1))
+    before, after = (side.mean(axis=1, keepdims=True) for side in (base, new))
+    background = Background(nothing, nothing, ["median"])
+    evidence = weigh(before, after, (), background=background, margin=limits.margin, fewest_runs=2)
+    found = decide(evidence, limits)
+    return CanaryShift(count, *(float(each[0]) for each in (found.effect, found.low, found.high)))
+
+
+def log_clocks(runs: Sequence[Run]) -> Numbers:
+    """Return ``ln`` of the SM clock of each run, NaN if it was not measured."""
+    return np.array([_log_clock(run) for run in runs], dtype=np.float64)
+
+
+def _log_clock(run: Run) -> float:
+    canary = run.profile.provenance.get("canary")
+    clock = canary.get("sm_clock_hz") if isinstance(canary, Mapping) else None
+    if isinstance(clock, bool) or not isinstance(clock, int | float):
+        return math.nan
+    return math.log(clock) if math.isfinite(clock) and clock > 0 else math.nan
+
+
+def tick_of(profile: Profile, unit: str) -> float:
+    """Return the tick in the unit of the times: the largest that a collector reports, else 1 ns.
+
+    Args:
+        profile: A run.
+        unit: Unit of the compared metric; units other than ns have no tick.
+    """
+    if unit != "ns":
+        return 0.0
+    collectors = profile.provenance.get("collectors")
+    ticks = [1.0]
+    for facts in collectors.values() if isinstance(collectors, Mapping) else ():
+        devices = facts.get("devices") if isinstance(facts, Mapping) else None
+        for device in devices if isinstance(devices, tuple) else ():
+            tick = device.get("tick_ns") if isinstance(device, Mapping) else None
+            if isinstance(tick, int | float) and 0 < tick <= 1e6:
+                ticks.append(float(tick))
+    return max(ticks)
+
+
+_IDENTITY = ("host", "pid", "start_time_ns")
+
+
+def check_replicates(runs: Sequence[Run]) -> None:
+    """Find copies of one run, by host, process and start time.
+
+    Raises:
+        UsageError: There are copies; the message names two.
+    """
+    seen: dict[tuple[object, ...], str] = {}
+    for run in runs:
+        identity = identity_of(run)
+        if identity is None:
+            continue
+        if identity in seen:
+            raise UsageError(
+                f"{seen[identity]!a} and {run.source!a} are the same run (process {identity[1]} "
+                f"of {identity[0]!a}): name each run once, and record every run in its own process"
+            )
+        seen[identity] = run.source
+
+
+def identity_of(run: Run) -> tuple[object, ...] | None:
+    """Return what copies of a run have in common, None if it is unknown."""
+    found = tuple(run.profile.provenance.get(key) for key in _IDENTITY)
+    return found if all(isinstance(each, str | int) for each in found) else None
+
+
+class Tier(StrEnum):
+    """How much a difference matters."""
+
+    HARD = "hard"
+    UNIT = "unit"
+    TOOL = "tool"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One difference between runs.
+
+    Attributes:
+        tier: How much it matters.
+        fact: Its name.
+        base: Value of the base runs, "" for none.
+        new: Value of the new runs.
+    """
+
+    tier: Tier
+    fact: str
+    base: str
+    new: str
+
+
+# Facts of a whole run and of a GPU by their key in the provenance.
+_OF_RUN = {
+    "backend": Tier.HARD,
+    "host": Tier.UNIT,
+    "mode": Tier.TOOL,
+    "context": Tier.TOOL,
+    "proton_bench": Tier.TOOL,
+    "python": Tier.TOOL,
+    "system": Tier.TOOL,
+    "torch": Tier.TOOL,
+    "triton": Tier.TOOL,
+    "numpy": Tier.TOOL,
+    "cuda": Tier.TOOL,
+    "hip": Tier.TOOL,
+}
+_OF_GPU = {
+    "name": Tier.HARD,
+    "memory_bytes": Tier.HARD,
+    "mig": Tier.HARD,
+    "ecc": Tier.HARD,
+    "uuid": Tier.UNIT,
+    "driver": Tier.TOOL,
+    "power_limit_w": Tier.TOOL,
+}
+# Bits of NVML: clocks limited by temperature, by the board or by its power supply. Large kernels
+# often reach the power cap (4), so it matters only if some runs reached it and others did not.
+SLOWED = {8: "hardware slowdown", 32: "heat", 64: "temperature of the board", 128: "power brake"}
+_POWER_CAP = 4
+_WARMER_C = 10
+
+
+def examine_runs(base: Sequence[Run], new: Sequence[Run]) -> tuple[Finding, ...]:
+    """Return all differences and disturbances of the runs, the most severe first."""
+    facts = [facts_of(run.profile) for run in (*base, *new)]
+    keys = dict.fromkeys(key for each in facts for key in each)
+    found = []
+    for tier, fact in keys:
+        known = [each.get((tier, fact)) for each in facts]
+        sides = [_text(side) for side in (known[: len(base)], known[len(base) :])]
+        if len({value for value in known if value is not None}) > 1:
+            found.append(Finding(tier, fact, *sides))
+    found += _kinds_apart(base, new)
+    found += _disturbances(base, new)
+    return tuple(sorted(found, key=lambda each: (list(Tier).index(each.tier), each.fact)))
+
+
+def machine_of(profile: Profile) -> dict[str, str]:
+    """Return the facts that identify a machine and its device: those of `HARD` and `UNIT`."""
+    return {
+        fact: value
+        for (tier, fact), value in facts_of(profile).items()
+        if tier in {Tier.HARD, Tier.UNIT}
+    }
+
+
+def _text(values: Sequence[str | None]) -> str:
+    return ", ".join(sorted({value for value in values if value is not None}))
+
+
+def facts_of(profile: Profile) -> dict[tuple[Tier, str], str]:
+    """Return the facts of a run about its machine, device and tools, each with its tier."""
+    provenance = profile.provenance
+    facts: dict[tuple[Tier, str], str] = {}
+    kinds: dict[str, set[str]] = {}
+    for device in profile.devices:
+        parts = [f"architecture {device.arch}"] if device.arch else []
+        parts += [f"{device.num_sms} multiprocessors"] if device.num_sms else []
+        kinds.setdefault(device.kind, set()).add(", ".join(parts) or device.kind)
+    for kind, models in kinds.items():
+        facts[Tier.HARD, f"{kind} device"] = "; ".join(sorted(models))
+    for key, tier in _OF_RUN.items():
+        if isinstance(provenance.get(key), str | int | float):
+            facts[tier, key] = str(provenance[key])
+    gpus = list(_used_gpus(profile, "gpus_at_start"))
+    for key, tier in _OF_GPU.items():
+        values = sorted({str(gpu[key]) for gpu in gpus if key in gpu})
+        if values:
+            facts[tier, f"GPU {key}"] = ", ".join(values)
+    return facts
+
+
+def _used_gpus(profile: Profile, key: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the driver's facts about the GPUs of the run, or about all if these are unknown."""
+    listed = profile.provenance.get(key)
+    gpus = [gpu for gpu in listed if isinstance(gpu, Mapping)] if isinstance(listed, tuple) else []
+    used = {_plain_uuid(uuid) for uuid in _uuids_of_records(profile)}
+    chosen = [gpu for gpu in gpus if _plain_uuid(gpu.get("uuid")) in used]
+    yield from chosen or gpus
+
+
+def _uuids_of_records(profile: Profile) -> Iterator[Any]:
+    collectors = profile.provenance.get("collectors")
+    for facts in collectors.values() if isinstance(collectors, Mapping) else ():
+        devices = facts.get("devices") if isinstance(facts, Mapping) else None
+        for device in devices if isinstance(devices, tuple) else ():
+            if isinstance(device, Mapping) and "uuid" in device:
+                yield device["uuid"]
+
+
+def _plain_uuid(uuid: Any) -> str:
+    return str(uuid).lower().removeprefix("gpu-")
+
+
+def _kinds_apart(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
+    """Find sides without a common kind of device."""
+    sides = [{each.kind for run in side for each in run.profile.devices} for side in (base, new)]
+    if not (sides[0] and sides[1]) or sides[0] & sides[1]:
+        return []
+    names = [", ".join(sorted(side)) for side in sides]
+    return [Finding(Tier.HARD, "kind of device", *names)]
+
+
+def disturbances_of(runs: Sequence[Run]) -> dict[int, str]:
+    """Return which runs were disturbed, each with what disturbed it: ``clocks: heat``."""
+    found: dict[int, str] = {}
+    for fact, marks in _marks(runs).items():
+        for place, mark in enumerate(_odd(marks) if fact == "power cap" else marks):
+            if mark:
+                found.setdefault(place, f"{fact}: {mark}")
+    return found
+
+
+def _odd(marks: Sequence[str]) -> list[str]:
+    """Return the marks of the runs that are unlike most others."""
+    met = sum(map(bool, marks))
+    if 2 * met <= len(marks):
+        return list(marks)
+    return ["" if mark else "not met" for mark in marks] if met < len(marks) else [""] * met
+
+
+def _marks(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Return what disturbed each run, "" for nothing, by fact."""
+    return {
+        "clocks": [_slowed(run.profile) for run in runs],
+        "power cap": _unlike([_met_power_cap(run.profile) for run in runs]),
+        "other processes": [_others(run.profile) for run in runs],
+        "lost records": [", ".join(sorted(run.profile.dropped)) for run in runs],
+        "unfinished": ["yes" if run.profile.partial else "" for run in runs],
+    }
+
+
+def _disturbances(base: Sequence[Run], new: Sequence[Run]) -> list[Finding]:
+    runs = (*base, *new)
+    temperatures = _apart([_temperature(run.profile) for run in runs], len(base))
+    found = []
+    for fact, marks in {**_marks(runs), "temperature": temperatures}.items():
+        if any(marks):
+            sides = (marks[: len(base)], marks[len(base) :])
+            found.append(Finding(Tier.STATE, fact, *(_text([*filter(None, s)]) for s in sides)))
+    return found
+
+
+def _throttle_bits(profile: Profile) -> int:
+    bits = 0
+    for key in ("gpus_at_start", "gpus_at_end"):
+        for gpu in _used_gpus(profile, key):
+            reasons = gpu.get("throttle_reasons")
+            bits |= reasons if isinstance(reasons, int) else 0
+    return bits
+
+
+def _slowed(profile: Profile) -> str:
+    bits = _throttle_bits(profile)
+    return ", ".join(name for bit, name in SLOWED.items() if bits & bit)
+
+
+def _met_power_cap(profile: Profile) -> str:
+    return "met" if _throttle_bits(profile) & _POWER_CAP else ""
+
+
+def _temperature(profile: Profile) -> float:
+    """Return the temperature of the GPUs at the end of a run, NaN if unknown."""
+    known = [gpu.get("temperature_c") for gpu in _used_gpus(profile, "gpus_at_end")]
+    numbers = [each for each in known if isinstance(each, int | float)]
+    return max(numbers, default=math.nan)
+
+
+def _apart(temperatures: Sequence[float], first_new: int) -> list[str]:
+    """Return them as texts if they differ so much that clocks may too."""
+    sides = temperatures[:first_new], temperatures[first_new:]
+    middles = [statistics.median(known) for side in sides if (known := _known(side))]
+    if len(middles) < len(sides) or abs(middles[0] - middles[1]) <= _WARMER_C:
+        return [""] * len(temperatures)
+    return [f"{each:g} C" if math.isfinite(each) else "" for each in temperatures]
+
+
+def _known(temperatures: Sequence[float]) -> list[float]:
+    return [each for each in temperatures if math.isfinite(each)]
+
+
+def _others(profile: Profile) -> str:
+    """Return how many other processes computed on the GPUs of a run."""
+    pids: set[int] = set()
+    for key in ("gpus_at_start", "gpus_at_end"):
+        for gpu in _used_gpus(profile, key):
+            listed = gpu.get("other_processes")
+            known = listed if isinstance(listed, tuple | list) else ()
+            pids.update(pid for pid in known if isinstance(pid, int))
+    return str(len(pids)) if pids else ""
+
+
+def _unlike(marks: list[str]) -> list[str]:
+    return marks if len(set(marks)) > 1 else [""] * len(marks)
+
+
+def left_out(arrangement: Arrangement) -> dict[int, str]:
+    """Return the disturbed pairs, each with what disturbed it, counted from 0.
+
+    It is empty if the sides are apart, or if every pair was disturbed: then the conditions are
+    those of the whole experiment.
+    """
+    if not arrangement.is_paired:
+        return {}
+    pairs = len(arrangement.order)
+    found: dict[int, str] = {}
+    for run, what in disturbances_of((*arrangement.base, *arrangement.new)).items():
+        found.setdefault(run % pairs, what)
+    return found if len(found) < pairs else {}
+
+
+def without(arrangement: Arrangement, pairs: dict[int, str]) -> Arrangement:
+    """Return the arrangement without these pairs."""
+    kept = [at for at in range(len(arrangement.order)) if at not in pairs]
+    return Arrangement(
+        tuple(arrangement.base[at] for at in kept),
+        tuple(arrangement.new[at] for at in kept),
+        tuple(arrangement.order[at] for at in kept),
+    )

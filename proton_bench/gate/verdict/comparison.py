@@ -1,0 +1,476 @@
+"""The gate: runs of two sides and a policy in, a verdict out. It is a pure function."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from proton_bench.analysis.compare.compare import Comparison, without_rows
+from proton_bench.analysis.compare.readable import with_texts
+from proton_bench.analysis.naming.readable import Readable
+from proton_bench.analysis.run import Run
+from proton_bench.analysis.selector import Selectors
+from proton_bench.errors import UsageError
+from proton_bench.gate.machine import (
+    CanaryShift,
+    check_replicates,
+    examine_runs,
+    left_out,
+    without,
+)
+from proton_bench.gate.policy import Policy, Threshold
+from proton_bench.gate.statistics.arrangement import Arrangement, arrange
+from proton_bench.gate.statistics.common_shift import Controls
+from proton_bench.gate.statistics.decision import FALSE_ALARMS
+from proton_bench.gate.verdict import notes as note_texts
+from proton_bench.gate.verdict.benchmarks import (
+    ComparedRuns,
+    compared_runs,
+    measured_runs,
+    one_sided,
+)
+from proton_bench.gate.verdict.checks import ThresholdsByPath, own_paths
+from proton_bench.gate.verdict.decisions import Context, DecidedChecks, GateChecks, rows_of
+from proton_bench.gate.verdict.measured import SUMMED, Measured
+from proton_bench.gate.verdict.notes import notes_on, refused, unmatched
+from proton_bench.gate.verdict.result import (
+    UNDECIDED_SHARE,
+    GateResult,
+    GateRow,
+    Note,
+    Reason,
+    StructuralChange,
+    SuiteVerdict,
+    sum_up,
+)
+from proton_bench.gate.verdict.sensitivity import STATISTICS, advice
+from proton_bench.gate.verdict.structure import find_structural_changes
+from proton_bench.support.units import count_text
+
+__all__ = ["gate_result"]
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+# New paths matter only if there is little else; and so does what is gone from a decided total.
+_MOSTLY = 0.5
+_NAMED = 3
+# No launch takes ten years; the difference of two timestamps of which one is missing does.
+_LONGEST_NS = 10 * 365 * 86_400 * 1e9
+
+
+# After an early end, an unselected test or a renamed slower kernel, the paths of both sides may be
+# as fast as before. A gate that only compared these would wrongly pass, unless the total of a scope
+# around them is decided: it has what they took before, and what took their place.
+def uncompared(measured: Measured, policy: Policy, decided: Mapping[str, Mask]) -> tuple[Note, ...]:
+    """Return notes on paths and launches that the policy checks but that are unknown.
+
+    Args:
+        measured: The runs.
+        policy: The thresholds.
+        decided: Rows around which a scope is decided, by ``total`` or by ``wall``.
+    """
+    return (
+        *_times(measured, policy, decided["total"]),
+        *_launches(measured, policy),
+        *_sums(measured, policy),
+        *_elapsed(measured, policy, decided["wall"]),
+        *_damaged(measured),
+    )
+
+
+def _times(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
+    timed = [each for each in policy.thresholds if not each.is_structural]
+    if not timed:
+        return []
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    before, after = measured.side_shares()
+    notes = []
+    gone = _asked(measured, policy, timed, rows=np.flatnonzero(base & ~new).tolist())
+    named = [
+        row
+        for row, thresholds in gone.items()
+        if any(each.selector and each.is_written for each in thresholds)
+    ]
+    added = _asked(measured, policy, timed, rows=np.flatnonzero(new & ~base).tolist())
+    lost = float(before[list(gone)].sum()) if gone else 0.0
+    if named or _is_lost(before, after, decided, gone=list(gone), added=list(added)):
+        listed = _listed(measured, sorted(named or gone, key=lambda row: -before[row]))
+        notes.append(
+            Note(
+                Reason.PATHS_DIFFER,
+                f"{100.0 * lost:.0f} % of the base's time is in paths that no new run has, so "
+                "these were not compared; check that the runs did not end early. If the paths "
+                f"were removed on purpose, compare with a base without them. Missing: {listed}",
+                voids=True,
+            )
+        )
+    unknown = float(after[[row for row in added if not decided[row]]].sum())
+    if unknown > _MOSTLY:
+        listed = _listed(measured, sorted(added, key=lambda row: -after[row]))
+        notes.append(
+            Note(
+                Reason.PATHS_DIFFER,
+                f"{100.0 * unknown:.0f} % of the new time is in paths that no base run has, so "
+                f"these were not compared; record a base that has them. New: {listed}",
+                voids=True,
+            )
+        )
+    return notes
+
+
+def _is_lost(
+    before: Numbers, after: Numbers, decided: Mask, *, gone: list[int], added: list[int]
+) -> bool:
+    """Return whether too much of the base is gone to trust what is left.
+
+    Of a scope whose total is decided that is only where most is gone and nothing took its place:
+    then the runs may have ended early.
+    """
+    alone = [row for row in gone if not decided[row]]
+    if float(before[alone].sum()) > UNDECIDED_SHARE:
+        return True
+    return float(before[gone].sum()) - float(after[added].sum()) > _MOSTLY
+
+
+def _launches(measured: Measured, policy: Policy) -> list[Note]:
+    base, new = (each.any(axis=0) & ~measured.canary for each in measured.sides(measured.present))
+    calls = measured.sides(measured.calls)
+    counted = (calls[0].max(axis=0) > 0) & (calls[1].max(axis=0) > 0)
+    both = np.flatnonzero(base & new).tolist()
+    structural = [each for each in policy.thresholds if each.is_structural]
+    selectors = Selectors(each.selector for each in structural)
+    selected = selectors.of_tree(measured.comparison.tree)
+    # Which of them match a path, and which match one with counted launches.
+    about, about_counted = 0, 0
+    for row in both:
+        about |= selected[row]
+        about_counted |= selected[row] if counted[row] else 0
+    unknown = [structural[place] for place in selectors.chosen(about & ~about_counted)]
+    texts = [
+        f"launches were not recorded, so threshold {str(each)!r} decides nothing"
+        for each in unknown
+    ]
+    asked = _asked(
+        measured, policy, structural, rows=np.flatnonzero(_half_counted(measured)).tolist()
+    )
+    rows = [row for row, thresholds in asked.items() if not set(thresholds) <= set(unknown)]
+    if rows:
+        texts.append(
+            "runs have these paths without their launches, so it is unknown whether these are as "
+            f"before: {_listed(measured, rows)}"
+        )
+    return [Note(Reason.NO_VALUES, text, voids=True) for text in texts]
+
+
+def _half_counted(measured: Measured) -> npt.NDArray[np.bool_]:
+    """Mark rows that a run has without launches although the other side knows its own.
+
+    A side without the row knows that it launches nothing there. Rounds of benchmarks have none.
+    """
+    found = np.zeros(measured.totals.shape[1], dtype=np.bool_)
+    uncounted = measured.present & (measured.calls <= 0.0)
+    known = [
+        (calls > 0.0).any(axis=0) | ~present.any(axis=0)
+        for calls, present in zip(
+            measured.sides(measured.calls), measured.sides(measured.present), strict=True
+        )
+    ]
+    for lacking, other in zip(measured.sides(uncounted), reversed(known), strict=True):
+        found |= lacking.any(axis=0) & other
+    return found & ~measured.beside
+
+
+def _sums(measured: Measured, policy: Policy) -> list[Note]:
+    asked = [
+        each
+        for each in policy.thresholds
+        if each.metric in SUMMED or (each.metric == "wall" and each.is_written)
+    ]
+    selectors = Selectors(each.selector for each in asked)
+    selected = np.array(selectors.of_tree(measured.comparison.tree), dtype=object)
+    matched = set(selectors.chosen(_any_of(selected)))
+    notes = []
+    for metric in dict.fromkeys(each.metric for each in asked):
+        values = measured.walls() if metric == "wall" else measured.sums(SUMMED[metric])
+        known = np.isfinite(values) & ~measured.canary
+        base, new = (each.any(axis=0) for each in measured.sides(known))
+        valued = set(selectors.chosen(_any_of(selected[base & new])))
+        for place, threshold in enumerate(asked):
+            if threshold.metric != metric or place in valued or place not in matched:
+                continue
+            text = (
+                f"no path has values of {metric} on both sides, so threshold "
+                f"{str(threshold)!r} decides nothing"
+            )
+            notes.append(Note(Reason.NO_VALUES, text, voids=True))
+    return notes
+
+
+def _elapsed(measured: Measured, policy: Policy, decided: Mask) -> list[Note]:
+    """Return notes on scopes whose elapsed time only one side has."""
+    timed = [each for each in policy.thresholds if each.metric == "wall"]
+    if not timed or measured.nested:
+        return []
+    values = np.where(measured.canary, np.nan, measured.walls())[:, 1:]
+    base, new = (np.isfinite(each).any(axis=0) for each in measured.sides(values))
+    if not base.any():  # the base was recorded without
+        return []
+    before, after = _own_elapsed(measured)
+    gone, added = (
+        list(_asked(measured, policy, timed, rows=(1 + np.flatnonzero(rows)).tolist()))
+        for rows in (base & ~new, new & ~base)
+    )
+    shares = [own / (float(own.sum()) or 1.0) for own in (before, after)]
+    is_lost = _is_lost(shares[0], shares[1], decided, gone=gone, added=added)
+    return [
+        *_untimed(
+            measured,
+            before,
+            gone if is_lost else [],
+            least=0.0,
+            text="the base's elapsed time is in scopes without one in the new runs, so these were "
+            "not compared by it; check what the new runs record. If the scopes were removed on "
+            "purpose, compare with a base without them. Missing",
+        ),
+        *_untimed(
+            measured,
+            after,
+            [row for row in added if not decided[row]],
+            least=_MOSTLY,
+            text="the new elapsed time is in scopes without one in the base, so these were not "
+            "compared by it; record a base that has them. New",
+        ),
+    ]
+
+
+def _untimed(
+    measured: Measured, own: Numbers, rows: Sequence[int], *, least: float, text: str
+) -> list[Note]:
+    total = float(own.sum())
+    share = float(own[list(rows)].sum()) / total if total > 0.0 else 0.0
+    if share <= least:
+        return []
+    listed = _listed(measured, sorted(rows, key=lambda row: -own[row]))
+    return [Note(Reason.PATHS_DIFFER, f"{100.0 * share:.0f} % of {text}: {listed}", voids=True)]
+
+
+def _own_elapsed(measured: Measured) -> list[Numbers]:
+    """Return the elapsed time of each scope without that of the scopes in it, for each side."""
+    raw = measured.sums("wall")
+    times = np.where(np.isfinite(raw) & ~measured.canary, raw, 0.0)
+    parents = measured.comparison.tree.parents
+    found = []
+    for side in measured.sides(times):
+        means = side.mean(axis=0)
+        own = means.copy()
+        for row in np.flatnonzero(means > 0.0).tolist():
+            above = int(parents[row])
+            while above > 0 and means[above] <= 0.0:
+                above = int(parents[above])
+            own[max(above, 0)] -= means[row]
+        own[0] = 0.0
+        found.append(np.maximum(own, 0.0))
+    return found
+
+
+def _any_of(selected: Iterable[int]) -> int:
+    """Return which globs match any of the paths that they are given for."""
+    return functools.reduce(operator.or_, selected, 0)
+
+
+def _damaged(measured: Measured) -> list[Note]:
+    times = np.where(measured.present & ~measured.canary, measured.totals, 0.0)
+    rows = np.flatnonzero(((times < 0.0) | (times > _LONGEST_NS)).any(axis=0)).tolist()
+    if measured.unit != "ns" or not rows:
+        return []
+    text = (
+        "times below 0 or above ten years are damaged, and leave the shares of all other paths "
+        f"unknown; record these runs again. Damaged: {_listed(measured, rows)}"
+    )
+    return [Note(Reason.NO_VALUES, text, voids=True)]
+
+
+def _asked(
+    measured: Measured, policy: Policy, thresholds: Sequence[Threshold], *, rows: Sequence[int]
+) -> dict[int, list[Threshold]]:
+    """Return the rows that are checked, with their thresholds."""
+    tree = measured.comparison.tree
+    by_path = ThresholdsByPath(thresholds, tree)
+    quarantined = Selectors(policy.quarantine).of_tree(tree)
+    found = {row: list(by_path.of_row(row).values()) for row in rows if not quarantined[row]}
+    return {row: asked for row, asked in found.items() if asked}
+
+
+def _listed(measured: Measured, rows: Sequence[int]) -> str:
+    paths = [" > ".join(measured.comparison.tree.path(row)) for row in rows[:_NAMED]]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return ", ".join(paths) + more
+
+
+def gate_result(
+    base_runs: Sequence[Run],
+    new_runs: Sequence[Run],
+    policy: Policy,
+    *,
+    context: Context | None = None,
+) -> GateResult:
+    """Compare new runs with base runs; each run is one fresh process.
+
+    The same runs and policy give exactly the same result. One run on each side decides only
+    structure; timing needs ``policy.runs`` processes on each side.
+
+    Args:
+        base_runs: Runs to compare with; none gives NO-BASELINE.
+        new_runs: Runs to judge.
+        policy: The thresholds and limits.
+        context: Further knowledge.
+
+    Raises:
+        MetricError: A run lacks the metric, or it is not a number.
+        UsageError: There is no new run, a run is empty or named twice, units differ, or a threshold
+            is an amount of time but no time was recorded.
+    """
+    if not new_runs:
+        raise UsageError("a gate needs at least one new run")
+    context = context or Context()
+    shell = GateResult(
+        SuiteVerdict.NO_BASELINE,
+        base_runs=tuple(run.source for run in base_runs),
+        new_runs=tuple(run.source for run in new_runs),
+        level=FALSE_ALARMS,
+        inconclusive_passes=policy.inconclusive_passes,
+    )
+    if not base_runs:
+        return replace(shell, notes=(note_texts.NO_BASE_RUNS,))
+    check_replicates((*base_runs, *new_runs))
+    arrangement, lost = _undisturbed(context.arrangement or arrange(base_runs, new_runs))
+    findings = examine_runs(arrangement.base, arrangement.new)
+    notes = (*notes_on(findings, policy), *lost)
+    if any(note.reason is Reason.NOT_COMPARABLE for note in notes):
+        verdict = SuiteVerdict.INCOMPARABLE
+        return replace(shell, verdict=verdict, notes=notes, findings=findings)
+    shell = replace(shell, findings=findings)
+    one_sidedness = one_sided(base_runs, new_runs)
+    if one_sidedness:
+        return replace(shell, notes=(Note(Reason.NO_BASE, one_sidedness), *notes))
+    compared = compared_runs(arrangement, policy)
+    return _concluded(compared, context, replace(shell, notes=notes))
+
+
+def _undisturbed(arrangement: Arrangement) -> tuple[Arrangement, tuple[Note, ...]]:
+    """Return the pairs that nothing disturbed, and a note on the others."""
+    lost = left_out(arrangement)
+    if not lost:
+        return arrangement, ()
+    listed = "; ".join(f"pair {at + 1}: {what}" for at, what in sorted(lost.items()))
+    text = f"{count_text(len(lost), 'disturbed pair')} left out: {listed}"
+    return without(arrangement, lost), (Note(Reason.NOTICE, text),)
+
+
+def _concluded(compared: ComparedRuns, context: Context, shell: GateResult) -> GateResult:
+    measured = measured_runs(compared)
+    gate_checks = GateChecks(measured, compared.arrangement, compared.policy, context)
+    policy = compared.policy
+    structure = find_structural_changes(measured, policy)
+    decided, controls = gate_checks.decided()
+    canaries = gate_checks.canaries()
+    missing = unmatched(measured, policy, decided.checks)
+    if not any(note.reason is Reason.NO_BASE for note in missing):
+        missing += uncompared(measured, policy, decided.decided_around())
+    notes = (*shell.notes, *missing, *refused(measured, policy))
+    notes += tuple(_session_notes(gate_checks, decided, controls, canaries=canaries))
+    # Another unit matters only if the sides were recorded apart.
+    paired = gate_checks.arrangement.is_paired
+    doubts = [
+        note for note in notes if note.reason is Reason.MACHINE and note not in note_texts.SHIFTS
+    ]
+    blocked = canaries.moved or any(note.voids or not paired for note in doubts)
+    blockers = (Reason.MACHINE,) if blocked else ()
+    rows = rows_of(replace(decided, blockers=blockers), policy)
+    readable = with_texts(_gated(measured), Readable(kernels=True))
+    verdict = sum_up(rows, structure, notes)
+    if verdict is SuiteVerdict.INCONCLUSIVE:
+        notes += _hidden(gate_checks, rows)
+    return replace(
+        shell,
+        verdict=verdict,
+        rows=rows,
+        structure=structure,
+        notes=notes,
+        controls=controls,
+        canaries=canaries,
+        metric=measured.source,
+        statistic=policy.statistic,
+        unit=measured.unit,
+        paired=paired,
+        texts=_texts(readable, rows, structure),
+        comparison=readable,
+    )
+
+
+def _gated(measured: Measured) -> Comparison:
+    """Return the comparison of what counts in the totals of the gate."""
+    # As in `measure`, extreme times overflow in the intervals.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return without_rows(measured.comparison, measured.canary | measured.quarantined)
+
+
+def _hidden(gate_checks: GateChecks, rows: Sequence[GateRow]) -> tuple[Note, ...]:
+    """Return a note on what noise hides and what a next gate can hold, if it hides a threshold."""
+    hidden = [row for row in rows if row.is_undecided and not row.downgraded and _is_hidden(row)]
+    if not hidden:
+        return ()
+    asked = gate_checks.policy.statistic or "median"
+    names = dict.fromkeys((asked, *STATISTICS))
+    text = advice(asked, [gate_checks.sensitivity(name) for name in names])
+    notes = [Note(Reason.TOO_NOISY, text)] if text else []
+    if gate_checks.has_unasked_instructions:
+        notes.append(note_texts.INSTRUCTIONS_COUNTED)
+    return tuple(notes)
+
+
+def _is_hidden(row: GateRow) -> bool:
+    return row.limit < row.findable < math.inf
+
+
+def _texts(
+    readable: Comparison, rows: Sequence[GateRow], structure: Sequence[StructuralChange]
+) -> dict[str, str]:
+    """Return what is shown for the names of the result that are not shown as they are."""
+    paths = [row.path for row in rows]
+    paths += [path for each in structure for path in (each.path, each.former_path or ())]
+    texts = readable.tree.texts()
+    names = dict.fromkeys(name for path in paths for name in path)
+    return {name: texts[name] for name in names if name in texts}
+
+
+def _session_notes(
+    gate_checks: GateChecks, decided: DecidedChecks, controls: Controls, *, canaries: CanaryShift
+) -> list[Note]:
+    shifts = gate_checks.shifts(decided.checks)
+    shifted = [each.note for each in shifts if each.is_large(decided.evidence)]
+    found = {
+        note_texts.ORDER_CONFOUNDED: gate_checks.arrangement.is_confounded,
+        note_texts.CONTROLS_MOVED: controls.invalid,
+        note_texts.CANARY_MOVED: canaries.moved,
+        note_texts.GLOBAL_SHIFT: note_texts.COMMON_SHIFT not in shifted and _is_global(decided),
+        note_texts.SHARED_NOISE: bool(decided.decisions.unshared.any()),
+    }
+    return [*shifted, *(note for note, holds in found.items() if holds)]
+
+
+def _is_global(decided: DecidedChecks) -> bool:
+    """Return whether four of five paths, and at least eight, changed alike."""
+    tested = decided.evidence.tested & own_paths(decided.checks)
+    effect = decided.evidence.effect[tested]
+    margin = decided.limits.margin[tested]
+    count = len(effect)
+    most = max(int((effect > margin).sum()), int((-effect > margin).sum()))
+    return count >= 8 and most >= 0.8 * count
