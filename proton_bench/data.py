@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any
 
 from proton_bench.errors import SessionError
 from proton_bench.flags import flags
 from proton_bench.recording.native import native
+from proton_bench.recording.session.conversion import encode_phase
 from proton_bench.recording.session.session import numbered_session
 
 __all__ = ["advance_phase", "clear", "flags", "get", "get_msgpack", "is_phase_complete"]
@@ -27,7 +28,7 @@ def get(session: int | None = 0, phase: int = 0) -> Any:
     Raises:
         SessionError: There is no such session or phase.
     """
-    encoded = _encoded(session, phase, "hatchet_compact")
+    encoded = _encoded(session, phase, "hatchet")
     return None if encoded is None else json.loads(encoded)
 
 
@@ -94,11 +95,12 @@ def clear(
         core.clear_phase(_phase(phase), clear_up_to_phase)
 
 
-def _encoded(
-    session: int | None, phase: int, form: Literal["hatchet_compact", "hatchet_msgpack"]
-) -> bytes | None:
-    core = _core(session)
-    return None if core is None else core.encode(_phase(phase), form)
+def _encoded(session: int | None, phase: int, form: str) -> bytes | None:
+    if session is None:
+        return None
+    recording = numbered_session(session)
+    shape = recording.plan.upstream_shape
+    return encode_phase(recording.core, _phase(phase), form, upstream_shape=shape)
 
 
 def _core(session: int | None) -> native.Session | None:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from proton_bench import _native as native
+from proton_bench.recording.session.conversion import encode_phase
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
 # Files whose frames paths leave out, also above a test.
@@ -109,7 +110,7 @@ class PythonSession:
 
     def paths(self) -> dict[str, tuple[str, ...]]:
         """Return the recorded path of each kernel, outermost frame first."""
-        root = json.loads(self.core.encode(0, "hatchet"))[0]
+        root = json.loads(encode_phase(self.core, 0, "hatchet"))[0]
         found: dict[str, tuple[str, ...]] = {}
         pending: list[tuple[dict[str, Any], tuple[str, ...]]] = [(root, ())]
         while pending:

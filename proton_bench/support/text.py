@@ -18,6 +18,7 @@ __all__ = [
     "SafeStream",
     "bytes_for",
     "did_you_mean",
+    "json_bytes",
     "json_text",
     "raw",
     "visible",
@@ -84,6 +85,13 @@ def json_text(text: str) -> str:
     if _UNSAFE_IN_JSON.search(text):
         text = _UNSAFE_IN_JSON.sub(_json_escaped, text)
     return text.replace("##[", "\\u0023#[")
+
+
+def json_bytes(content: bytes) -> bytes:
+    """Return the same of encoded JSON, which is mostly safe already."""
+    if content.isascii() and b"\x7f" not in content and b"##[" not in content:
+        return content
+    return json_text(content.decode()).encode()
 
 
 def bytes_for(stream: IO[str], content: bytes) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from proton_bench import _native
+from proton_bench.recording.session.conversion import encode_phase
 
 __all__ = ["Kernels", "launch", "paths_of", "run"]
 
@@ -63,7 +64,7 @@ def run(program: Any, context: str) -> dict[str, Any]:
     finally:
         core.deactivate()
         torch_context.release(core.id)
-    tree = json.loads(core.encode(0, "hatchet"))
+    tree = json.loads(encode_phase(core, 0, "hatchet"))
     return {"paths": paths_of(tree), "returned": returned, "dropped": core.counts()["dropped"]}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import ProtonError
+from proton_bench.recording.session.conversion import encode_phase
 
 SCRATCH = 256
 WARPS = 2
@@ -95,7 +96,7 @@ def tree() -> Any:
         launch(runtime, cycles=cycles)
     _native.exit_scope("step")
     runtime.stop()
-    return json.loads(core.encode(0, "hatchet"))
+    return json.loads(encode_phase(core, 0, "hatchet"))
 
 
 def open_records() -> Any:
@@ -150,7 +151,7 @@ def private() -> Any:
     launch(runtime, cycles=17, function=8)
     taken = runtime.take(8, STREAM)
     runtime.stop()
-    return {"taken": taken, "tree": json.loads(core.encode(0, "hatchet"))}
+    return {"taken": taken, "tree": json.loads(encode_phase(core, 0, "hatchet"))}
 
 
 def after_the_runtime() -> Any:

@@ -108,7 +108,7 @@ def test_a_run_that_a_signal_ends_leaves_only_its_files(tmp_path: Path) -> None:
         code, _, err = ended(running)
 
     assert code == 143, err
-    assert written(tmp_path) == {"n.hatchet"}
+    assert written(tmp_path) == {"n.proton"}
 
 
 def test_each_phase_has_a_partial_profile_of_its_own(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from integration.outputs import frame_names, written
+from integration.outputs import written
 from integration.running import (
     IN_C,
     ended,
@@ -24,6 +24,7 @@ pytest.importorskip("proton_bench._native")
 
 RUN = ("-m", "proton_bench", "-n", "x", "x.py")
 BOTH_FILES = {"x.proton", "x.hatchet"}
+WRITTEN_BY_A_SIGNAL = {"x.proton"}
 SCOPED = """
     with proton.scope("before"):
         pass
@@ -53,10 +54,9 @@ def test_a_signal_during_a_c_call_writes_the_profile_and_ends_with_its_code(
         code, _, err = ended(running)
 
     assert code == 128 + number
-    assert f"proton: {number.name}: wrote x.proton, x.hatchet" in err
-    assert written(tmp_path) == BOTH_FILES
+    assert f"proton: {number.name}: wrote x.proton" in err
+    assert written(tmp_path) == WRITTEN_BY_A_SIGNAL
     assert names(tmp_path / "x.proton") == ["ROOT", "before", "open"]
-    assert frame_names(tmp_path / "x.hatchet") == ["ROOT", "before", "open"]
     profile = read_profile(tmp_path / "x.proton")
     assert not profile.partial
     assert profile.provenance["signal"] == number.name
@@ -82,7 +82,7 @@ def test_a_bare_except_does_not_swallow_the_signal(tmp_path: Path) -> None:
         code, out, _ = ended(running)
 
     assert (code, out) == (143, "")
-    assert written(tmp_path) == BOTH_FILES
+    assert written(tmp_path) == WRITTEN_BY_A_SIGNAL
 
 
 @pytest.mark.parametrize("library", ["ctypes.PyDLL", "ctypes.CDLL"], ids=["with GIL", "without"])
@@ -155,7 +155,7 @@ def test_a_handler_that_leaves_at_once_finds_the_profile_written(tmp_path: Path)
         code, _, _ = ended(running)
 
     assert code == 9
-    assert written(tmp_path) == BOTH_FILES
+    assert written(tmp_path) == WRITTEN_BY_A_SIGNAL
     assert names(tmp_path / "x.proton") == ["ROOT", "before", "open"]
     assert not read_profile(tmp_path / "x.proton").partial
 
@@ -261,7 +261,7 @@ def test_a_linked_output_stays_a_link(tmp_path: Path) -> None:
     assert code == 143
     assert (tmp_path / "x.proton").is_symlink()
     assert names(tmp_path / "far" / "real.proton") == ["ROOT", "before", "open"]
-    assert written(tmp_path) == BOTH_FILES | {"far"}
+    assert written(tmp_path) == WRITTEN_BY_A_SIGNAL | {"far"}
 
 
 def test_handlers_of_asyncio_work(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
         code, _, _ = ended(running)
 
     assert code == 143
-    assert written(tmp_path) == BOTH_FILES
+    assert written(tmp_path) == WRITTEN_BY_A_SIGNAL
 
 
 def test_an_interrupt_is_pythons_keyboard_interrupt(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_handler_of_c_code_is_called_once_the_profile_is_written(tmp_path: Pat
         code, _, _ = ended(running)
 
     assert code == -signal.SIGKILL
-    assert found == BOTH_FILES
+    assert found == WRITTEN_BY_A_SIGNAL
     assert read_profile(tmp_path / "x.proton").partial
 
 
@@ -448,8 +448,8 @@ def test_a_library_session_leaves_signals_alone_unless_asked(tmp_path: Path) -> 
 
     assert left_alone == asked == -signal.SIGTERM
     assert unasked == set()
-    assert frame_names(tmp_path / "x.hatchet") == ["ROOT", "a"]
-    assert written(tmp_path) == {"x.hatchet"}
+    assert names(tmp_path / "x.proton") == ["ROOT", "a"]
+    assert written(tmp_path) == {"x.proton"}
 
 
 def test_the_handlers_are_the_processs_own_again_after_the_last_session(tmp_path: Path) -> None:

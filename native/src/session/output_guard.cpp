@@ -20,17 +20,16 @@ constexpr int64_t kOtherWriterPatience_ns = 10'000'000'000;
 constexpr timespec kPause{0, 5'000'000};
 constexpr const char *kStdout = "-";
 
-std::string file_name(const OutputPlan &plan, const SessionCopy &session, const PhaseCopy &phase,
-                      const std::string &format) {
+std::string file_name(const OutputPlan &plan, const SessionCopy &session, const PhaseCopy &phase) {
   if (plan.path == kStdout)
     return plan.path;
   std::string part = session.has_phases ? ".part_" + std::to_string(phase.phase) : "";
-  return plan.path + part + '.' + format;
+  return plan.path + part + ".proton";
 }
 
-std::string encoded(const PhaseCopy &phase, const std::string &format) {
+std::string encoded(const PhaseCopy &phase) {
   return encode_profile(phase.tree, DeviceTable::instance().list(), phase.facts,
-                        parse_file_format(format), &phase.timeline);
+                        FileFormat::kProton);
 }
 
 // A failure of one session must not keep the others from being written.
@@ -143,8 +142,7 @@ void OutputGuard::write_partial(const Entry &entry, WriteReport &report) {
     phase.facts.partial = true;
     OwnFile file = take_partial(*entry.partials, phase.phase);
     try {
-      replace_partial(file, partial_path(file_name(entry.plan, copy, phase, "proton")),
-                      encoded(phase, "proton"));
+      replace_partial(file, partial_path(file_name(entry.plan, copy, phase)), encoded(phase));
     } catch (...) {
       give_back(*entry.partials, phase.phase, std::move(file)); // the older one
       throw;
@@ -205,6 +203,8 @@ void OutputGuard::wait_for_python() {
 
 void OutputGuard::write_trees(const Entry &entry, const SignalEnd &end, WriteReport &report) {
   SessionCopy copy;
+  if (!entry.plan.has_trees)
+    return;
   attempt(report, [&] {
     if (!entry.session->try_copy(monotonic_ns() + kCopyPatience_ns, {}, copy))
       report.errors.push_back("session " + std::to_string(entry.session->id()) + " is busy");
@@ -212,12 +212,11 @@ void OutputGuard::write_trees(const Entry &entry, const SignalEnd &end, WriteRep
   for (PhaseCopy &phase : copy.phases) {
     phase.facts.partial = end.goes_on || entry.has_parts;
     phase.facts.provenance = with_signal_facts(phase.facts.provenance, end.signal);
-    for (const std::string &format : entry.plan.formats)
-      attempt(report, [&] {
-        std::string name = file_name(entry.plan, copy, phase, format);
-        write_file(name, encoded(phase, format));
-        report.files.push_back(name);
-      });
+    attempt(report, [&] {
+      std::string name = file_name(entry.plan, copy, phase);
+      write_file(name, encoded(phase));
+      report.files.push_back(name);
+    });
   }
 }
 

@@ -19,7 +19,7 @@ namespace proton {
 /// Where a session's files go.
 struct OutputPlan {
   std::string path;                  ///< absolute, without suffix; "-" is standard output
-  std::vector<std::string> formats;  ///< names that parse_file_format takes; also the suffixes
+  bool has_trees = false;            ///< phases are written as `.proton`
   std::vector<TraceFormat> traces{}; ///< of the session's timeline, which is written all the time
   bool is_written_meanwhile = false; ///< the session has a timeline in files, or closes phases
 };

@@ -61,6 +61,16 @@ void PhaseCloser::close() {
   closing_writer().remove(this);
 }
 
+std::vector<uint32_t> PhaseCloser::take_written() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(written_, {});
+}
+
+void PhaseCloser::note_written(uint32_t phase) {
+  std::lock_guard lock(mutex_);
+  written_.push_back(phase);
+}
+
 std::string PhaseCloser::error() {
   std::lock_guard lock(mutex_);
   return error_;
@@ -89,8 +99,7 @@ void PhaseCloser::close_phases() {
   for (;;) {
     if (is_over_.load())
       return;
-    std::optional<ClosedPhase> phase =
-        session_->close_next_phase(plan_.format.has_value(), plan_.frees);
+    std::optional<ClosedPhase> phase = session_->close_next_phase(plan_.has_trees, plan_.frees);
     if (!phase)
       return;
     --over_;
@@ -105,14 +114,14 @@ void PhaseCloser::close_phases() {
 }
 
 void PhaseCloser::write(const PhaseCopy &copy) {
-  std::string path = plan_.path + ".part_" + std::to_string(copy.phase) + '.' + plan_.suffix;
+  std::string path = plan_.path + ".part_" + std::to_string(copy.phase) + ".proton";
   try {
     write_file(path, encode_profile(copy.tree, DeviceTable::instance().list(), copy.facts,
-                                    *plan_.format, &copy.timeline));
-    ++written_;
+                                    FileFormat::kProton));
+    note_written(copy.phase);
     OutputGuard::instance().phase_written(*session_, copy.phase);
   } catch (const NotFlushed &error) {
-    ++written_;
+    note_written(copy.phase);
     fail(error.what(), true);
   } catch (const std::exception &error) {
     fail(error.what());

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "session/writer_thread.h"
 #include "writer/tree/profile_writer.h"
@@ -16,10 +17,8 @@ namespace proton {
 
 /// What happens to a phase that is over and complete.
 struct ClosingPlan {
-  std::string path; ///< absolute, without suffix
-  /// Its tree is written as NAME.part_N.SUFFIX in this format; empty: it is not.
-  std::optional<FileFormat> format;
-  std::string suffix;      ///< without the dot
+  std::string path;        ///< absolute, without suffix
+  bool has_trees = false;  ///< its tree is written as NAME.part_N.proton
   bool frees = false;      ///< the phase is freed; its timeline's files get their names
   int64_t interval_ns = 0; ///< the phase advances by itself so often; 0: it does not
 };
@@ -53,7 +52,8 @@ public:
   /// No more is closed. [as `settle`]
   void close();
 
-  uint64_t written() const { return written_.load(); }
+  /// Phases whose trees were written since the last call.
+  std::vector<uint32_t> take_written();
   uint64_t waits() const { return waits_.load(); }
   /// What failed first; empty: nothing did.
   std::string error();
@@ -63,6 +63,7 @@ public:
 private:
   void close_phases();
   void write(const PhaseCopy &copy);
+  void note_written(uint32_t phase);
   ///   is_written: the file is there all the same.
   void fail(const std::string &message, bool is_written = false) noexcept;
 
@@ -71,13 +72,14 @@ private:
   std::atomic<bool> is_over_{false};
   std::atomic<uint64_t> over_{0}; ///< phases that are over and not closed
   std::atomic<uint64_t> closed_{0};
-  std::atomic<uint64_t> written_{0}; ///< files
   std::atomic<uint64_t> waits_{0};
   int64_t advance_ns_ = 0;   ///< when the phase advances next; of the writer thread
   int64_t hand_over_ns_ = 0; ///< when events are handed over next; of the writer thread
   std::mutex mutex_;
   std::condition_variable has_closed_;
-  std::string error_; ///< `mutex_`'s
+  // The mutex's:
+  std::vector<uint32_t> written_;
+  std::string error_;
 };
 
 } // namespace proton

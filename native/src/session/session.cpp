@@ -9,7 +9,6 @@
 #include "session/signal_facts.h"
 #include "support/clock.h"
 #include "support/error.h"
-#include "writer/tree/hatchet_writer.h"
 
 namespace proton {
 namespace {
@@ -352,12 +351,6 @@ size_t Session::row_count(uint32_t phase) {
   return tree(phase).nodes().size();
 }
 
-bool Session::folds_in_hatchet(uint32_t phase) {
-  Held held = held_live();
-  held.drain();
-  return proton::folds_in_hatchet(tree(phase));
-}
-
 bool Session::try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen,
                        SessionCopy &out) {
   std::optional<Held> held = Held::until(deadline_ns);
@@ -385,6 +378,15 @@ void Session::close_phases(ClosingPlan plan) {
   std::shared_ptr<PhaseCloser> closer = PhaseCloser::open(shared_from_this(), std::move(plan));
   Held held = held_live();
   closer_ = std::move(closer);
+}
+
+std::vector<uint32_t> Session::take_written() {
+  std::shared_ptr<PhaseCloser> closer;
+  {
+    Held held = held_live();
+    closer = closer_;
+  }
+  return closer ? closer->take_written() : std::vector<uint32_t>();
 }
 
 void Session::advance_if_recorded() {

@@ -111,8 +111,6 @@ public:
   void clear_phase(uint32_t phase, bool up_to);
   std::string encode(uint32_t phase, FileFormat format);
   size_t row_count(uint32_t phase);
-  /// Whether the hatchet formats sum the deepest levels of the phase into their ancestors.
-  bool folds_in_hatchet(uint32_t phase);
   /// Copies the live phases whose revision differs from `seen`. False, and nothing is copied, when
   /// the lock is not free until `deadline_ns` or the session is removed.
   bool try_copy(int64_t deadline_ns, const std::map<uint32_t, uint64_t> &seen, SessionCopy &out);
@@ -125,6 +123,8 @@ public:
   /// Has phases that are over and complete written and freed, or only ended where the plan says no
   /// more. Once, before the session is active. Throws Error(kUnavailable).
   void close_phases(ClosingPlan plan);
+  /// Phases whose trees were written since the last call.
+  std::vector<uint32_t> take_written();
   /// From the first call until `end_joins`, phases with bursts of hardware counters wait to be
   /// joined before they are closed. Returns one that is over and complete, as its bursts are;
   /// empty: there is none.

@@ -26,7 +26,7 @@ from proton_bench.model.metrics.distribution_table import DistributionTable, che
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.support.text import json_text
+from proton_bench.support.text import json_bytes
 
 __all__ = ["JsonFile"]
 
@@ -146,8 +146,7 @@ class JsonFile:
         if profile.device_use:
             layout["device_use"] = profile.device_use
         layout |= profile.extra
-        text = msgspec.json.encode(layout, enc_hook=np.ndarray.tolist).decode()
-        return json_text(text).encode() + b"\n"
+        return json_bytes(msgspec.json.encode(layout, enc_hook=np.ndarray.tolist)) + b"\n"
 
 
 def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:

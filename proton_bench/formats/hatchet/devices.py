@@ -89,14 +89,14 @@ def device_rows(
 
 
 def device_map(devices: Iterable[Device]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the device map in upstream's form, with sorted keys."""
+    """Return the device map in upstream's form and order."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for device in sorted(devices, key=lambda each: (each.kind, each.index)):
+    for device in sorted(devices, key=lambda each: (each.kind, str(each.index))):
         found.setdefault(device.kind, {})[str(device.index)] = {
-            "arch": device.arch,
-            "bus_width": device.bus_width_bits,
             "clock_rate": device.clock_rate_khz,
             "memory_clock_rate": device.memory_clock_rate_khz,
+            "bus_width": device.bus_width_bits,
+            "arch": device.arch,
             "num_sms": device.num_sms,
         }
     return found

@@ -8,7 +8,7 @@ exclusive and property metrics of the user cannot be distinguished. We assume:
 2. texts are properties, and so are the names in ``_PROPERTIES``;
 3. metrics hinted at ROOT are inclusive;
 4. vectors are inclusive, but never hinted, because hatchet fails to add them to a 0;
-5. the names in ``_EXCLUSIVE`` are exclusive: each row includes the rows below (3.9.0 hints at
+5. the names in ``EXCLUSIVE_NAMES`` are exclusive: each row includes the rows below (3.9.0 hints at
 cycles anyway, which counts nested scopes twice); 6. if ROOT hints at some user metric, the others
 are exclusive (3.6.0 and proton_bench); 7. else they are inclusive (3.9.0), as almost all metrics of
 launch hooks are.
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from proton_bench.model.metrics.metric import Aggregation, ValueKind
 from proton_bench.model.metrics.spans import WALL
 
-__all__ = ["assumed_aggregations"]
+__all__ = ["EXCLUSIVE_NAMES", "assumed_aggregations"]
 
 _PROPERTIES = frozenset(
     {
@@ -31,7 +31,7 @@ _PROPERTIES = frozenset(
         "post_final_time",
     }
 )  # fmt: skip
-_EXCLUSIVE = frozenset({"cpu_time (ns)", WALL, "cycles", "normalized_cycles"})
+EXCLUSIVE_NAMES = frozenset({"cpu_time (ns)", WALL, "cycles", "normalized_cycles"})
 _BUILT_IN = frozenset(
     {"count", "time (ns)", "cycles", "normalized_cycles", "num_samples", "num_stalled_samples"}
 )
@@ -49,7 +49,7 @@ def assumed_aggregations(
             assumed[name] = Aggregation.PROPERTY
         elif name in hinted or kind.is_vector:
             assumed[name] = Aggregation.INCLUSIVE
-        elif name in _EXCLUSIVE:
+        elif name in EXCLUSIVE_NAMES:
             assumed[name] = Aggregation.EXCLUSIVE
         else:
             assumed[name] = rest

@@ -12,12 +12,12 @@ from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
 from proton_bench.formats.hatchet.tree import Node, deep_node, tree_profile
 from proton_bench.model.profile import Profile
-from proton_bench.support.text import json_text
+from proton_bench.support.text import json_bytes
 
 __all__ = ["HatchetJson"]
 
-# Deeper lines are not indented: blanks would outgrow the values a hundred times.
-_MAX_INDENT = 64
+# Deeper trees are not indented: blanks would outgrow the values a hundred times.
+_MAX_INDENTED = 31
 
 _with_devices = msgspec.json.Decoder(tuple[Node, dict[str, Any]])
 _tree_alone = msgspec.json.Decoder(tuple[Node])
@@ -44,15 +44,22 @@ class HatchetJson:
             (root,), devices = decoded(lambda: _tree_alone.decode(content), source), {}
         return tree_profile(root, devices, source)
 
-    def encode(self, profile: Profile) -> bytes:
-        """Return the whole file, indented like upstream's."""
-        rows = HatchetRows.of(profile)
-        text = ["\n[\n"]
-        _Writer(rows, text).write()
-        devices = msgspec.json.encode(device_map(rows.profile.devices))
-        indented = msgspec.json.format(devices, indent=4).decode().replace("\n", "\n    ")
-        text.append(f",\n    {indented}\n]\n")
-        return json_text("".join(text)).encode()
+    def encode(self, profile: Profile, *, upstream_shape: bool = False) -> bytes:
+        """Return the whole file, indented like upstream's unless it is deep.
+
+        Args:
+            profile: Profile to write.
+            upstream_shape: Have the rows that upstream would have recorded.
+        """
+        rows = HatchetRows.of(profile, upstream_shape=upstream_shape)
+        is_deep = int(rows.profile.depths().max()) > _MAX_INDENTED
+        # Encoders recurse, too: parts of deep trees are encoded one after the other.
+        tree = rows.nested(lambda node: msgspec.Raw(msgspec.json.encode(node)))
+        devices = msgspec.Raw(msgspec.json.encode(device_map(rows.profile.devices), order="sorted"))
+        content = msgspec.json.encode([tree, devices])
+        if not is_deep:
+            content = b"\n%b\n" % msgspec.json.format(content, indent=4)
+        return json_bytes(content)
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Return messages about missing parts."""
@@ -68,87 +75,3 @@ def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
     if not isinstance(devices, dict):
         raise corrupt(source, "the device map is not a map")
     return items[0], devices
-
-
-class _Writer:
-    """Writes the nodes of a tree while walking it in pre-order."""
-
-    def __init__(self, rows: HatchetRows, text: list[str]) -> None:
-        self._rows = rows
-        self._text = text
-        self._names = [_quoted(name) for name in rows.profile.strings]
-        self._keys: dict[str, str] = {}
-
-    def write(self) -> None:
-        profile = self._rows.profile
-        frames, ends = profile.frames.tolist(), profile.subtree_end.tolist()
-        text = self._text
-        open_rows: list[int] = []
-        for row in range(len(profile)):
-            while open_rows and row >= ends[open_rows[-1]]:
-                self._close(open_rows.pop(), frames, depth=len(open_rows))
-            pad = _pad(1 + 2 * len(open_rows))
-            if open_rows:
-                text.append("\n" if row == open_rows[-1] + 1 else ",\n")
-            text.append(f"{pad}{{\n")
-            if row == 0 and self._rows.aggregations:
-                text.append(f'{_pad(2)}"aggregations": ')
-                text.append(f"{msgspec.json.encode(self._rows.aggregations).decode()},\n")
-            has_children = ends[row] > row + 1
-            text.append(
-                f'{_pad(2 + 2 * len(open_rows))}"children": [' + ("" if has_children else "]")
-            )
-            open_rows.append(row)
-        while open_rows:
-            self._close(open_rows.pop(), frames, depth=len(open_rows))
-
-    def _close(self, row: int, frames: list[int], *, depth: int) -> None:
-        ends = self._rows.profile.subtree_end
-        pad = _pad(2 + 2 * depth)
-        inner = _pad(3 + 2 * depth)
-        closing = f"\n{pad}]" if ends[row] > row + 1 else ""
-        self._text.append(
-            f'{closing},\n{pad}"frame": {{\n{inner}"name": {self._names[frames[row]]},\n'
-            f'{inner}"type": "function"\n{pad}}},\n{pad}"metrics": '
-            f"{self._metrics(row, depth)}"
-        )
-        if self._names[frames[row]] == '""':
-            # hatchet treats an empty name as missing and looks here.
-            self._text.append(f',\n{pad}"name": ""')
-        self._text.append(f"\n{_pad(1 + 2 * depth)}}}")
-
-    def _metrics(self, row: int, depth: int) -> str:
-        cells = self._rows.cells[row]
-        if not cells:
-            return "{}"
-        inner = _pad(3 + 2 * depth)
-        lines = [f"{inner}{self._key(name)}{_value(value, depth)}" for name, value in cells]
-        return "{\n" + ",\n".join(lines) + f"\n{_pad(2 + 2 * depth)}}}"
-
-    def _key(self, name: str) -> str:
-        key = self._keys.get(name)
-        if key is None:
-            key = self._keys[name] = f"{_quoted(name)}: "
-        return key
-
-
-def _pad(level: int) -> str:
-    return " " * (4 * level) if level <= _MAX_INDENT else ""
-
-
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
-
-
-def _value(value: Any, depth: int) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return _quoted(value)
-    if not value:
-        return "[]"
-    inner = _pad(4 + 2 * depth)
-    lines = ",\n".join(f"{inner}{_value(element, depth)}" for element in value)
-    return f"[\n{lines}\n{_pad(3 + 2 * depth)}]"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from proton_bench.formats.base import corrupt, decoded
 from proton_bench.formats.deep_msgpack import parse_msgpack
@@ -18,7 +20,7 @@ __all__ = ["HatchetMsgpack"]
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.
-_FIRST = {"time (ns)": 0, "count": 1, "device_id": 2, "device_type": 3}
+_FIRST = ("time (ns)", "count", "device_id", "device_type")
 
 
 class HatchetMsgpack:
@@ -41,11 +43,21 @@ class HatchetMsgpack:
             root, devices = decoded(lambda: _decoder.decode(content), source)
         return tree_profile(root, devices, source)
 
-    def encode(self, profile: Profile) -> bytes:
-        """Return the whole file."""
-        rows = HatchetRows.of(profile)
+    def encode(self, profile: Profile, *, upstream_shape: bool = False) -> bytes:
+        """Return the whole file.
+
+        Args:
+            profile: Profile to write.
+            upstream_shape: Have the rows that upstream would have recorded, and of their leaves
+                those with metrics.
+        """
+        rows = HatchetRows.of(profile, upstream_shape=upstream_shape, first=_FIRST)
         content = [b"\x92"]
-        _write_nodes(rows, content)
+        is_shown = np.ones(len(rows.profile), dtype=np.bool_)
+        if upstream_shape:
+            is_leaf = rows.profile.subtree_end == np.arange(1, len(is_shown) + 1)
+            is_shown[1:] = (rows.has_values | ~is_leaf)[1:]
+        _write_nodes(rows, np.flatnonzero(is_shown), content)
         content.append(_encode(device_map(rows.profile.devices)))
         return b"".join(content)
 
@@ -63,27 +75,20 @@ def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
     return items[0], items[1]
 
 
-def _write_nodes(rows: HatchetRows, content: list[bytes]) -> None:
+def _write_nodes(rows: HatchetRows, shown: npt.NDArray[np.int64], content: list[bytes]) -> None:
     profile = rows.profile
     names = [_encode({"name": name, "type": "function"}) for name in profile.strings]
-    children = [0] * len(profile)
-    for parent in profile.parents[1:].tolist():
-        children[parent] += 1
-    for row, frame in enumerate(profile.frames.tolist()):
-        cells = sorted(rows.cells[row], key=lambda cell: _FIRST.get(cell[0], len(_FIRST)))
-        extras = []
+    children = np.bincount(profile.parents[shown[1:]], minlength=len(profile)).tolist()
+    for row, frame in zip(shown.tolist(), profile.frames[shown].tolist(), strict=True):
+        head = b"\x83"
         if row == 0 and rows.aggregations:
-            extras.append(b"\xacaggregations" + _encode(rows.aggregations))
-        if not profile.strings[frame]:
-            # hatchet treats an empty name as missing and looks here.
-            extras.append(b"\xa4name\xa0")
+            head = b"\x84\xacaggregations" + _encode(rows.aggregations)
         content.append(
-            bytes((0x83 + len(extras),))
-            + b"".join(extras)
+            head
             + b"\xa5frame"
             + names[frame]
             + b"\xa7metrics"
-            + _encode(dict(cells))
+            + _encode(rows.cells[row])
             + b"\xa8children"
             + _array_head(children[row])
         )

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from proton_bench.errors import OutputError, ProtonError
 from proton_bench.recording.children.child_profiles import AddedProfile
 from proton_bench.recording.native import native
+from proton_bench.recording.session.conversion import decode_phase, encode_tree
 from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import (
-    NATIVE_FORMATS,
     TRACE_FORMATS,
     TREE_FORMATS,
     suffix_of,
 )
-from proton_bench.support.text import bytes_for, json_text, visible
+from proton_bench.support.files import write_file
+from proton_bench.support.text import bytes_for, visible
 
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
@@ -198,21 +199,52 @@ def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
     for phase in session.core.live_phases():
         part = f".part_{phase}" if current > 0 else ""
         merged = session.profile(phase) if session.added_profiles and phase == current else None
-        for name in formats:
+        left = list(formats)
+        while left:
+            name = left.pop(0)
             if name == "hatchet" and "proton" in formats and _is_large(session, phase):
                 continue
-            # Profiles of other processes hold no times of single events.
-            whole = None if name in TRACE_FORMATS else merged
-            if session.path == STDOUT:
-                _print(_encoded(session, phase, name) if whole is None else _encode(whole, name))
-                continue
             path = Path(f"{session.path}{part}.{name}")
-            if whole is None:
-                _write(session, phase, path)
-            else:
-                _write_profile(whole, path)
-            paths.append(path)
+            # Profiles of other processes hold no times of single events.
+            if name in TRACE_FORMATS or (name == "proton" and merged is None):
+                _write_native(session, phase, path)
+            elif not _write_converted(session, phase, path, merged=merged):
+                left += [] if "proton" in (*formats, *left) else ["proton"]
+                continue
+            if session.path != STDOUT:
+                paths.append(path)
     return paths
+
+
+def _write_native(session: Recorded, phase: int, path: Path) -> None:
+    name: Any = path.suffix[1:]
+    if session.path == STDOUT:
+        _print(session.core.encode(phase, name))
+    else:
+        session.core.write(phase, path, name)
+
+
+def _write_converted(session: Recorded, phase: int, path: Path, *, merged: Profile | None) -> bool:
+    """Return False, and remark it, if nothing can be imported any more."""
+    name = path.suffix[1:]
+    try:
+        whole = merged or decode_phase(session.core, phase, name)
+        content, note = encode_tree(whole, name, upstream_shape=session.plan.upstream_shape)
+    except ProtonError:
+        raise
+    except Exception as error:  # noqa: BLE001 - imports fail in any way by then
+        session.remarks.append(
+            f"{visible(path.name)} was left out ({error}): proton export "
+            f"{visible(path.stem)}.proton --to {name} writes it"
+        )
+        return False
+    if session.path == STDOUT:
+        _print(content)
+        return True
+    write_file(path, content)
+    if note:
+        sys.stderr.write(f"proton: warning: {visible(path.name)}: {note}\n")
+    return True
 
 
 def _is_large(session: Recorded, phase: int) -> bool:
@@ -238,41 +270,6 @@ def _end_timeline(session: Recorded, formats: Sequence[str]) -> list[Path]:
             while piece := file.read(_PIECE_BYTES):
                 _print(piece)
     return paths
-
-
-def _write(session: Recorded, phase: int, path: Path) -> None:
-    name = path.suffix[1:]
-    if name in NATIVE_FORMATS:
-        session.core.write(phase, path, name)
-        if name.startswith("hatchet") and session.core.folds_in_hatchet(phase):
-            sys.stderr.write(
-                f"proton: warning: {visible(path.name)} holds 480 levels; what is deeper was added "
-                "to the row there (.proton has no such limit)\n"
-            )
-        return
-    _write_profile(session.profile(phase), path)
-
-
-def _write_profile(profile: Profile, path: Path) -> None:
-    from proton_bench.formats.registry import write_profile
-
-    for note in write_profile(profile, path, format=path.suffix[1:]):
-        sys.stderr.write(f"proton: warning: {visible(path.name)}: {visible(note)}\n")
-
-
-def _encoded(session: Recorded, phase: int, name: str) -> bytes:
-    if name in NATIVE_FORMATS:
-        encoded = session.core.encode(phase, name)  # type: ignore[arg-type]
-        if name == "hatchet":  # the JSON among them; a job's log may be at the end of the pipe
-            encoded = json_text(encoded.decode("utf-8", "surrogateescape")).encode()
-        return encoded
-    return _encode(session.profile(phase), name)
-
-
-def _encode(profile: Profile, name: str) -> bytes:
-    from proton_bench.formats.registry import find_format
-
-    return find_format(name).encode(profile)
 
 
 def _print(encoded: bytes) -> None:

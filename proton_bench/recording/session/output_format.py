@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from proton_bench.errors import UsageError
 
 __all__ = [
-    "NATIVE_FORMATS",
     "TRACE_FORMATS",
     "TREE_FORMATS",
     "check_formats",
@@ -20,8 +19,6 @@ __all__ = [
 
 TREE_FORMATS = ("hatchet", "hatchet_msgpack", "proton", "json")
 TRACE_FORMATS = ("chrome_trace", "perfetto")
-# Of trees, written by the native module; "json" goes through a Profile.
-NATIVE_FORMATS = ("hatchet", "hatchet_msgpack", "proton", "chrome_trace")
 _VARIABLE = "PROTON_BENCH_TRACE_FORMATS"
 _SUFFIXES = {"perfetto": "pftrace"}
 

@@ -37,6 +37,11 @@ from proton_bench.recording.session.collectors import (
     lease_collectors,
     stop_unused,
 )
+from proton_bench.recording.session.conversion import (
+    PhaseConverter,
+    convert_file,
+    prepare,
+)
 from proton_bench.recording.session.host_samples import (
     flush_host_samples,
     start_host_samples,
@@ -85,11 +90,10 @@ def write_meanwhile(core: native.Session, plan: CapturePlan) -> None:
     if plan.trace_formats:
         core.stream_timeline(path, plan.trace_formats, _facts(plan))
     if plan.flushing is not None:
-        is_streamed = plan.flushing.format in plan.trace_formats
-        tree_format = "" if is_streamed else plan.flushing.format
-        core.close_phases(path, tree_format, True, plan.flushing.interval_s)  # noqa: FBT003
+        has_trees = plan.flushing.format not in plan.trace_formats
+        core.close_phases(path, has_trees, True, plan.flushing.interval_s)  # noqa: FBT003
     elif plan.trace_formats:
-        core.close_phases(path, "", False, 0.0)  # noqa: FBT003
+        core.close_phases(path, False, False, 0.0)  # noqa: FBT003
 
 
 def drift_of(collectors: Mapping[str, Mapping[str, Any]]) -> int:
@@ -197,6 +201,7 @@ class Session:
         self._stopped_ns: int | None = None  # monotonic; None while it records
         self._lease = lease
         self._joiner: PhaseJoiner | None = None
+        self._converter: PhaseConverter | None = None
         self._started = start_facts(plan)
         core.set_provenance(encode_facts(self._started))
 
@@ -372,6 +377,8 @@ class Session:
                 self._stop(self.core.end_recording, flushing=True)
                 left_out = self._store_counters(formats)
                 self.core.settle()
+                if self._converter is not None:
+                    steps.callback(self._converter.end)  # after the files of this end
                 counts = self.core.counts()
                 ended = self._facts_so_far()
                 self.remarks = [] if self.added_profiles else self._lease.remarks(counts)
@@ -394,7 +401,8 @@ class Session:
 
     def _store_counters(self, formats: Sequence[str]) -> list[str]:
         """Join the phases that are left, before any is written; return what to say of them all."""
-        self.end_joiner()
+        if self._joiner is not None:
+            self._joiner.end()
         problem = self._joiner.problem if self._joiner else ""
         if formats or self.plan.flushing is not None:
             left = store_counters(self.core, has_timeline=bool(self.plan.trace_formats))
@@ -409,13 +417,25 @@ class Session:
         if self.plan.is_written_meanwhile and wants_bursts(self.plan.modes):
             self._joiner = PhaseJoiner(self.core, has_timeline=bool(self.plan.trace_formats))
 
-    def end_joiner(self) -> None:
-        """Join no more of them until the end."""
+    def convert_meanwhile(self) -> None:
+        """Convert phases that are written while the session records; before it does."""
+        flushing = self.plan.flushing
+        if flushing is None or flushing.format in ("proton", *self.plan.trace_formats):
+            return
+        convert = functools.partial(
+            convert_file, name=flushing.format, upstream_shape=self.plan.upstream_shape
+        )
+        self._converter = PhaseConverter(self.core, convert, self.path)
+
+    def end_threads(self) -> None:
+        """Join and convert no more of them until the end."""
         if self._joiner is not None:
             self._joiner.end()
+        if self._converter is not None:
+            self._converter.stop()
 
     def _forget(self) -> None:
-        self.end_joiner()
+        self.end_threads()
         stop_host_samples(self.id)
         _live.pop(self.id, None)
         torch_context.release(self.id)
@@ -501,10 +521,12 @@ def _start(plan: CapturePlan) -> Session:
             core.sample_host()
         torch_context.hold(core.id, plan.context)
         undo.callback(torch_context.release, core.id)
+        prepare(plan.end_formats)
         write_meanwhile(core, plan)
         session = Session(core, plan, lease)
-        undo.callback(session.end_joiner)
+        undo.callback(session.end_threads)
         session.join_meanwhile()
+        session.convert_meanwhile()
         core.activate()
         start_host_samples(core.id, plan.host_rate_hz)
         undo.callback(stop_host_samples, core.id)
@@ -564,7 +586,7 @@ def _at_exit() -> None:
     stopper = _stopper
     _is_exiting.set()
     for session in list(_live.values()):
-        session.end_joiner()
+        session.end_threads()
     if stopper is not None:
         stopper.join()
 

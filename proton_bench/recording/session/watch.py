@@ -17,7 +17,7 @@ from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import STDOUT, CapturePlan
-from proton_bench.recording.session.output_format import NATIVE_FORMATS, check_formats
+from proton_bench.recording.session.output_format import check_formats
 from proton_bench.recording.stderr import is_quiet
 
 __all__ = ["library_asks", "release_outputs", "watch_outputs"]
@@ -130,10 +130,12 @@ def watch_outputs(
         return
     interval_s = _interval_s()
     traces = [name for name in formats if name in plan.trace_formats]
-    known = [name for name in formats if name in NATIVE_FORMATS and name not in traces]
-    if plan.path == STDOUT and os.isatty(1):
-        traces, known = [], []
-    core.protect_outputs(os.fsencode(plan.path), known, traces, plan.is_written_meanwhile)
+    # Of trees native code knows one format; `proton export` makes the others of it.
+    has_trees = len(formats) > len(traces)
+    if plan.path == STDOUT:
+        has_trees = "proton" in formats and not os.isatty(1)
+        traces = [] if os.isatty(1) else traces
+    core.protect_outputs(os.fsencode(plan.path), has_trees, traces, plan.is_written_meanwhile)
     native.start_watch(interval_s, ends_by_signal)
     signal.signal = _signal_and_renew
     write_before_leaving()

@@ -7,6 +7,7 @@
 #include "context/thread/host_range.h"
 #include "session/session_registry.h"
 #include "support/error.h"
+#include "tree_value.h"
 #include "writer/bytes/msgpack_reader.h"
 
 namespace proton {
@@ -72,9 +73,9 @@ public:
   }
   /// Every node with its count, in pre-order: "outer/kernel=3 ".
   std::string tree(const char *metric = "count", uint32_t phase = 0) const {
-    msgpack::Value file = msgpack::parse(core->encode(phase, FileFormat::kHatchetMsgpack));
+    msgpack::Value root = tree_value(*core, phase);
     std::string text;
-    for (const msgpack::Value &child : file[0]["children"].items)
+    for (const msgpack::Value &child : root["children"].items)
       describe(child, "", metric, text);
     return text;
   }

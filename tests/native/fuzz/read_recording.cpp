@@ -26,10 +26,8 @@ void replay(const std::string &path, bool manual) {
     if (manual)
       collector.launch(1000);
     collector.stop();
-    for (FileFormat format : {FileFormat::kProton, FileFormat::kHatchet,
-                              FileFormat::kHatchetCompact, FileFormat::kHatchetMsgpack})
-      if (session->encode(0, format).empty())
-        std::abort();
+    if (session->encode(0, FileFormat::kProton).empty())
+      std::abort();
   } catch (const Error &) {
     session->remove();
     throw;

@@ -9,6 +9,7 @@
 #include "session/fork_handlers.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
+#include "tree_value.h"
 #include "writer/file/flock_double.h"
 
 using namespace proton;
@@ -19,9 +20,9 @@ OutputGuard &guard() { return OutputGuard::instance(); }
 
 // An active session whose files go to a folder of its own.
 struct Recording {
-  explicit Recording(std::vector<std::string> formats = {"proton", "hatchet"}) {
+  Recording() {
     core->activate();
-    guard().protect(core, {folder.file("x"), std::move(formats)});
+    guard().protect(core, {folder.file("x"), true});
   }
   ~Recording() {
     guard().release(*core, false);
@@ -75,7 +76,7 @@ TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
   guard().write_partials();
   guard().release(*recording.core, false);
   CHECK_EQ(recording.folder.entries(), 1);
-  guard().protect(recording.core, {recording.folder.file("x"), {"proton"}});
+  guard().protect(recording.core, {recording.folder.file("x"), true});
   guard().write_partials();
   guard().release(*recording.core, true);
   CHECK_EQ(recording.folder.entries(), 0);
@@ -83,7 +84,7 @@ TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
 
 TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
   Recording first, second;
-  guard().protect(second.core, {first.folder.file("x"), {"proton"}});
+  guard().protect(second.core, {first.folder.file("x"), true});
   for (int time = 0; time < 2; ++time) {
     first.record();
     second.record();
@@ -157,22 +158,21 @@ TEST(a_last_write_leaves_the_files_of_a_session_that_ended) {
   guard().write_partials();
   WriteReport report = guard().write_all("SIGTERM", false);
   CHECK(report.errors.empty());
-  CHECK((report.files ==
-         std::vector{recording.folder.file("x.proton"), recording.folder.file("x.hatchet")}));
-  CHECK_EQ(recording.folder.entries(), 2);
+  CHECK((report.files == std::vector{recording.folder.file("x.proton")}));
+  CHECK_EQ(recording.folder.entries(), 1);
   CHECK_EQ(guard().count(), 0);
 }
 
 TEST(a_write_in_passing_keeps_the_session_protected) {
   Recording recording;
   recording.record();
-  CHECK_EQ(guard().write_all("SIGTERM", true).files.size(), 2);
+  CHECK_EQ(guard().write_all("SIGTERM", true).files.size(), 1);
   CHECK_EQ(guard().count(), 1);
 }
 
 TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
   for (bool has_parts : {false, true}) {
-    Recording recording({"proton"});
+    Recording recording;
     recording.record();
     if (has_parts)
       guard().expect_parts(*recording.core);
@@ -187,10 +187,10 @@ TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
 TEST(a_session_that_cannot_be_written_does_not_keep_the_others_from_it) {
   Recording first, second;
   first.record();
-  guard().protect(first.core, {"/proc/none/x", {"proton"}});
+  guard().protect(first.core, {"/proc/none/x", true});
   WriteReport report = guard().write_all("SIGTERM", false);
   CHECK_EQ(report.errors.size(), 1);
-  CHECK_EQ(second.folder.entries(), 2);
+  CHECK_EQ(second.folder.entries(), 1);
 }
 
 TEST(a_busy_aggregator_is_not_waited_for_past_the_deadline) {
@@ -208,12 +208,12 @@ TEST(a_copy_is_not_changed_by_what_is_recorded_later) {
   CHECK(recording.core->try_copy(monotonic_ns(), {}, copy));
   CHECK_EQ(copy.phases.size(), 1);
   size_t nodes = copy.phases[0].tree.nodes().size();
-  std::string before = encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet);
+  std::string before = tree_text(TreeValue(copy.phases[0].tree).root());
   for (int i = 0; i < 200; ++i)
     recording.record(1000 + i); // past the raw samples of a distribution
   CHECK(recording.core->try_copy(monotonic_ns(), {}, copy));
   CHECK_EQ(copy.phases[0].tree.nodes().size(), nodes);
-  CHECK_EQ(encode_profile(copy.phases[0].tree, {}, {}, FileFormat::kHatchet), before);
+  CHECK_EQ(tree_text(TreeValue(copy.phases[0].tree).root()), before);
   CHECK_EQ(
       encode_profile(copy.phases[1].tree, DeviceTable::instance().list(), {}, FileFormat::kProton)
           .size(),

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "session/session_registry.h"
+#include "tree_value.h"
 
 using namespace proton;
 
@@ -30,7 +31,7 @@ struct ActiveSession {
   std::shared_ptr<Session> core = SessionRegistry::instance().add(ContextSource::kShadow, false);
   ActiveSession() { core->activate(); }
   ~ActiveSession() { core->remove(); }
-  std::string json() const { return core->encode(0, FileFormat::kHatchetCompact); }
+  std::string json() const { return tree_text(*core); }
 };
 
 bool contains(const std::string &text, const std::string &part) {

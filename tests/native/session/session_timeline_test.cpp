@@ -65,8 +65,8 @@ struct Recording {
     if (core->is_live())
       core->remove();
   }
-  void close_phases(std::optional<FileFormat> format, bool frees, int64_t interval_ns = 0) const {
-    core->close_phases({folder.file("x"), format, format ? "hatchet" : "", frees, interval_ns});
+  void close_phases(bool has_trees, bool frees, int64_t interval_ns = 0) const {
+    core->close_phases({folder.file("x"), has_trees, frees, interval_ns});
   }
   std::vector<EndedFile> end() const {
     core->end_recording();
@@ -99,7 +99,7 @@ TEST(what_a_session_records_stands_in_its_timeline) {
 
 TEST(a_timeline_holds_the_tree_that_is_written_beside_it) {
   Recording recording;
-  recording.close_phases(std::nullopt, false);
+  recording.close_phases(false, false);
   recording.core->activate();
   for (const char *name : {"first", "second"}) {
     run_kernel(name);
@@ -123,7 +123,7 @@ TEST(a_session_that_never_was_active_has_an_empty_timeline) {
 
 TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
   Recording recording;
-  recording.close_phases(std::nullopt, false);
+  recording.close_phases(false, false);
   recording.core->activate();
   run_kernel("first");
   recording.core->set_provenance("\x81\xa4when\xa5"
@@ -144,7 +144,7 @@ TEST(each_phase_has_its_own_file_and_one_that_is_over_is_ended) {
 
 TEST(a_phase_with_work_outstanding_is_not_ended) {
   Recording recording;
-  recording.close_phases(std::nullopt, false);
+  recording.close_phases(false, false);
   recording.core->activate();
   run_kernel("never_completed", false);
   recording.core->advance_phase();
@@ -165,7 +165,7 @@ TEST(the_current_phase_goes_on_empty_after_it_was_cleared) {
 
 TEST(a_cleared_phase_leaves_no_file) {
   Recording recording;
-  recording.close_phases(std::nullopt, false);
+  recording.close_phases(false, false);
   recording.core->activate();
   run_kernel("cleared");
   recording.core->advance_phase();
@@ -198,7 +198,7 @@ TEST(a_session_that_is_removed_leaves_nothing) {
 
 TEST(trees_of_phases_are_written_and_freed) {
   Recording recording(false);
-  recording.close_phases(FileFormat::kHatchet, true);
+  recording.close_phases(true, true);
   recording.core->activate();
   for (int i = 0; i < 5; ++i) {
     run_kernel("k");
@@ -206,7 +206,7 @@ TEST(trees_of_phases_are_written_and_freed) {
   }
   recording.core->settle(soon(), false);
   CHECK_EQ(recording.folder.entries(), 5);
-  CHECK(contains(recording.folder.content("x.part_4.hatchet"), "\"k\""));
+  CHECK(contains(recording.folder.content("x.part_4.proton"), "\xA1k"));
   CHECK((recording.core->live_phases() == std::vector<uint32_t>{5}));
   CHECK(recording.core->is_phase_complete(2));
   CHECK_EQ(recording.core->counts().records, 5);
@@ -214,7 +214,7 @@ TEST(trees_of_phases_are_written_and_freed) {
 
 TEST(phases_with_bursts_wait_until_these_are_over_and_joined) {
   Recording recording(false);
-  recording.close_phases(FileFormat::kHatchet, true);
+  recording.close_phases(true, true);
   Session &core = *recording.core;
   CHECK(!core.next_to_join());
   core.activate();
@@ -235,7 +235,7 @@ TEST(phases_with_bursts_wait_until_these_are_over_and_joined) {
   CHECK(!core.next_to_join());
   CHECK(core.settle(soon(), false));
   CHECK((core.live_phases() == std::vector<uint32_t>{2}));
-  CHECK(contains(recording.folder.content("x.part_1.hatchet"), "dram_busy"));
+  CHECK(contains(recording.folder.content("x.part_1.proton"), "dram_busy"));
   begin_burst();
   run_kernel("never_joined");
   core.advance_phase();
@@ -247,7 +247,7 @@ TEST(phases_with_bursts_wait_until_these_are_over_and_joined) {
 
 TEST(the_oldest_of_too_many_phases_go_without_counters_and_are_counted) {
   Recording recording(false);
-  recording.close_phases(FileFormat::kHatchet, true);
+  recording.close_phases(true, true);
   Session &core = *recording.core;
   CHECK(!core.next_to_join());
   core.activate();
@@ -263,7 +263,7 @@ TEST(the_oldest_of_too_many_phases_go_without_counters_and_are_counted) {
   CHECK(core.losses() ==
         (std::map<std::string, uint64_t>{{"counters of a phase that were not joined", 2}}));
   CHECK(core.settle(soon(), false));
-  CHECK(contains(recording.folder.content("x.part_1.hatchet"), "\"k\""));
+  CHECK(contains(recording.folder.content("x.part_1.proton"), "\xA1k"));
   CHECK_EQ(core.live_phases().size(), Session::kMostUnjoined + 1);
   CHECK(core.next_to_join() == 2u);
   CHECK_EQ(core.take_bursts(2)[0].is_own.size(), Session::kMostUnjoined + 2);
@@ -274,7 +274,7 @@ TEST(the_oldest_of_too_many_phases_go_without_counters_and_are_counted) {
 
 TEST(a_program_waits_while_a_join_keeps_many_phases_from_a_timeline) {
   Recording recording;
-  recording.close_phases(std::nullopt, true);
+  recording.close_phases(false, true);
   Session &core = *recording.core;
   CHECK(!core.next_to_join());
   core.activate();
@@ -304,7 +304,7 @@ TEST(a_program_waits_while_a_join_keeps_many_phases_from_a_timeline) {
 
 TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {
   Recording recording;
-  recording.close_phases(std::nullopt, true);
+  recording.close_phases(false, true);
   recording.core->activate();
   for (int i = 0; i < 3; ++i) {
     run_kernel("k");
@@ -321,7 +321,7 @@ TEST(timelines_of_phases_get_their_names_while_the_session_goes_on) {
 
 TEST(the_phase_advances_by_itself_where_something_was_recorded) {
   Recording recording(false);
-  recording.close_phases(FileFormat::kHatchet, true, 1);
+  recording.close_phases(true, true, 1);
   recording.core->activate();
   run_kernel("k");
   for (int64_t deadline_ns = soon();
@@ -333,7 +333,7 @@ TEST(the_phase_advances_by_itself_where_something_was_recorded) {
 
 TEST(a_part_that_cannot_be_written_is_an_error_at_the_end) {
   Recording recording(false);
-  recording.core->close_phases({"/proc/none/x", FileFormat::kHatchet, "hatchet", true, 0});
+  recording.core->close_phases({"/proc/none/x", true, true, 0});
   recording.core->activate();
   run_kernel("k");
   recording.core->advance_phase();
@@ -344,12 +344,12 @@ TEST(a_part_that_cannot_be_written_is_an_error_at_the_end) {
   } catch (const Error &error) {
     message = error.what();
   }
-  CHECK(contains(message, "x.part_0.hatchet"));
+  CHECK(contains(message, "x.part_0.proton"));
 }
 
 TEST(memory_stays_flat_over_a_thousand_phases) {
   Recording recording;
-  recording.close_phases(std::nullopt, true);
+  recording.close_phases(false, true);
   recording.core->activate();
   size_t after_few = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -371,7 +371,7 @@ TEST(a_signal_that_ends_the_process_ends_the_timeline) {
   Recording recording;
   recording.core->activate();
   run_kernel("k");
-  OutputPlan plan{recording.folder.file("x"), {"proton"}, {TraceFormat::kChrome}, true};
+  OutputPlan plan{recording.folder.file("x"), true, {TraceFormat::kChrome}, true};
   OutputGuard::instance().protect(recording.core, std::move(plan));
   WriteReport going_on = OutputGuard::instance().write_all("SIGTERM", true);
   CHECK((going_on.files == std::vector{recording.folder.file("x.proton")}));
@@ -386,9 +386,8 @@ TEST(a_signal_that_ends_the_process_ends_the_timeline) {
 
 TEST(partial_files_of_freed_phases_go) {
   Recording recording(false);
-  recording.close_phases(FileFormat::kHatchet, true);
-  OutputGuard::instance().protect(recording.core,
-                                  {recording.folder.file("x"), {"hatchet"}, {}, true});
+  recording.close_phases(true, true);
+  OutputGuard::instance().protect(recording.core, {recording.folder.file("x"), true, {}, true});
   recording.core->activate();
   run_kernel("k");
   OutputGuard::instance().write_partials();
@@ -397,7 +396,7 @@ TEST(partial_files_of_freed_phases_go) {
   recording.core->settle(soon(), false);
   OutputGuard::instance().write_partials();
   CHECK_EQ(recording.folder.entries(), 1);
-  CHECK(recording.folder.content("x.part_0.hatchet") != "");
+  CHECK(recording.folder.content("x.part_0.proton") != "");
   OutputGuard::instance().release(*recording.core, true);
 }
 

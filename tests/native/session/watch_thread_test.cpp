@@ -34,7 +34,7 @@ void watch(Ending ending, const std::string &path) {
   SessionRegistry &sessions = SessionRegistry::instance();
   std::shared_ptr<Session> session = sessions.add(ContextSource::kShadow, false);
   session->activate();
-  OutputGuard::instance().protect(session, {path, {"proton"}});
+  OutputGuard::instance().protect(session, {path, true});
   start_watch({0, ending});
 }
 

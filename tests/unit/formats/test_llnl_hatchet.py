@@ -103,4 +103,10 @@ def test_hints_at_root_name_every_inclusive_metric() -> None:
 
     assert hinted == {"time (ns)", "count", "flops16", "bytes"}
     assert set(tree["metrics"].values()) == {0}
-    assert tree["aggregations"] == {"registers": "pty"}
+    assert tree["aggregations"] == {
+        "experts": "inc",
+        "layout": "pty",
+        "own": "exc",
+        "registers": "pty",
+        "weights": "inc",
+    }

@@ -138,13 +138,11 @@ void write(Session &session, uint32_t phase, py::object path, const std::string 
   write_file(target, session.encode(phase, wanted));
 }
 
-void close_phases(Session &session, const py::bytes &path, const std::string &format, bool frees,
+void close_phases(Session &session, const py::bytes &path, bool has_trees, bool frees,
                   double interval_s) {
   ClosingPlan plan;
   plan.path = std::string(path);
-  if (!format.empty())
-    plan.format = parse_file_format(format);
-  plan.suffix = format;
+  plan.has_trees = has_trees;
   plan.frees = frees;
   plan.interval_ns = static_cast<int64_t>(interval_s * 1e9);
   py::gil_scoped_release release;
@@ -302,13 +300,9 @@ std::map<std::string, uint64_t> timeline_counts(Session &session) {
 
 // What is written when Python cannot.
 
-void protect_outputs(std::shared_ptr<Session> session, const py::bytes &path,
-                     std::vector<std::string> formats, const std::vector<std::string> &traces,
-                     bool is_written_meanwhile) {
-  for (const std::string &format : formats)
-    parse_file_format(format);
-  OutputPlan plan{std::string(path), std::move(formats), parse_formats(traces),
-                  is_written_meanwhile};
+void protect_outputs(std::shared_ptr<Session> session, const py::bytes &path, bool has_trees,
+                     const std::vector<std::string> &traces, bool is_written_meanwhile) {
+  OutputPlan plan{std::string(path), has_trees, parse_formats(traces), is_written_meanwhile};
   OutputGuard::instance().protect(std::move(session), std::move(plan));
 }
 
@@ -355,9 +349,9 @@ void bind_session(py::module_ &module) {
       .def("add_readings", &add_readings, py::arg("device"), py::arg("readings"), py::arg("at_ns"),
            py::arg("phase") = py::none())
       .def("row_count", &Session::row_count, Unlocked())
-      .def("folds_in_hatchet", &Session::folds_in_hatchet, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
       .def("close_phases", &close_phases)
+      .def("take_written", &Session::take_written, Unlocked())
       .def("next_to_join", &Session::next_to_join, Unlocked())
       .def("end_joins", &Session::end_joins, Unlocked())
       .def("lose_join", &Session::lose_join, Unlocked())

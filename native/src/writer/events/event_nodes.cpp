@@ -1,9 +1,18 @@
 #include "writer/events/event_nodes.h"
 
+#include <string_view>
+
 #include "writer/bytes/json_text.h"
-#include "writer/tree/upstream_tree.h"
 
 namespace proton {
+namespace {
+
+/// The frame of an autotuner's trials, which upstream does not have.
+bool is_trials(FrameKind kind, std::string_view name) {
+  return kind == FrameKind::kState && name == "<autotune>";
+}
+
+} // namespace
 
 EventNodes::EventNodes() : brought_{{{0, Name("ROOT"), FrameKind::kRoot}, 0}} {}
 

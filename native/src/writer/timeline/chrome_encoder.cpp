@@ -1,4 +1,4 @@
-#include "writer/timeline/chrome_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 #include <map>
 #include <memory>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "writer/bytes/json_text.h"
-#include "writer/events/counter_name.h"
 #include "writer/events/event_lanes.h"
 #include "writer/events/event_nodes.h"
 #include "writer/events/graph_runs.h"

@@ -1,4 +1,4 @@
-#include "writer/timeline/perfetto_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +12,6 @@
 #include "writer/events/graph_runs.h"
 #include "writer/events/held_events.h"
 #include "writer/events/kernel_scopes.h"
-#include "writer/timeline/hash_bits.h"
 #include "writer/timeline/perfetto_packets.h"
 #include "writer/timeline/perfetto_slices.h"
 #include "writer/timeline/perfetto_strings.h"

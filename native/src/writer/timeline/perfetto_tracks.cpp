@@ -2,8 +2,6 @@
 
 #include "writer/bytes/proto_bytes.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/events/counter_name.h"
-#include "writer/timeline/hash_bits.h"
 #include "writer/timeline/perfetto_fields.h"
 
 namespace proton {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "record/timeline_event.h"
 
@@ -60,6 +61,22 @@ public:
   virtual void end(const TraceEnd &end, std::string &out) = 0;
 };
 
-std::unique_ptr<TraceEncoder> make_trace_encoder(TraceFormat format);
+/// Timelines in Chrome's trace format, in the form of upstream Proton 3.9 with more arguments.
+std::unique_ptr<TraceEncoder> make_chrome_encoder();
+/// Timelines in Perfetto's own format (TrackEvent), in gzip members.
+std::unique_ptr<TraceEncoder> make_perfetto_encoder();
+
+inline std::unique_ptr<TraceEncoder> make_trace_encoder(TraceFormat format) {
+  return format == TraceFormat::kPerfetto ? make_perfetto_encoder() : make_chrome_encoder();
+}
+
+/// What the name of a counter says: "SM clock (MHz)" has the unit "MHz".
+/// The unit is empty if the name has none; the quantity is then the whole name.
+inline std::pair<std::string_view, std::string_view> quantity_and_unit(std::string_view name) {
+  size_t open = name.rfind(" (");
+  if (open == std::string_view::npos || !name.ends_with(')'))
+    return {name, {}};
+  return {name.substr(0, open), name.substr(open + 2, name.size() - open - 3)};
+}
 
 } // namespace proton

@@ -5,39 +5,17 @@
 #include "support/error.h"
 #include "writer/bytes/utf8_text.h"
 #include "writer/file/output_file.h"
-#include "writer/tree/hatchet_writer.h"
-#include "writer/tree/json_emitter.h"
-#include "writer/tree/msgpack_emitter.h"
-#include "writer/tree/proton_writer.h"
-#include "writer/tree/scope_trace_writer.h"
-#include "writer/tree/upstream_tree.h"
 
 namespace proton {
 namespace {
-
-std::string encode_hatchet(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, Emitter &emitter) {
-  return facts.upstream_shape ? write_hatchet(upstream_tree(tree), devices, emitter, false)
-                              : write_hatchet(tree, devices, emitter);
-}
 
 std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
                    const FileFacts &facts, FileFormat format, const ScopeTimeline *timeline) {
   switch (format) {
   case FileFormat::kProton:
     return write_proton(tree, devices, facts);
-  case FileFormat::kHatchet: {
-    JsonEmitter emitter(JsonStyle::kFile);
-    return encode_hatchet(tree, devices, facts, emitter);
-  }
-  case FileFormat::kHatchetCompact: {
-    JsonEmitter emitter(JsonStyle::kCompact);
-    return encode_hatchet(tree, devices, facts, emitter);
-  }
-  case FileFormat::kHatchetMsgpack: {
-    MsgpackEmitter emitter;
-    return encode_hatchet(tree, devices, facts, emitter);
-  }
+  case FileFormat::kTree:
+    return write_proton(tree, devices, facts, false);
   case FileFormat::kChromeTrace:
     return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices,
                              facts.upstream_shape);
@@ -52,17 +30,12 @@ std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
 FileFormat parse_file_format(std::string_view text) {
   if (text == "proton")
     return FileFormat::kProton;
-  if (text == "hatchet")
-    return FileFormat::kHatchet;
-  if (text == "hatchet_compact")
-    return FileFormat::kHatchetCompact;
-  if (text == "hatchet_msgpack")
-    return FileFormat::kHatchetMsgpack;
+  if (text == "tree")
+    return FileFormat::kTree;
   if (text == "chrome_trace")
     return FileFormat::kChromeTrace;
   throw Error(ErrorCode::kUsage, "Unknown output format: " + valid_utf8(text) +
-                                     "; choose proton, hatchet, hatchet_compact, "
-                                     "hatchet_msgpack or chrome_trace");
+                                     "; choose proton, tree or chrome_trace");
 }
 
 // Exceptions of the standard library (no memory) become the one error type that callers know.

@@ -21,11 +21,24 @@ struct FileFacts {
   bool upstream_shape = false; ///< upstream's formats show the tree as upstream would
 };
 
-enum class FileFormat { kProton, kHatchet, kHatchetCompact, kHatchetMsgpack, kChromeTrace };
+enum class FileFormat {
+  kProton,
+  kTree, ///< the same without distributions
+  kChromeTrace,
+};
 
-/// "proton", "hatchet", "hatchet_compact", "hatchet_msgpack", "chrome_trace". Throws Error(kUsage)
-/// with this list.
+/// "proton", "tree" or "chrome_trace". Throws Error(kUsage) with this list.
 FileFormat parse_file_format(std::string_view text);
+
+/// The whole file. Throws Error(kFormat) if `facts.provenance` is not a MessagePack map, and
+/// Error(kOutput) if the tree is too large for the format.
+std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
+                         const FileFacts &facts, bool has_distributions = true);
+
+/// One `X` event per scope, in a lane of its warp, and, unless upstream's form is wanted, one per
+/// program in a lane of its processor.
+std::string write_scope_trace(const CallPathTree &tree, const ScopeTimeline &timeline,
+                              const std::vector<Device> &devices, bool upstream_shape);
 
 /// The whole file as bytes. Only kChromeTrace uses the timeline; null means an empty one.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,

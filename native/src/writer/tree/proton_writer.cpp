@@ -1,17 +1,29 @@
-#include "writer/tree/proton_writer.h"
+// The file of record, `.proton`: one MessagePack map of little-endian columns.
+//
+//   {"schema": "proton_bench.profile", "version": [1, 0], "partial", "provenance", "devices",
+//    "strings", "rows", "parents", "frames", "kinds", "device", "variant", "variants", "metrics",
+//    "distributions", "dropped"}
+//
+// Rows stand in pre-order. A column is {"dtype", "codec": "raw"|"zlib", "size", "bytes"}; "size"
+// counts the bytes before compression.
+#include "writer/tree/profile_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
+#include <limits>
 #include <map>
+#include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "record/instruction_mix.h"
 #include "support/error.h"
 #include "writer/bytes/packed_column.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/tree/device_use_section.h"
 #include "writer/tree/distribution_section.h"
-#include "writer/tree/preorder_rows.h"
 
 namespace proton {
 namespace {
@@ -36,9 +48,138 @@ const char *dtype_text(MetricType type) {
   return "<i8";
 }
 
+/// One row per node, parents before children and subtrees contiguous; row 0 is the root.
+struct PreorderRows {
+  /// Throws Error(kOutput) past 2^31 - 1 nodes.
+  explicit PreorderRows(const CallPathTree &tree);
+
+  std::vector<NodeIndex> order;      ///< node of each row
+  std::vector<int32_t> row_of;       ///< row of each node
+  std::vector<int32_t> parents;      ///< row of the parent, -1 for the root
+  std::vector<int32_t> frames;       ///< position in `strings`
+  std::vector<uint8_t> kinds;        ///< FrameKind
+  std::vector<int32_t> device;       ///< position in `devices_used`, or -1
+  std::vector<int32_t> devices_used; ///< positions in the DeviceTable, in order of appearance
+  std::vector<int32_t> variant;      ///< position in the variants, or -1
+  std::vector<std::string> strings;  ///< valid UTF-8
+
+  /// Position of the text in `strings`; a new text is added.
+  int32_t string_index(const Name &name);
+
+  /// Called by CallPathTree::walk.
+  void enter(NodeIndex node, uint32_t depth);
+  void leave(NodeIndex, uint32_t) {}
+
+private:
+  int32_t device_index(int32_t position);
+
+  const std::vector<TreeNode> &nodes_;
+  std::unordered_map<const void *, int32_t> string_indexes_;
+  std::vector<Name> names_; ///< keeps their keys in use
+};
+
+PreorderRows::PreorderRows(const CallPathTree &tree) : nodes_(tree.nodes()) {
+  if (nodes_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    throw Error(ErrorCode::kOutput, "cannot encode the profile: it has " +
+                                        std::to_string(nodes_.size()) +
+                                        " call paths and the format ends at 2147483647; record "
+                                        "fewer call paths or clear phases more often");
+  }
+  order.reserve(nodes_.size());
+  row_of.resize(nodes_.size(), kNone);
+  tree.walk(*this);
+}
+
+int32_t PreorderRows::string_index(const Name &name) {
+  auto [found, is_new] =
+      string_indexes_.try_emplace(name.key(), static_cast<int32_t>(strings.size()));
+  if (is_new) {
+    names_.push_back(name);
+    strings.push_back(valid_utf8(name.text()));
+  }
+  return found->second;
+}
+
+void PreorderRows::enter(NodeIndex index, uint32_t) {
+  const TreeNode &node = nodes_[index];
+  row_of[index] = static_cast<int32_t>(order.size());
+  order.push_back(index);
+  parents.push_back(node.parent == kNoNode ? kNone : row_of[node.parent]);
+  frames.push_back(string_index(node.name));
+  kinds.push_back(static_cast<uint8_t>(node.kind));
+  device.push_back(device_index(node.device));
+  variant.push_back(node.variant);
+}
+
+int32_t PreorderRows::device_index(int32_t position) {
+  if (position < 0)
+    return position;
+  auto found = std::find(devices_used.begin(), devices_used.end(), position);
+  auto index = static_cast<int32_t>(found - devices_used.begin());
+  if (found == devices_used.end())
+    devices_used.push_back(position);
+  return index;
+}
+
+// Writes only the buckets from the first to the last used one: there are some hundred at most.
+void pack_buckets(MsgpackBytes &out, const std::vector<uint32_t> &buckets) {
+  auto first = std::find_if(buckets.begin(), buckets.end(), [](uint32_t n) { return n != 0; });
+  out.text("latency_first_bucket");
+  out.count(static_cast<uint64_t>(first - buckets.begin()));
+  out.text("latency_buckets");
+  out.array(static_cast<size_t>(buckets.end() - first));
+  for (; first != buckets.end(); ++first)
+    out.count(*first);
+}
+
+void pack_use(MsgpackBytes &out, const DeviceUse &use, size_t device, const TreeNode &node) {
+  const std::pair<const char *, int64_t> numbers[] = {
+      {"device", static_cast<int64_t>(device)},
+      {"busy_ns", use.busy_ns},
+      {"idle_ns", use.idle.all_ns},
+      {"long_idle_ns", use.idle.long_ns},
+      {"waiting_ns", use.waiting_ns},
+      {"uncertain_ns", use.uncertain_ns},
+      {"launches", static_cast<int64_t>(use.latency.count)},
+      {"latency_clamped", static_cast<int64_t>(use.latency.clamped)},
+      {"latency_sum_ns", use.latency.sum_ns},
+      {"latency_min_ns", use.latency.min_ns},
+      {"latency_max_ns", use.latency.max_ns},
+  };
+  out.map(std::size(numbers) + 3);
+  out.text("scope");
+  if (node.kind == FrameKind::kRoot)
+    out.nil();
+  else
+    out.text(valid_utf8(node.name.text()));
+  for (const auto &[name, value] : numbers) {
+    out.text(name);
+    out.integer(value);
+  }
+  pack_buckets(out, use.latency.buckets);
+}
+
+/// One map per device for the whole profile (scope nil), and one per top-level scope.
+void pack_device_use(MsgpackBytes &out, const CallPathTree &tree,
+                     const std::vector<int32_t> &devices_used) {
+  std::vector<std::pair<const DeviceUse *, size_t>> known;
+  for (const DeviceUse &use : tree.device_use()) {
+    auto found = std::find(devices_used.begin(), devices_used.end(), use.device);
+    if (found != devices_used.end())
+      known.emplace_back(&use, static_cast<size_t>(found - devices_used.begin()));
+  }
+  out.text("device_use");
+  out.array(known.size());
+  for (const auto &[use, device] : known)
+    pack_use(out, *use, device, tree.nodes()[use->node]);
+}
+
 class ProtonFile {
 public:
-  explicit ProtonFile(const CallPathTree &tree) : tree_(tree), rows_(tree) { index_texts(); }
+  ProtonFile(const CallPathTree &tree, bool has_distributions)
+      : tree_(tree), has_distributions_(has_distributions), rows_(tree) {
+    index_texts();
+  }
   std::string encode(const std::vector<Device> &devices, const FileFacts &facts);
 
 private:
@@ -61,6 +202,7 @@ private:
   void dropped(const std::map<std::string, uint64_t> &counts);
 
   const CallPathTree &tree_;
+  const bool has_distributions_;
   PreorderRows rows_;
   std::map<std::pair<const MetricColumn *, NodeIndex>, int32_t> texts_; ///< by position
   MsgpackBytes out_;
@@ -289,7 +431,9 @@ void ProtonFile::metrics() {
 
 void ProtonFile::distributions() {
   out_.text("distributions");
-  std::string section = pack_distributions(tree_.metrics(), rows_.row_of);
+  std::string section;
+  if (has_distributions_)
+    section = pack_distributions(tree_.metrics(), rows_.row_of);
   if (section.empty()) {
     out_.nil();
     return;
@@ -332,8 +476,8 @@ std::string ProtonFile::encode(const std::vector<Device> &device_list, const Fil
 } // namespace
 
 std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
-                         const FileFacts &facts) {
-  return ProtonFile(tree).encode(devices, facts);
+                         const FileFacts &facts, bool has_distributions) {
+  return ProtonFile(tree, has_distributions).encode(devices, facts);
 }
 
 } // namespace proton

@@ -1,4 +1,4 @@
-#include "writer/tree/scope_trace_writer.h"
+#include "writer/tree/profile_writer.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,6 @@
 #include "writer/bytes/json_text.h"
 #include "writer/bytes/utf8_text.h"
 #include "writer/tree/kernel_scope_times.h"
-#include "writer/tree/scope_lanes.h"
 
 namespace proton {
 namespace {
@@ -26,6 +25,24 @@ constexpr const char *kColours[] = {"cq_build_passed",
                                     "rail_load",
                                     "cq_build_attempt_passed",
                                     "cq_build_attempt_failed"};
+/// Call `place` by ascending start, the longer range first.
+class Lanes {
+public:
+  /// Lane of a range, which may begin when another ends.
+  size_t place(uint64_t start, uint64_t end) {
+    size_t lane = 0;
+    while (lane < ends_.size() && ends_[lane] > start)
+      ++lane;
+    if (lane == ends_.size())
+      ends_.push_back(0);
+    ends_[lane] = end;
+    return lane;
+  }
+
+private:
+  std::vector<uint64_t> ends_;
+};
+
 class Trace {
 public:
   Trace(const CallPathTree &tree, const ScopeTimeline &timeline, const std::vector<Device> &devices)

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from proton_bench.recording.session.conversion import encode_phase
+
 native = pytest.importorskip("proton_bench._native", reason="the native module is not built")
 
 if not native.can_sample_host:
@@ -46,7 +48,7 @@ class HostSession:
     def rows(self, metric: str) -> dict[tuple[str, ...], float]:
         """Return seconds by path, after a sample of now."""
         self.sampler.flush()
-        (root, *_) = json.loads(self.core.encode(0, "hatchet"))
+        (root, *_) = json.loads(encode_phase(self.core, 0, "hatchet"))
         found: dict[tuple[str, ...], float] = {}
 
         def visit(node: Any, path: tuple[str, ...]) -> None:

@@ -78,9 +78,7 @@ bool replay(const std::string &path, bool manual) {
     if (manual)
       collector.launch(1000);
     collector.stop();
-    for (FileFormat format : {FileFormat::kProton, FileFormat::kHatchet,
-                              FileFormat::kHatchetCompact, FileFormat::kHatchetMsgpack})
-      CHECK(!session->encode(0, format).empty());
+    CHECK(!session->encode(0, FileFormat::kProton).empty());
     session->remove();
     return true;
   } catch (const Error &error) {

@@ -1,4 +1,4 @@
-#include "writer/timeline/chrome_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 #include <algorithm>
 #include <stdexcept>

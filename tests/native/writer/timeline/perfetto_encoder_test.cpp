@@ -1,4 +1,4 @@
-#include "writer/timeline/perfetto_encoder.h"
+#include "writer/timeline/trace_encoder.h"
 
 #include "calltree/scope_timeline.h"
 #include "check.h"

@@ -1,4 +1,4 @@
-#include "writer/tree/proton_writer.h"
+#include "writer/tree/profile_writer.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,3 @@
-#include "writer/tree/scope_trace_writer.h"
 
 #include "check.h"
 #include "writer/tree/profile_writer.h"

@@ -107,7 +107,7 @@ def test_end_knows_what_the_target_imported(
 def test_nothing_is_imported_for_a_fact(tmp_path: Path) -> None:
     program = (
         "import sys, proton_bench as proton\n"
-        "proton.start(sys.argv[1], backend='cpu'); proton.finalize()\n"
+        "proton.start(sys.argv[1], backend='cpu'); proton.finalize(output_format='proton')\n"
         "heavy = {'torch', 'triton', 'numpy', 'pandas', 'rich', 'typer', 'msgspec', 'hatchet'}\n"
         "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}))\n"
     )

@@ -256,8 +256,7 @@ TEST(every_session_that_listens_has_all_samples) {
   second->activate();
   run("k");
   session.collector.flush();
-  msgpack::Value file = msgpack::parse(second->encode(0, FileFormat::kHatchetMsgpack));
-  CHECK_EQ(file[0]["children"][0]["metrics"]["num_samples"].integer, 125);
+  CHECK_EQ(tree_value(*second)["children"][0]["metrics"]["num_samples"].integer, 125);
   CHECK_EQ(sum(session, "num_samples"), 125);
   second->remove();
 }
