@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proton_bench.cli.app import VERSION_OPTIONS, needs_plugin_commands, route
 from proton_bench.cli.boundary import collect_rarely, end_interrupted, exit_code
 from proton_bench.support.text import visible
 
@@ -39,20 +38,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from proton_bench.cli.app import COMMANDS, add_plugin_commands, build_app
+    from proton_bench.cli.app import (
+        COMMANDS,
+        add_plugin_commands,
+        build_app,
+        needs_plugin_commands,
+        route,
+    )
 
     commands = set(COMMANDS)
-    routed = route(arguments, commands)
-    completes = _is_completing() or routed[0] not in (*commands, *VERSION_OPTIONS)
-    app = build_app(completes=completes)
-    if completes or needs_plugin_commands(arguments, commands):
+    app = build_app()
+    if needs_plugin_commands(arguments, commands):
         commands |= set(add_plugin_commands(app))
-        routed = route(arguments, commands)
-    return _call(app, routed, commands)
-
-
-def _is_completing() -> bool:
-    return any(name.startswith("_PROTON") and name.endswith("_COMPLETE") for name in os.environ)
+    return _call(app, route(arguments, commands), commands)
 
 
 def _call(app: typer.Typer, arguments: list[str], commands: set[str]) -> int:

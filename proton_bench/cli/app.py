@@ -33,7 +33,7 @@ __all__ = [
 
 DEFAULT_COMMAND = "run"
 VERSION_OPTIONS = ("-V", "--version")
-ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS, "--install-completion", "--show-completion")
+ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS)
 # Commands that distinguish words before ``--`` from a command after it; Typer would drop the mark.
 _TAKING_A_COMMAND = ("gate",)
 _KNOWN_TARGETS = ("pytest", "python")
@@ -236,7 +236,7 @@ class _WholeSentences(PlainValuesGroup):
 
 
 class _CommandsOnDemand(_WholeSentences):
-    """The commands of `proton`, built on demand: help and completion do not build all of them."""
+    """The commands of `proton`, built on demand: help does not build all of them."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; a built-in one is built now."""
@@ -255,12 +255,11 @@ class _CommandsOnDemand(_WholeSentences):
         return COMMANDS.get(name) or super()._sentence(name)
 
 
-def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Typer:
+def build_app(names: Iterable[str] = ()) -> typer.Typer:
     """Return the application.
 
     Args:
         names: Built-in commands to build at once; others are built on demand.
-        completes: Whether to add the options for shell completion.
     """
     app = typer.Typer(
         name="proton",
@@ -269,7 +268,7 @@ def build_app(names: Iterable[str] = (), *, completes: bool = False) -> typer.Ty
         "script.py` is short for `proton run -n NAME script.py`, and so for pytest and "
         "python.",
         context_settings={**_HELP, "max_content_width": _WIDTH},
-        add_completion=completes,
+        add_completion=False,
         **_PLAIN,
     )
     app.callback()(_root)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.why.verdict import WHY
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import print_bytes
 from proton_bench.errors import UsageError
@@ -36,7 +35,6 @@ __all__ = ["ViewRequest", "list_metrics", "show", "show_while_recorded"]
 _OTHER_LINES = 6
 _LEAST_ROWS = 10
 _ROWS_OF_PIPES = 50
-_BEFORE_WHY = 2
 _LOOK_S = 0.5
 _SUFFIX = ".proton"
 
@@ -55,7 +53,6 @@ class ViewRequest:
         minus: A second profile whose values are subtracted.
         counters: A file of another tool's counters to show beside the rows.
         bars: Draw the first metric.
-        why: Also show what limits each row.
         fits_screen: Show no more rows than a terminal has lines, the largest ones, unless the
             selection chooses rows; a pipe or file gets at most 50.
     """
@@ -69,7 +66,6 @@ class ViewRequest:
     minus: Path | None = None
     counters: Path | None = None
     bars: bool = False
-    why: bool = False
     fits_screen: bool = False
 
 
@@ -83,9 +79,6 @@ def show(request: ViewRequest) -> None:
     profile = read_profile(request.file)
     _warn_about(profile, request.file)
     metrics = request.metrics or default_metrics(profile, flat=request.selection.flat)
-    if request.why and WHY not in metrics:
-        # After the time and its share: a narrow terminal leaves out what stands behind.
-        metrics = (*metrics[:_BEFORE_WHY], WHY, *metrics[_BEFORE_WHY:])
     join = None
     if request.counters is not None:
         join = _joined(profile, request.counters)
@@ -203,8 +196,7 @@ def _with_counters(
     from proton_bench.analysis.counters.join import headlines
 
     shown = request.metrics or (*default_metrics(profile), *headlines(join.file))
-    sort = request.selection.sort
-    names = (join.find(name) for name in ((*shown, sort) if sort else shown))
+    names = (join.find(name) for name in shown)
     new = [name for name in names if name is not None and name not in profile.columns]
     return join.extend(profile, dict.fromkeys(new)), shown
 

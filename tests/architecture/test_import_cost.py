@@ -101,7 +101,7 @@ def loaded_by(words: list[str]) -> tuple[str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    "words", [["view"], ["view", "--json"], ["view", "--list"], ["view", "--why"], ["why"]]
+    "words", [["view"], ["view", "--json"], ["view", "--list"], ["view", "-m", "why"], ["why"]]
 )
 def test_view_loads_what_reads_and_shows(tmp_path: Path, words: list[str]) -> None:
     file = put(tmp_path, stored_run()) / "0.proton"

@@ -84,7 +84,6 @@ def settings_of(folder: Path, **changes: object) -> Settings:
         disable=False,
         compare=("main",),
         compare_fail=(),
-        policy=None,
         project=folder,
         runs=6,
         save="",

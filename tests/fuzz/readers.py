@@ -136,7 +136,7 @@ def _commands(dice: Random, file: str) -> list[list[str]]:
         ["view", file, "--list"],
         ["view", file, "--flat", "--bars"],
         ["view", file, "--raw-names", "-f", "full", "--all"],
-        ["view", file, "-m", "time/ms,count", "--sort", "count"],
+        ["view", file, "-m", "count,time/ms"],
         ["why", file],
         ["why", file, dice.choice(("kernel", "step/kernel", "0")), "--json"],
         ["diff", *pair],

@@ -131,7 +131,6 @@ def test_the_failed_test_is_the_last_failed_one(
     [
         (("--proton-compare=other",), 5, "NO-BASELINE: *'other'*"),
         (("--proton-compare=main",), 3, "INCONCLUSIVE: *"),
-        (("--proton-compare=main", "--proton-policy=pass.toml"), 0, "INCONCLUSIVE: *"),
         (("--proton-compare=broken.proton",), 2, "ERROR: *broken.proton*"),
         (("--proton-compare=empty",), 5, "NO-BASELINE: there is no run in 'empty'"),
     ],
@@ -145,7 +144,6 @@ def test_what_is_not_a_verdict_has_an_exit_code_of_its_own(
 ) -> None:
     (pytester.path / "broken.proton").write_bytes(b"nothing")
     (pytester.path / "empty").mkdir()
-    (pytester.path / "pass.toml").write_text('inconclusive = "pass"')
 
     result = run_pytest(*TIMED, *words)
 

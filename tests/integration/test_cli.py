@@ -361,11 +361,3 @@ def test_the_version_and_help_are_shown(
     for shown in (proton("--help"), proton_here("-h"), proton_here()):
         assert all(command in shown.stdout for command in ("run", "view", "export", "doctor"))
     assert "--instrument" in proton_here("run", "-h").stdout
-
-
-def test_completion_offers_the_commands(proton: Run) -> None:
-    done = proton(_PROTON_COMPLETE="complete_bash", COMP_WORDS="proton vi", COMP_CWORD="1")
-    shown = proton("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-
-    assert done.stdout.split() == ["view"]
-    assert "_PROTON_COMPLETE=complete_bash" in shown.stdout

@@ -184,10 +184,6 @@ def test_options_choose_rows(diff: Diff, words: list[str], names: list[str]) -> 
     assert [row["name"] for row in document["rows"]] == names
 
 
-def test_frames_are_shortened(diff: Diff) -> None:
-    assert "m.py@f" in diff("base.proton", "new.proton", "-t", "0", "-f", "file_function")
-
-
 def test_raw_names_distinguish_lines(diff: Diff) -> None:
     document = json.loads(diff("base.proton", "new.proton", "--json", "--raw-names"))
 

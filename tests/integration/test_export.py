@@ -79,43 +79,6 @@ def test_what_was_exported_is_not_a_profile(
     assert b"can be written but not read" in line
 
 
-@pytest.mark.parametrize(
-    ("choice", "kept"),
-    [
-        (["-i", "forward"], {"forward", "kernel_1", "kernel_3"}),
-        (["-e", "backward"], {"forward", "kernel_1", "kernel_3"}),
-        (["-e", "kernel"], {"forward", "backward"}),
-    ],
-)
-def test_chosen_rows_are_exported_with_the_total_of_all(
-    training: Path, capsysbinary: Capture, choice: list[str], kept: set[str]
-) -> None:
-    assert main(["export", "x.proton", "--to", "pprof", "-o", "-", *choice]) == 0
-
-    found = pprof_stacks(capsysbinary.readouterr().out, "time")
-    assert {name for stack in found for name in stack} == {"ROOT", "test_step", *kept}
-    assert sum(found.values()) == 4_000_000
-
-
-@pytest.mark.parametrize(
-    ("choice", "to"),
-    [
-        (["-i", "nowhere"], "pprof"),
-        (["-e", "ROOT"], "pprof"),
-        (["-i", "a", "-e", "b"], "pprof"),
-        (["-i", "["], "pprof"),
-        (["-i", "forward"], "kineto"),
-    ],
-)
-def test_a_choice_that_leaves_nothing_is_refused(
-    training: Path, capsysbinary: Capture, choice: list[str], to: str
-) -> None:
-    assert main(["export", "x.proton", "--to", to, *choice]) == 2
-
-    assert len(capsysbinary.readouterr().err.splitlines()) == 1
-    assert [path.name for path in training.iterdir()] == ["x.proton"]
-
-
 def test_a_profile_without_values_has_no_flame_graph(training: Path, capsysbinary: Capture) -> None:
     write_profile(ProfileBuilder().build(), training / "empty.proton")
 

@@ -20,7 +20,6 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension
 from syrupy.location import PyTestLocation
 
 from proton_bench.analysis.naming.readable import Readable
-from proton_bench.analysis.view.order import BY_SIZE
 from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
 from proton_bench.cli.show import ViewRequest, show
@@ -71,7 +70,7 @@ def screen(file: Path, width: int, *, colours: bool, monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr("proton_bench.cli.show.open_console", lambda: console)
     monkeypatch.chdir(file.parent)
-    selection = Selection(sort=BY_SIZE, readable=Readable())
+    selection = Selection(by_size=True, readable=Readable())
     show(
         ViewRequest(
             file=Path(file.name),

@@ -146,10 +146,10 @@ def test_default_view_has_time_share_and_count(show: Show, run_file: Path) -> No
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("time", ["a", "gemm", "copy", "b", "copy"]), ("name", ["a", "copy", "gemm", "b"])],
+    [("time,count", ["a", "gemm", "copy", "b", "copy"])],
 )
 def test_siblings_are_sorted(show: Show, run_file: Path, order: str, expected: list[str]) -> None:
-    rows = table(shown(show(run_file, "--sort", order, "-m", "count")))
+    rows = table(shown(show(run_file, "-m", order)))
 
     assert [row[-1] for row in rows][1 : len(expected) + 1] == expected
 
@@ -296,8 +296,8 @@ def test_counts_that_differ_make_the_join_ambiguous(
     assert document["counters"]["shared_by_order"][0]["places"] == 2
 
 
-def test_counters_are_asked_for_and_sorted_by(show: Show, run_file: Path, counters: Path) -> None:
-    words = ("--counters", counters, "-m", "dram__bytes.sum", "--sort", "DRAM__BYTES.SUM")
+def test_counters_are_shown_and_order_rows(show: Show, run_file: Path, counters: Path) -> None:
+    words = ("--counters", counters, "-m", "DRAM__BYTES.SUM")
 
     rows = table(shown(show(run_file, *words, "--flat")))
     listed = shown(show(run_file, "--counters", counters, "-l"))
@@ -318,8 +318,9 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--sort", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
-        (["--sort", "tim"], "did you mean 'time'"),
+        (["-m", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
+        (["-m", "tim"], "did you mean 'time'"),
+        (["--sort", "count"], "the first metric of -m"),
         (["--layers", "all"], "--all"),
         (["--trials"], "proton-viewer --trials"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
@@ -370,8 +371,8 @@ def hostile(tmp_path: Path) -> Path:
     [
         [],
         ["--flat", "--bars"],
-        ["--sort", "name", "--raw-names"],
-        ["--sort", "odd", "-m", "odd,odd/%"],
+        ["--raw-names"],
+        ["-m", "odd,odd/%"],
         ["-m", "roof_time/us,launches,bound"],
         ["-i", "\\[/bold\\]"],
     ],
@@ -390,8 +391,8 @@ def test_hostile_names_and_values_are_shown_as_they_are(
 @pytest.mark.parametrize(
     ("words", "rows"),
     [
-        (["--sort", "time", "-d", "9000"], 5001),
-        (["--sort", "name", "-d", "9000", "--raw-names", "--bars"], 5001),
+        (["-m", "time", "-d", "9000"], 5001),
+        (["-d", "9000", "--raw-names", "--bars"], 5001),
         (["-m", "time,time/%", "-d", "9000", "-i", "level 4999"], 5001),
         (["--flat", "-m", "time", "--all"], 5001),
     ],
@@ -404,7 +405,7 @@ def test_tree_of_5000_levels_is_shown(
     assert len(table(shown(show("deep.proton", *words)))) == rows
 
 
-@pytest.mark.parametrize("words", [[], ["--flat"], ["--bars"], ["--sort", "name"], ["--json"]])
+@pytest.mark.parametrize("words", [[], ["--flat"], ["--bars"], ["--json"]])
 def test_empty_profiles_are_shown_with_a_warning(
     show: Show, tmp_path: Path, words: list[str]
 ) -> None:

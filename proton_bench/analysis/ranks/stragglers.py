@@ -90,6 +90,7 @@ def _check_sizes(members: Iterable[Member]) -> None:
 
 _TIME = "time (ns)"
 _PREFERRED = (_TIME, WALL)
+_LEVELS = 2  # of scopes below the root
 _SCOPES = (FrameKind.SCOPE, FrameKind.TEST)
 _Path = tuple[str, ...]
 
@@ -145,9 +146,7 @@ class Stragglers:
     gaps: RankGaps
 
 
-def find_stragglers(
-    members: Sequence[Member], *, metric: str | None = None, depth: int = 2
-) -> Stragglers:
+def find_stragglers(members: Sequence[Member], *, metric: str | None = None) -> Stragglers:
     """Return the time of each scope on each rank.
 
     In device time (``time (ns)``), NCCL's kernels are separate: fast ranks wait there for the slow
@@ -156,17 +155,14 @@ def find_stragglers(
     Args:
         members: Files of the ranks, with their profiles.
         metric: Name of a time, such as ``wall``; default device time, if there is any.
-        depth: Levels of scopes below the root.
 
     Raises:
-        UsageError: There are fewer than two ranks, or the depth is below 1.
+        UsageError: There are fewer than two ranks.
         MetricError: A rank does not have the metric.
     """
-    if depth < 1:
-        raise UsageError(f"--depth is {depth}: write 1 or more")
     by_rank = _profiles_by_rank(members)
     chosen = _metric_of(by_rank, metric)
-    times = [_scope_times(profile, chosen, depth) for profile in by_rank.values()]
+    times = [_scope_times(profile, chosen) for profile in by_rank.values()]
     paths = dict.fromkeys(path for found in times for path in found)
     scopes = tuple(
         ScopeTimes(
@@ -223,14 +219,12 @@ def _has_times(profile: Profile, name: str) -> bool:
     return column is not None and column.kind.is_number
 
 
-def _scope_times(
-    profile: Profile, metric: str, depth: int
-) -> dict[_Path, tuple[float, float | None]]:
-    """Return work and waiting time of the root and of each scope down to a depth."""
+def _scope_times(profile: Profile, metric: str) -> dict[_Path, tuple[float, float | None]]:
+    """Return work and waiting time of the root and of each scope of the first levels."""
     totals = profile.inclusive(metric).astype(np.float64)
     waiting = _waiting(profile) if metric == _TIME else None
     depths = profile.depths()
-    wanted = (depths <= depth) & np.isin(profile.kinds, _SCOPES)
+    wanted = (depths <= _LEVELS) & np.isin(profile.kinds, _SCOPES)
     wanted[0] = True
     if metric != _TIME:
         totals[0] = totals[profile.parents == 0].sum()  # exclusive times have no sum of their own

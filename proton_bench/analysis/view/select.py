@@ -11,17 +11,17 @@ import numpy.typing as npt
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH
 from proton_bench.analysis.metrics.derive import prepare, values_of
+from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.nested import fold_nested
 from proton_bench.analysis.naming.readable import Readable, folded, texts_of
 from proton_bench.analysis.view.flat import flattened
 from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
 from proton_bench.analysis.view.names import with_stable_names
-from proton_bench.analysis.view.order import BY_NAME, BY_SIZE, sorted_tree
 from proton_bench.analysis.view.tree import Mask, MetricTree, renumbered
 from proton_bench.errors import UsageError
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import MetricColumn
-from proton_bench.model.preorder import subtree_ends
+from proton_bench.model.preorder import positions, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import fold_into_ancestors
 
@@ -35,7 +35,6 @@ __all__ = [
     "drop_trials",
     "fold_trials",
     "kept_rows",
-    "narrowed",
     "prune",
     "select",
     "shown_rows",
@@ -60,8 +59,7 @@ class Selection:
         raw_names: Show the names of kernels with Inductor's running numbers.
         readable: What to make readable; None shows names and rows as they were recorded.
         flat: Show one row per kernel instead of call paths.
-        sort: Metric that orders siblings, largest first; "name" orders them by name, "size" by the
-            first shown metric. None keeps their order, or is "size" for a table.
+        by_size: Order siblings by the first shown metric, the largest first; a table always is.
     """
 
     include: str | None = None
@@ -72,7 +70,7 @@ class Selection:
     raw_names: bool = False
     readable: Readable | None = None
     flat: bool = False
-    sort: str | None = None
+    by_size: bool = False
 
     def __post_init__(self) -> None:
         NameFilter(self.include, self.exclude)  # raises if both are given
@@ -103,9 +101,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         MetricError: A metric is unknown or cannot be derived.
         UsageError: A regular expression is malformed, or no row is left.
     """
-    by_metric = None if selection.sort in {BY_NAME, BY_SIZE} else selection.sort
-    wanted = [*metrics, by_metric] if by_metric else metrics
-    shown = drop_metadata(prepare(profile, wanted))
+    shown = drop_metadata(prepare(profile, metrics))
     if not selection.trials:
         shown = fold_trials(shown)
     if not selection.raw_names:
@@ -121,7 +117,7 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         frames=shown.frames,
         kinds=shown.kinds,
         devices=tuple(labels[position] for position in shown.device_rows.tolist()),
-        metrics=values_of(shown, wanted),
+        metrics=values_of(shown, metrics),
     )
     if selection.readable is not None:
         rows = [(tree.frames, tree.kinds)]
@@ -129,12 +125,34 @@ def build_tree(profile: Profile, metrics: Sequence[str], selection: Selection) -
         tree = replace(tree, strings=texts, recorded=tree.strings)
         tree = _with_values(tree, shown)
     tree = select(tree, selection)
-    is_by_size = selection.sort == BY_SIZE or (selection.sort is None and selection.flat)
-    if not (metrics if is_by_size else selection.sort):
-        return tree
-    by = tree.metrics[len(metrics) :] if by_metric else tree.metrics
-    tree = sorted_tree(tree, () if selection.sort == BY_NAME else by)
-    return replace(tree, metrics=tree.metrics[: len(metrics)])
+    return _by_size(tree) if metrics and (selection.by_size or selection.flat) else tree
+
+
+def _by_size(tree: MetricTree) -> MetricTree:
+    """Return the tree with siblings in order, the largest first metric first.
+
+    Rows without a value are last, texts rise, the next metric orders equal rows.
+    """
+    ranks = [_ranks(metric) for metric in tree.metrics]
+    rows = np.arange(len(tree))
+    level_order = np.lexsort(np.stack([rows, *reversed(ranks), tree.depths()]))
+    numbers = np.empty(len(tree), dtype=np.int64)
+    numbers[level_order] = rows
+    above = tree.parents[level_order]
+    places = positions(np.where(above >= 0, numbers[above], -1).astype("<i4"))
+    order = np.empty(len(tree), dtype=np.int64)
+    order[places] = level_order
+    return tree.reordered(order)
+
+
+def _ranks(by: MetricValues) -> npt.NDArray[np.int64]:
+    texts = by.values if by.is_number else np.array([str(value) for value in by.values])
+    _, ranks = np.unique(texts, return_inverse=True)
+    ranks = ranks.astype(np.int64)
+    if by.is_number:
+        known = by.valid & ~np.isnan(by.values.astype(np.float64))
+        return np.where(known, -ranks, np.iinfo(np.int64).max)
+    return np.where(by.valid, ranks, np.iinfo(np.int64).max)
 
 
 def _folded(profile: Profile, readable: Readable, names: NameFilter, *, flat: bool) -> Profile:
@@ -162,19 +180,6 @@ def _with_values(tree: MetricTree, profile: Profile) -> MetricTree:
     keep = rows_above(valid | (measured & np.isin(tree.kinds, _SCOPES)), profile.subtree_end)
     keep[0] = True
     return replace(tree.take(keep), unvalued=int((measured & ~keep).sum()))
-
-
-def narrowed(profile: Profile, names: NameFilter) -> Profile:
-    """Return the profile with the rows that a filter drops summed into the rows above them.
-
-    Raises:
-        UsageError: The regular expression is malformed, or no row is left.
-    """
-    keep = names.keep(profile.strings, profile.subtree_end, lambda named: named[profile.frames])
-    if not bool(keep.any()):
-        raise UsageError(f"no row is left after {names}")
-    keep[0] = True
-    return fold_into_ancestors(profile, ~keep)
 
 
 def select(tree: MetricTree, selection: Selection) -> MetricTree:

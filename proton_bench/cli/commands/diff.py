@@ -12,11 +12,9 @@ from proton_bench.cli.options import (
     REMOVED_OF_TREES,
     DepthOption,
     ExcludeOption,
-    FramesOption,
     IncludeOption,
 )
 from proton_bench.errors import UsageError
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.store.selection import Selection
 from proton_bench.support.text import visible_lines
 
@@ -27,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["REMOVED", "command"]
 
-REMOVED = REMOVED_OF_TREES
+REMOVED = {
+    **REMOVED_OF_TREES,
+    **dict.fromkeys(("-f", "--format"), "`proton view -f` has other forms of names"),
+}
 
 
 def command(
@@ -71,7 +72,6 @@ def command(
         ),
     ] = None,
     depth: DepthOption = DEFAULT_DEPTH,
-    frames: FramesOption = FrameFormat.SHORT,
     every_row: Annotated[
         bool,
         typer.Option(
@@ -136,14 +136,14 @@ def command(
         return
     if folds and by is By.PATH:
         comparison = _with_layers_folded(comparison, options, names)
-    readable = Readable(kernels=not raw_names, frames=frames is FrameFormat.SHORT)
+    readable = Readable(kernels=not raw_names, frames=True)
     comparison = with_texts(comparison, readable)
     ranking = rank(comparison, least, depth, names=names)
     if as_markdown:
-        text = diff_markdown(comparison, ranking, frames)
+        text = diff_markdown(comparison, ranking)
         print_bytes(visible_lines(text).encode())
     else:
-        print_report(open_console(), DiffReport(comparison, ranking, frames))
+        print_report(open_console(), DiffReport(comparison, ranking))
 
 
 def _sides(files: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:

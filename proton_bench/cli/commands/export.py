@@ -20,7 +20,6 @@ from proton_bench.cli.files import (
     output_option,
     refuse_input,
 )
-from proton_bench.cli.options import ExcludeOption, IncludeOption
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.support.files import opened_output, unwritable
 from proton_bench.support.inputs import unreadable
@@ -34,7 +33,12 @@ __all__ = ["REMOVED", "command"]
 
 _KINETO = "kineto"
 # Options of earlier versions, and what to do instead.
-REMOVED = {"--rank": "name the timeline of that rank alone"}
+REMOVED = {
+    "--rank": "name the timeline of that rank alone",
+    **dict.fromkeys(
+        ("-i", "--include", "-e", "--exclude"), "a file has every row; `proton view` chooses"
+    ),
+}
 
 
 def command(
@@ -62,13 +66,9 @@ def command(
             "another suffix, or rank<N>.json.gz beside FILE)."
         ),
     ] = None,
-    include: IncludeOption = None,
-    exclude: ExcludeOption = None,
 ) -> None:
     """Write a profile in another format."""
     if to == _KINETO:
-        if include or exclude:
-            raise UsageError("-i and -e choose rows of a profile; --to kineto writes timelines")
         _export_kineto(files, output)
         return
     if len(files) > 1:
@@ -77,15 +77,10 @@ def command(
         )
     (file,) = files
     check_profiles(files)
-    from proton_bench.analysis.view.name_filter import NameFilter
-    from proton_bench.analysis.view.select import narrowed
     from proton_bench.formats.registry import find_format, read_profile, write_profile
 
-    names = NameFilter(include, exclude)
     suffix = find_format(to).suffixes[0]
     profile = read_profile(file)  # first: a missing file has no other suffix either
-    if names:
-        profile = narrowed(profile, names)
     target = output if output is not None else beside(file, suffix)
     refuse_input(target, [file])
     for note in write_profile(profile, target, format=to):

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from proton_bench.formats.perfetto.merge import TimelineInput
     from proton_bench.model.members import Member
 
-__all__ = ["command"]
+__all__ = ["REMOVED", "command"]
+
+# Options of earlier versions, and what to do instead.
+_TWO_LEVELS = "two levels of scopes are shown; --by rank -o FILE has all"
+REMOVED = dict.fromkeys(("-d", "--depth"), _TWO_LEVELS)
 
 
 def command(
@@ -65,9 +69,6 @@ def command(
             "-m", "--metric", metavar="NAME", help="With --stragglers: which time, such as wall."
         ),
     ] = None,
-    depth: Annotated[
-        int, typer.Option("-d", "--depth", help="With --stragglers: levels of scopes.")
-    ] = 2,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --stragglers: print one JSON document.")
     ] = False,
@@ -93,7 +94,7 @@ def command(
         _write(members, output, by, files)
     if not stragglers:
         return
-    found = find_stragglers(members, metric=metric, depth=depth)
+    found = find_stragglers(members, metric=metric)
     if as_json:
         sources = [member.source for member in members]
         print_bytes(encode_document(straggler_document(found, sources)))

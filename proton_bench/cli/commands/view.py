@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["REMOVED", "command"]
 
 # Options of earlier versions, and what to do instead.
-REMOVED = {**REMOVED_OF_TREES, "--source-file": "write --source -i '.*softmax.py'"}
+REMOVED = {
+    **REMOVED_OF_TREES,
+    "--sort": "the first metric of -m orders the rows",
+    "--source-file": "write --source -i '.*softmax.py'",
+    "--why": "write -m time/ms,why; `proton why` has the evidence",
+}
 
 
 def command(
@@ -62,21 +67,8 @@ def command(
     depth: DepthOption = DEFAULT_DEPTH,
     frames: FramesOption = FrameFormat.SHORT,
     raw_names: RawNamesOption = False,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            "--sort",
-            metavar="METRIC|name|first-seen",
-            help="Order the rows below each row by this metric, by name, or as they were first "
-            "seen. By default the largest value of the first shown metric comes first.",
-        ),
-    ] = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Show a table of self values over all call paths.")
-    ] = False,
-    why: Annotated[
-        bool,
-        typer.Option("--why", help="Also show what limits each row, as `proton why` says."),
     ] = False,
     bars: Annotated[
         bool, typer.Option("--bars", help="Draw the first metric of each row as a bar.")
@@ -131,7 +123,6 @@ def command(
         check_profiles([file])
     from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.name_filter import NameFilter
-    from proton_bench.analysis.view.order import BY_SIZE, FIRST_SEEN
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import ViewRequest, list_metrics, show, show_while_recorded
 
@@ -156,7 +147,7 @@ def command(
             fold_layers=folds,
         ),
         flat=flat,
-        sort=None if sort == FIRST_SEEN else sort or BY_SIZE,
+        by_size=True,
     )
     request = ViewRequest(
         file=file,
@@ -166,7 +157,6 @@ def command(
         as_json=as_json,
         counters=counters,
         bars=bars,
-        why=why,
         fits_screen=folds,
     )
     show_while_recorded(request) if watch else show(request)

@@ -30,7 +30,6 @@ def add_options(group: Any) -> None:
         metavar="EXPR",
         help="a threshold, such as median:5%%; may be repeated",
     )
-    add("--proton-policy", metavar="FILE", help="policy of the gate instead of pyproject.toml's")
     add("--proton-runs", metavar="R", help="measure in R fresh processes, or fewer that decide all")
     add("--proton-save", metavar="NAME", help="save the run as a candidate of a baseline")
     add("--proton-json", metavar="FILE", help="write times and verdict as JSON")
@@ -46,7 +45,6 @@ class Settings:
         disable: Benchmarks are called once.
         compare: What the gate compares with, as words of `proton gate`.
         compare_fail: Thresholds.
-        policy: File of the policy; None means the project's.
         project: Top folder of the tests.
         runs: Fresh processes to measure in; 0 measures in this one.
         save: Baseline to save a candidate of, "" for none.
@@ -58,7 +56,6 @@ class Settings:
     disable: bool
     compare: tuple[str, ...]
     compare_fail: tuple[str, ...]
-    policy: Path | None
     project: Path
     runs: int
     save: str
@@ -74,7 +71,7 @@ class Settings:
     @property
     def policy_file(self) -> Path | None:
         """File of the policy, as for `proton gate`, or None."""
-        return self.policy or policy_of_project(self.project)
+        return policy_of_project(self.project)
 
     @property
     def asks(self) -> bool:
@@ -100,7 +97,6 @@ class Settings:
             disable=option("proton_disable"),
             compare=() if is_replicate else tuple(option("proton_compare") or ()),
             compare_fail=() if is_replicate else tuple(option("proton_compare_fail") or ()),
-            policy=file("proton_policy"),
             project=config.rootpath,
             runs=0 if is_replicate else _runs(option("proton_runs")),
             save="" if is_replicate else option("proton_save") or "",
@@ -125,15 +121,8 @@ def _check(settings: Settings) -> None:
             "--proton-runs measures for a gate or a baseline: give --proton-compare=BASE or "
             "--proton-save=NAME too"
         )
-    if settings.compare:
-        return
-    of_gate = {
-        "--proton-compare-fail": settings.compare_fail,
-        "--proton-policy": settings.policy,
-    }
-    alone = [name for name, value in of_gate.items() if value]
-    if alone:
-        raise UsageError(f"{alone[0]} is for the gate: give --proton-compare=BASE too")
+    if settings.compare_fail and not settings.compare:
+        raise UsageError("--proton-compare-fail is for the gate: give --proton-compare=BASE too")
 
 
 def _check_gate(settings: Settings) -> None:

@@ -14,20 +14,18 @@ from proton_bench.report.words.diff_summary import (
     loss_lines,
     side_lines,
 )
-from proton_bench.report.words.names import FrameFormat
 
 __all__ = ["diff_markdown"]
 
 _MAX_INDENT = 16
 
 
-def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat) -> str:
+def diff_markdown(comparison: Comparison, ranking: Ranking) -> str:
     """Return the headline, the runs and a table of the rows.
 
     Args:
         comparison: What to show.
         ranking: Which rows, in which order.
-        frames: Form of Python frames' names.
     """
     shown = columns(comparison, ranking)
     lines = [f"**{escaped(headline(comparison))}**", ""]
@@ -42,7 +40,7 @@ def diff_markdown(comparison: Comparison, ranking: Ranking, frames: FrameFormat)
     titles = [escaped(column.heading) for column in shown]
     lines += ["", f"| {' | '.join([*titles, 'name', 'notes'])} |"]
     lines.append(f"|{' --: |' * len(titles)} :-- | :-- |")
-    labels = names(comparison, ranking, frames)
+    labels = names(comparison, ranking)
     for place, (row, depth, label) in enumerate(
         zip(ranking.rows, ranking.depths, labels, strict=True)
     ):

@@ -60,7 +60,7 @@ def kernel_table(profile: Profile, metrics: Sequence[str], selection: Selection)
         metrics: What to show; further facts about kernels follow.
         selection: Whether trials are shown and names are raw.
     """
-    chosen = replace(selection, flat=True, sort=metrics[0])
+    chosen = replace(selection, flat=True)
     tree = _built(profile, metrics, chosen)
     columns = [metric_column(metric) for metric in tree.metrics]
     columns[1:1] = _share(tree)

@@ -34,7 +34,6 @@ from proton_bench.report.words.edge import (
     prose,
     without_folder,
 )
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
@@ -57,12 +56,10 @@ class DiffReport:
     Attributes:
         comparison: What to show.
         ranking: Which rows, in which order.
-        frames: Form of Python frames' names.
     """
 
     comparison: Comparison
     ranking: Ranking
-    frames: FrameFormat = FrameFormat.FULL
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only on a terminal columns and names are cut."""
@@ -90,7 +87,7 @@ class DiffReport:
         yield Segment("\n")
 
     def _rows(self, table: Table, edge: int | None, mark: str) -> Iterator[Segment]:
-        labels = names(self.comparison, self.ranking, self.frames)
+        labels = names(self.comparison, self.ranking)
         lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
         for place, (row, depth, label) in enumerate(lines):
             changed = self._style(row)

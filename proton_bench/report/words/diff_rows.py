@@ -16,7 +16,6 @@ from proton_bench.analysis.why.changes import mix_change
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column
-from proton_bench.report.words.names import FrameFormat, format_name
 from proton_bench.report.words.quantity import measured_unit, percent_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
@@ -94,14 +93,12 @@ def _growth(comparison: Comparison, row: int) -> str:
 
 
 # -- names and notes -----------------------------------------------------------------------------
-def names(
-    comparison: Comparison, ranking: Ranking, frames: FrameFormat
-) -> Iterator[tuple[str, ...]]:
+def names(comparison: Comparison, ranking: Ranking) -> Iterator[tuple[str, ...]]:
     """Yield the names in each line, the last with the device if there are several."""
     tree = comparison.tree
     several = len(tree.device_names) > 2
     for row, above in zip(ranking.rows, ranking.above, strict=True):
-        labels = [visible(format_name(tree.name(each), frames)) for each in (*above, row)]
+        labels = [visible(tree.name(each)) for each in (*above, row)]
         device = tree.device_names[int(tree.devices[row])] if several else ""
         if device:
             labels[-1] += f" [{visible(device)}]"

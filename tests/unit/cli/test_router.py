@@ -36,10 +36,6 @@ def test_a_root_option_is_left_alone(option: str) -> None:
     assert route([option, "x"], COMMANDS) == [option, "x"]
 
 
-def test_a_root_option_with_a_value_is_left_alone() -> None:
-    assert route(["--show-completion=bash"], COMMANDS) == ["--show-completion=bash"]
-
-
 def test_no_words_ask_for_help() -> None:
     assert route([], COMMANDS) == ["--help"]
 

@@ -244,7 +244,7 @@ class Judging:
 
     def _policy(self) -> Policy:
         settings = self._settings
-        words = PolicyWords(settings.policy, settings.compare_fail, ())
+        words = PolicyWords(None, settings.compare_fail, ())
         return words.policy(settings.policy_file)
 
     def _save(self) -> None:

@@ -51,14 +51,12 @@ def test_the_rank_that_works_longest_is_the_slowest_though_all_take_as_long() ->
     assert step.spread_pct == pytest.approx(100 * 50 / 126)
 
 
-def test_scopes_come_in_the_order_of_the_tree_down_to_a_depth() -> None:
+def test_scopes_come_in_the_order_of_the_tree_down_to_the_second_level() -> None:
     members = [rank(0, 5, 1, steps=2), rank(1, 5, 1, steps=2)]
 
     assert list(scopes(find_stragglers(members))) == [
         "", "step 0", "step 0/forward", "step 1", "step 1/forward",
     ]  # fmt: skip
-    assert "step 0/forward/layer" in scopes(find_stragglers(members, depth=3))
-    assert list(scopes(find_stragglers(members, depth=1))) == ["", "step 0", "step 1"]
 
 
 def test_times_of_the_host_are_compared_on_request() -> None:
@@ -109,11 +107,6 @@ def test_a_metric_that_not_all_have_is_named() -> None:
         find_stragglers([rank(0, 1, 0), rank(1, 1, 0)], metric="cycles")
 
 
-def test_a_depth_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="--depth"):
-        find_stragglers([rank(0, 1, 0), rank(1, 1, 0)], depth=0)
-
-
 def test_the_table_names_the_slowest_and_what_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -138,13 +131,13 @@ def test_of_many_ranks_and_scopes_the_largest_differences_are_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     members = [rank(number, 100 + number, 0, steps=60) for number in range(10)]
-    found = find_stragglers(members, depth=1)
+    found = find_stragglers(members)
 
     print_report(open_console(), StragglerReport(found))
     out = capsys.readouterr().out
 
     assert "least" in out.splitlines()[0]
-    assert "21 scopes with smaller differences left out" in out
+    assert "81 scopes with smaller differences left out" in out
 
 
 def test_the_document_holds_everything() -> None:

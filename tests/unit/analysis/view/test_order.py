@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from fakes.profiles import training_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
-from proton_bench.errors import MetricError
 from proton_bench.model.builder import ProfileBuilder
 
 
@@ -14,19 +12,12 @@ def names(tree: MetricTree) -> list[str]:
     return [tree.name(row) for row in range(len(tree))]
 
 
-def test_siblings_are_sorted_by_a_metric_that_need_not_be_shown() -> None:
-    tree = build_tree(training_profile(), ["count"], Selection(sort="time"))
+def test_siblings_are_sorted_by_the_first_metric() -> None:
+    tree = build_tree(training_profile(), ["time", "count"], Selection(by_size=True))
 
-    assert [metric.name for metric in tree.metrics] == ["count"]
     assert names(tree)[2] == "backward"
     assert names(tree)[4:6] == ["kernel_3", "kernel_1"]
     assert tree.parents.tolist() == [-1, 0, 1, 2, 3, 3, 1, 6, 7, 7]
-
-
-def test_siblings_are_sorted_by_name() -> None:
-    tree = build_tree(training_profile(), [], Selection(sort="name"))
-
-    assert names(tree)[2] == "backward"
 
 
 def test_rows_without_the_first_metric_are_sorted_by_the_next() -> None:
@@ -35,14 +26,9 @@ def test_rows_without_the_first_metric_are_sorted_by_the_next() -> None:
     builder.add(0, "short", metrics={"time (ns)": 5})
     builder.add(0, "long", metrics={"time (ns)": 9})
 
-    tree = build_tree(builder.build(), ["host_wall", "time"], Selection(sort="size"))
+    tree = build_tree(builder.build(), ["host_wall", "time"], Selection(by_size=True))
 
     assert names(tree)[1:] == ["sampled", "long", "short"]
-
-
-def test_unknown_metric_to_sort_by_is_an_error_with_near_misses() -> None:
-    with pytest.raises(MetricError, match="count"):
-        build_tree(training_profile(), ["time"], Selection(sort="counts"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 50)), max_size=12))
@@ -52,8 +38,8 @@ def test_sorting_keeps_rows_and_paths(rows: list[tuple[int, int]]) -> None:
         builder.add(min(parent, number), f"r{number}", metrics={"time (ns)": time})
     profile = builder.build()
     plain, ordered = (
-        build_tree(profile, ["time"], Selection(sort=sort)) if rows else None
-        for sort in (None, "time")
+        build_tree(profile, ["time"], Selection(by_size=by_size)) if rows else None
+        for by_size in (False, True)
     )
     if plain is None or ordered is None:
         return

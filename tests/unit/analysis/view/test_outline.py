@@ -22,7 +22,7 @@ def profile_of(*rows: tuple[int, str, int]) -> Profile:
 
 def tree_of(profile: Profile, *metrics: str) -> MetricTree:
     return build_tree(
-        profile, metrics or ("time", "time/%", "count"), Selection(depth=1000, sort="time")
+        profile, metrics or ("time", "time/%", "count"), Selection(depth=1000, by_size=True)
     )
 
 

@@ -44,19 +44,17 @@ def test_store_and_policy_are_those_of_the_project_around(
 
 
 def test_options_are_read(read, pytester: pytest.Pytester) -> None:
-    (pytester.path / "p.toml").write_text("share = 0.01")
-
     found = read(
         *("--proton-compare=main", "--proton-compare=./other", "--proton-runs=6"),
         *("--proton-compare-fail=mean:5%", "--proton-compare-fail=calls:0"),
-        *("--proton-save=pr", "--proton-json=x/o.json", "--proton-policy=p.toml"),
+        *("--proton-save=pr", "--proton-json=x/o.json"),
     )
     here = pytester.path
 
     assert found.compare == ("main", "./other")
     assert found.compare_fail == ("mean:5%", "calls:0")
     assert (found.runs, found.save) == (6, "pr")
-    assert (found.json, found.policy) == (here / "x/o.json", here / "p.toml")
+    assert found.json == here / "x/o.json"
     assert found.gates
     assert found.asks
 
@@ -104,9 +102,7 @@ GATED = ("--proton-compare=main",)
         ((*GATED, "--proton-runs=many"), "--proton-runs=many: expected a number"),
         ((*GATED, "--proton-runs=2.5"), "a number of processes"),
         (("--proton-compare-fail=mean:5%",), "--proton-compare-fail is for the gate"),
-        (("--proton-policy=p.toml",), "--proton-policy is for the gate"),
         ((*GATED, "--proton-compare-fail=mean:5q"), "column 7: 'q' is not a unit"),
-        ((*GATED, "--proton-policy=none.toml"), "none.toml"),
         (("--proton-save=a b",), "cannot be the name of a baseline"),
     ],
 )

@@ -7,7 +7,6 @@ from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.ranking import rank
 from proton_bench.analysis.run import Run
 from proton_bench.report.ci.diff_markdown import diff_markdown
-from proton_bench.report.words.names import FrameFormat
 
 
 def markdown(*kernels: Launched) -> str:
@@ -16,7 +15,7 @@ def markdown(*kernels: Launched) -> str:
         [run_of(("s/k", 150, 1, ""), *kernels, source="b.proton")],
         CompareOptions(),
     )
-    return diff_markdown(comparison, rank(comparison, None, 100), FrameFormat.FULL)
+    return diff_markdown(comparison, rank(comparison, None, 100))
 
 
 def test_table_has_one_line_per_row() -> None:
@@ -38,7 +37,7 @@ def test_table_has_one_line_per_row() -> None:
 def test_benchmarks_that_were_called_differently_often_are_reported() -> None:
     comparison = compare([Run(suite(10, 4), "a")], [Run(suite(40, 8), "b")], CompareOptions())
 
-    lines = diff_markdown(comparison, rank(comparison, None, 100), FrameFormat.FULL).splitlines()
+    lines = diff_markdown(comparison, rank(comparison, None, 100)).splitlines()
 
     assert any(
         line.startswith("- 2 benchmarks were called a different number of times") for line in lines

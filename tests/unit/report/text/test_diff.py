@@ -16,7 +16,6 @@ from proton_bench.model.device import Device, Variant
 from proton_bench.report.text.diff import DiffReport
 from proton_bench.report.tree.tree import print_report
 from proton_bench.report.words.diff_rows import Column
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.console import open_console
 
 BASE = (
@@ -44,7 +43,7 @@ def compared(
 
 def report(comparison: Comparison, threshold: str | None = None) -> DiffReport:
     least = None if threshold is None else Threshold.parse(threshold)
-    return DiffReport(comparison, rank(comparison, least, 100), FrameFormat.FILE_FUNCTION)
+    return DiffReport(comparison, rank(comparison, least, 100))
 
 
 def printed(shown: DiffReport) -> list[str]:

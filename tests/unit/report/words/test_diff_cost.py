@@ -16,7 +16,6 @@ from proton_bench.report.ci.diff_markdown import diff_markdown
 from proton_bench.report.json.diff import diff_document
 from proton_bench.report.text.diff import DiffReport
 from proton_bench.report.words.diff_summary import cost_lines, cost_warning
-from proton_bench.report.words.names import FrameFormat
 
 WARNING = (
     "recording cost 3 ms more in new than in base: host times (wall, cpu_time, launch latency) "
@@ -70,9 +69,7 @@ def test_a_large_difference_is_a_warning_in_every_form() -> None:
 
     assert cost_warning(comparison) == WARNING
     assert WARNING in captured.get().splitlines()
-    assert "- recording cost 3 ms more in new" in diff_markdown(
-        comparison, ranking, FrameFormat.FULL
-    )
+    assert "- recording cost 3 ms more in new" in diff_markdown(comparison, ranking)
     assert document["cost_warning"] == WARNING
     assert document["base"][0]["estimated_cost_ns"] == 1_000_000
 
