@@ -20,8 +20,12 @@ from tempfile import TemporaryDirectory
 
 from proton_bench.cli import main as proton
 from proton_bench.errors import ProtonError
-from proton_bench.gate.experiment.processes.environment import OwnEnvironment, own_environment
-from proton_bench.gate.experiment.processes.worktree import find_revision, worktree
+from proton_bench.gate.processes import (
+    OwnEnvironment,
+    find_revision,
+    own_environment,
+    worktree,
+)
 
 __all__ = ["in_turn", "main"]
 

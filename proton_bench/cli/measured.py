@@ -17,7 +17,7 @@ from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder
 
 if TYPE_CHECKING:
-    from proton_bench.gate.experiment.processes.command import Command
+    from proton_bench.gate.processes import Command
 
 __all__ = [
     "JsonFileOption",
@@ -85,7 +85,7 @@ def measured_command(words: Sequence[str], recording: Recording) -> Command:
     Raises:
         UsageError: The words name nothing that can be run.
     """
-    from proton_bench.gate.experiment.processes.command import Command
+    from proton_bench.gate.processes import Command
 
     target = read_target(words)
     options = RunOptions(

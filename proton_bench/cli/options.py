@@ -147,21 +147,21 @@ def chosen_policy(words: PolicyWords) -> Policy:
 
 def default_store() -> Path:
     """Return the store of the project: ``.proton`` beside its pyproject.toml or .git."""
-    from proton_bench.gate.experiment.folders.project import store_of_project
+    from proton_bench.gate.project import store_of_project
 
     return store_of_project(_here())
 
 
 def policy_file() -> Path | None:
     """Return the project's pyproject.toml, or None."""
-    from proton_bench.gate.experiment.folders.project import policy_of_project
+    from proton_bench.gate.project import policy_of_project
 
     return policy_of_project(_here())
 
 
 def project_folder() -> Path:
     """Return the folder of the project, by default the current one."""
-    from proton_bench.gate.experiment.folders.project import project_of
+    from proton_bench.gate.project import project_of
 
     return project_of(_here())
 

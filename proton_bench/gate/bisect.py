@@ -23,27 +23,22 @@ from scipy import special
 
 from proton_bench.analysis.run import Run
 from proton_bench.errors import TargetFailedError, UsageError
-from proton_bench.gate.experiment.ab import compare_arms
-from proton_bench.gate.experiment.arm import Arm
-from proton_bench.gate.experiment.folders.json_files import write_json
-from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
-from proton_bench.gate.experiment.loaded import LoadedModule, loaded_alike
-from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.processes.environment import own_environment
-from proton_bench.gate.experiment.processes.interruption import interruptible
-from proton_bench.gate.experiment.processes.worktree import (
+from proton_bench.gate.experiment import Experiment
+from proton_bench.gate.loaded import LoadedModule, loaded_alike
+from proton_bench.gate.policy import Policy
+from proton_bench.gate.processes import (
+    Command,
     Revision,
     find_revision,
     first_folders_of,
     git,
+    interruptible,
+    own_environment,
     worktree,
 )
-from proton_bench.gate.experiment.progress import Progress
-from proton_bench.gate.experiment.request import Request
-from proton_bench.gate.experiment.series import Series
-from proton_bench.gate.experiment.sides import at_home
-from proton_bench.gate.experiment.slot import BASE, NEW, Slot, Stage
-from proton_bench.gate.policy import Policy
+from proton_bench.gate.progress import Progress
+from proton_bench.gate.runs import Arm, Disturbances, KeptRuns, Series, write_json
+from proton_bench.gate.slot import BASE, NEW, Slot, Stage
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.decisions import Context
@@ -365,19 +360,6 @@ class Bisection:
         return result
 
 
-class _Places(Series):
-    """Runs in which files of a worktree or environment have the same names on both sides."""
-
-    homes: dict[str, str]
-
-    def read(self, slots: Sequence[Slot]) -> dict[Slot, Run]:
-        """Return the profiles of these slots."""
-        found = super().read(slots)
-        for away, home in self.homes.items():
-            found = {slot: at_home(run, Path(away), home) for slot, run in found.items()}
-        return found
-
-
 @dataclass(eq=False)
 class _Search:
     bisection: Bisection
@@ -388,6 +370,7 @@ class _Search:
     progress: Progress
 
     def __post_init__(self) -> None:
+        self._disturbances = Disturbances()
         self.root, self.tree = self.bad.root, str(self.trees[NEW])
         self._script = self._tracked_script()
         self._steps = ["--first-parent"] if self.bisection.first_parent else []
@@ -404,11 +387,17 @@ class _Search:
 
     def _result(self) -> BisectResult:
         good = Candidate(self.good.commit, escape_surrogates(self.good.ref))
-        request = Request(self.bisection.command, policy=self.bisection.policy)
-        request = replace(request, runs=self.bisection.runs)
         with self._arm(NEW, self.bad.commit, self.bad.ref) as new:
             series = self._series(self.kept, new)
-            proof = compare_arms(request, series, is_enough=_is_proven)
+            experiment = Experiment(
+                self._base,
+                new,
+                self.bisection.policy,
+                series=series,
+                runs=self.bisection.runs,
+                is_enough=_is_proven,
+            )
+            proof = experiment.run().result
         result = BisectResult(_verdict(proof), proof, good, len(self.order))
         if alike := self._loaded_alike():
             return replace(result, verdict=BisectVerdict.INCOMPARABLE, problem=_alike_text(alike))
@@ -544,13 +533,12 @@ class _Search:
         except UsageError as error:
             raise _CannotMeasureError(str(error)) from error
 
-    def _series(self, kept: KeptRuns, new: Arm) -> _Places:
-        series = _Places(kept, {BASE: self._base, NEW: new}, self.progress)
-        environments = {
-            str(self._environment(arm)): str(self._environment("own")) for arm in _TREES
-        }
-        series.homes = {**environments, **{str(tree): self.root for tree in self.trees.values()}}
-        return series
+    def _series(self, kept: KeptRuns, new: Arm) -> Series:
+        own = str(self._environment("own"))
+        homes = {str(tree): self.root for tree in self.trees.values()}
+        homes |= {str(self._environment(arm)): own for arm in _TREES}
+        arms = {BASE: self._base, NEW: new}
+        return Series(kept, arms, self.progress, homes=homes, disturbances=self._disturbances)
 
     # -- where revisions run ---------------------------------------------------------------------
     @contextlib.contextmanager

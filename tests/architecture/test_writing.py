@@ -15,7 +15,7 @@ OTHERS = {
     "proton_bench/support/files.py",
     "proton_bench/cli/boundary.py",  # /dev/null
     "proton_bench/report/ci/gate_github.py",  # adds to the summary that GitHub reads
-    "proton_bench/gate/experiment/processes/fresh_process.py",  # the log of a process that runs
+    "proton_bench/gate/processes.py",  # the log of a process that runs
     # Folders for temporary files:
     "proton_bench/plugin/kernel_ir.py",
     "plugins/proton_bench_plugins/instrumentation/collector.py",

@@ -17,7 +17,7 @@ from fakes.stored import put
 
 from benchmarks.hot_paths import __main__ as hot_paths
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.processes.environment import OwnEnvironment
+from proton_bench.gate.processes import OwnEnvironment
 
 RECORD = Path(hot_paths.__file__).with_name("record.py")
 PATHS = {

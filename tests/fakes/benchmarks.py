@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -95,7 +96,7 @@ def settings_of(folder: Path, **changes: object) -> Settings:
 
 
 class Replayed:
-    """Fresh processes that recorded these runs, in place of `Replicates`.
+    """Fresh processes that recorded these runs, in place of `FreshRuns`.
 
     Args:
         runs: What they recorded.
@@ -108,7 +109,14 @@ class Replayed:
     def __init__(self, runs: Sequence[Run], *, at_once: bool = False) -> None:
         self._runs = tuple(runs)
         self._at_once = at_once
-        self.count = 0
+        self.count = self.fewest = self.most = 0
+
+    def offered(
+        self, *_: object, fewest: int, most: int
+    ) -> contextlib.AbstractContextManager[Replayed]:
+        """Stand in for `fresh_runs_of`."""
+        self.fewest, self.most = fewest, most
+        return contextlib.nullcontext(self)
 
     def first(self, count: int) -> tuple[Run, ...]:
         """Return the first runs."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.replicates import replicates
+from proton_bench.gate.experiment import fresh_runs
+from proton_bench.gate.processes import Command
 from proton_bench.model.profile import Profile
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
@@ -49,7 +49,7 @@ def record(folder: Path, program: str, count: int) -> list[Profile]:
         folder=str(folder),
         backend="cupti",
     )
-    with replicates(Command(options), folder=folder / "runs") as made:
+    with fresh_runs(Command(options), folder=folder / "runs") as made:
         return [run.profile for run in made.first(count)]
 
 

@@ -13,8 +13,8 @@ import pytest
 from integration.outputs import RunPytest
 
 from proton_bench.cli import main
-from proton_bench.gate.experiment import ab as experiment
-from proton_bench.gate.experiment.slot import Slot, Stage, pairs
+from proton_bench.gate import experiment
+from proton_bench.gate.slot import Slot, Stage, pairs
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

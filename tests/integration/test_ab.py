@@ -17,11 +17,11 @@ from integration.running import on_cpu
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import read_profile, write_profile
-from proton_bench.gate.experiment import series
-from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
-from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
-from proton_bench.gate.experiment.slot import BASE, NEW, Stage
-from proton_bench.gate.experiment.slot import pairs as slots_of
+from proton_bench.gate import runs as series
+from proton_bench.gate.processes import Ended, Launch
+from proton_bench.gate.runs import KeptRuns
+from proton_bench.gate.slot import BASE, NEW, Stage
+from proton_bench.gate.slot import pairs as slots_of
 
 TESTS = Path(__file__).parents[1]
 BENCH = """

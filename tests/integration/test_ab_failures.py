@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from integration.running import ended, on_cpu, started, wait_for_text
 
-from proton_bench.gate.experiment.folders.kept_runs import KeptRuns
+from proton_bench.gate.runs import KeptRuns
 
 Proton = Callable[..., "subprocess.CompletedProcess[str]"]
 

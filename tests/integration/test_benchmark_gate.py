@@ -42,8 +42,10 @@ REPLAYED = """
     def first(count):
         return tuple(read_runs([Path("replayed")])[:count])
 
-    made = SimpleNamespace(first=first, say=print)
-    judging.replicates_of = lambda *_: nullcontext(made)
+    def offered(*_, **ends):
+        return nullcontext(SimpleNamespace(first=first, say=print, **ends))
+
+    judging.fresh_runs_of = offered
 """
 GATE = (*TIMED, "--proton-compare=main", "--proton-runs=6")
 

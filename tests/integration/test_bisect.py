@@ -19,8 +19,8 @@ from fakes.synthetic import THIRTY, noisy
 from proton_bench.cli import main
 from proton_bench.errors import InterruptedExperimentError
 from proton_bench.formats.registry import write_profile
-from proton_bench.gate.experiment import series
-from proton_bench.gate.experiment.processes.fresh_process import Ended, Launch
+from proton_bench.gate import runs as series
+from proton_bench.gate.processes import Ended, Launch
 from proton_bench.recording.launcher.run_options import RunOptions
 
 TESTS = Path(__file__).parents[1]

@@ -269,13 +269,13 @@ def test_a_baseline_of_another_device_is_incomparable(gate: Gate) -> None:
 def test_a_damaged_baseline_is_corrupt(gate: Gate, folder: Path) -> None:
     main(["baseline", "save", "main", "base"])
     main(["baseline", "promote", "main"])
-    (file,) = (folder / ".proton" / "entries").glob("*/3.proton")
+    (file,) = (folder / ".proton").glob("baselines/*/*/003.proton")
     file.write_bytes(file.read_bytes()[:-1])
 
     code, _, err = gate("main", "same")
 
     assert code == 2
-    assert "the saved run is damaged" in err
+    assert "003.proton" in err
 
 
 # -- outputs -------------------------------------------------------------------------------------
@@ -426,4 +426,4 @@ def test_two_gates_at_once_that_save_leave_two_candidates(folder: Path) -> None:
     ]
 
     assert [each.communicate(timeout=300) and each.returncode for each in running] == [0, 0]
-    assert len(os.listdir(folder / ".proton" / "entries")) == 2
+    assert len(list((folder / ".proton/baselines").glob("*/2*"))) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +46,7 @@ def doors(
     def ask(base: str, words: Sequence[str] = (), **options: Any) -> Document:
         new = read_runs([Path("new")])
         made = Replayed(new, at_once=True)
-        monkeypatch.setattr(judging, "replicates_of", lambda *_: nullcontext(made))
+        monkeypatch.setattr(judging, "fresh_runs_of", made.offered)
         chosen = settings_of(
             tmp_path, compare=(base,), storage=tmp_path / ".proton", runs=len(new), **options
         )

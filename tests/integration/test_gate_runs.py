@@ -96,7 +96,7 @@ def test_the_first_runs_of_a_baseline_are_recorded_and_saved(gate: Gate, project
     assert code == 5
     assert out.startswith("NO-BASELINE: ")
     assert "saved as candidate main@" in err
-    assert len(list((project / ".proton" / "entries").glob("*/0.proton"))) == 1
+    assert len(list((project / ".proton").glob("baselines/*/*/000.proton"))) == 1
 
 
 def test_nothing_is_run_where_nothing_could_be_said(gate: Gate, project: Path) -> None:

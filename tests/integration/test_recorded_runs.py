@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import TargetFailedError
-from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.progress import Lines
-from proton_bench.gate.experiment.replicates import replicates
+from proton_bench.gate.experiment import fresh_runs
+from proton_bench.gate.processes import Command
+from proton_bench.gate.progress import Lines
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import TargetKind
 
@@ -46,7 +46,7 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     )
     said = (project / "said").open("w+")
     for count in (1, 3):
-        with replicates(command, folder=project / "runs", progress=Lines(said, "gate")) as made:
+        with fresh_runs(command, folder=project / "runs", progress=Lines(said, "gate")) as made:
             runs = made.first(count)
         assert len(runs) == count
     said.seek(0)
@@ -61,7 +61,7 @@ def test_interrupted_measurements_go_on_in_their_folder(project: Path) -> None:
     os.unlink(project / "bench.py")
     with (
         pytest.raises(TargetFailedError, match=r"run 4 of bench\.py"),
-        replicates(command, folder=project / "runs", progress=Lines(said, "gate")) as made,
+        fresh_runs(command, folder=project / "runs", progress=Lines(said, "gate")) as made,
     ):
         made.first(4)
     said.close()

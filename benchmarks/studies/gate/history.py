@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.registry import write_profile
+from proton_bench.gate.experiment import Rate
 from proton_bench.gate.history.history import LEVEL, history_of
 from proton_bench.gate.history.points import Followed
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps
 from proton_bench.gate.policy import Policy
-from proton_bench.gate.verdict.calibration import Rate
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 

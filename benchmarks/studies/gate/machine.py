@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.gate.experiment.slot import Stage, pairs
+from proton_bench.gate.slot import Stage, pairs
 
 __all__ = ["H200", "TICK_NS", "Drawn", "Machine", "Program"]
 

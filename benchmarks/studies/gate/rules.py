@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.studies.gate.machine import Drawn
-from proton_bench.gate.experiment.looks import HOPE, looks
+from proton_bench.gate.experiment import HOPE, looks
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.common_shift import explained_by_shift
 from proton_bench.gate.statistics.decision import (

@@ -18,10 +18,9 @@ import numpy as np
 from benchmarks.studies.gate.machine import TICK_NS, Drawn, Machine, Program
 from benchmarks.studies.gate.rules import Rule, in_looks, ours
 from proton_bench.analysis.run import Run
-from proton_bench.gate.experiment.looks import MOST_PAIRS
+from proton_bench.gate.experiment import MOST_PAIRS, Rate
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
-from proton_bench.gate.verdict.calibration import Rate
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.decisions import Context
 from proton_bench.model.builder import ProfileBuilder

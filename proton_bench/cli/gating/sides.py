@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from proton_bench.cli.measured import measured_command, split_recording
 from proton_bench.errors import UsageError
 from proton_bench.gate.baselines import BaselineStore, Side, check_name, read_base, read_sides
-from proton_bench.gate.experiment.folders.store import new_folder, shown
-from proton_bench.gate.experiment.judged import decided, judged_afresh
-from proton_bench.gate.experiment.replicates import replicates
+from proton_bench.gate.experiment import Experiment, fresh_runs
 from proton_bench.gate.policy import Policy
+from proton_bench.gate.project import shown
+from proton_bench.gate.runs import new_folder
 from proton_bench.gate.verdict.result import Outcome
-from proton_bench.report.words.diff_summary import certain_headline
+from proton_bench.report.words.gate_words import explained
 
 __all__ = ["Fresh", "Sides", "Words", "read_words"]
 
@@ -50,7 +50,7 @@ class Fresh:
     most: int
     is_saved: bool
 
-    def judged(
+    def run(
         self, base: Sequence[str], policy: Policy, store: BaselineStore
     ) -> tuple[Outcome, Side]:
         """Record and judge the new runs; nothing runs if there is nothing to compare with.
@@ -70,18 +70,13 @@ class Fresh:
         command = measured_command(*split_recording(self.words))
         before = read_base(base, store)
         if not (before.runs or self.is_saved):
-            return _judged(before, Side(()), policy)
+            return _gated(Experiment(before, Side(()), policy))
         place = new_folder("gate", store.folder)
-        with replicates(command, folder=place, most=self.most) as made:
-            found = judged_afresh(
-                before,
-                made,
-                policy,
-                runs=(self.most if self.is_saved else policy.runs, self.most),
-                explain=certain_headline,
-            )
+        fewest = self.most if self.is_saved else policy.runs
+        with fresh_runs(command, folder=place, fewest=fewest, most=self.most) as fresh:
+            outcome = _gated(Experiment(before, fresh, policy))
         sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
-        return found
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +91,18 @@ class Sides:
     base: Sequence[str]
     new: Sequence[str] | Fresh
 
-    def judged(self, policy: Policy, store: BaselineStore) -> tuple[Outcome, Side]:
-        """Return the outcome and the new side; see `read_sides` and `Fresh.judged`."""
+    def run(self, policy: Policy, store: BaselineStore) -> tuple[Outcome, Side]:
+        """Return the outcome and the new side; see `read_sides` and `Fresh.run`."""
         if isinstance(self.new, Fresh):
-            return self.new.judged(self.base, policy, store)
+            return self.new.run(self.base, policy, store)
         before, after = read_sides(self.base, self.new, store)
-        return _judged(before, after, policy)
+        return _gated(Experiment(before, after, policy))
 
 
-def _judged(before: Side, after: Side, policy: Policy) -> tuple[Outcome, Side]:
-    return decided(before, after, policy, explain=certain_headline), after
+def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
+    outcome = explained(experiment.run())
+    assert isinstance(experiment.new, Side)
+    return outcome, experiment.new
 
 
 def read_words(words: Words) -> Sides:

@@ -47,7 +47,7 @@ def judge(wanted: Wanted, outputs: Outputs) -> int:
     store = BaselineStore(wanted.store)
     try:
         sides = read_words(wanted.words)
-        outcome, after = sides.judged(chosen_policy(wanted.policy), store)
+        outcome, after = sides.run(chosen_policy(wanted.policy), store)
     except InterruptedExperimentError:
         raise
     except ProtonError as error:

@@ -38,7 +38,7 @@ from proton_bench.gate.verdict.benchmarks import (
 from proton_bench.gate.verdict.checks import ThresholdsByPath, own_paths
 from proton_bench.gate.verdict.decisions import Context, DecidedChecks, GateChecks, rows_of
 from proton_bench.gate.verdict.measured import SUMMED, Measured
-from proton_bench.gate.verdict.notes import notes_on, refused, unmatched
+from proton_bench.gate.verdict.notes import STATISTICS, advice, notes_on, refused, unmatched
 from proton_bench.gate.verdict.result import (
     UNDECIDED_SHARE,
     GateResult,
@@ -49,7 +49,6 @@ from proton_bench.gate.verdict.result import (
     SuiteVerdict,
     sum_up,
 )
-from proton_bench.gate.verdict.sensitivity import STATISTICS, advice
 from proton_bench.gate.verdict.structure import find_structural_changes
 from proton_bench.support.units import count_text
 

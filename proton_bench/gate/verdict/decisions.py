@@ -47,8 +47,8 @@ from proton_bench.gate.verdict.checks import (
     own_paths,
 )
 from proton_bench.gate.verdict.measured import Measured
+from proton_bench.gate.verdict.notes import Sensitivity, sensitivity_of
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, GateRow, Note, Reason, Verdict
-from proton_bench.gate.verdict.sensitivity import Sensitivity, sensitivity_of
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
 __all__ = ["Context", "DecidedChecks", "GateChecks", "Shift", "rows_of"]

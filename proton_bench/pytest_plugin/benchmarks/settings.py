@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.gate.experiment.folders.project import policy_of_project, store_of_project
+from proton_bench.gate.project import policy_of_project, store_of_project
 
 __all__ = ["Settings", "add_options"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from proton_bench.gate.policy import OTHER_UNITS
 from proton_bench.gate.verdict.result import (
@@ -17,6 +18,7 @@ from proton_bench.gate.verdict.result import (
     worst_findable,
 )
 from proton_bench.report.words.columns import Column
+from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.report.words.gate_reasons import (
     MEANINGS,
     needed_text,
@@ -33,6 +35,7 @@ from proton_bench.support.units import Unit, count_text
 __all__ = [
     "MEANINGS_OF_COLUMNS",
     "columns",
+    "explained",
     "headline",
     "notes",
     "path_text",
@@ -330,3 +333,11 @@ def side_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
             yield word, f"{count_text(len(sources), 'run')}: {sources_text(sources)}"
     if result.base_runs and result.new_runs:
         yield "", "recorded in turn" if result.paired else "recorded apart"
+
+
+def explained(outcome: Outcome) -> Outcome:
+    """Return the outcome of a gate with a sentence that explains the change of the whole run."""
+    comparison = outcome.result.comparison
+    if comparison is None or outcome.result.verdict is SuiteVerdict.NO_BASELINE:
+        return outcome
+    return replace(outcome, explanation=certain_headline(comparison))

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.studies.gate.noisy.program import PATHS
 from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
-from proton_bench.gate.experiment.looks import MOST_PAIRS
+from proton_bench.gate.experiment import MOST_PAIRS
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import paired_as
 from proton_bench.gate.verdict.comparison import gate_result

@@ -14,13 +14,17 @@ from proton_bench.errors import (
     ProtonError,
     UsageError,
 )
-from proton_bench.gate.experiment.ab import begin_ab, resume_ab
-from proton_bench.gate.experiment.folders.store import drop_unused, kept_folder, new_folder, shown
-from proton_bench.gate.experiment.processes.worktree import Revision, changed_files, find_revision
-from proton_bench.gate.experiment.progress import open_progress
-from proton_bench.gate.experiment.request import Request
-from proton_bench.gate.verdict.result import GateResult, Outcome
-from proton_bench.report.words.diff_summary import certain_headline
+from proton_bench.gate.ab import Request, begin_ab, resume_ab
+from proton_bench.gate.processes import (
+    Revision,
+    changed_files,
+    find_revision,
+)
+from proton_bench.gate.progress import open_progress
+from proton_bench.gate.project import shown
+from proton_bench.gate.runs import drop_unused, kept_folder, new_folder
+from proton_bench.gate.verdict.result import Outcome
+from proton_bench.report.words.gate_words import explained
 from proton_bench.support.reporting import report_error
 
 __all__ = ["Comparison", "Request", "revision"]
@@ -78,10 +82,10 @@ class Comparison:
         folder = kept_folder("ab", default_store()) if kept is None else kept
         return self._outcome(folder, lambda: resume_ab(folder, open_progress("ab")))
 
-    def _outcome(self, folder: Path, compare: Callable[[], GateResult]) -> int:
+    def _outcome(self, folder: Path, compare: Callable[[], Outcome]) -> int:
         """Show the outcome of an experiment, also a failure, and return its exit code."""
         try:
-            result = compare()
+            outcome = compare()
         except InterruptedExperimentError as error:
             hint = f"{error}; continue with `proton ab --resume {shown(folder)}`"
             raise InterruptedExperimentError(error.signal, hint) from None
@@ -92,6 +96,5 @@ class Comparison:
             self.outputs.write(Outcome.failed(error.report()))
             return code
         sys.stderr.write(f"proton ab: every run is kept in {shown(folder)}\n")
-        seen = result.comparison
-        self.outputs.write(Outcome(result, "" if seen is None else certain_headline(seen)))
-        return result.exit_code
+        self.outputs.write(explained(outcome))
+        return outcome.result.exit_code

@@ -9,8 +9,9 @@ from proton_bench.cli.files import STDOUT, write_output
 from proton_bench.cli.options import default_store
 from proton_bench.errors import UsageError
 from proton_bench.gate.bisect import Bisection
-from proton_bench.gate.experiment.folders.store import drop_unused, new_folder, shown
-from proton_bench.gate.experiment.progress import open_progress
+from proton_bench.gate.progress import open_progress
+from proton_bench.gate.project import shown
+from proton_bench.gate.runs import drop_unused, new_folder
 from proton_bench.report.json.bisect import bisect_document
 from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.bisect import BisectReport

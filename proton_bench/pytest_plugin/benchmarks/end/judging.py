@@ -16,12 +16,11 @@ import pytest
 from proton_bench.analysis.run import Run
 from proton_bench.errors import InterruptedExperimentError, ProtonError
 from proton_bench.gate.baselines import BaselineStore, Side, read_base
-from proton_bench.gate.experiment.folders.project import store_of_project
-from proton_bench.gate.experiment.folders.store import new_folder
-from proton_bench.gate.experiment.judged import decided, judged_afresh
-from proton_bench.gate.experiment.processes.command import Command
-from proton_bench.gate.experiment.replicates import Replicates, replicates
+from proton_bench.gate.experiment import Experiment, FreshRuns, fresh_runs
 from proton_bench.gate.policy import Policy, PolicyWords
+from proton_bench.gate.processes import Command
+from proton_bench.gate.project import store_of_project
+from proton_bench.gate.runs import new_folder
 from proton_bench.gate.verdict.result import EXIT_CODES, GateResult, Outcome, SuiteVerdict
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
@@ -29,8 +28,7 @@ from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.report.json.gate import gate_document
 from proton_bench.report.text.gate import GateReport
-from proton_bench.report.words.diff_summary import certain_headline
-from proton_bench.report.words.gate_words import row_text, structure_text
+from proton_bench.report.words.gate_words import explained, row_text, structure_text
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
@@ -40,12 +38,15 @@ _TESTS = "tests.json"
 
 
 @contextlib.contextmanager
-def replicates_of(config: pytest.Config, tests: Sequence[str], most: int) -> Iterator[Replicates]:
+def fresh_runs_of(
+    config: pytest.Config, tests: Sequence[str], *, fewest: int, most: int
+) -> Iterator[FreshRuns]:
     """Yield runs of tests, each in a fresh process without workers, and keep the profiles.
 
     Args:
         config: Of this run, whose arguments the processes are started with.
         tests: Node ids of the tests.
+        fewest: Processes before the first verdict, 0 for those of the policy.
         most: Processes there are at most.
 
     Raises:
@@ -55,8 +56,8 @@ def replicates_of(config: pytest.Config, tests: Sequence[str], most: int) -> Ite
     file = folder / _TESTS
     write_file(file, json.dumps(list(tests)))
     command = replicate_command(config, file)
-    with replicates(command, doing="pytest", folder=folder, most=most) as made:
-        yield made
+    with fresh_runs(command, doing="pytest", folder=folder, fewest=fewest, most=most) as fresh:
+        yield fresh
 
 
 def replicate_command(config: pytest.Config, tests: Path) -> Command:
@@ -207,40 +208,25 @@ class Judging:
             return
         if not settings.runs:
             self._runs = [recorded()]
-            self._compare()
+            if settings.compare:
+                self._compare(Side(tuple(self._runs)))
             return
         tests = [record.node_id for record in self._records]
-        with replicates_of(self._config, tests, settings.runs) as made:
-            if settings.compare:
-                self._compare_afresh(made)
-            else:
-                self._runs = made.first(settings.runs)
-
-    def _compare(self) -> None:
-        """Compare this run with the base, if there is one."""
-        settings = self._settings
-        if not settings.compare:
-            return
-        self._outcome = decided(
-            read_base(settings.compare, self._store),
-            Side(tuple(self._runs)),
-            self._policy(),
-            explain=certain_headline,
-        )
-
-    def _compare_afresh(self, made: Replicates) -> None:
-        """Compare fresh processes, of which there are as many as decide."""
-        settings, policy = self._settings, self._policy()
         # What is saved may become a base, for which every run counts.
-        fewest = settings.runs if settings.save else policy.runs
-        self._outcome, new = judged_afresh(
-            read_base(settings.compare, self._store),
-            made,
-            policy,
-            runs=(fewest, settings.runs),
-            explain=certain_headline,
-        )
-        self._runs = new.runs
+        fewest = settings.runs if settings.save else 0
+        with fresh_runs_of(self._config, tests, fewest=fewest, most=settings.runs) as fresh:
+            if settings.compare:
+                self._compare(fresh)
+            else:
+                self._runs = fresh.first(settings.runs)
+
+    def _compare(self, new: Side | FreshRuns) -> None:
+        """Compare this run, or fresh processes, of which there are as many as decide."""
+        base = read_base(self._settings.compare, self._store)
+        experiment = Experiment(base, new, self._policy())
+        self._outcome = explained(experiment.run())
+        assert isinstance(experiment.new, Side)
+        self._runs = experiment.new.runs
 
     def _policy(self) -> Policy:
         settings = self._settings

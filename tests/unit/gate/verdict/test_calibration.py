@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from fakes.gated import Kernel, session
 
+from proton_bench.gate.experiment import resample_false_alarms
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.statistics.arrangement import arrange
-from proton_bench.gate.verdict.calibration import resample_false_alarms
 
 
 def test_false_alarms_of_a_quiet_machine_are_rare_and_repeat() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from proton_bench.gate.verdict.calibration import Rate
+from proton_bench.gate.experiment import Rate
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 20), (1, 20), (10, 20), (20, 20), (3, 2000)])

@@ -21,12 +21,12 @@ from proton_bench.gate.statistics.decision import (
 )
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.decisions import Context
-from proton_bench.gate.verdict.result import GateResult, Reason, SuiteVerdict, Verdict
-from proton_bench.gate.verdict.sensitivity import (
+from proton_bench.gate.verdict.notes import (
     Sensitivity,
     advice,
     sensitivity_of,
 )
+from proton_bench.gate.verdict.result import GateResult, Reason, SuiteVerdict, Verdict
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation

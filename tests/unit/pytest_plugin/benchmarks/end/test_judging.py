@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +40,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Any:
             store.save("main", base)
             store.promote("main")
         replayed = made or Replayed(new)
-        monkeypatch.setattr(judging, "replicates_of", lambda *_: nullcontext(replayed))
+        monkeypatch.setattr(judging, "fresh_runs_of", replayed.offered)
         records = [record_of(test) for test in BASE]
         found = Judging(SimpleNamespace(), chosen, records)  # type: ignore[arg-type]
         found.run(lambda: new[0])

@@ -1,5 +1,0 @@
-"""Files of experiments below `.proton`: profiles, manifests.
-
-In: finished runs.
-Out: folders from which an experiment can continue.
-"""

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proton_bench.gate.runs import disturbances_now
+
+TWO_CORES = "cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n"
+Look = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    def looked(
+        files: Mapping[str, str],
+        gpus: Sequence[Mapping[str, Any]] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> tuple[str, ...]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return disturbances_now(tmp_path, lambda: gpus, environ or {})
+
+    return looked
+
+
+def loaded(average: str, cores: str = TWO_CORES, running: int = 3) -> dict[str, str]:
+    return {"proc/loadavg": f"{average} 5.00 3.00 {running}/148 6585\n", "proc/stat": cores}
+
+
+def stopped(throttled: int, where: str = "sys/fs/cgroup") -> dict[str, str]:
+    return {f"{where}/cpu.stat": f"usage_usec 5\nnr_periods 1000\nnr_throttled {throttled}\n"}
+
+
+def clocks(governor: str, low: str, high: str, policy: str = "policy0") -> dict[str, str]:
+    place = f"sys/devices/system/cpu/cpufreq/{policy}"
+    return {
+        f"{place}/scaling_governor": f"{governor}\n",
+        f"{place}/scaling_min_freq": f"{low}\n",
+        f"{place}/scaling_max_freq": f"{high}\n",
+    }
+
+
+def test_a_machine_that_shows_nothing_is_quiet(look: Look) -> None:
+    assert look({}) == ()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        loaded("0.90"),
+        loaded("0.30", "cpu  1\ncpu0 1\n"),
+        {"proc/self/cgroup": "0::/\n", **stopped(5)},
+        clocks("performance", "800000", "3900000"),
+        clocks("powersave", "2600000", "2600000"),
+    ],
+)
+def test_small_amounts_do_not_matter(look: Look, files: Mapping[str, str]) -> None:
+    assert look(files) == ()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"proc/loadavg": "many\n", "proc/stat": TWO_CORES},
+        loaded("7.10", "btime 5\n"),
+        {"proc/self/cgroup": "what\n:\n"},
+        {"proc/self/cgroup": "0::/../../other\n", "other/cpu.stat": "nr_periods 1\n"},
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.stat": "nr_periods 0\nnr_throttled 0\n"},
+        clocks("powersave", "<unknown>", "3900000"),
+    ],
+)
+def test_files_that_say_nothing_useful_are_passed_over(
+    look: Look, files: Mapping[str, str]
+) -> None:
+    assert look(files) == ()
+
+
+def test_load_is_compared_with_cores(look: Look) -> None:
+    (said,) = look(loaded("7.10"))
+
+    assert said.startswith("load 7.1 on 2 cores")
+
+
+def test_load_of_work_that_has_ended_does_not_count(look: Look) -> None:
+    assert look(loaded("7.10", running=1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "place"),
+    [
+        ("0::/job/step", "sys/fs/cgroup/job/step"),
+        ("0::/job/step", "sys/fs/cgroup/job"),
+        ("3:memory:/m\n2:cpu,cpuacct:/job", "sys/fs/cgroup/cpu,cpuacct/job"),
+        ("2:cpu,cpuacct:/of/the/host", "sys/fs/cgroup/cpu"),
+        ("0::/../..", "sys/fs/cgroup"),
+    ],
+)
+def test_a_limit_of_any_group_above_counts(look: Look, own: str, place: str) -> None:
+    (said,) = look({"proc/self/cgroup": f"{own}\n", **stopped(120, place)})
+
+    assert "12 %" in said
+
+
+def test_limits_of_other_groups_do_not_count(look: Look) -> None:
+    found = look({"proc/self/cgroup": "4:memory:/m\n0::/job\n", **stopped(500, "sys/fs/cgroup/m")})
+
+    assert found == ()
+
+
+def test_a_governor_that_changes_clocks_names_their_range(look: Look) -> None:
+    (said,) = look(
+        {
+            **clocks("schedutil", "800000", "3900000"),
+            **clocks("schedutil", "600000", "2100000", "policy4"),
+        }
+    )
+
+    assert said.startswith("governor schedutil changes CPU clocks between 0.6 and 3.9 GHz")
+
+
+def test_gpus_that_heat_slows_or_others_use_are_numbered(look: Look) -> None:
+    quiet = {"throttle_reasons": 0x1 | 0x4, "other_processes": []}
+    gpus = [quiet, {"throttle_reasons": 0x20}, {"throttle_reasons": 0x20, "other_processes": [7]}]
+
+    assert look({}, gpus) == ("heat limits clocks of GPU 1, 2", "other processes run on GPU 2")
+
+
+@pytest.mark.parametrize(
+    ("listed", "count"), [("0", 0), ("1", 1), ("GPU-ab", 1), ("GPU-cd,0", 0), ("", 0), (" 0, 1", 1)]
+)
+def test_only_gpus_that_cuda_shows_count(look: Look, listed: str, count: int) -> None:
+    gpus = [{"uuid": "GPU-cdef"}, {"uuid": "GPU-abcd", "other_processes": [7, 8]}]
+
+    assert len(look({}, gpus, {"CUDA_VISIBLE_DEVICES": listed})) == count
+
+
+def test_everything_that_disturbs_is_found_at_once(look: Look) -> None:
+    files = {
+        **loaded("7.10"),
+        **clocks("powersave", "800000", "3900000"),
+        "proc/self/cgroup": "0::/\n",
+        **stopped(500),
+    }
+
+    assert len(look(files, [{"other_processes": [7]}])) == 4
