@@ -147,8 +147,7 @@ def main() -> None:
     parser.add_argument("--scopes", type=int, default=300_000)
     options = parser.parse_args()
     print_machine()
-    os.environ["PROTON_BENCH_SIGNALS"] = "1"  # partial files are written meanwhile
-    os.environ.setdefault("PROTON_BENCH_PARTIAL_INTERVAL_S", "1")
+    os.environ.setdefault("PROTON_BENCH_PARTIAL_INTERVAL_S", "1")  # partial files are written
     sys.setswitchinterval(0.0005)
     gc.disable()
     for data in ("tree", "trace"):

@@ -225,8 +225,8 @@ def _session_of(config: pytest.Config, *, wanted: bool) -> RunSession | None:
 
 
 def _opened(config: pytest.Config, output: OutputName) -> RunSession:
+    from proton_bench.recording.session.partials import write_partials
     from proton_bench.recording.session.session import SessionOptions, open_session
-    from proton_bench.recording.session.watch import watch_outputs
 
     session = open_session(
         SessionOptions(
@@ -237,7 +237,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
             samples_host=True,
         )
     )
-    watch_outputs(session.core, session.plan, output.formats, ends_by_signal=False)
+    write_partials(session.core, session.plan, output.formats)
     return RunSession(session, output.formats)
 
 

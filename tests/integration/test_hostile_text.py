@@ -235,20 +235,6 @@ def test_a_terminal_gets_no_bytes_of_a_profile(words: list[str], tmp_path: Path)
     assert harm([("the terminal", shown)]) == []
 
 
-@pytest.mark.parametrize("form", [[], ["-d", "trace"]], ids=["tree", "trace"])
-@pytest.mark.parametrize(
-    ("end", "code"), [("os.kill(os.getpid(), 15)", 143), ("os._exit(3)", 3)], ids=["signal", "exit"]
-)
-def test_a_terminal_gets_no_bytes_at_an_early_end(
-    form: list[str], end: str, code: int, tmp_path: Path
-) -> None:
-    (tmp_path / "x.py").write_text(f"import os\n{SCOPED}\n{end}\n")
-
-    shown = on_a_terminal(["run", "-b", "cpu", *form, "-n", "-", "x.py"], tmp_path, code)
-
-    assert harm([("the terminal", shown)]) == []
-
-
 def test_a_pipe_gets_a_profile_that_means_the_same(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(SCOPED)
     command = [sys.executable, "-m", "proton_bench", "run", "-b", "cpu", "-n", "-", "x.py"]

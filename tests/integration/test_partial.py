@@ -50,13 +50,70 @@ def test_a_killed_run_leaves_a_readable_partial_profile(
     profile = read_profile(tmp_path / "n.partial.proton")
     assert profile.partial
     assert "again" in {profile.name(row) for row in range(len(profile))}
-    assert "signal" not in profile.provenance
     shown = proton("view", "n.partial.proton")
     assert shown.returncode == 0, shown.stderr
     assert "partial" in shown.stdout
     exported = proton("export", "n.partial.proton", "--to", "json", "-o", "y.json")
     assert exported.returncode == 0, exported.stderr
     assert read_profile(tmp_path / "y.json").partial
+
+
+LEAVING = {
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+    "SIGHUP": ("os.kill(os.getpid(), signal.SIGHUP)", -signal.SIGHUP),
+    "_exit": ("os._exit(7)", 7),
+    "execvp": ("os.execvp('sh', ['sh', '-c', 'exit 7'])", 7),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+def test_what_ends_a_program_at_once_leaves_a_partial_profile(tmp_path: Path, way: str) -> None:
+    line, ends_with = LEAVING[way]
+    write_script(tmp_path, "record_until('n.partial.proton')", f"import os, signal\n{line}")
+
+    words = ["-m", "proton_bench", "--no-children", "-n", "n", "x.py"]
+    with started(words, tmp_path, **OFTEN) as running:
+        code, _, err = ended(running)
+
+    assert code == ends_with, err
+    assert written(tmp_path) == {"n.partial.proton"}
+    assert read_profile(tmp_path / "n.partial.proton").partial
+
+
+def test_a_handler_that_exits_leaves_whole_files(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        """
+        import os, signal
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        with proton.scope("a"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        """,
+    )
+
+    with started(["-m", "proton_bench", "-n", "n.proton", "x.py"], tmp_path) as running:
+        code, _, err = ended(running)
+
+    assert code == 143, err
+    assert written(tmp_path) == {"n.proton"}
+    assert not read_profile(tmp_path / "n.proton").partial
+
+
+def test_a_session_of_a_library_has_partial_files_where_they_are_asked_for(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        "proton.start('n')",
+        "import os",
+        "if 'PROTON_BENCH_PARTIAL_INTERVAL_S' in os.environ: record_until('n.partial.proton')",
+        "os._exit(7)",
+    )
+
+    for variables, files in (({}, set()), (OFTEN, {"n.partial.proton"})):
+        with started(["x.py"], tmp_path, **variables) as running:
+            code, _, err = ended(running)
+
+        assert code == 7, err
+        assert written(tmp_path) == files
 
 
 def test_a_killed_timeline_leaves_events_that_fill_no_batch(tmp_path: Path) -> None:
@@ -97,18 +154,6 @@ def test_a_run_that_ends_leaves_only_its_files(tmp_path: Path, proton: Run, outp
     assert done.returncode == 0, done.stderr
     assert written(tmp_path) == ({"n.proton", "n.hatchet"} if output == "n" else {output})
     assert not read_profile(tmp_path / sorted(written(tmp_path))[-1]).partial
-
-
-def test_a_run_that_a_signal_ends_leaves_only_its_files(tmp_path: Path) -> None:
-    write_script(tmp_path, "record_until('n.partial.proton'); ready(); sit_in_c(ctypes.CDLL)")
-
-    with started(["-m", "proton_bench", "-n", "n.hatchet", "x.py"], tmp_path, **OFTEN) as running:
-        wait_for_line(running)
-        running.terminate()
-        code, _, err = ended(running)
-
-    assert code == 143, err
-    assert written(tmp_path) == {"n.proton"}
 
 
 def test_each_phase_has_a_partial_profile_of_its_own(tmp_path: Path) -> None:
@@ -155,16 +200,6 @@ def test_a_test_run_is_flushed_too(tmp_path: Path) -> None:
     profile = read_profile(tmp_path / "n.partial.proton")
     assert profile.partial
     assert "test_x" in {profile.name(row) for row in range(len(profile))}
-
-
-def test_zero_seconds_switch_it_off(tmp_path: Path, proton: Run) -> None:
-    write_script(
-        tmp_path, "from proton_bench import _native; print(_native.is_watching(), flush=True)"
-    )
-
-    done = proton("-n", "n", "x.py", PROTON_BENCH_PARTIAL_INTERVAL_S="0")
-
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 @pytest.mark.parametrize("interval", ["soon", "-1", "nan"])

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from integration.outputs import nodes_of_tests, written
+from integration.outputs import nodes_of_tests
 from integration.running import IN_C, ended, source, started, wait_for_line
 
 from proton_bench.formats.registry import read_profile
@@ -37,49 +37,6 @@ def test_an_interrupt_ends_pytest_as_ever_and_writes_the_profile(tmp_path: Path)
     assert "KeyboardInterrupt" in out
     assert not read_profile(tmp_path / "x.proton").partial
     assert nodes_of_tests(tmp_path / "x.proton")[-1][-1] == "call"
-
-
-def test_a_signal_to_the_controller_leaves_a_partial_profile_and_the_parts(tmp_path: Path) -> None:
-    pytest.importorskip("xdist")
-    write_tests(
-        tmp_path,
-        """
-        import signal
-        def test_sits():
-            os.kill(os.getppid(), signal.SIGTERM)
-            sit_in_c(ctypes.CDLL)
-        """,
-    )
-
-    with started([*TWO_WORKERS, "test_x.py"], tmp_path, **NEVER_FLUSHED) as running:
-        code, _, err = ended(running)
-
-    assert code == 143, err
-    assert "SIGTERM: wrote x.proton, x.hatchet" in err
-    assert read_profile(tmp_path / "x.proton").partial
-    assert [path for path in tmp_path.iterdir() if path.name.startswith("x.parts-")]
-
-
-def test_a_worker_that_is_terminated_leaves_its_part(tmp_path: Path) -> None:
-    pytest.importorskip("xdist")
-    write_tests(
-        tmp_path,
-        """
-        import signal
-        def test_ends():
-            os.kill(os.getpid(), signal.SIGTERM)
-            sit_in_c(ctypes.CDLL)
-        """,
-    )
-
-    with started([*TWO_WORKERS, "test_x.py"], tmp_path, **NEVER_FLUSHED) as running:
-        code, _, err = ended(running)
-
-    profile = read_profile(tmp_path / "x.proton")
-    assert code == pytest.ExitCode.TESTS_FAILED, err
-    assert profile.dropped == {}
-    assert nodes_of_tests(tmp_path / "x.proton")[-1][-2:] == ("test_ends", "call")
-    assert written(tmp_path) - {"__pycache__"} == {"x.proton", "x.hatchet"}
 
 
 def test_processes_that_a_workers_test_starts_write_profiles_of_their_own(tmp_path: Path) -> None:

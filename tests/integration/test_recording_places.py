@@ -145,22 +145,6 @@ def test_a_killed_run_leaves_its_partial_files_beside_what_was_planted(
         assert read_profile(tmp_path / f"x.partial.{running.pid}.{suffix}").partial
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_a_run_that_a_signal_ends_goes_around_what_was_planted(tmp_path: Path, kind: str) -> None:
-    places = [tmp_path / name for name in (*PARTIAL, *OLDER_NAMES)]
-    plant(kind, *places)
-    (tmp_path / "x.py").write_text(source(IN_C, WORK, MEANWHILE, "ready(); sit_in_c(ctypes.CDLL)"))
-
-    with started(["-m", "proton_bench", *TRACE, "x.py"], tmp_path, **OFTEN) as running:
-        wait_for_line(running)
-        running.terminate()
-        code, _, err = ended(running)
-
-    assert code == 128 + signal.SIGTERM, err
-    assert all(is_as_planted(kind, place) for place in places)
-    assert written(tmp_path) == {*WHOLE, "victim", *(place.name for place in places)}
-
-
 def test_links_at_the_outputs_stay_and_what_they_lead_to_is_replaced(
     tmp_path: Path, proton: Run, script: Callable[[str], str]
 ) -> None:

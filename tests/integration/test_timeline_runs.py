@@ -146,27 +146,6 @@ def test_a_killed_run_leaves_readable_partial_timelines(tmp_path: Path) -> None:
     assert b"again" in unpacked(tmp_path / "x.partial.pftrace")
 
 
-@pytest.mark.parametrize("library", ["ctypes.PyDLL", "ctypes.CDLL"], ids=["with GIL", "without"])
-def test_a_run_that_a_signal_ends_leaves_whole_timelines(tmp_path: Path, library: str) -> None:
-    body = f"""
-        with proton.scope("before"):
-            pass
-        proton.enter_scope("open")
-        ready()
-        sit_in_c({library})
-    """
-    (tmp_path / "x.py").write_text(source(IN_C, body))
-
-    with started([*TRACE, "-n", "x", "x.py"], tmp_path) as running:
-        wait_for_line(running)
-        running.terminate()
-        code, _, err = ended(running)
-
-    assert code == 128 + signal.SIGTERM, err
-    assert written(tmp_path) == {"x.proton", "x.chrome_trace", "x.pftrace"}
-    assert slice_names(tmp_path / "x.chrome_trace") == {"before", "open"}
-
-
 def test_children_have_timelines_of_their_own(
     tmp_path: Path, proton: Run, script: Callable[[str], str]
 ) -> None:

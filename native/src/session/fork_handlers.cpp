@@ -8,9 +8,8 @@
 #include "context/thread/thread_state.h"
 #include "record/device.h"
 #include "record/variant_table.h"
-#include "session/output_guard.h"
+#include "session/partial_writer.h"
 #include "session/session_registry.h"
-#include "session/watch_thread.h"
 #include "support/fork_locks.h"
 #include "writer/file/held_files.h"
 
@@ -22,16 +21,15 @@ void start_child() noexcept {
   SessionRegistry::instance().reset_after_fork();
   if (was_forked_in_a_change())
     return;
-  OutputGuard::instance().reset_after_fork();
+  PartialWriter::instance().reset_after_fork();
   WriterThread::instance().reset_after_fork();
   HeldFiles::instance().reset_after_fork();
-  reset_watch_after_fork();
 }
 
 // Every lock must exist before the first fork: one that is made while another thread forks would
 // be missed.
 void make_locks() {
-  OutputGuard::instance();
+  PartialWriter::instance();
   Aggregator::instance();
   WriterThread::instance();
   HeldFiles::instance();

@@ -4,7 +4,7 @@
 namespace proton {
 
 /// From now on fork() takes every lock of the core before and gives it back after; a child starts
-/// with no session and no watch. Does nothing the second time.
+/// with no session. Does nothing the second time.
 void install_fork_handlers();
 
 } // namespace proton

@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "record/device.h"
-#include "session/output_guard.h"
+#include "session/partial_writer.h"
 #include "session/session.h"
 #include "session/stderr_line.h"
 #include "support/clock.h"
@@ -119,7 +119,7 @@ void PhaseCloser::write(const PhaseCopy &copy) {
     write_file(path, encode_profile(copy.tree, DeviceTable::instance().list(), copy.facts,
                                     FileFormat::kProton));
     note_written(copy.phase);
-    OutputGuard::instance().phase_written(*session_, copy.phase);
+    PartialWriter::instance().phase_written(*session_, copy.phase);
   } catch (const NotFlushed &error) {
     note_written(copy.phase);
     fail(error.what(), true);

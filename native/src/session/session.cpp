@@ -6,7 +6,6 @@
 #include "calltree/context_tree.h"
 #include "context/thread/thread_state.h"
 #include "session/session_registry.h"
-#include "session/signal_facts.h"
 #include "support/clock.h"
 #include "support/error.h"
 
@@ -513,11 +512,8 @@ void Session::stream_timeline(StreamPlan plan) {
   tree_->set_event_sink(stream_);
 }
 
-TraceEnd Session::trace_end(uint32_t phase, const TimelineEnd &end) {
+TraceEnd Session::trace_end(uint32_t phase, int64_t clock_drift_ns) {
   auto copied = std::make_shared<PhaseCopy>(copy(phase));
-  copied->facts.partial = end.is_partial;
-  if (!end.signal.empty())
-    copied->facts.provenance = with_signal_facts(copied->facts.provenance, end.signal);
   // Encoded once, on the writer thread, for all formats.
   auto encode = [copied, encoded = std::make_shared<std::string>()]() -> std::string_view {
     try {
@@ -528,7 +524,7 @@ TraceEnd Session::trace_end(uint32_t phase, const TimelineEnd &end) {
     }
     return *encoded;
   };
-  return {encode, tree_->losses(), end.clock_drift_ns, end.is_partial};
+  return {encode, tree_->losses(), clock_drift_ns, false};
 }
 
 void Session::end_recording() {
@@ -547,31 +543,23 @@ void Session::try_hand_over() {
 }
 
 bool Session::settle(int64_t deadline_ns, bool is_end) {
-  return settle(held_live(), deadline_ns, is_end);
-}
-
-bool Session::try_settle(int64_t deadline_ns, bool is_end) {
-  std::optional<Held> held = Held::until(deadline_ns);
-  return held && tree_ && settle(*std::move(held), deadline_ns, is_end);
-}
-
-bool Session::settle(Held held, int64_t deadline_ns, bool is_end) {
   std::shared_ptr<PhaseCloser> closer;
   std::shared_ptr<TraceStream> stream;
   {
-    Held released = std::move(held); // at the end of this block
-    released.drain();
+    Held held = held_live();
+    held.drain();
     closer = closer_;
     stream = stream_;
     if (is_end && is_active_)
-      released.events().add_open_scopes(member());
-    released.events().push(member());
+      held.events().add_open_scopes(member());
+    held.events().push(member());
   }
   bool is_closed = !closer || closer->settle(deadline_ns);
   return (!stream || stream->catch_up(deadline_ns)) && is_closed;
 }
 
-std::vector<EndedFile> Session::end_timeline(TimelineEnd end, int64_t deadline_ns) {
+std::vector<EndedFile> Session::end_timeline(std::vector<TraceFormat> formats,
+                                             int64_t clock_drift_ns, int64_t deadline_ns) {
   std::shared_ptr<TraceStream> stream;
   std::shared_ptr<PhaseCloser> closer;
   StreamEnd ending;
@@ -584,12 +572,12 @@ std::vector<EndedFile> Session::end_timeline(TimelineEnd end, int64_t deadline_n
       ending.phases.insert(phase_); // never activated
     for (uint32_t phase : ending.phases)
       if (stream && !closed_.contains(phase)) {
-        stream->set_facts(trace_end(phase, end));
+        stream->set_facts(trace_end(phase, clock_drift_ns));
         held.events().end_phase({tree_.get(), phase});
       }
   }
-  ending.formats = std::move(end.formats);
-  ending.hands_over = end.hands_over;
+  ending.formats = std::move(formats);
+  ending.hands_over = true;
   std::vector<EndedFile> files;
   if (stream)
     files = stream->end(std::move(ending), deadline_ns);

@@ -32,15 +32,6 @@ struct ClosedPhase {
   std::optional<PhaseCopy> copy; ///< to be written; empty: that was not asked for
 };
 
-/// What the end of a timeline says beside what the session knows.
-struct TimelineEnd {
-  std::vector<TraceFormat> formats; ///< files of other formats are removed
-  int64_t clock_drift_ns = 0;
-  bool is_partial = false;
-  bool hands_over = false; ///< see StreamEnd
-  std::string signal;      ///< on which the process ends, for the provenance; empty: none
-};
-
 /// The phases of a session as they were at one moment.
 struct SessionCopy {
   bool has_phases = false; ///< some phase ended: files are named by their phase
@@ -152,11 +143,11 @@ public:
   ///   is_end: no more is to come; scopes that are open are shown until now.
   /// False: it was not done until the deadline.
   bool settle(int64_t deadline_ns, bool is_end);
-  /// The same; also false where the lock is not free until the deadline, or the session is removed.
-  bool try_settle(int64_t deadline_ns, bool is_end);
   /// Ends the files of the session's timeline and gives them their names; none without a timeline.
-  /// Throws Error(kOutput) when one could not be written, also where that was a phase's.
-  std::vector<EndedFile> end_timeline(TimelineEnd end, int64_t deadline_ns);
+  /// Files of other formats are removed; what goes to standard output is handed over. Throws
+  /// Error(kOutput) when one could not be written, also where that was a phase's.
+  std::vector<EndedFile> end_timeline(std::vector<TraceFormat> formats, int64_t clock_drift_ns,
+                                      int64_t deadline_ns);
   StreamCounts stream_counts();
   std::set<TraceFormat> streamed_formats();
 
@@ -181,7 +172,7 @@ private:
   PhaseCopy copy(uint32_t phase);
   FileFacts facts(const CallPathTree &tree) const;
   /// The end of a phase's timeline, with the tree as it is now.
-  TraceEnd trace_end(uint32_t phase, const TimelineEnd &end = {});
+  TraceEnd trace_end(uint32_t phase, int64_t clock_drift_ns = 0);
   void stop(Aggregator::Held &held);
   uint32_t begin_phase(Aggregator::Held &held);
   void drop_phase(uint32_t phase, Aggregator::Held &held);
@@ -197,8 +188,6 @@ private:
   void bound_joins(Aggregator::Held &held);
   /// Forgets bursts that only closed phases needed.
   void trim_counters();
-  /// Shows open scopes if `is_end`, hands events over, and gives the lock back.
-  bool settle(Aggregator::Held held, int64_t deadline_ns, bool is_end);
 
   const int id_;
   const ContextSource source_;

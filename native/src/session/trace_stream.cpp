@@ -118,7 +118,7 @@ std::vector<EndedFile> TraceStream::end(StreamEnd end, int64_t deadline_ns) {
   auto ending = std::make_shared<Ending>(Ending{std::move(end), {}});
   uint64_t job = post([ending](TraceStream &self) {
     if (self.is_over_.exchange(true))
-      return; // ended by a signal's end of the process, or closed
+      return; // ended or closed already
     for (uint32_t number : ending->end.phases) {
       self.end_files(number, {}); // where there was no memory to end the phase before
       self.publish(number, ending->end, ending->files);

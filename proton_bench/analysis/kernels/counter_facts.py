@@ -74,8 +74,7 @@ def are_missing(profile: Profile) -> bool:
 def came_too_late(profile: Profile) -> bool:
     """Return whether the file was written before counters of its kernels were computed.
 
-    That happens when a session ends; signals, ``os._exit`` and exec leave no time for it, nor for
-    the facts of collectors.
+    That happens when a session ends, as do the facts of collectors: partial files have neither.
     """
     return are_missing(profile) and not profile.provenance.get("collectors")
 

@@ -133,8 +133,8 @@ class WorkerOrders:
             ProtonError: See ``open_session``.
         """
         from proton_bench.flags import flags
+        from proton_bench.recording.session.partials import write_partials
         from proton_bench.recording.session.session import SessionOptions, open_session
-        from proton_bench.recording.session.watch import watch_outputs
 
         session = open_session(
             SessionOptions(
@@ -151,7 +151,7 @@ class WorkerOrders:
         )
         formats = (*_PART_FORMATS, *self.trace_formats)
         flags.command_line = self.command_line
-        watch_outputs(session.core, session.plan, formats, ends_by_signal=True)
+        write_partials(session.core, session.plan, formats)
         return RunSession(session, formats)
 
 
@@ -202,7 +202,6 @@ class WorkerParts:
             )
         self._session = session
         self._folder = _make_folder(session.path)
-        session.core.expect_parts()
         self._workers: list[str] = []
         self._order: dict[str, int] = {}
         self._tests: dict[str, set[str]] = defaultdict(set)

@@ -11,10 +11,11 @@ from proton_bench.errors import ProtonError
 from proton_bench.flags import flags
 from proton_bench.recording.children.children import AUTOSTART, ChildOptions, child_name
 from proton_bench.recording.native import native
+from proton_bench.recording.session.interrupts import uninterrupted
 from proton_bench.recording.session.output_format import trace_formats_of
+from proton_bench.recording.session.partials import write_partials
 from proton_bench.recording.session.recording import Session, open_session
 from proton_bench.recording.session.session import SessionOptions, is_disabled
-from proton_bench.recording.session.watch import watch_outputs
 
 __all__ = ["start_child"]
 
@@ -22,7 +23,7 @@ __all__ = ["start_child"]
 def start_child(*, is_rank: bool) -> None:
     """Open the session that the environment asks for; an error is one line on stderr.
 
-    It is written when this process ends, also by a signal, but only if something was recorded.
+    It is written when this process ends, but only if something was recorded.
 
     Args:
         is_rank: This process is the first of its rank, so its files may bear the rank's name.
@@ -57,22 +58,22 @@ def _open(options: ChildOptions, name: str) -> Session:
             samples_host=True,
         )
     )
-    # The parent may check how its child ended, so the exit status must not change.
-    watch_outputs(session.core, session.plan, options.formats, ends_by_signal=True)
+    write_partials(session.core, session.plan, options.formats)
     return session
 
 
 def _finish_at_exit(session: Session, formats: tuple[str, ...]) -> None:
     process_id = os.getpid()
 
-    def write() -> None:
-        if os.getpid() == process_id:
-            _finish(session, formats)
-
     def finish() -> None:
-        native.call_last(write, _interrupted)
+        if os.getpid() != process_id:
+            return
+        with uninterrupted() as interrupts:
+            _finish(session, formats)
+        if interrupts:  # its parent sees the signal, as without the profiler
+            native.exit_with(-signal.SIGINT)
 
-    atexit.register(native.call_last, write, _interrupted)
+    atexit.register(finish)
     util = sys.modules.get("multiprocessing.util")
     if util is None:
         return
@@ -95,11 +96,6 @@ def _finish(session: Session, formats: tuple[str, ...]) -> None:
         session.finalize(formats=formats if session.has_records else ())
     except ProtonError as error:
         _warn(f"did not write its profile: {error}")
-
-
-def _interrupted() -> None:
-    # Its parent sees the signal, as without the profiler.
-    native.exit_with(-signal.SIGINT)
 
 
 def _warn(text: str) -> None:

@@ -35,6 +35,7 @@ from proton_bench.recording.launcher.run_options import (
     with_passes,
 )
 from proton_bench.recording.launcher.target import Target, TargetKind, load_target, own_traceback
+from proton_bench.recording.session.interrupts import uninterrupted
 from proton_bench.recording.stderr import QUIET, is_quiet, say, shown_path, warn
 from proton_bench.recording.summary import MOST_LINES, summarize_file
 from proton_bench.support.reporting import report_error
@@ -297,12 +298,12 @@ def _is_disabled() -> bool:
 
 
 def _open_session(options: RunOptions) -> Session:
+    from proton_bench.recording.session.partials import write_partials
     from proton_bench.recording.session.session import open_session
-    from proton_bench.recording.session.watch import watch_outputs
 
     session = open_session(session_options(options))
     try:
-        watch_outputs(session.core, session.plan, options.formats, ends_by_signal=False)
+        write_partials(session.core, session.plan, options.formats)
     except BaseException:
         session.finalize(formats=())
         raise
@@ -364,7 +365,7 @@ class _Recording:
             from proton_bench.recording.native import native
 
             self._exit_with = native.exit_with
-            atexit.register(native.call_last, self._finish, self._interrupted)
+            atexit.register(self._finish)
 
     def target_ended(self) -> None:
         """Do the last steps of the run that need threads, which exit handlers cannot start."""
@@ -373,8 +374,17 @@ class _Recording:
         self._progress.arm()
 
     def _finish(self) -> None:
+        if os.getpid() != self._process_id:
+            return
+        with uninterrupted() as interrupts:
+            self._write()
+        if interrupts:
+            say("interrupted at the end; the recording is written")
+            self._exit_with(_EXIT_INTERRUPTED)
+
+    def _write(self) -> None:
         session, self._session = self._session, None
-        if session is None or os.getpid() != self._process_id:
+        if session is None:
             return
         try:
             with self._progress:
@@ -417,12 +427,6 @@ class _Recording:
         if not is_empty and not is_quiet():
             most = MOST_LINES - has_children
             summarize_file([str(path) for path in paths], self._options.folder, most)
-
-    def _interrupted(self) -> None:
-        """Ctrl-C was pressed while the files were written."""
-        if os.getpid() == self._process_id:
-            say("interrupted at the end; the recording is written")
-            self._exit_with(_EXIT_INTERRUPTED)
 
     def _write_modules(self) -> None:
         if not self._options.modules_file:

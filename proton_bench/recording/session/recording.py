@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import functools
 import os
+import signal
 import struct
 import sys
 import threading
@@ -48,6 +49,7 @@ from proton_bench.recording.session.host_samples import (
     stop_host_samples,
 )
 from proton_bench.recording.session.host_samples import forget_after_fork as forget_samples
+from proton_bench.recording.session.interrupts import uninterrupted
 from proton_bench.recording.session.options import (
     CapturePlan,
     SessionOptions,
@@ -57,7 +59,6 @@ from proton_bench.recording.session.options import (
 from proton_bench.recording.session.output import check_writable, write_session
 from proton_bench.recording.session.output_format import check_formats
 from proton_bench.recording.session.provenance import end_facts, start_facts
-from proton_bench.recording.session.watch import release_outputs
 from proton_bench.recording.stderr import warn
 
 if TYPE_CHECKING:
@@ -348,7 +349,7 @@ class Session:
     def finalize(self, formats: Sequence[str] = ("proton", "hatchet")) -> list[Path]:
         """Stop recording, write the files and forget the session, also when writing fails.
 
-        A Ctrl-C meanwhile acts when that is done.
+        A Ctrl-C meanwhile acts when that is done; a second one ends the process.
 
         Args:
             formats: Suffixes without the dot of the files to write; none writes nothing.
@@ -361,7 +362,11 @@ class Session:
             OutputError: A file cannot be written.
         """
         check_formats(formats, self.plan.data, self.plan.writable_timelines)
-        return native.call_uninterrupted(functools.partial(self._finalize, formats))
+        with uninterrupted() as interrupts:
+            paths = self._finalize(formats)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
+        return paths
 
     def _finalize(self, formats: Sequence[str]) -> list[Path]:
         with _lock:
@@ -369,7 +374,8 @@ class Session:
                 return []
             with contextlib.ExitStack() as steps:
                 steps.callback(self._forget)
-                steps.callback(release_outputs, self.core)  # the partial file stays on an error
+                # On an error the partial files stay.
+                steps.callback(self.core.release_partials, is_written=False)
                 self.core.begin_final_write()
                 steps.callback(self._lease.release)
                 steps.callback(HookManager.unregister, self.id)
@@ -393,7 +399,7 @@ class Session:
                 facts = encode_facts({**ended, "collectors": collectors})
                 self.core.set_provenance(facts)
                 paths = write_session(self, formats)
-                release_outputs(self.core, is_written=True)
+                self.core.release_partials(is_written=True)
         global _last
         _last = (_last[0] + 1, paths)
         _call_plugins("proton_session_finished", session=self, paths=paths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -19,10 +20,11 @@ from proton_bench.recording import compat
 from proton_bench.recording.context import scope as _scope  # noqa: F401
 from proton_bench.recording.context import state as _state  # noqa: F401
 from proton_bench.recording.kernels.hooks import Hook
-from proton_bench.recording.native import native
+from proton_bench.recording.session.interrupts import uninterrupted
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output import library_formats
 from proton_bench.recording.session.output_format import check_formats, chosen_trace_formats
+from proton_bench.recording.session.partials import library_asks, write_partials
 from proton_bench.recording.session.recording import (
     Session,
     find_session,
@@ -31,7 +33,6 @@ from proton_bench.recording.session.recording import (
     open_session,
     unknown_session,
 )
-from proton_bench.recording.session.watch import library_asks, watch_outputs
 from proton_bench.recording.stderr import warn
 
 __all__ = [
@@ -106,9 +107,8 @@ def start(
     )
     session = open_session(options)
     if library_asks():
-        # The program that hosts the library keeps its exit codes, also after a signal.
         formats = library_formats("", session.plan.end_formats)
-        watch_outputs(session.core, session.plan, formats, ends_by_signal=True)
+        write_partials(session.core, session.plan, formats)
     return session.id
 
 
@@ -161,7 +161,10 @@ def finalize(session: int | None = None, output_format: str = "") -> None:
         return
     chosen = _chosen(session)
     if not flags.command_line:
-        native.call_uninterrupted(functools.partial(_finalize, chosen, output_format))
+        with uninterrupted() as interrupts:
+            _finalize(chosen, output_format)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _finalize(chosen: Sequence[Session], output_format: str) -> None:

@@ -10,7 +10,7 @@
 #include "record/record_sink.h"
 #include "scratch_folder.h"
 #include "session/fork_handlers.h"
-#include "session/output_guard.h"
+#include "session/partial_writer.h"
 #include "session/session_registry.h"
 #include "session/text_encoder.h"
 #include "support/clock.h"
@@ -71,9 +71,7 @@ struct Recording {
   std::vector<EndedFile> end() const {
     core->end_recording();
     core->settle(soon(), true);
-    TimelineEnd end;
-    end.formats = {TraceFormat::kChrome};
-    return core->end_timeline(std::move(end), soon());
+    return core->end_timeline({TraceFormat::kChrome}, 0, soon());
   }
   std::string trace(const std::string &part = "") const {
     return folder.content("x" + part + ".chrome_trace");
@@ -367,37 +365,21 @@ TEST(memory_stays_flat_over_a_thousand_phases) {
   CHECK_EQ(recording.folder.entries(), 1000);
 }
 
-TEST(a_signal_that_ends_the_process_ends_the_timeline) {
-  Recording recording;
-  recording.core->activate();
-  run_kernel("k");
-  OutputPlan plan{recording.folder.file("x"), true, {TraceFormat::kChrome}, true};
-  OutputGuard::instance().protect(recording.core, std::move(plan));
-  WriteReport going_on = OutputGuard::instance().write_all("SIGTERM", true);
-  CHECK((going_on.files == std::vector{recording.folder.file("x.proton")}));
-  CHECK(recording.folder.content("x.partial.chrome_trace").ends_with("tail"));
-  WriteReport report = OutputGuard::instance().write_all("SIGTERM", false);
-  CHECK(report.errors.empty());
-  CHECK_EQ(report.files.size(), 2);
-  CHECK(contains(recording.trace(), "SIGTERM"));
-  CHECK_EQ(recording.folder.entries(), 2);
-  OutputGuard::instance().release(*recording.core, true);
-}
-
 TEST(partial_files_of_freed_phases_go) {
   Recording recording(false);
   recording.close_phases(true, true);
-  OutputGuard::instance().protect(recording.core, {recording.folder.file("x"), true, {}, true});
+  PartialWriter::instance().add(recording.core, recording.folder.file("x"),
+                                int64_t{3600} * 1'000'000'000);
   recording.core->activate();
   run_kernel("k");
-  OutputGuard::instance().write_partials();
+  PartialWriter::instance().write();
   CHECK(recording.folder.content("x.partial.proton") != "");
   recording.core->advance_phase();
   recording.core->settle(soon(), false);
-  OutputGuard::instance().write_partials();
+  PartialWriter::instance().write();
   CHECK_EQ(recording.folder.entries(), 1);
   CHECK(recording.folder.content("x.part_0.proton") != "");
-  OutputGuard::instance().release(*recording.core, true);
+  PartialWriter::instance().release(*recording.core, true);
 }
 
 TEST(a_forked_child_writes_no_timeline) {

@@ -225,20 +225,6 @@ def test_a_phase_that_cannot_be_joined_is_written_and_says_so(run: Run, tmp_path
     assert loss.startswith("NO COUNTERS: they were not joined")
 
 
-@pytest.mark.parametrize("ends", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGTERM)"])
-def test_a_phase_that_is_being_joined_is_written_when_the_program_ends(
-    ends: str, run: Run, tmp_path: Path
-) -> None:
-    program = UNJOINED.replace("STORES", "threading.Event().wait()")
-    done = run(program.replace("ENDS", ends + "\nthreading.Event().wait()"), FLUSHING)
-
-    assert done.returncode != 0
-    profile = read_profile(tmp_path / "out.part_0.proton")
-    assert "copy_kernel" in [profile.name(row) for row in range(len(profile))]
-    (loss,) = counter_losses(profile)
-    assert loss.startswith("NO COUNTERS: this file was written before the end of its session")
-
-
 def test_phases_share_bursts_and_nothing_is_counted_twice_or_lost(run: Run, tmp_path: Path) -> None:
     # One session has all phases, the other one none, and both the same bursts.
     # A busy machine joins phases slowly, and more than 32 that wait would go without counters.

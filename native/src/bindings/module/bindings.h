@@ -21,7 +21,6 @@ void bind_cupti(pybind11::module_ &module);
 void bind_hip(pybind11::module_ &module);
 void bind_cycle_records(pybind11::module_ &module);
 void bind_instrumentation(pybind11::module_ &module);
-void bind_watch(pybind11::module_ &module);
-void bind_interrupts(pybind11::module_ &module);
+void bind_exit(pybind11::module_ &module);
 
 } // namespace proton

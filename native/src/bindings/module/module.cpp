@@ -37,7 +37,6 @@ PYBIND11_MODULE(_native, module) {
   proton::bind_hip(module);
   proton::bind_cycle_records(module);
   proton::bind_instrumentation(module);
-  proton::bind_watch(module);
-  proton::bind_interrupts(module);
+  proton::bind_exit(module);
   proton::install_fork_handlers();
 }

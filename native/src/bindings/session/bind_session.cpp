@@ -15,9 +15,8 @@
 #include "context/python/site_names.h"
 #include "context/thread/python_stack.h"
 #include "context/thread/self_cost.h"
-#include "session/output_guard.h"
+#include "session/partial_writer.h"
 #include "session/session_registry.h"
-#include "session/signal_chain.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/name.h"
@@ -273,14 +272,12 @@ using Ended = std::tuple<uint32_t, std::string, py::bytes, int>;
 
 std::vector<Ended> end_timeline(Session &session, const std::vector<std::string> &formats,
                                 int64_t clock_drift_ns) {
-  TimelineEnd end;
-  end.formats = parse_formats(formats);
-  end.clock_drift_ns = clock_drift_ns;
-  end.hands_over = true;
+  std::vector<TraceFormat> ended_formats = parse_formats(formats);
   std::vector<EndedFile> files;
   {
     py::gil_scoped_release release;
-    files = session.end_timeline(std::move(end), monotonic_ns() + kPatience_ns);
+    files = session.end_timeline(std::move(ended_formats), clock_drift_ns,
+                                 monotonic_ns() + kPatience_ns);
   }
   std::vector<Ended> ended;
   for (const EndedFile &file : files)
@@ -298,22 +295,11 @@ std::map<std::string, uint64_t> timeline_counts(Session &session) {
           {"wait_ns", static_cast<uint64_t>(counts.wait_ns)}};
 }
 
-// What is written when Python cannot.
-
-void protect_outputs(std::shared_ptr<Session> session, const py::bytes &path, bool has_trees,
-                     const std::vector<std::string> &traces, bool is_written_meanwhile) {
-  OutputPlan plan{std::string(path), has_trees, parse_formats(traces), is_written_meanwhile};
-  OutputGuard::instance().protect(std::move(session), std::move(plan));
-}
-
-void begin_final_write(const Session &session) {
-  wait_for_answers();
-  OutputGuard::instance().begin_final(session);
-}
-
-void release_outputs(const Session &session, bool is_written) {
-  OutputGuard::instance().release(session, is_written);
-  wait_for_answers();
+void write_partials(std::shared_ptr<Session> session, const py::bytes &path, double interval_s) {
+  std::string copy = path;
+  py::gil_scoped_release release;
+  PartialWriter::instance().add(std::move(session), std::move(copy),
+                                static_cast<int64_t>(interval_s * 1e9));
 }
 
 } // namespace
@@ -362,12 +348,17 @@ void bind_session(py::module_ &module) {
           Unlocked())
       .def("end_timeline", &end_timeline)
       .def("timeline_counts", &timeline_counts, Unlocked())
-      .def("protect_outputs", &protect_outputs)
+      .def("write_partials", &write_partials)
       .def(
-          "expect_parts",
-          [](const Session &session) { OutputGuard::instance().expect_parts(session); }, Unlocked())
-      .def("begin_final_write", &begin_final_write, Unlocked())
-      .def("release_outputs", &release_outputs, Unlocked());
+          "begin_final_write",
+          [](const Session &session) { PartialWriter::instance().begin_final(session); },
+          Unlocked())
+      .def(
+          "release_partials",
+          [](const Session &session, bool is_written) {
+            PartialWriter::instance().release(session, is_written);
+          },
+          py::arg("is_written"), Unlocked());
   module.def("live_sessions", &live_sessions, Unlocked());
   module.def("active_session_count", [] { return sessions().active_count(); }, Unlocked());
   module.def("is_recording", [] { return session_state().active; });

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "collector/gpu/records/delivery.h"
-#include "collector/gpu/records/periodic_thread.h"
 #include "collector/hip/hip_calls.h"
 #include "collector/hip/hip_devices.h"
 #include "collector/hip/hip_options.h"
 #include "collector/hip/hip_records.h"
 #include "driver/hip/roctx_abi.h"
+#include "support/periodic_thread.h"
 
 namespace proton {
 

@@ -20,6 +20,7 @@
 #include "collector/cpu/cpu_collector.h"
 #include "collector/cpu/op_stack.h"
 #include "collector/recorded_session.h"
+#include "tree_value.h"
 
 using namespace proton;
 
@@ -119,9 +120,9 @@ struct Counting {
   }
   /// "path=value " of each node that has one, in pre-order.
   std::string rows(const char *metric = "instructions") const {
-    msgpack::Value file = msgpack::parse(core->encode(0, FileFormat::kHatchetMsgpack));
+    msgpack::Value root = tree_value(*core);
     std::string text;
-    for (const msgpack::Value &child : file[0]["children"].items)
+    for (const msgpack::Value &child : root["children"].items)
       describe(child, "", metric, text);
     return text;
   }

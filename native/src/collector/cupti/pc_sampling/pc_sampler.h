@@ -17,9 +17,9 @@
 #include "collector/cupti/pc_sampling/pc_context.h"
 #include "collector/cupti/pc_sampling/pc_sampling_facts.h"
 #include "collector/gpu/launches/context_list.h"
-#include "collector/gpu/records/periodic_thread.h"
 #include "driver/cuda/cuda_driver.h"
 #include "record/record_sink.h"
+#include "support/periodic_thread.h"
 
 namespace proton {
 

@@ -1,4 +1,4 @@
-#include "collector/gpu/records/periodic_thread.h"
+#include "support/periodic_thread.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

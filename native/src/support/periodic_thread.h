@@ -1,4 +1,4 @@
-// A thread that asks a library for records now and then.
+// A thread that does something now and then.
 #pragma once
 
 #include <condition_variable>

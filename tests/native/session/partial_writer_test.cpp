@@ -1,7 +1,9 @@
-#include "session/output_guard.h"
+#include "session/partial_writer.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "check.h"
 #include "record/device.h"
@@ -16,16 +18,18 @@ using namespace proton;
 
 namespace {
 
-OutputGuard &guard() { return OutputGuard::instance(); }
+constexpr int64_t kNever_ns = 3'600'000'000'000; // between two rounds of the thread
+
+PartialWriter &partials() { return PartialWriter::instance(); }
 
 // An active session whose files go to a folder of its own.
 struct Recording {
   Recording() {
     core->activate();
-    guard().protect(core, {folder.file("x"), true});
+    partials().add(core, folder.file("x"), kNever_ns);
   }
   ~Recording() {
-    guard().release(*core, false);
+    partials().release(*core, false);
     core->remove();
   }
   void record(int64_t duration_ns = 10) const {
@@ -44,18 +48,18 @@ struct Recording {
 
 TEST(nothing_is_flushed_before_something_was_recorded) {
   Recording recording;
-  CHECK(guard().write_partials().files.empty());
+  CHECK(partials().write().files.empty());
   CHECK_EQ(recording.folder.entries(), 0);
 }
 
 TEST(a_flush_writes_one_file_and_the_next_one_only_what_is_new) {
   Recording recording;
   recording.record();
-  WriteReport first = guard().write_partials();
+  PartialWriter::Report first = partials().write();
   CHECK((first.files == std::vector{recording.folder.file("x.partial.proton")}));
-  CHECK(guard().write_partials().files.empty());
+  CHECK(partials().write().files.empty());
   recording.record();
-  CHECK_EQ(guard().write_partials().files.size(), 1);
+  CHECK_EQ(partials().write().files.size(), 1);
   CHECK_EQ(recording.folder.entries(), 1);
 }
 
@@ -64,35 +68,35 @@ TEST(ended_phases_are_flushed_once) {
   recording.record();
   recording.core->advance_phase();
   recording.record();
-  CHECK_EQ(guard().write_partials().files.size(), 2);
+  CHECK_EQ(partials().write().files.size(), 2);
   recording.record();
-  CHECK((guard().write_partials().files ==
-         std::vector{recording.folder.file("x.part_1.partial.proton")}));
+  CHECK(
+      (partials().write().files == std::vector{recording.folder.file("x.part_1.partial.proton")}));
 }
 
 TEST(the_end_of_a_session_removes_what_was_flushed_unless_writing_failed) {
   Recording recording;
   recording.record();
-  guard().write_partials();
-  guard().release(*recording.core, false);
+  partials().write();
+  partials().release(*recording.core, false);
   CHECK_EQ(recording.folder.entries(), 1);
-  guard().protect(recording.core, {recording.folder.file("x"), true});
-  guard().write_partials();
-  guard().release(*recording.core, true);
+  partials().add(recording.core, recording.folder.file("x"), kNever_ns);
+  partials().write();
+  partials().release(*recording.core, true);
   CHECK_EQ(recording.folder.entries(), 0);
 }
 
 TEST(two_sessions_of_one_name_flush_to_a_file_each_and_remove_their_own) {
   Recording first, second;
-  guard().protect(second.core, {first.folder.file("x"), true});
+  partials().add(second.core, first.folder.file("x"), kNever_ns);
   for (int time = 0; time < 2; ++time) {
     first.record();
     second.record();
-    guard().write_partials();
+    partials().write();
   }
   CHECK_EQ(first.folder.entries(), 2);
   CHECK(is_locked(first.folder.file("x.partial.proton")));
-  guard().release(*second.core, true);
+  partials().release(*second.core, true);
   CHECK_EQ(first.folder.entries(), 1);
   CHECK(is_locked(first.folder.file("x.partial.proton")));
 }
@@ -102,8 +106,8 @@ TEST(a_phase_that_is_written_whole_leaves_no_partial_file) {
   recording.record();
   recording.core->advance_phase();
   recording.record();
-  guard().write_partials();
-  guard().phase_written(*recording.core, 0);
+  partials().write();
+  partials().phase_written(*recording.core, 0);
   CHECK_EQ(recording.folder.entries(), 1);
   CHECK(recording.folder.content("x.part_1.partial.proton") != "");
 }
@@ -111,7 +115,7 @@ TEST(a_phase_that_is_written_whole_leaves_no_partial_file) {
 TEST(a_whole_file_of_another_session_leaves_what_is_flushed) {
   Recording recording;
   recording.record();
-  guard().write_partials();
+  partials().write();
   write_file(recording.folder.file("x.proton"), "of another");
   CHECK(recording.folder.content("x.partial.proton") != "");
 }
@@ -120,7 +124,7 @@ TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
   install_fork_handlers();
   Recording recording;
   recording.record();
-  guard().write_partials();
+  partials().write();
   int ready[2], over[2];
   for (int *ends : {ready, over})
     CHECK_EQ(pipe(ends), 0);
@@ -129,13 +133,13 @@ TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
   if (child == 0) {
     close(over[1]);
     char byte = 0;
-    bool is_right = guard().count() == 0 && write(ready[1], "", 1) == 1;
+    bool is_right = partials().write().files.empty() && write(ready[1], "", 1) == 1;
     _exit(is_right && read(over[0], &byte, 1) == 0 ? 0 : 1);
   }
   char byte = 0;
   CHECK_EQ(read(ready[0], &byte, 1), 1);
   CHECK(is_locked(recording.folder.file("x.partial.proton")));
-  guard().release(*recording.core, false);
+  partials().release(*recording.core, false);
   CHECK(!is_locked(recording.folder.file("x.partial.proton")));
   CHECK_EQ(recording.folder.entries(), 1);
   for (int end : {over[1], over[0], ready[0], ready[1]})
@@ -148,49 +152,28 @@ TEST(a_forked_child_keeps_no_lock_on_what_was_flushed) {
 TEST(nothing_is_flushed_while_python_writes) {
   Recording recording;
   recording.record();
-  guard().begin_final(*recording.core);
-  CHECK(guard().write_partials().files.empty());
-}
-
-TEST(a_last_write_leaves_the_files_of_a_session_that_ended) {
-  Recording recording;
-  recording.record();
-  guard().write_partials();
-  WriteReport report = guard().write_all("SIGTERM", false);
-  CHECK(report.errors.empty());
-  CHECK((report.files == std::vector{recording.folder.file("x.proton")}));
-  CHECK_EQ(recording.folder.entries(), 1);
-  CHECK_EQ(guard().count(), 0);
-}
-
-TEST(a_write_in_passing_keeps_the_session_protected) {
-  Recording recording;
-  recording.record();
-  CHECK_EQ(guard().write_all("SIGTERM", true).files.size(), 1);
-  CHECK_EQ(guard().count(), 1);
-}
-
-TEST(a_last_write_without_the_parts_of_other_processes_is_partial) {
-  for (bool has_parts : {false, true}) {
-    Recording recording;
-    recording.record();
-    if (has_parts)
-      guard().expect_parts(*recording.core);
-    guard().write_all("SIGTERM", false);
-    std::string content = recording.folder.content("x.proton");
-    std::string key = "partial";
-    size_t value = content.find(key) + key.size();
-    CHECK_EQ(content.at(value), has_parts ? '\xC3' : '\xC2'); // MessagePack's true and false
-  }
+  partials().begin_final(*recording.core);
+  CHECK(partials().write().files.empty());
 }
 
 TEST(a_session_that_cannot_be_written_does_not_keep_the_others_from_it) {
   Recording first, second;
   first.record();
-  guard().protect(first.core, {"/proc/none/x", true});
-  WriteReport report = guard().write_all("SIGTERM", false);
+  partials().add(first.core, "/proc/none/x", kNever_ns);
+  PartialWriter::Report report = partials().write();
   CHECK_EQ(report.errors.size(), 1);
   CHECK_EQ(second.folder.entries(), 1);
+}
+
+TEST(the_thread_writes_as_long_as_there_is_a_session) {
+  Recording recording;
+  partials().release(*recording.core, true);
+  partials().add(recording.core, recording.folder.file("x"), 1'000'000);
+  recording.record();
+  while (recording.folder.entries() == 0)
+    std::this_thread::yield();
+  partials().release(*recording.core, true);
+  CHECK_EQ(recording.folder.entries(), 0);
 }
 
 TEST(a_busy_aggregator_is_not_waited_for_past_the_deadline) {
