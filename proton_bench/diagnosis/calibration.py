@@ -6,6 +6,7 @@ The kernels run in a process of their own, `calibration_program`. No clock is ch
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +22,37 @@ from proton_bench.recording.counters.ceilings import (
     store_ceilings,
 )
 from proton_bench.recording.gpu.nvidia import gpu_facts
-from proton_bench.support.child import run_child
 
 __all__ = ["calibrate", "ceiling_section"]
+
+
+def run_child(
+    command: Sequence[str], *, timeout_s: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Return how a program ended and what it printed; code 1 and a text if it took too long.
+
+    It is not recorded: it has no session and is not a child of a recorded program.
+
+    Args:
+        command: The program and its arguments.
+        timeout_s: After so long it is killed.
+    """
+    environ = {key: value for key, value in os.environ.items() if key != "PROTON_BENCH_AUTOSTART"}
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            env=environ,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        text = f"did not end within {timeout_s:.0f} s"
+        return subprocess.CompletedProcess(command, 1, "", text)
+
 
 _TIMEOUT_S = 180.0
 _ADVICE = "`proton doctor --calibrate` measures them in about ten seconds"

@@ -28,8 +28,7 @@ from proton_bench.pytest_plugin.benchmarks.registration import (
     note_choice,
 )
 from proton_bench.pytest_plugin.benchmarks.settings import Settings, add_options
-from proton_bench.pytest_plugin.testrun.nodes import TestNodes
-from proton_bench.pytest_plugin.testrun.report import ProfileReport, RunSession
+from proton_bench.pytest_plugin.testrun.report import ProfileReport, RunSession, TestNodes
 from proton_bench.pytest_plugin.testrun.workers import (
     WorkerEnd,
     WorkerOrders,

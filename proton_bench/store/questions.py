@@ -21,9 +21,9 @@ from proton_bench.store.checks import Reader
 from proton_bench.store.engines import open_memory
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
+from proton_bench.store.rows import StackTree
 from proton_bench.store.schema import CALLED_BELOW, SCHEMAS
 from proton_bench.store.sketches import merged, quantiles_of
-from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Partition, Snapshot, quoted, where_clause
 from proton_bench.store.workers import open_workers
 

@@ -19,8 +19,8 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.rows import StackTree
 from proton_bench.store.sketches import distribution_of
-from proton_bench.store.stacks import StackTree
 from proton_bench.store.store import Partition, Snapshot
 from proton_bench.store.sums import facts_of, sum_id, sums_of
 from proton_bench.store.workers import open_workers

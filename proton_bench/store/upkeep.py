@@ -18,8 +18,8 @@ from proton_bench.errors import ProfileFormatError
 from proton_bench.store.checks import file_sizes
 from proton_bench.store.engines import deltalake
 from proton_bench.store.engines import pyarrow as pa
+from proton_bench.store.rows import StackTree, path_hashes
 from proton_bench.store.schema import PARTITIONS, TABLES
-from proton_bench.store.stacks import StackTree, path_hashes
 from proton_bench.store.store import (
     SAMPLE_ORDER,
     WRITER_HOURS,

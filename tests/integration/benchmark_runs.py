@@ -12,7 +12,7 @@ import pytest
 CLOCK = """
     import os
     import pytest
-    from proton_bench.pytest_plugin.rounds.timer import CpuTimer
+    from proton_bench.pytest_plugin.rounds.measurement import CpuTimer
 
     now = 0
     def tick():

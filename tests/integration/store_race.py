@@ -17,9 +17,8 @@ from pathlib import Path
 from fakes.fleet import DAY_NS, START_NS, add, ranked
 
 from proton_bench.errors import OutputError
-from proton_bench.store.policy import Policy
 from proton_bench.store.questions import Question, path_series
-from proton_bench.store.retention import retain
+from proton_bench.store.retention import Policy, retain
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact
 

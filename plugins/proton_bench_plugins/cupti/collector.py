@@ -14,12 +14,19 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
+<<<<<<< HEAD
 from proton_bench.recording.counters.sampling_process import SamplingProcess
+=======
+from proton_bench.recording.counters.sampling_process import (
+    sampling_command,
+    sampling_environment,
+)
+from proton_bench.recording.kernels.hooks import TritonHeads
+>>>>>>> 17ed8d69 (Merge small modules of plugins and doors)
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
-from proton_bench_plugins.cupti.availability import started_in_this_process
+from proton_bench_plugins.cupti.availability import find_candidates, started_in_this_process
 from proton_bench_plugins.cupti.counting import Counting
-from proton_bench_plugins.cupti.library import find_candidates
 from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.sampling import PcSampling
 from proton_bench_plugins.cupti.settings import Settings

@@ -14,14 +14,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from proton_bench.recording.kernels.hooks import TritonHeads
 from proton_bench.recording.kernels.instrumentation_hook import InstrumentationHook, pack_header
-from proton_bench.recording.kernels.triton_hooks import TritonHeads
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.calibration import KERNEL
 from proton_bench_plugins.instrumentation.compiler.activation import Compilation, dropped_maxnreg
-from proton_bench_plugins.instrumentation.compiler.registers import read_registers
-from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes, read_scopes
+from proton_bench_plugins.instrumentation.compiler.scope_table import (
+    KernelScopes,
+    read_registers,
+    read_scopes,
+)
 from proton_bench_plugins.instrumentation.compiler.stages import (
     LEFT_OUT,
     TAKEN,

@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
-from proton_bench_plugins.rocm.availability import started_in_this_process
-from proton_bench_plugins.rocm.library import HIP, HSA, ROCTX, RocmLibrary
-from proton_bench_plugins.rocm.settings import Settings
+from proton_bench_plugins.rocm.availability import (
+    HIP,
+    HSA,
+    ROCTX,
+    RocmLibrary,
+    started_in_this_process,
+)
+from proton_bench_plugins.rocm.backend import Settings
 
 __all__ = ["RocmCollector"]
 

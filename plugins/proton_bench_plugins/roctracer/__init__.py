@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proton_bench.plugin import Backend, hookimpl
+from proton_bench_plugins.rocm.availability import ROCTRACER
 from proton_bench_plugins.rocm.backend import RocmBackend
-from proton_bench_plugins.rocm.library import ROCTRACER
 
 __all__ = ["BACKEND"]
 

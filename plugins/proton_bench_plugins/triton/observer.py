@@ -13,7 +13,7 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.recording.context.metric import set_tensor_capture
-from proton_bench.recording.kernels.triton_hooks import TritonHeads
+from proton_bench.recording.kernels.hooks import TritonHeads
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import say
 from proton_bench_plugins.patch import Patch

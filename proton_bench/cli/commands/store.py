@@ -251,8 +251,7 @@ def maintain(store: _Store) -> int:
     If something is damaged, it is named and nothing is changed; the exit code is 2.
     """
     from proton_bench.store import upkeep
-    from proton_bench.store.policy import read_policy
-    from proton_bench.store.retention import retain
+    from proton_bench.store.retention import read_policy, retain
     from proton_bench.store.store import Store
     from proton_bench.store.workers import open_workers
 

@@ -27,9 +27,15 @@ from proton_bench.pytest_plugin.benchmarks.marker import (
 )
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
-from proton_bench.pytest_plugin.rounds.measurement import Measurement, measure, measure_coroutine
-from proton_bench.pytest_plugin.rounds.plan import Device
-from proton_bench.pytest_plugin.rounds.timer import Around, CpuTimer, Timer
+from proton_bench.pytest_plugin.rounds.measurement import (
+    Around,
+    CpuTimer,
+    Device,
+    Measurement,
+    Timer,
+    measure,
+    measure_coroutine,
+)
 
 if TYPE_CHECKING:
     from proton_bench.recording.session.session import Session

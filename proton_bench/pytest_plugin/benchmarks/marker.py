@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import UsageError
-from proton_bench.pytest_plugin.rounds.plan import Device, Plan
+from proton_bench.pytest_plugin.rounds.measurement import Device, Plan
 from proton_bench.support.text import did_you_mean
 
 __all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_marker"]

@@ -12,8 +12,7 @@ from typing import Any
 
 from proton_bench.errors import UsageError
 from proton_bench.model.benchmark_columns import FLUSH
-from proton_bench.pytest_plugin.rounds.plan import Device
-from proton_bench.pytest_plugin.rounds.timer import Around, RoundTime
+from proton_bench.pytest_plugin.rounds.measurement import Around, Device, RoundTime
 
 __all__ = ["CudaTimer", "UseOfCuda", "as_graph"]
 

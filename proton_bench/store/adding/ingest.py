@@ -35,10 +35,17 @@ from proton_bench.store.checks import check_profile
 from proton_bench.store.engines import deltalake_fs, pyarrow_parquet
 from proton_bench.store.engines import deltalake_transaction as transaction
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.policy import read_policy
-from proton_bench.store.rows import ProfileKey, age_hours, new_batch, profile_row, sample_rows
+from proton_bench.store.retention import read_policy
+from proton_bench.store.rows import (
+    ProfileKey,
+    age_hours,
+    new_batch,
+    new_stacks,
+    profile_row,
+    sample_rows,
+    stack_hashes,
+)
 from proton_bench.store.schema import PARTITIONS, SCHEMAS
-from proton_bench.store.stacks import new_stacks, stack_hashes
 from proton_bench.store.store import (
     MEASURED,
     ROW_GROUP_ROWS,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import BackendUnavailableError
-from proton_bench_plugins.cupti import library
-from proton_bench_plugins.cupti.library import find_candidates
+from proton_bench_plugins.cupti import availability
+from proton_bench_plugins.cupti.availability import find_candidates
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / below
         path.parent.mkdir(parents=True)
         path.touch()
-    monkeypatch.setattr(library, "_package_folders", lambda name: [tmp_path / name])
-    monkeypatch.setattr(library, "toolkit_folders", lambda environ: [])
-    monkeypatch.setattr(library, "newest_capability", lambda: 90)
+    monkeypatch.setattr(availability, "_package_folders", lambda name: [tmp_path / name])
+    monkeypatch.setattr(availability, "toolkit_folders", lambda environ: [])
+    monkeypatch.setattr(availability, "newest_capability", lambda: 90)
     return tmp_path
 
 
-def names(candidates: list[library.Candidate], root: Path) -> list[str]:
+def names(candidates: list[availability.Candidate], root: Path) -> list[str]:
     return [path.removeprefix(f"{root}/") for path, _, _ in candidates]
 
 
@@ -61,11 +61,11 @@ def test_new_gpus_get_tritons_library_for_them_first(packages: Path) -> None:
 def test_the_capability_is_asked_where_something_depends_on_it(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "newest_capability", lambda: 120)
+    monkeypatch.setattr(availability, "newest_capability", lambda: 120)
 
     assert "cupti-blackwell" in find_candidates({})[4][0]
 
-    monkeypatch.setattr(library, "newest_capability", lambda: pytest.fail("asked in vain"))
+    monkeypatch.setattr(availability, "newest_capability", lambda: pytest.fail("asked in vain"))
     (packages / "triton/backends/nvidia/lib/cupti-blackwell/libcupti.so.13").unlink()
 
     assert len(find_candidates({})) == 8

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from proton_bench import _native
-from proton_bench_plugins.cupti.canary.driver import Driver
-from proton_bench_plugins.cupti.canary.torch_canary import _PTX, TorchCanary
+from proton_bench_plugins.cupti.canary.torch_canary import _PTX, Driver, TorchCanary
 
 NAMES = ("<canary>", "<warm-up>")
 
@@ -185,7 +184,7 @@ def test_unwatched_it_comes_due_no_more(torch: Torch) -> None:
 
 def test_looking_for_a_library_does_not_load_it() -> None:
     program = (
-        "from proton_bench_plugins.cupti.canary.driver import Driver\n"
+        "from proton_bench_plugins.cupti.canary.torch_canary import Driver\n"
         "print(Driver.loaded() is None, 'libcuda.so' in open('/proc/self/maps').read())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -16,9 +16,7 @@ from proton_bench_plugins.instrumentation.passes import (
     register_pass,
 )
 from proton_bench_plugins.instrumentation.passes.choice import candidates, cap
-from proton_bench_plugins.instrumentation.passes.op_kinds import op_kind
-from proton_bench_plugins.instrumentation.passes.op_tree import Op
-from proton_bench_plugins.instrumentation.passes.source_place import Place, read_places
+from proton_bench_plugins.instrumentation.passes.registry import Op, Place, op_kind, read_places
 
 
 def op(name: str, line: int = 0, path: str = "/src/kernels.py", depth: int = 0) -> Op:

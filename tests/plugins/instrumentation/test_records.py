@@ -16,9 +16,12 @@ from proton_bench_plugins.instrumentation.compiler.records import (
     find_records,
     has_records,
 )
-from proton_bench_plugins.instrumentation.compiler.registers import read_registers
-from proton_bench_plugins.instrumentation.compiler.stages import check_space
-from proton_bench_plugins.instrumentation.compiler.target import Target, describe_target
+from proton_bench_plugins.instrumentation.compiler.scope_table import read_registers
+from proton_bench_plugins.instrumentation.compiler.stages import (
+    Target,
+    check_space,
+    describe_target,
+)
 from proton_bench_plugins.instrumentation.settings import Settings
 
 HEAD = 'module attributes {"ttg.num-warps" = 4 : i32} {\n'

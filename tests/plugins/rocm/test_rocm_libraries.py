@@ -9,9 +9,14 @@ import pytest
 pytest.importorskip("proton_bench._native")
 
 from proton_bench.errors import BackendUnavailableError
-from proton_bench_plugins.rocm import availability, library
-from proton_bench_plugins.rocm.availability import find_obstacle
-from proton_bench_plugins.rocm.library import HIP, ROCPROFILER, ROCTX, RocmLibrary
+from proton_bench_plugins.rocm import availability
+from proton_bench_plugins.rocm.availability import (
+    HIP,
+    ROCPROFILER,
+    ROCTX,
+    RocmLibrary,
+    find_obstacle,
+)
 
 HIDING = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 VARIABLES = [each.variable for each in (HIP, ROCPROFILER, ROCTX)]
@@ -28,8 +33,8 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / below
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    monkeypatch.setattr(library, "_package_folders", lambda name: [tmp_path / name])
-    monkeypatch.setattr(library, "_DEFAULT_ROOT", str(tmp_path / "opt"))
+    monkeypatch.setattr(availability, "_package_folders", lambda name: [tmp_path / name])
+    monkeypatch.setattr(availability, "_DEFAULT_ROOT", str(tmp_path / "opt"))
     for name in (*VARIABLES, *HIDING, "ROCM_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -125,7 +130,7 @@ def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = find_obstacle(ROCPROFILER, "NoSuchCollector", packages)
-    monkeypatch.setattr(library, "_package_folders", lambda name: [])
+    monkeypatch.setattr(availability, "_package_folders", lambda name: [])
     monkeypatch.setattr(availability, "_is_known_to_the_system", lambda library: False)
     missing = find_obstacle(ROCPROFILER, "RocprofilerCollector", packages)
 

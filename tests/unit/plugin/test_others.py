@@ -32,7 +32,7 @@ def test_a_plugin_that_this_process_registered_is_asked(monkeypatch: pytest.Monk
 
 def test_nothing_is_loaded_where_no_package_offers_plugins() -> None:
     program = (
-        "import sys, proton_bench.plugin.installed as installed\n"
+        "import sys, proton_bench.plugin.others as installed\n"
         "installed.may_have_plugins = lambda: False\n"
         "from proton_bench.plugin.others import ask_others\n"
         "print(ask_others('proton_metrics'), 'pluggy' in sys.modules)"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proton_bench.errors import OutputError, UsageError
-from proton_bench.store.policy import POLICY_FILE, Policy, read_policy
+from proton_bench.store.retention import POLICY_FILE, Policy, read_policy
 from proton_bench.store.store import Store
 
 

@@ -9,10 +9,9 @@ from fakes.fleet import START_NS, add, ranked
 
 from proton_bench.errors import UsageError
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
-from proton_bench.store.policy import Policy
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
-from proton_bench.store.retention import Retained, retain
+from proton_bench.store.retention import Policy, Retained, retain
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.store import Store
 from proton_bench.store.upkeep import check, compact

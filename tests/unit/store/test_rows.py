@@ -11,8 +11,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.profile import Profile
-from proton_bench.store.rows import ProfileKey, sample_rows
-from proton_bench.store.stacks import stack_hashes
+from proton_bench.store.rows import ProfileKey, sample_rows, stack_hashes
 
 KEY = ProfileKey(0, "job", "id", "batch")
 TIME = "time (ns)"

@@ -10,8 +10,7 @@ from fakes.timed import profile_of_times
 
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.distribution import Distribution
-from proton_bench.store.policy import Policy
-from proton_bench.store.retention import retain
+from proton_bench.store.retention import Policy, retain
 from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
 

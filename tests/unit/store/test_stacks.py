@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.store.stacks import StackTree, new_stacks, path_hashes, stack_hashes
+from proton_bench.store.rows import StackTree, new_stacks, path_hashes, stack_hashes
 
 NAMES = st.text(min_size=1, max_size=3)
 

@@ -7,8 +7,7 @@ import pytest
 
 from proton_bench.errors import OutputError
 from proton_bench.store import turn as turns
-from proton_bench.store.policy import Policy
-from proton_bench.store.retention import retain
+from proton_bench.store.retention import Policy, retain
 from proton_bench.store.store import Store
 from proton_bench.store.turn import turn
 from proton_bench.store.upkeep import compact

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proton_bench_plugins.instrumentation.passes.op_kinds import LOOP
-from proton_bench_plugins.instrumentation.passes.op_tree import Op
-from proton_bench_plugins.instrumentation.passes.registry import kind_in_pass
+from proton_bench_plugins.instrumentation.passes.registry import LOOP, Op, kind_in_pass
 from proton_bench_plugins.instrumentation.passes.rule import Rule
 
 __all__ = [

@@ -28,9 +28,14 @@ from proton_bench_plugins.instrumentation.passes.listing import (
     report_left_out,
     report_skipped,
 )
-from proton_bench_plugins.instrumentation.passes.op_kinds import DOT_WAIT, LOAD_WAIT
-from proton_bench_plugins.instrumentation.passes.op_tree import Op, OpTree
-from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, describe
+from proton_bench_plugins.instrumentation.passes.registry import (
+    DOT_WAIT,
+    LOAD_WAIT,
+    PRINT_OPS,
+    Op,
+    OpTree,
+    describe,
+)
 from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
 
 __all__ = ["Inserted", "Inserter"]

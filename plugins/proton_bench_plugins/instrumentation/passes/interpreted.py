@@ -27,11 +27,14 @@ from proton_bench_plugins.instrumentation.passes.choice import (
     scope_around,
 )
 from proton_bench_plugins.instrumentation.passes.listing import list_scopes
-from proton_bench_plugins.instrumentation.passes.op_kinds import op_kind
-from proton_bench_plugins.instrumentation.passes.op_tree import Op
-from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
+from proton_bench_plugins.instrumentation.passes.registry import (
+    PRINT_OPS,
+    Op,
+    Place,
+    op_kind,
+    own_first,
+)
 from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
-from proton_bench_plugins.instrumentation.passes.source_place import Place, own_first
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["InterpretedScopes"]

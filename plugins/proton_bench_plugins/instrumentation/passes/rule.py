@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS
-from proton_bench_plugins.instrumentation.passes.source_place import Place
+from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, Place
 
 __all__ = ["Rule", "applying", "at_work"]
 

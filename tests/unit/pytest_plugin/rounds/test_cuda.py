@@ -12,8 +12,7 @@ import pytest
 
 from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.rounds.cuda import FLUSH, CudaTimer, UseOfCuda, as_graph
-from proton_bench.pytest_plugin.rounds.plan import Device
-from proton_bench.pytest_plugin.rounds.timer import RoundTime
+from proton_bench.pytest_plugin.rounds.measurement import Device, RoundTime
 
 
 class Event:

@@ -6,9 +6,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from proton_bench.pytest_plugin.rounds.measurement import measure, measure_coroutine
-from proton_bench.pytest_plugin.rounds.plan import Device, Plan
-from proton_bench.pytest_plugin.rounds.timer import CpuTimer, RoundTime
+from proton_bench.pytest_plugin.rounds.measurement import (
+    CpuTimer,
+    Device,
+    Plan,
+    RoundTime,
+    measure,
+    measure_coroutine,
+)
 
 
 class Scripted:

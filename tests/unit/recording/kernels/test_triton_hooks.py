@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proton_bench.recording.kernels.triton_hooks import TritonHeads
+from proton_bench.recording.kernels.hooks import TritonHeads
 
 
 class Chain:

@@ -19,9 +19,9 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.store.adding import ingest
 from proton_bench.store.adding.ingest import Labels, add_files, find_files
 from proton_bench.store.engines import pyarrow as pa
-from proton_bench.store.policy import POLICY_FILE
 from proton_bench.store.questions import Question, path_series
 from proton_bench.store.restore import read_profiles
+from proton_bench.store.retention import POLICY_FILE
 from proton_bench.store.schema import SCHEMAS
 from proton_bench.store.selection import Selection
 from proton_bench.store.store import Store
