@@ -14,15 +14,7 @@ from typing import Any
 
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError, ProtonError
-<<<<<<< HEAD
 from proton_bench.recording.counters.sampling_process import SamplingProcess
-=======
-from proton_bench.recording.counters.sampling_process import (
-    sampling_command,
-    sampling_environment,
-)
-from proton_bench.recording.kernels.hooks import TritonHeads
->>>>>>> 17ed8d69 (Merge small modules of plugins and doors)
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import find_candidates, started_in_this_process
