@@ -176,7 +176,7 @@ def _is_no_problem(path: str) -> bool:
         return False
 
 
-# Name -> first sentence of its help. The module in `cli.commands`, or a room of it in `_ROOMS`, has
+# Name -> first sentence of its help. The module in `cli.commands` has
 # the same name, and in it a function `command` and, where needed, CONTEXT_SETTINGS; or `group`,
 # an application of several commands. A new command is one line here.
 COMMANDS = {
@@ -213,8 +213,6 @@ _READERS = (
     "report",
     "export",
 )
-# Commands whose module is in a room of `cli.commands`.
-_ROOMS = dict.fromkeys(("ab", "bisect", "history"), "experiments.")
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WIDTH = 100  # of help, where the terminal has as many columns
 _LONGEST = 1000  # characters of a sentence in a list
@@ -278,8 +276,7 @@ def build_app(names: Iterable[str] = ()) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    place = f"{_ROOMS.get(name, '')}{name.replace('-', '_')}"
-    module: Any = importlib.import_module(f"proton_bench.cli.commands.{place}")
+    module: Any = importlib.import_module(f"proton_bench.cli.commands.{name}")
     settings = dict(getattr(module, "CONTEXT_SETTINGS", _HELP))
     if hasattr(module, "group"):
         for each in module.group.registered_commands:

@@ -136,6 +136,31 @@ GithubOption = Annotated[
 ]
 
 
+PairsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        metavar="R",
+        min=1,
+        help="Compare at most R pairs of runs, 20 by default; fewer if every path is decided "
+        "earlier.",
+    ),
+]
+SetupOption = Annotated[
+    str | None,
+    typer.Option(
+        "--setup",
+        metavar="CMD",
+        help="Create a virtual environment for each version with this shell command, run in its "
+        "tree.",
+    ),
+]
+JsonFileOption = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="F", help="Write a JSON document; - prints it instead."),
+]
+
+
 def chosen_policy(words: PolicyWords) -> Policy:
     """Return the policy of the file, overridden by the command line.
 

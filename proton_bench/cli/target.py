@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proton_bench.errors import UsageError
+from proton_bench.recording.launcher.run_options import RunOptions, current_folder
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 from proton_bench.support.text import did_you_mean
 
-__all__ = ["TargetWords", "read_target"]
+if TYPE_CHECKING:
+    from proton_bench.gate.processes import Command
+
+__all__ = [
+    "Recording",
+    "TargetWords",
+    "interpreter_flags",
+    "measured_command",
+    "read_target",
+    "split_command",
+    "split_recording",
+]
 
 _PYTHON = re.compile(r"python(\d+(\.\d+t?)?)?")
 _PYTHON_NAME = "python"
@@ -186,3 +200,100 @@ def _named_code(
     if value == "pytest":
         return TargetWords(TargetKind.PYTEST, PYTEST_AS_MODULE, *words)
     return TargetWords(TargetKind.MODULE, value, *words)
+
+
+def interpreter_flags(command_line: list[str]) -> list[str]:
+    """Return the interpreter's own options from a command line such as ``sys.orig_argv``.
+
+    They are passed on, so that ``python -W error -m proton_bench x.py`` works.
+    """
+    flags: list[str] = []
+    rest = iter(command_line[1:])
+    for word in rest:
+        if not word.startswith("-") or word == "-":
+            break
+        cut = next((i for i, letter in enumerate(word) if letter in "cm"), None)
+        if not word.startswith(("--", "-W", "-X")) and cut is not None:
+            if cut > 1:
+                flags.append(word[:cut])
+            break
+        flags.append(word)
+        if word in ("-W", "-X"):
+            flags.append(next(rest, ""))
+    return flags
+
+
+_RECORDING = {
+    **dict.fromkeys(("-b", "--backend"), "backend"),
+    **dict.fromkeys(("-c", "--context"), "context"),
+    **dict.fromkeys(("-m", "--mode"), "mode"),
+    **dict.fromkeys(("-k", "--hook"), "hook"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How the runs are recorded; as the options of `proton run`.
+
+    Attributes:
+        backend: Names joined by ``+``; None asks the plugins.
+        context: Where call paths come from.
+        mode: Mode text.
+        hook: Name of a launch hook, or None.
+    """
+
+    backend: str | None = None
+    context: str = "shadow"
+    mode: str | None = None
+    hook: str | None = None
+
+
+def measured_command(words: Sequence[str], recording: Recording) -> Command:
+    """Return a command from the words of `proton run TARGET ARGUMENTS`.
+
+    Raises:
+        UsageError: The words name nothing that can be run.
+    """
+    from proton_bench.gate.processes import Command
+
+    target = read_target(words)
+    options = RunOptions(
+        kind=target.kind,
+        target=target.value,
+        name="",
+        formats=(),
+        folder=current_folder(),
+        context=recording.context,
+        backend=recording.backend,
+        mode=recording.mode,
+        hook=recording.hook,
+        command=("proton", *sys.argv[1:]),
+    )
+    return Command(options, target.arguments, (*interpreter_flags(sys.orig_argv), *target.flags))
+
+
+def split_recording(words: Sequence[str]) -> tuple[list[str], Recording]:
+    """Split words that may begin with the options of `proton run` that say how to record.
+
+    Raises:
+        UsageError: An option has no value.
+    """
+    left, found = list(words), {}
+    while left and (name := _RECORDING.get(left[0].partition("=")[0])):
+        word, mark, value = left.pop(0).partition("=")
+        if not mark and not left:
+            raise UsageError(f"{word} needs a value, and a command after it")
+        found[name] = value if mark else left.pop(0)
+    return left, Recording(**found)
+
+
+def split_command(text: str) -> list[str]:
+    """Split a command that was given as one word.
+
+    Raises:
+        UsageError: A quotation mark is missing.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--base {text!a} is not a command: {error}") from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,10 +21,26 @@ from proton_bench.cli.options import (
     SidesArgument,
     StoreOption,
     ThresholdOption,
+    chosen_policy,
     default_store,
 )
+from proton_bench.cli.target import measured_command, split_recording
+from proton_bench.errors import (
+    InterruptedExperimentError,
+    OutputError,
+    ProtonError,
+    UsageError,
+)
+from proton_bench.support.reporting import report_error
 
-__all__ = ["REMOVED", "command"]
+if TYPE_CHECKING:
+    from proton_bench.cli.outputs import Outputs
+    from proton_bench.gate.baselines import BaselineStore, Side
+    from proton_bench.gate.experiment import Experiment
+    from proton_bench.gate.policy import Policy
+    from proton_bench.gate.verdict.result import Outcome
+
+__all__ = ["REMOVED", "Fresh", "Sides", "command", "read_words"]
 
 _AFTER_MARK = "write it after --, as in `proton gate --runs 6 main -- -b cpu bench.py`"
 _ONE_FOLDER = "put the runs of a side into one folder and name that"
@@ -76,15 +95,14 @@ def command(
     options -b, -c, -m and -k of that. 2 is wrong usage or a corrupt file, 3 undecided, 4 not
     comparable, 5 no baseline.
     """
-    from proton_bench.cli.gating.outputs import Outputs
-    from proton_bench.cli.gating.sides import Words
-    from proton_bench.cli.work.gate import Wanted, judge
+    from proton_bench.cli.outputs import Outputs
+    from proton_bench.gate.baselines import BaselineStore
     from proton_bench.gate.policy import PolicyWords
 
     outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github)
     words = PolicyWords(policy, threshold or (), settings or ())
     if history:
-        from proton_bench.cli.gating.history import judge_history
+        from proton_bench.cli.commands.history import judge_history
 
         unused = {
             "--runs": runs,
@@ -94,5 +112,183 @@ def command(
             "--github": github,
         }
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
-    asked = Words(positional=sides or (), runs=runs, save=save)
-    return judge(Wanted(asked, words, store or default_store()), outputs)
+    baselines = BaselineStore(store or default_store())
+    try:
+        read = read_words(sides or (), runs=runs, save=save)
+        outcome, after = read.run(chosen_policy(words), baselines)
+    except InterruptedExperimentError:
+        raise
+    except ProtonError as error:
+        return _refuse(error, outputs)
+    try:
+        outputs.write(outcome)
+    finally:  # an output that cannot be written costs no runs
+        if save is not None and after.runs:
+            entry = baselines.save(save, after.runs)
+            sys.stderr.write(
+                f"proton: saved as candidate {entry.reference}; `proton baseline promote {save}` "
+                "makes it the base of later gates\n"
+            )
+    return outcome.result.exit_code
+
+
+_MARK = "--"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A new side that has yet to run.
+
+    Attributes:
+        words: The command, as `proton run` takes it, with options in front.
+        most: Processes at most.
+        is_saved: Whether to run all of them, even without a base, because they may become one.
+    """
+
+    words: Sequence[str]
+    most: int
+    is_saved: bool
+
+    def run(
+        self, base: Sequence[str], policy: Policy, store: BaselineStore
+    ) -> tuple[Outcome, Side]:
+        """Record the new runs and compare them; nothing runs if there is nothing to compare with.
+
+        Args:
+            base: Words for the base.
+            policy: The policy.
+            store: Where baselines, and the runs are kept.
+
+        Raises:
+            UsageError: A run of the base is empty, or the words are not a command.
+            ProfileFormatError: A file of the base is corrupt.
+            TargetFailedError: A process failed; the message has the end of its output.
+            InterruptedExperimentError: A signal arrived; finished runs are kept.
+            OutputError: Something cannot be written.
+        """
+        from proton_bench.gate.baselines import Side, read_base
+        from proton_bench.gate.experiment import Experiment, fresh_runs
+        from proton_bench.gate.project import shown
+        from proton_bench.gate.runs import new_folder
+
+        command = measured_command(*split_recording(self.words))
+        before = read_base(base, store)
+        if not (before.runs or self.is_saved):
+            return _gated(Experiment(before, Side(()), policy))
+        place = new_folder("gate", store.folder)
+        fewest = self.most if self.is_saved else policy.runs
+        with fresh_runs(command, folder=place, fewest=fewest, most=self.most) as fresh:
+            outcome = _gated(Experiment(before, fresh, policy))
+        sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
+        return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Both sides before anything was read.
+
+    Attributes:
+        base: Words for the base.
+        new: Words for the new side, or how to make it.
+    """
+
+    base: Sequence[str]
+    new: Sequence[str] | Fresh
+
+    def run(self, policy: Policy, store: BaselineStore) -> tuple[Outcome, Side]:
+        """Return the outcome and the new side; see `read_sides` and `Fresh.run`."""
+        from proton_bench.gate.baselines import read_sides
+        from proton_bench.gate.experiment import Experiment
+
+        if isinstance(self.new, Fresh):
+            return self.new.run(self.base, policy, store)
+        before, after = read_sides(self.base, self.new, store)
+        return _gated(Experiment(before, after, policy))
+
+
+def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
+    from proton_bench.gate.baselines import Side
+    from proton_bench.report.words.gate_words import explained
+
+    outcome = explained(experiment.run())
+    assert isinstance(experiment.new, Side)
+    return outcome, experiment.new
+
+
+def read_words(words: Sequence[str], *, runs: int | None = None, save: str | None = None) -> Sides:
+    """Return the sides that the words of a command line name.
+
+    Args:
+        words: Words without an option, with the ``--`` in front of a command.
+        runs: Of ``--runs``, None without it.
+        save: Baseline that the new side is saved for.
+
+    Raises:
+        UsageError: They do not make two sides.
+    """
+    before, mark, after = _split(words)
+    if runs is not None:
+        return Sides(*_with_command(before, after, runs, save, has_mark=mark))
+    if before and after:
+        raise UsageError(
+            f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` to "
+            "run it in R fresh processes, or leave -- out to compare two recorded sides"
+        )
+    sides = [*before, *after]
+    if len(sides) != 2:
+        raise UsageError(
+            "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the name "
+            "of a baseline. To run a command R times write --runs R BASE -- CMD"
+        )
+    return Sides(sides[:1], sides[1:])
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], bool, list[str]]:
+    listed = list(words)
+    if _MARK not in listed:
+        return listed, False, []
+    place = listed.index(_MARK)
+    return listed[:place], True, listed[place + 1 :]
+
+
+def _with_command(
+    before: Sequence[str],
+    after: Sequence[str],
+    runs: int,
+    save: str | None,
+    *,
+    has_mark: bool,
+) -> tuple[Sequence[str], Fresh]:
+    from proton_bench.gate.baselines import check_name
+
+    if not after:
+        hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
+        raise UsageError(f"--runs R needs a command: write it after --{hint}")
+    if save is not None:
+        check_name(save)
+    base = list(before)
+    if len(base) > 1:
+        raise UsageError(
+            f"--runs R records the new side, so one base stands before --, not {len(base)} words; "
+            "put runs of one side into one folder and name that"
+        )
+    if not base and save is not None:
+        base = [f"baseline:{save}"]
+    if not base:
+        raise UsageError(
+            "there is nothing to compare the command with: name a profile, a folder of runs or a "
+            "baseline before --, or the baseline to save it for with --save NAME"
+        )
+    return base, Fresh(after, runs, is_saved=save is not None)
+
+
+def _refuse(error: ProtonError, outputs: Outputs) -> int:
+    """Write the error to all outputs; an error of an output comes second."""
+    from proton_bench.gate.verdict.result import Outcome
+
+    code = report_error(error)
+    try:
+        outputs.write(Outcome.failed(error.report()))
+    except OutputError as other:
+        report_error(other)
+    return code

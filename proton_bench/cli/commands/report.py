@@ -184,11 +184,11 @@ def _write_page(page: bytes, target: Path) -> None:
 
 def _write_history(word: str, paths: Sequence[str], target: Path) -> None:
     """Write a page about the runs of a store over time, with these call paths or all."""
-    from proton_bench.cli.gating.history import open_history, read_followed, reports_of
+    from proton_bench.cli.commands.history import open_history, read_followed, reports_of
     from proton_bench.gate.policy import PolicyWords
     from proton_bench.report.html.document import history_page
 
     followed = read_followed(PolicyWords(None), paths)
-    history = open_history((word,), followed, None).history
+    history, _ = open_history((word,), followed, None)
     page = history_page(history, reports_of(history))
     _write_page(page.encode("utf-8", "backslashreplace"), target)

@@ -13,7 +13,7 @@ import typer
 
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.options import CONTEXT_SETTINGS, JobOption, TargetArgument
-from proton_bench.cli.target import TargetWords, read_target
+from proton_bench.cli.target import TargetWords, interpreter_flags, read_target
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.run_options import RunOptions, current_folder, runner_command
 from proton_bench.recording.session.output_name import (
@@ -24,7 +24,7 @@ from proton_bench.recording.session.output_name import (
 )
 from proton_bench.recording.stderr import is_quiet
 
-__all__ = ["CONTEXT_SETTINGS", "command", "default_name", "interpreter_flags", "read_output"]
+__all__ = ["CONTEXT_SETTINGS", "command", "default_name", "read_output"]
 
 
 def command(
@@ -190,27 +190,6 @@ def _joined(passes: Sequence[str]) -> str:
     from proton_bench.recording.kernels.instrument import join_passes
 
     return join_passes("--instrument", passes)
-
-
-def interpreter_flags(command_line: list[str]) -> list[str]:
-    """Return the interpreter's own options from a command line such as ``sys.orig_argv``.
-
-    They are passed on, so that ``python -W error -m proton_bench x.py`` works.
-    """
-    flags: list[str] = []
-    rest = iter(command_line[1:])
-    for word in rest:
-        if not word.startswith("-") or word == "-":
-            break
-        cut = next((i for i, letter in enumerate(word) if letter in "cm"), None)
-        if not word.startswith(("--", "-W", "-X")) and cut is not None:
-            if cut > 1:
-                flags.append(word[:cut])
-            break
-        flags.append(word)
-        if word in ("-W", "-X"):
-            flags.append(next(rest, ""))
-    return flags
 
 
 def _written_to(folder: Path, options: RunOptions) -> RunOptions:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.cli.commands.run import interpreter_flags
-from proton_bench.cli.target import TargetWords, read_target
+from proton_bench.cli.target import TargetWords, interpreter_flags, read_target
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
 

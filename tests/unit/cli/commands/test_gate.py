@@ -4,13 +4,20 @@ from typing import Any
 
 import pytest
 
-from proton_bench.cli.gating.sides import Fresh, Sides, Words, read_words
-from proton_bench.cli.measured import Recording, split_recording
+from proton_bench.cli.commands.gate import Fresh, Sides, read_words
+from proton_bench.cli.target import Recording, split_recording
 from proton_bench.errors import UsageError
 
+Given = tuple[tuple[str, ...], dict[str, Any]]
 
-def words(*positional: str, **options: Any) -> Words:
-    return Words(positional=positional, **options)
+
+def words(*positional: str, **options: Any) -> Given:
+    return positional, options
+
+
+def sides_of(given: Given) -> Sides:
+    positional, options = given
+    return read_words(positional, **options)
 
 
 @pytest.mark.parametrize(
@@ -20,8 +27,8 @@ def words(*positional: str, **options: Any) -> Words:
         (words("--", "-a", "-b"), (["-a"], ["-b"])),
     ],
 )
-def test_two_sides_that_are_there(given: Words, sides: tuple[list[str], list[str]]) -> None:
-    assert read_words(given) == Sides(*sides)
+def test_two_sides_that_are_there(given: Given, sides: tuple[list[str], list[str]]) -> None:
+    assert sides_of(given) == Sides(*sides)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +39,10 @@ def test_two_sides_that_are_there(given: Words, sides: tuple[list[str], list[str
         (words("a", "--", "bench.py", "--", "-x", save="main", runs=3), ["a"], True),
     ],
 )
-def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: bool) -> None:
+def test_a_command_makes_the_new_side(given: Given, base: list[str], is_saved: bool) -> None:
     command = ["bench.py", "--", "-x"]
 
-    assert read_words(given) == Sides(base, Fresh(command, 3, is_saved))
+    assert sides_of(given) == Sides(base, Fresh(command, 3, is_saved))
 
 
 @pytest.mark.parametrize(
@@ -52,9 +59,9 @@ def test_a_command_makes_the_new_side(given: Words, base: list[str], is_saved: b
         (words("a", "--", "bench.py", save="a b", runs=3), "'a b'"),
     ],
 )
-def test_words_that_make_no_sides_are_refused(given: Words, message: str) -> None:
+def test_words_that_make_no_sides_are_refused(given: Given, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        read_words(given)
+        sides_of(given)
 
 
 @pytest.mark.parametrize(

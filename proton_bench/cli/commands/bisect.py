@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from proton_bench.cli.measured import (
+from proton_bench.cli.files import STDOUT, write_output
+from proton_bench.cli.options import (
     JsonFileOption,
     PairsOption,
+    PolicyOption,
     SetupOption,
+    ThresholdOption,
+    chosen_policy,
+    default_store,
+)
+from proton_bench.cli.target import (
     measured_command,
     split_recording,
 )
-from proton_bench.cli.options import PolicyOption, ThresholdOption, chosen_policy
+from proton_bench.errors import UsageError
 
 __all__ = ["REMOVED", "command"]
 
@@ -53,9 +61,16 @@ def command(
     revisions that `git bisect` chooses, and skips those that do not run. Exits with 0 if the
     revision is found, 3 if nothing is slower or several revisions remain; 2 is wrong usage.
     """
-    from proton_bench.cli.work.experiments.bisect import find_revision
     from proton_bench.gate.bisect import Bisection
     from proton_bench.gate.policy import PolicyWords
+    from proton_bench.gate.progress import open_progress
+    from proton_bench.gate.project import shown
+    from proton_bench.gate.runs import drop_unused, new_folder
+    from proton_bench.report.json.bisect import bisect_document
+    from proton_bench.report.json.tree import encode_document
+    from proton_bench.report.text.bisect import BisectReport
+    from proton_bench.report.tree.tree import print_report
+    from proton_bench.support.console import open_console
 
     bisection = Bisection(
         command=measured_command(*split_recording(target or [])),
@@ -66,4 +81,16 @@ def command(
         runs=runs or 0,
         policy=chosen_policy(PolicyWords(policy, threshold or ())),
     )
-    return find_revision(bisection, json=json)
+    bisection.ends()  # before there is a folder that an error would leave behind
+    folder = new_folder("bisect", default_store())
+    try:
+        result = bisection.run(folder, open_progress("bisect"))
+    except UsageError:
+        drop_unused(folder)
+        raise
+    sys.stderr.write(f"proton bisect: every run is kept in {shown(folder)}\n")
+    if json is not None:
+        write_output(json, encode_document(bisect_document(result)))
+    if json != STDOUT:
+        print_report(open_console(), BisectReport(result))
+    return result.exit_code
