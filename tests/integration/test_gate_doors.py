@@ -125,7 +125,6 @@ def test_both_doors_say_the_same(doors: Doors, tmp_path: Path, case: str, stored
         (["-t", "median:150%"], {"compare_fail": ("median:150%",)}, 0),
         (["-t", "*test_b/*@p95:10%"], {"compare_fail": ("*test_b/*@p95:10%",)}, 1),
         (["-t", "calls:0"], {"compare_fail": ("calls:0",)}, 1),
-        (["--policy", "gate.toml"], {"policy": Path("gate.toml")}, 0),
     ],
 )
 def test_options_mean_what_their_twins_mean(
