@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from proton_bench.gate.verdict.result import GateRow, Outcome
-from proton_bench.report.ci.markdown import escaped
+from proton_bench.report.ci.diff_markdown import escaped
 from proton_bench.report.words.gate_words import (
     columns,
     headline,

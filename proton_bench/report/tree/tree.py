@@ -10,11 +10,12 @@ import numpy as np
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from proton_bench.analysis.metrics.derive import MetricValues
-from proton_bench.analysis.view.select import MetricTree
+from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, bands_of
 from proton_bench.report.tree.bars import BAR_WIDTH, bar_texts
-from proton_bench.report.tree.legend import largest_of, legend
 from proton_bench.report.words.columns import columns_of, shortened, width_of
 from proton_bench.report.words.edge import chain_mark, edge_of, fitting_name, fitting_path, prose
 from proton_bench.report.words.names import FrameFormat, format_name
@@ -22,6 +23,46 @@ from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
 __all__ = ["MAX_INDENT", "SortedReport", "TreeReport", "print_report"]
+
+
+def legend(console: Console, tree: MetricTree, *, edge: int | None) -> Iterator[Segment]:
+    """Yield an empty line and the meanings of the columns in one line.
+
+    Args:
+        console: Where it is shown.
+        tree: The rows above it.
+        edge: Width of the terminal, None for none.
+    """
+    meanings = list(_meanings(tree))
+    if meanings or tree.cut or tree.unvalued:
+        yield Segment("\n")
+    if meanings:
+        yield from prose(console, "; ".join(meanings), DIM, edge=edge)
+    if tree.cut:
+        deeper = count_text(tree.cut, "deeper row is", "deeper rows are")
+        yield from prose(console, f"{deeper} not shown; -d shows more", DIM, edge=edge)
+    if tree.unvalued:
+        without = count_text(tree.unvalued, "row is", "rows are")
+        text = f"{without} not shown, with other metrics only: -l lists what -m can show"
+        yield from prose(console, text, DIM, edge=edge)
+
+
+def largest_of(metric: MetricValues) -> float:
+    """Return the largest absolute finite value, 0 if there is none."""
+    values = np.abs(metric.values[metric.valid].astype(np.float64))
+    return float(values[np.isfinite(values)].max(initial=0.0))
+
+
+def _meanings(tree: MetricTree) -> Iterator[str]:
+    if any(metric.aggregation is Aggregation.INCLUSIVE for metric in tree.metrics):
+        yield "(inc): with all rows below"
+    for metric in tree.metrics:
+        # A share is clear from its heading.
+        if metric.meaning and not metric.name.endswith("/%"):
+            yield f"{visible(metric.name)}: {metric.meaning}"
+    if any(metric.halves is not None for metric in tree.metrics):
+        yield INTERVAL_NOTE
+
 
 # Deeper rows show their depth as a number instead of an indent, so that lines stay readable and the
 # text of n rows stays linear in n.

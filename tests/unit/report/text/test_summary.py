@@ -16,8 +16,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.hottest import hottest_paths, source_line
-from proton_bench.report.text.summary import summary_lines
+from proton_bench.report.text.summary import hottest_paths, source_line, summary_lines
 
 LIBRARY = "/venv/lib/python3.11/site-packages/torch/data.py"
 SECOND = 1_000_000_000
