@@ -90,7 +90,7 @@ def explained_by_shift(
     Args:
         evidence: All checks.
         limits: Their limits.
-        paths: Those of one kind that are of a path of its own; the others of this kind are judged
+        paths: Those of one kind that are of a path of its own; the others of this kind are decided
             by them.
         looser: How many times as much as kernels this kind usually shifts.
     """

@@ -327,7 +327,7 @@ def gate_result(
 
     Args:
         base_runs: Runs to compare with; none gives NO-BASELINE.
-        new_runs: Runs to judge.
+        new_runs: Runs to compare.
         policy: The thresholds and limits.
         context: Further knowledge.
 

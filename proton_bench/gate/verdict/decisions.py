@@ -245,7 +245,7 @@ class _Floors:
     """Changes that are too small to matter in absolute terms, per launch and in total."""
 
     def __init__(self, decided: DecidedChecks) -> None:
-        self._judged = decided
+        self._decided = decided
         self._typical = decided.observations.between()
         calls = decided.measured.calls
         self._calls = np.maximum(calls.mean(axis=0), 1.0)
@@ -258,10 +258,10 @@ class _Floors:
 
     def least(self, at: int) -> float:
         """Return the smallest change that is large enough, on the log scale; 0 without a floor."""
-        check = self._judged.checks[at]
+        check = self._decided.checks[at]
         size = check.threshold.absolute
         if size is None:
-            if check.threshold.is_written or self._judged.measured.unit != "ns":
+            if check.threshold.is_written or self._decided.measured.unit != "ns":
                 return 0.0
             size = min(FLOOR_NS, _FLOOR * self._total / float(self._calls[check.row]))
         typical = float(self._typical[at])
