@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import stat
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat
-from proton_bench.formats.chrome.file import ChromeTrace
-from proton_bench.formats.export.flame_files import FoldedStacks, PprofFile, SpeedscopeFile
-from proton_bench.formats.export.json_file import JsonFile
-from proton_bench.formats.export.table_files import CsvTable, ParquetTable
-from proton_bench.formats.hatchet.json_file import HatchetJson
-from proton_bench.formats.hatchet.msgpack_file import HatchetMsgpack
 from proton_bench.formats.limits import reading, take_bytes
-from proton_bench.formats.native.file import NativeFile
-from proton_bench.formats.nsys.file import NsysFile
-from proton_bench.formats.perfetto.file import PerfettoFile
 from proton_bench.model.metrics.invariants import violations
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.origin import is_partial_name
@@ -42,21 +36,53 @@ __all__ = [
     "write_profile",
 ]
 
-_BUILT_IN: tuple[Format, ...] = (NativeFile(), HatchetJson(), HatchetMsgpack(), JsonFile())
-FORMATS = tuple(each.name for each in _BUILT_IN)
-# Timelines, only read: a profile has no events to write.
-_READ_ONLY: tuple[Format, ...] = (ChromeTrace(), PerfettoFile(), NsysFile())
-# For other tools, which cannot hold everything; only written.
-_FOR_OTHERS: tuple[Format, ...] = (
-    SpeedscopeFile(),
-    FoldedStacks(),
-    PprofFile(),
-    CsvTable(),
-    ParquetTable(),
-)
-_registered: dict[str, Format] = {
-    each.name: each for each in (*_BUILT_IN, *_READ_ONLY, *_FOR_OTHERS)
+
+@dataclass(frozen=True)
+class _BuiltIn:
+    """One of our formats, whose module is imported when it is needed first."""
+
+    suffixes: tuple[str, ...]
+    module: str
+    kind: str
+    is_written: bool = True
+
+    @functools.cached_property
+    def format(self) -> Format:
+        """The format itself."""
+        module = importlib.import_module(f"proton_bench.formats.{self.module}")
+        return cast("Format", getattr(module, self.kind)())
+
+
+_known: dict[str, _BuiltIn | Format] = {
+    "proton": _BuiltIn((".proton",), "native.file", "NativeFile"),
+    "hatchet": _BuiltIn((".hatchet",), "hatchet.json_file", "HatchetJson"),
+    "hatchet_msgpack": _BuiltIn((".hatchet_msgpack",), "hatchet.msgpack_file", "HatchetMsgpack"),
+    "json": _BuiltIn((".json",), "export.json_file", "JsonFile"),
+    # A profile has no events to write into a timeline.
+    "chrome_trace": _BuiltIn(
+        (".chrome_trace", ".pt.trace.json", ".pt.trace.json.gz", ".chrome_trace.gz", ".json.gz"),
+        "chrome.file",
+        "ChromeTrace",
+        is_written=False,
+    ),
+    "perfetto": _BuiltIn(
+        (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz"),
+        "perfetto.file",
+        "PerfettoFile",
+        is_written=False,
+    ),
+    "nsys_sqlite": _BuiltIn(
+        (".sqlite", ".nsys.sqlite", ".sqlite3"), "nsys.file", "NsysFile", is_written=False
+    ),
+    # Other tools cannot hold everything.
+    "speedscope": _BuiltIn((".speedscope.json",), "export.flame_files", "SpeedscopeFile"),
+    "folded": _BuiltIn((".folded",), "export.flame_files", "FoldedStacks"),
+    "pprof": _BuiltIn((".pb.gz",), "export.flame_files", "PprofFile"),
+    "csv": _BuiltIn((".csv",), "export.table_files", "CsvTable"),
+    "parquet": _BuiltIn((".parquet",), "export.table_files", "ParquetTable"),
 }
+# They hold a whole profile.
+FORMATS = ("proton", "hatchet", "hatchet_msgpack", "json")
 
 PARTIAL = ".partial"
 _CHECK = "PROTON_BENCH_CHECK"
@@ -68,7 +94,11 @@ _BYTES_OF_NUMBER = 64  # of a vector, as text
 
 def formats() -> tuple[Format, ...]:
     """Return every known format: the built-in ones, then those of plugins."""
-    return tuple(_registered.values())
+    return tuple(map(_format, _known.values()))
+
+
+def _format(known: _BuiltIn | Format) -> Format:
+    return known.format if isinstance(known, _BuiltIn) else known
 
 
 def register_format(new: Format) -> None:
@@ -81,15 +111,15 @@ def register_format(new: Format) -> None:
         raise PluginError(
             f"{new!r} is not a file format; it needs name, suffixes, sniff, decode and encode"
         )
-    for known in _registered.values():
+    for name, known in _known.items():
         if known is new:
             return
-        if known.name == new.name or set(known.suffixes) & set(new.suffixes):
+        if name == new.name or set(known.suffixes) & set(new.suffixes):
             raise PluginError(
-                f"format {new.name!r} ({', '.join(new.suffixes)}) clashes with {known.name!r} "
+                f"format {new.name!r} ({', '.join(new.suffixes)}) clashes with {name!r} "
                 f"({', '.join(known.suffixes)}); give it another name and suffix"
             )
-    _registered[new.name] = new
+    _known[new.name] = new
 
 
 def find_format(name: str) -> Format:
@@ -99,7 +129,7 @@ def find_format(name: str) -> Format:
         UsageError: There is none; the message names the existing ones.
     """
     try:
-        return _registered[name]
+        return _format(_known[name])
     except KeyError:
         meant = did_you_mean(name, _writable()) or f"; choose from: {', '.join(_writable())}"
         raise UsageError(f"there is no file format {name!r}{meant}") from None
@@ -114,7 +144,7 @@ def find_format_of(path: str | os.PathLike[str]) -> Format:
     file = Path(path)
     found = _format_by_suffix(file)
     if found is None:
-        suffixes = ", ".join(_registered[name].suffixes[0] for name in _writable())
+        suffixes = ", ".join(_known[name].suffixes[0] for name in _writable())
         raise UsageError(
             f"{visible(file)}: the suffix is not that of a format; use one of {suffixes}, or "
             f"choose one of {', '.join(_writable())} to write"
@@ -123,7 +153,11 @@ def find_format_of(path: str | os.PathLike[str]) -> Format:
 
 
 def _writable() -> list[str]:
-    return [name for name, each in _registered.items() if each not in _READ_ONLY]
+    return [
+        name
+        for name, known in _known.items()
+        if not isinstance(known, _BuiltIn) or known.is_written
+    ]
 
 
 def read_profile(path: str | os.PathLike[str]) -> Profile:
@@ -249,12 +283,13 @@ def _content(file: Path) -> bytes:
 
 def _format_by_suffix(file: Path) -> Format | None:
     """Return the format with the longest matching suffix: .speedscope.json is not .json."""
-    found: tuple[int, Format] | None = None
-    for each in _registered.values():
-        fitting = [len(suffix) for suffix in each.suffixes if file.name.endswith(suffix)]
-        if fitting and (found is None or max(fitting) > found[0]):
-            found = (max(fitting), each)
-    return None if found is None else found[1]
+    fitting = [
+        (len(suffix), known)
+        for known in _known.values()
+        for suffix in known.suffixes
+        if file.name.endswith(suffix)
+    ]
+    return _format(max(fitting, key=lambda each: each[0])[1]) if fitting else None
 
 
 def _format_of(file: Path, content: bytes, source: str) -> Format:
@@ -268,11 +303,12 @@ def _format_of(file: Path, content: bytes, source: str) -> Format:
         return named
     raise ProfileFormatError(
         f"{source}: neither suffix nor content is of a known format "
-        f"({', '.join(_registered)}); name a profile"
+        f"({', '.join(_known)}); name a profile"
     )
 
 
-def _sniffed(content: bytes) -> Format | None:
+def _sniffed(head: bytes) -> Format | None:
     # Timelines first, because hatchet's reader accepts every array as a tree.
-    order = sorted(_registered.values(), key=lambda each: each not in _READ_ONLY)
-    return next((each for each in order if each.sniff(content)), None)
+    timelines = set(_known) - set(_writable())
+    order = sorted(_known, key=lambda name: name not in timelines)
+    return next((each for each in map(find_format, order) if each.sniff(head)), None)

@@ -48,7 +48,7 @@ class CsvLike:
 
 @pytest.fixture
 def own_format(monkeypatch: pytest.MonkeyPatch) -> CsvLike:
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_known", dict(registry._known))
     added = CsvLike()
     register_format(added)
     return added
@@ -270,3 +270,8 @@ def test_a_long_text_of_many_rows_is_refused_before_it_is_written_often(
 
     with pytest.raises(ProfileFormatError, match="more bytes"):
         read_profile(tmp_path / "a.proton")
+
+
+def test_formats_that_are_imported_late_are_what_the_registry_says() -> None:
+    for name, known in registry._known.items():
+        assert (find_format(name).name, find_format(name).suffixes) == (name, known.suffixes)
