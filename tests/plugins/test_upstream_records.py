@@ -19,6 +19,7 @@ from reference.upstream_buffer import DATA, SCOPES, HostBuffer, shared_buffer
 from proton_bench import _native as native
 from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.model.profile import Profile
+from proton_bench.recording.session.conversion import encode_phase, encode_scopes
 
 NAMES = ("default", "clock32", "global")
 ONE_GHZ = 1_000_000_000
@@ -39,7 +40,9 @@ def emit(buffer: HostBuffer, clock_hz: int = ONE_GHZ) -> None:
 
 
 def encoded(session: Any, form: str) -> bytes:
-    return bytes(session.encode(0, form))
+    if form == "chrome_trace":
+        return encode_scopes(session.scope_launches(0), upstream_shape=False)
+    return bytes(session.encode(0, form)) if form == "proton" else encode_phase(session, 0, form)
 
 
 def rows(profile: Profile) -> list[tuple[Any, ...]]:

@@ -319,7 +319,6 @@ const CallPathTree &Session::tree(uint32_t phase) {
 FileFacts Session::facts(const CallPathTree &tree) const {
   FileFacts facts;
   facts.provenance = provenance_;
-  facts.upstream_shape = tree_->has_upstream_shape();
   facts.dropped = tree_->losses();
   uint64_t cold = tree.metrics().cold_distributions();
   if (cold != 0)
@@ -329,8 +328,7 @@ FileFacts Session::facts(const CallPathTree &tree) const {
 
 PhaseCopy Session::copy(uint32_t phase) {
   const CallPathTree &wanted = tree(phase);
-  return {phase, tree_->revision(phase), wanted.copy_for_writing(), facts(wanted),
-          tree_->timeline(phase)};
+  return {phase, tree_->revision(phase), wanted.copy_for_writing(), facts(wanted)};
 }
 
 std::string Session::encode(uint32_t phase, FileFormat format) {
@@ -340,8 +338,22 @@ std::string Session::encode(uint32_t phase, FileFormat format) {
     held.drain();
     copied.emplace(copy(phase));
   }
-  return encode_profile(copied->tree, DeviceTable::instance().list(), copied->facts, format,
-                        &copied->timeline);
+  return encode_profile(copied->tree, DeviceTable::instance().list(), copied->facts, format);
+}
+
+std::vector<ScopeLaunch> Session::scope_launches(uint32_t phase) {
+  Held held = held_live();
+  held.drain();
+  const std::vector<TreeNode> &nodes = tree(phase).nodes();
+  std::vector<ScopeLaunch> launches;
+  for (const auto &launch : tree_->timeline(phase).launches()) {
+    ScopeLaunch &added = launches.emplace_back();
+    for (NodeIndex node = launch->kernel; node != kNoNode; node = nodes[node].parent)
+      added.path.push_back(nodes[node].name);
+    std::reverse(added.path.begin(), added.path.end());
+    added.launch = launch;
+  }
+  return launches;
 }
 
 size_t Session::row_count(uint32_t phase) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aggregate/consumer/aggregator.h"
+#include "calltree/scope_timeline.h"
 #include "context/thread/self_cost.h"
 #include "context/thread/shadow_stack.h"
 #include "session/phase_closer.h"
@@ -24,7 +25,12 @@ struct PhaseCopy {
   uint64_t revision = 0;
   CallPathTree tree;
   FileFacts facts;
-  ScopeTimeline timeline;
+};
+
+/// A launch of an instrumented kernel, and where it was.
+struct ScopeLaunch {
+  std::vector<Name> path; ///< from ROOT to the kernel
+  std::shared_ptr<const TimelineLaunch> launch;
 };
 
 /// What became of a phase that was over and complete.
@@ -101,6 +107,8 @@ public:
   bool is_phase_complete(uint32_t phase);
   void clear_phase(uint32_t phase, bool up_to);
   std::string encode(uint32_t phase, FileFormat format);
+  /// When scopes inside kernels ran, where the session keeps that.
+  std::vector<ScopeLaunch> scope_launches(uint32_t phase);
   size_t row_count(uint32_t phase);
   /// Copies the live phases whose revision differs from `seen`. False, and nothing is copied, when
   /// the lock is not free until `deadline_ns` or the session is removed.

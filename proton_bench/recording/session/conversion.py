@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from proton_bench.errors import ProtonError
 from proton_bench.recording.stderr import warn
@@ -28,6 +28,7 @@ __all__ = [
     "convert_file",
     "decode_phase",
     "encode_phase",
+    "encode_scopes",
     "encode_tree",
     "prepare",
 ]
@@ -85,6 +86,14 @@ def encode_tree(profile: Profile, name: str, *, upstream_shape: bool) -> tuple[b
     from proton_bench.formats.registry import find_format
 
     return find_format(name).encode(profile), ""
+
+
+def encode_scopes(launches: Iterable[tuple[Any, ...]], *, upstream_shape: bool) -> bytes:
+    """Return the timeline of scopes inside kernels, as a native session lists their launches."""
+    from proton_bench.formats.chrome.scope_trace import ScopeLaunch, write_scope_trace
+
+    whole = [ScopeLaunch(*fields) for fields in launches]
+    return write_scope_trace(whole, upstream_shape=upstream_shape)
 
 
 def convert_file(file: Path, name: str, *, upstream_shape: bool) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from proton_bench.errors import OutputError, ProtonError
 from proton_bench.recording.children.child_profiles import AddedProfile
 from proton_bench.recording.native import native
-from proton_bench.recording.session.conversion import decode_phase, encode_tree
+from proton_bench.recording.session.conversion import decode_phase, encode_scopes, encode_tree
 from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import (
     TRACE_FORMATS,
@@ -205,8 +205,7 @@ def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
             if name == "hatchet" and "proton" in formats and _is_large(session, phase):
                 continue
             path = Path(f"{session.path}{part}.{name}")
-            # Profiles of other processes hold no times of single events.
-            if name in TRACE_FORMATS or (name == "proton" and merged is None):
+            if name == "proton" and merged is None:
                 _write_native(session, phase, path)
             elif not _write_converted(session, phase, path, merged=merged):
                 left += [] if "proton" in (*formats, *left) else ["proton"]
@@ -217,25 +216,27 @@ def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
 
 
 def _write_native(session: Recorded, phase: int, path: Path) -> None:
-    name: Any = path.suffix[1:]
     if session.path == STDOUT:
-        _print(session.core.encode(phase, name))
+        _print(session.core.encode(phase, "proton"))
     else:
-        session.core.write(phase, path, name)
+        session.core.write(phase, path, "proton")
 
 
 def _write_converted(session: Recorded, phase: int, path: Path, *, merged: Profile | None) -> bool:
     """Return False, and remark it, if nothing can be imported any more."""
-    name = path.suffix[1:]
+    name, note, shape = path.suffix[1:], "", session.plan.upstream_shape
     try:
-        whole = merged or decode_phase(session.core, phase, name)
-        content, note = encode_tree(whole, name, upstream_shape=session.plan.upstream_shape)
+        if name in TRACE_FORMATS:  # profiles of other processes hold no times of single events
+            content = encode_scopes(session.core.scope_launches(phase), upstream_shape=shape)
+        else:
+            whole = merged or decode_phase(session.core, phase, name)
+            content, note = encode_tree(whole, name, upstream_shape=shape)
     except ProtonError:
         raise
     except Exception as error:  # noqa: BLE001 - imports fail in any way by then
         session.remarks.append(
-            f"{visible(path.name)} was left out ({error}): proton export "
-            f"{visible(path.stem)}.proton --to {name} writes it"
+            f"{visible(path.name)} was left out ({error}): proton export can make it of "
+            f"{visible(path.stem)}.proton, unless it is a timeline"
         )
         return False
     if session.path == STDOUT:

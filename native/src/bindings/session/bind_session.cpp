@@ -20,6 +20,7 @@
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/name.h"
+#include "writer/bytes/utf8_text.h"
 
 namespace py = pybind11;
 
@@ -146,6 +147,51 @@ void close_phases(Session &session, const py::bytes &path, bool has_trees, bool 
   plan.interval_ns = static_cast<int64_t>(interval_s * 1e9);
   py::gil_scoped_release release;
   session.close_phases(std::move(plan));
+}
+
+py::list text_list(const std::vector<Name> &texts) {
+  py::list listed;
+  for (const Name &name : texts)
+    listed.append(valid_utf8(name.text()));
+  return listed;
+}
+
+py::array_t<uint64_t> instance_rows(const std::vector<TimelineScope> &instances) {
+  py::array_t<uint64_t> rows({static_cast<py::ssize_t>(instances.size()), py::ssize_t{6}});
+  auto cells = rows.mutable_unchecked<2>();
+  for (py::ssize_t row = 0; row < rows.shape(0); ++row) {
+    const TimelineScope &each = instances[static_cast<size_t>(row)];
+    const uint64_t values[] = {each.start_cycle, each.cycles, each.warp,
+                               each.end_warp,    each.scope,  each.is_async ? 1u : 0u};
+    for (py::ssize_t column = 0; column < 6; ++column)
+      cells(row, column) = values[column];
+  }
+  return rows;
+}
+
+py::list scope_launches(Session &session, uint32_t phase) {
+  std::vector<ScopeLaunch> launches;
+  {
+    py::gil_scoped_release release;
+    launches = session.scope_launches(phase);
+  }
+  std::vector<Device> devices = DeviceTable::instance().list();
+  py::list listed;
+  for (const auto &[path, launch] : launches) {
+    py::list programs;
+    for (const TimelineProgram &each : launch->programs)
+      programs.append(py::make_tuple(each.program, each.processor, each.init_ns, each.pre_final_ns,
+                                     each.post_final_ns, each.first, each.count, each.last_cycle,
+                                     each.is_lossy));
+    auto position = static_cast<size_t>(launch->device);
+    std::string device;
+    if (position < devices.size())
+      device = valid_utf8(devices[position].kind) + ":" + std::to_string(devices[position].index);
+    listed.append(py::make_tuple(text_list(path), launch->device, device, launch->clock_hz,
+                                 text_list(*launch->scope_names), programs,
+                                 instance_rows(launch->instances)));
+  }
+  return listed;
 }
 
 // Hardware counters. NumPy is imported by the first call that needs it.
@@ -334,6 +380,7 @@ void bind_session(py::module_ &module) {
            py::arg("values"), py::arg("phase") = py::none())
       .def("add_readings", &add_readings, py::arg("device"), py::arg("readings"), py::arg("at_ns"),
            py::arg("phase") = py::none())
+      .def("scope_launches", &scope_launches)
       .def("row_count", &Session::row_count, Unlocked())
       .def("sample_host", &Session::sample_host, Unlocked())
       .def("close_phases", &close_phases)

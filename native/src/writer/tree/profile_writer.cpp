@@ -10,15 +10,12 @@ namespace proton {
 namespace {
 
 std::string encode(const CallPathTree &tree, const std::vector<Device> &devices,
-                   const FileFacts &facts, FileFormat format, const ScopeTimeline *timeline) {
+                   const FileFacts &facts, FileFormat format) {
   switch (format) {
   case FileFormat::kProton:
     return write_proton(tree, devices, facts);
   case FileFormat::kTree:
     return write_proton(tree, devices, facts, false);
-  case FileFormat::kChromeTrace:
-    return write_scope_trace(tree, timeline ? *timeline : ScopeTimeline(), devices,
-                             facts.upstream_shape);
   }
   throw Error(ErrorCode::kUsage, "unknown file format number " +
                                      std::to_string(static_cast<int>(format)) +
@@ -32,18 +29,15 @@ FileFormat parse_file_format(std::string_view text) {
     return FileFormat::kProton;
   if (text == "tree")
     return FileFormat::kTree;
-  if (text == "chrome_trace")
-    return FileFormat::kChromeTrace;
-  throw Error(ErrorCode::kUsage, "Unknown output format: " + valid_utf8(text) +
-                                     "; choose proton, tree or chrome_trace");
+  throw Error(ErrorCode::kUsage,
+              "Unknown output format: " + valid_utf8(text) + "; choose proton or tree");
 }
 
 // Exceptions of the standard library (no memory) become the one error type that callers know.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, FileFormat format,
-                           const ScopeTimeline *timeline) {
+                           const FileFacts &facts, FileFormat format) {
   try {
-    return encode(tree, devices, facts, format, timeline);
+    return encode(tree, devices, facts, format);
   } catch (const Error &) {
     throw;
   } catch (const std::exception &error) {

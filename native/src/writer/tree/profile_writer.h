@@ -1,4 +1,4 @@
-// Encodes one call-path tree in each file format, by one walk, and writes files atomically.
+// Encodes one call-path tree and writes files atomically.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "calltree/call_path_tree.h"
-#include "calltree/scope_timeline.h"
 #include "record/device.h"
 
 namespace proton {
@@ -18,16 +17,14 @@ struct FileFacts {
   std::string provenance;                  ///< one encoded MessagePack map; empty: an empty map
   std::map<std::string, uint64_t> dropped; ///< lost records by reason
   bool partial = false;
-  bool upstream_shape = false; ///< upstream's formats show the tree as upstream would
 };
 
 enum class FileFormat {
   kProton,
   kTree, ///< the same without distributions
-  kChromeTrace,
 };
 
-/// "proton", "tree" or "chrome_trace". Throws Error(kUsage) with this list.
+/// "proton" or "tree". Throws Error(kUsage) with this list.
 FileFormat parse_file_format(std::string_view text);
 
 /// The whole file. Throws Error(kFormat) if `facts.provenance` is not a MessagePack map, and
@@ -35,15 +32,9 @@ FileFormat parse_file_format(std::string_view text);
 std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
                          const FileFacts &facts, bool has_distributions = true);
 
-/// One `X` event per scope, in a lane of its warp, and, unless upstream's form is wanted, one per
-/// program in a lane of its processor.
-std::string write_scope_trace(const CallPathTree &tree, const ScopeTimeline &timeline,
-                              const std::vector<Device> &devices, bool upstream_shape);
-
-/// The whole file as bytes. Only kChromeTrace uses the timeline; null means an empty one.
+/// The whole file as bytes.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, FileFormat format,
-                           const ScopeTimeline *timeline = nullptr);
+                           const FileFacts &facts, FileFormat format);
 
 /// Writes a new file, flushes and renames it. Throws Error(kOutput) with the reason and leaves
 /// nothing behind. "" and "-" mean standard output.

@@ -301,7 +301,7 @@ TEST(a_closed_pipe_on_standard_output_is_an_error) {
 
 TEST(unknown_formats_are_refused_with_the_choices) {
   CHECK(parse_file_format("proton") == FileFormat::kProton);
-  CHECK(parse_file_format("chrome_trace") == FileFormat::kChromeTrace);
+  CHECK(parse_file_format("tree") == FileFormat::kTree);
   std::string message;
   try {
     parse_file_format("xml");
@@ -310,5 +310,5 @@ TEST(unknown_formats_are_refused_with_the_choices) {
     message = error.what();
   }
   CHECK(contains(message, "Unknown output format: xml"));
-  CHECK(contains(message, "chrome_trace"));
+  CHECK(contains(message, "choose proton or tree"));
 }
