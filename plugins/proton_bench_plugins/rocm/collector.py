@@ -14,7 +14,7 @@ from proton_bench_plugins.rocm.availability import (
     RocmLibrary,
     started_in_this_process,
 )
-from proton_bench_plugins.rocm.backend import Settings
+from proton_bench_plugins.rocm.settings import Settings
 
 __all__ = ["RocmCollector"]
 
