@@ -372,6 +372,7 @@ class _Search:
     def __post_init__(self) -> None:
         self._disturbances = Disturbances()
         self.root, self.tree = self.bad.root, str(self.trees[NEW])
+        self._git_dir = git(self.tree, "rev-parse", "--absolute-git-dir")
         self._script = self._tracked_script()
         self._steps = ["--first-parent"] if self.bisection.first_parent else []
         span = f"{self.good.commit}..{self.bad.commit}"
@@ -456,7 +457,8 @@ class _Search:
         ).split()
 
     def _git(self, *words: str) -> str:
-        return git(self.tree, *words)
+        # If a setup removes .git there, git must not take the repository around it for the tree.
+        return git(self.tree, f"--git-dir={self._git_dir}", "--work-tree=.", *words)
 
     def _candidate(self, name: str) -> Candidate:
         words = ("log", "-1", "--no-color", "--no-show-signature", "--encoding=UTF-8")
