@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "driver/cupti/cupti_abi.h"
-#include "driver/cupti/cupti_functions.h"
+#include "driver/cupti/cupti_library.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

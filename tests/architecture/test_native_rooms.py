@@ -30,7 +30,6 @@ COLLECTOR_SEES_FILES = (
     "context/thread/self_cost.h",
     "context/thread/stack_reader.h",
     "context/python/python_lock.h",
-    "context/layer/layer_path.h",
     "context/layer/layer_range.h",
 )
 # Folders that other collectors may include: what collectors of GPUs share.

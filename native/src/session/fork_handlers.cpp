@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include "calltree/context_tree.h"
-#include "context/layer/layer_path.h"
-#include "context/thread/expired_scopes.h"
+#include "context/layer/layer_range.h"
+#include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
 #include "record/device.h"
 #include "record/variant_table.h"

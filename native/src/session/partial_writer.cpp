@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "record/device.h"
-#include "session/stderr_line.h"
+#include "session/writer_thread.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/fork_locks.h"

@@ -6,7 +6,7 @@
 #include "record/device.h"
 #include "session/partial_writer.h"
 #include "session/session.h"
-#include "session/stderr_line.h"
+#include "session/writer_thread.h"
 #include "support/clock.h"
 #include "writer/file/scratch_file.h"
 

@@ -6,7 +6,7 @@
 
 #include "aggregate/consumer/given_values.h"
 #include "calltree/context_tree.h"
-#include "context/layer/layer_path.h"
+#include "context/layer/layer_range.h"
 #include "context/thread/thread_state.h"
 #include "support/fork_locks.h"
 

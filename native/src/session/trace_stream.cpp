@@ -4,13 +4,69 @@
 #include <exception>
 #include <utility>
 
-#include "session/batch_bytes.h"
-#include "session/stderr_line.h"
+#include "calltree/scope_timeline.h"
+#include "session/writer_thread.h"
 #include "support/clock.h"
 #include "support/error.h"
+#include "writer/bytes/utf8_text.h"
 #include "writer/file/scratch_file.h"
 
 namespace proton {
+
+const char *trace_format_name(TraceFormat format) noexcept {
+  return format == TraceFormat::kChrome ? "chrome_trace" : "perfetto";
+}
+
+const char *trace_suffix(TraceFormat format) noexcept {
+  return format == TraceFormat::kChrome ? ".chrome_trace" : ".pftrace";
+}
+
+TraceFormat parse_trace_format(std::string_view name) {
+  for (TraceFormat format : {TraceFormat::kChrome, TraceFormat::kPerfetto})
+    if (name == trace_format_name(format))
+      return format;
+  throw Error(ErrorCode::kUsage, "Unknown format of timelines: " + valid_utf8(name) +
+                                     "; choose chrome_trace or perfetto");
+}
+
+TraceFile::TraceFile(const std::string &path, TraceFormat format,
+                     std::unique_ptr<TraceEncoder> encoder, const TraceFacts &facts)
+    : format_(format), encoder_(std::move(encoder)), file_(path) {
+  encoder_->spill_to([this](std::string &bytes) {
+    file_.append(bytes, encoder_->tail());
+    bytes.clear();
+  });
+  encoder_->begin(facts, pending_);
+  flush(); // from now on there is a whole file at any time
+}
+
+void TraceFile::add(const EventBatch &batch) {
+  if (!encoder_)
+    return;
+  encoder_->add(batch, pending_);
+  is_dirty_ = true;
+  if (pending_.size() >= kFlushBytes)
+    flush();
+}
+
+void TraceFile::flush() {
+  if (!encoder_ || !is_dirty_)
+    return;
+  encoder_->flush(pending_);
+  file_.append(pending_, encoder_->tail());
+  pending_.clear();
+  is_dirty_ = false;
+}
+
+void TraceFile::end(const TraceEnd &end) {
+  if (!encoder_)
+    return;
+  encoder_->end(end, pending_);
+  encoder_.reset();
+  file_.append(pending_, {});
+  pending_ = {};
+}
+
 namespace {
 
 constexpr int64_t kFlush_ns = 500'000'000;
@@ -239,6 +295,22 @@ void TraceStream::fail(const std::string &message, bool is_written) noexcept {
         (is_written ? "" : "; the recording goes on without this timeline"));
   } catch (const std::exception &) { // no memory for the message
   }
+}
+
+size_t batch_bytes(const EventBatch &batch) noexcept {
+  size_t bytes =
+      sizeof(EventBatch) + batch.nodes.size() * sizeof(EventNode) +
+      batch.events.size() * sizeof(TimelineEvent) + batch.values.size() * sizeof(EventValues) +
+      batch.threads.size() * sizeof(EventThread) + batch.counters.size() * sizeof(EventCounter);
+  for (const EventValues &values : batch.values)
+    for (const auto &[name, text] : values.values)
+      bytes += sizeof(name) + sizeof(text) + text.size();
+  for (const EventThread &thread : batch.threads)
+    bytes += thread.name.size();
+  for (const auto &launch : batch.kernel_scopes)
+    bytes += sizeof(TimelineLaunch) + launch->programs.size() * sizeof(TimelineProgram) +
+             launch->instances.size() * sizeof(TimelineScope);
+  return bytes;
 }
 
 } // namespace proton

@@ -1,15 +1,17 @@
 // The thread on which timelines are encoded, and phases that are over are written.
 #pragma once
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
-
-#include <pthread.h>
 
 namespace proton {
 
@@ -85,5 +87,17 @@ private:
   pthread_t thread_{};
   EndFlag is_ending_; ///< null: there is no thread
 };
+
+// What native threads say to the user.
+
+/// Writes one line to the process's own stderr, whatever the target made of Python's stream.
+inline void say(const std::string &text) noexcept {
+  try {
+    std::string line = "proton: " + text + '\n';
+    ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    static_cast<void>(written);
+  } catch (...) { // no memory for the line
+  }
+}
 
 } // namespace proton

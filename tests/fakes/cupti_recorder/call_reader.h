@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "driver/cuda/cuda_abi.h"
-#include "driver/cupti/cupti_functions.h"
-#include "driver/cupti/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_abi.h"
+#include "driver/cupti/cupti_library.h"
 #include "stream_log.h"
 
 namespace recording {

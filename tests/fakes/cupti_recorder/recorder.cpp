@@ -10,8 +10,8 @@
 #include <string>
 
 #include "call_reader.h"
-#include "driver/cupti/cupti_functions.h"
-#include "driver/cupti/cupti_rare_records.h"
+#include "driver/cupti/cupti_library.h"
+#include "driver/cupti/cupti_records.h"
 #include "stream_log.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "driver/hip/hsa_abi.h"
+#include "driver/hip/hsa_runtime.h"
 #include "machine.h"
 #include "tracer.h"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "driver/rocprofiler/rocprofiler_agent.h"
+#include "driver/rocprofiler/rocprofiler_abi.h"
 #include "machine.h"
 #include "sdk.h"
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "call_parameters.h"
-#include "driver/hip/roctx_abi.h"
-#include "driver/roctracer/roctracer_functions.h"
+#include "driver/hip/roctx_library.h"
 #include "driver/roctracer/roctracer_hip_calls.h"
+#include "driver/roctracer/roctracer_library.h"
 #include "machine.h"
 #include "record_blocks.h"
 

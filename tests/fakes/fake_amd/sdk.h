@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "driver/rocprofiler/rocprofiler_functions.h"
-#include "driver/rocprofiler/rocprofiler_records.h"
+#include "driver/rocprofiler/rocprofiler_abi.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
 #include "record_blocks.h"
 #include "tracer.h"
 

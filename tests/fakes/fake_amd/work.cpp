@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "device.h"
-#include "driver/hip/roctx_abi.h"
+#include "driver/hip/roctx_library.h"
 
 namespace fake {
 namespace {

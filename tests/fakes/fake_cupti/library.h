@@ -15,8 +15,8 @@
 
 #include "control.h"
 #include "driver/cuda/cuda_abi.h"
-#include "driver/cupti/cupti_functions.h"
-#include "driver/cupti/cupti_rare_records.h"
+#include "driver/cupti/cupti_library.h"
+#include "driver/cupti/cupti_records.h"
 #include "handles.h"
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))

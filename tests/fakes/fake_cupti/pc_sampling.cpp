@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "driver/cupti/cupti_pc_sampling_abi.h"
+#include "driver/cupti/cupti_pc_sampling.h"
 #include "library.h"
 
 using namespace fake;

@@ -1,7 +1,7 @@
 // Replays a recorded stream: the same callbacks on as many threads, the same records.
 #include <cstdio>
 
-#include "driver/cupti/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_abi.h"
 #include "library.h"
 #include "stream_format.h"
 

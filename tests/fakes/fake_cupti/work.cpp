@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "counters.h"
-#include "driver/cupti/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_abi.h"
 #include "library.h"
 #include "pc_sampling.h"
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "check.h"
-#include "driver/hip/roctx_abi.h"
+#include "driver/hip/roctx_library.h"
+#include "driver/rocprofiler/rocprofiler_abi.h"
 #include "driver/rocprofiler/rocprofiler_hip_calls.h"
 #include "driver/rocprofiler/rocprofiler_library.h"
-#include "driver/rocprofiler/rocprofiler_records.h"
 #include "driver/roctracer/roctracer_hip_calls.h"
 #include "driver/roctracer/roctracer_library.h"
 #include "fake_amd/control.h"

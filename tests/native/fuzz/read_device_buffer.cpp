@@ -6,8 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "collector/instrumentation/decoder/cycle_totals.h"
-#include "collector/instrumentation/decoder/timeline_rows.h"
+#include "collector/instrumentation/decoder/host_decoder.h"
 
 using namespace proton;
 

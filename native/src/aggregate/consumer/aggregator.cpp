@@ -9,7 +9,7 @@
 #include "aggregate/kernels/scope_cycles.h"
 #include "calltree/context_tree.h"
 #include "context/thread/current.h"
-#include "context/thread/expired_scopes.h"
+#include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
 #include "correlation/device_values.h"
 #include "record/counter_burst.h"

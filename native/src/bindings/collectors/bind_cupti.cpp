@@ -14,7 +14,6 @@
 #include "collector/cupti/counters/sampling_service.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/gpu/work/code_text.h"
-#include "collector/gpu/work/kernel_codes.h"
 #include "collector/gpu/work/kernel_table.h"
 #include "driver/cupti/cupti_pc_sampling.h"
 #include "record/instruction_mix.h"

@@ -4,8 +4,8 @@
 #include "bindings/module/bindings.h"
 #include "context/thread/graph_capture.h"
 #include "correlation/device_values.h"
-#include "driver/capture_mode.h"
 #include "driver/cuda/cuda_driver.h"
+#include "driver/own_work.h"
 #include "support/error.h"
 
 namespace py = pybind11;

@@ -5,7 +5,7 @@
 
 #include "bindings/module/bindings.h"
 #include "context/python/python_frames.h"
-#include "context/python/python_wait.h"
+#include "context/python/python_lock.h"
 
 namespace py = pybind11;
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "context/layer/layer_path.h"
+#include "context/layer/layer_range.h"
 
 namespace proton {
 

@@ -12,7 +12,7 @@
 
 #include "bindings/module/bindings.h"
 #include "calltree/context_tree.h"
-#include "context/python/site_names.h"
+#include "context/python/python_path.h"
 #include "context/thread/python_stack.h"
 #include "context/thread/self_cost.h"
 #include "session/partial_writer.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "collector/cpu/stray_ends.h"
 #include "context/thread/host_range.h"
 #include "context/thread/self_cost.h"
 #include "support/tick_clock.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "collector/cpu/op_stack.h"
-#include "context/layer/layer_path.h"
+#include "context/layer/layer_range.h"
 #include "context/thread/self_cost.h"
 
 namespace proton {

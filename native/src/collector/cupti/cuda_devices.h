@@ -1,7 +1,7 @@
 // NVIDIA's driver as the source of facts about devices.
 #pragma once
 
-#include "collector/gpu/devices/device_source.h"
+#include "collector/gpu/devices/device_facts.h"
 #include "driver/cuda/cuda_driver.h"
 
 namespace proton {

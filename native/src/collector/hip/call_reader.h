@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "collector/hip/call_form.h"
-#include "collector/hip/hip_call.h"
 #include "driver/hip/hip_abi.h"
 
 namespace proton {

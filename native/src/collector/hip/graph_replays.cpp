@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "collector/hip/kernel_key.h"
+#include "collector/hip/hip_records.h"
 
 namespace proton {
 namespace {

@@ -1,6 +1,6 @@
 #include "collector/hip/hip_calls.h"
 
-#include "collector/hip/kernel_key.h"
+#include "collector/hip/hip_records.h"
 #include "context/thread/current.h"
 #include "context/thread/graph_capture.h"
 

@@ -5,13 +5,12 @@
 
 #include "collector/gpu/launches/launch_log.h"
 #include "collector/gpu/launches/launch_thread.h"
-#include "collector/gpu/work/kernel_codes.h"
-#include "collector/gpu/work/late_graph.h"
-#include "collector/hip/dispatch_tag.h"
+#include "collector/gpu/work/graph_table.h"
+#include "collector/gpu/work/kernel_table.h"
+#include "collector/hip/call_form.h"
 #include "collector/hip/graph_replays.h"
-#include "collector/hip/hip_call.h"
 #include "collector/hip/hip_graphs.h"
-#include "collector/hip/stream_numbers.h"
+#include "collector/hip/hip_records.h"
 #include "driver/hip/hip_driver.h"
 
 namespace proton {

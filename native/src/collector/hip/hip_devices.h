@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collector/gpu/devices/device_source.h"
+#include "collector/gpu/devices/device_facts.h"
 #include "collector/hip/visible_gpus.h"
 #include "driver/hip/hip_driver.h"
 

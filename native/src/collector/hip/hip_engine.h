@@ -10,7 +10,7 @@
 #include "collector/hip/hip_devices.h"
 #include "collector/hip/hip_options.h"
 #include "collector/hip/hip_records.h"
-#include "driver/hip/roctx_abi.h"
+#include "driver/hip/roctx_library.h"
 #include "support/periodic_thread.h"
 
 namespace proton {

@@ -10,8 +10,8 @@
 
 #include "collector/gpu/launches/launch_thread.h"
 #include "collector/gpu/work/graph_table.h"
+#include "collector/hip/call_form.h"
 #include "collector/hip/graph_replays.h"
-#include "collector/hip/hip_call.h"
 #include "driver/hip/hip_driver.h"
 
 namespace proton {

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "collector/gpu/devices/device_facts.h"
 #include "driver/shared_library.h"
 
 namespace proton {
@@ -18,6 +21,18 @@ struct HipOptions {
   uint32_t flush_period_ms = 100; ///< records come at least this often; 0: as the library likes
   bool copies = false;            ///< also record copies and sets of memory
   bool roctx = false;             ///< ROCTX ranges of the target are scopes
+};
+
+// What a profile of AMD GPUs says about where its records came from.
+
+struct HipFacts {
+  std::string library;
+  std::string origin; ///< why that library
+  std::string version;
+  std::string driver; ///< of HIP
+  int64_t clock_drift_ns = 0;
+  size_t buffer_bytes = 0;
+  std::map<int32_t, DeviceFacts::Facts> devices;
 };
 
 } // namespace proton

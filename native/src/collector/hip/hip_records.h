@@ -4,18 +4,37 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "collector/gpu/devices/clock_pairs.h"
 #include "collector/gpu/devices/device_facts.h"
-#include "collector/gpu/launches/correlation_ids.h"
 #include "collector/gpu/launches/launch_log.h"
-#include "collector/gpu/records/record_batch.h"
+#include "collector/gpu/records/delivery.h"
 #include "collector/gpu/work/kernel_table.h"
-#include "collector/hip/dispatch_tag.h"
 #include "collector/hip/graph_replays.h"
 
 namespace proton {
+
+// What a dispatch carries through AMD's library to its record.
+
+/// Taken on the launching thread while the dispatch is made; 64 bits, and 0 is not a tag.
+struct DispatchTag {
+  uint32_t correlation = 0; ///< low half of the launch's id
+  bool is_graph = false;
+  uint32_t number = 0; ///< ordinal of the dispatch in the launch of a graph; else of the stream
+
+  uint64_t pack() const noexcept {
+    return uint64_t{is_graph} << 63 | uint64_t{number & kMostNumber} << 32 | correlation;
+  }
+  static DispatchTag unpack(uint64_t packed) noexcept {
+    return {static_cast<uint32_t>(packed), packed >> 63 != 0,
+            static_cast<uint32_t>(packed >> 32) & kMostNumber};
+  }
+
+private:
+  static constexpr uint32_t kMostNumber = 0x7fffffff;
+};
 
 /// A kernel that ran, as a vendor's record says.
 struct HipDispatch {
@@ -108,6 +127,28 @@ private:
   std::vector<Launched> of_graphs_; ///< of the buffer that is read
   std::atomic<bool> copies_{false};
   std::atomic<uint64_t> dropped_{0};
+};
+
+// What distinguishes kernels of one graph: records of AMD's libraries do not name the node.
+
+/// Name in the upper half, shape in the lower; 0 for a null name. Names may end in ".kd".
+uint64_t kernel_key(const char *name, const uint32_t (&work_items)[3],
+                    const uint32_t (&block)[3]) noexcept;
+inline uint32_t name_of_key(uint64_t key) noexcept { return static_cast<uint32_t>(key >> 32); }
+
+/// Length of a kernel's name without the ".kd" of its descriptor.
+uint32_t plain_length(const char *name) noexcept;
+
+// Small numbers for streams, which HIP knows by addresses.
+
+/// The null stream is 0; others are numbered from 1 as they are first seen. [any thread] locks
+class StreamNumbers {
+public:
+  uint32_t find(const void *stream) noexcept;
+
+private:
+  std::mutex mutex_;
+  std::unordered_map<const void *, uint32_t> numbers_;
 };
 
 } // namespace proton

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "collector/hip/hip_engine.h"
-#include "collector/rocprofiler/hip_payload.h"
 #include "collector/rocprofiler/record_stream.h"
 #include "collector/rocprofiler/services.h"
 #include "driver/hip/roctx_library.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "collector/collector.h"
-#include "collector/hip/hip_facts.h"
 #include "collector/hip/hip_options.h"
 #include "record/record_sink.h"
 

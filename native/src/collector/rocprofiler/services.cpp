@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "collector/rocprofiler/hip_payload.h"
-#include "driver/hip/roctx_abi.h"
+#include "collector/rocprofiler/record_stream.h"
+#include "driver/hip/roctx_library.h"
 #include "support/error.h"
 
 namespace proton {

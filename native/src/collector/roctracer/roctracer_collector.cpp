@@ -5,9 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "collector/hip/call_reader.h"
 #include "collector/hip/hip_engine.h"
-#include "collector/roctracer/gpu_nodes.h"
-#include "collector/roctracer/hip_callback.h"
 #include "driver/roctracer/roctracer_hip_calls.h"
 #include "driver/roctracer/roctracer_library.h"
 #include "support/error.h"
@@ -266,6 +265,59 @@ HipFacts RoctracerCollector::facts() const {
   facts.buffer_bytes = self.buffer_bytes;
   facts.devices = self.records.devices().list();
   return facts;
+}
+
+void GpuNodes::map(const HipDevices &devices) {
+  is_mapped_ = true;
+  std::vector<HsaGpu> gpus;
+  try {
+    gpus = HsaRuntime::open(candidates_).gpus();
+  } catch (const Error &) { // without ROCr devices stay unknown
+    return;
+  }
+  std::vector<GpuIdentity> identities;
+  for (const HsaGpu &gpu : gpus)
+    identities.push_back({gpu.uuid, gpu.pci});
+  std::vector<int> ordinals = ordinals_by_identity(identities, devices.identities());
+  if (ordinals.empty()) // ROCr has applied its own variable
+    ordinals = ordinals_by_variables(identities, {"", VisibleVariables::of_environment().hip});
+  for (size_t i = 0; i < gpus.size(); ++i)
+    ordinals_[static_cast<int>(gpus[i].driver_node)] = ordinals[i];
+}
+
+int GpuNodes::ordinal(int node, const HipDevices &devices) {
+  if (!is_mapped_)
+    map(devices);
+  auto found = ordinals_.find(node);
+  return found == ordinals_.end() ? -1 : found->second;
+}
+
+namespace {
+
+struct Layout {
+#define PROTON_HIP_USE(parameters) using parameters = roctracer::parameters;
+  PROTON_HIP_PARAMETERS(PROTON_HIP_USE)
+#undef PROTON_HIP_USE
+};
+
+#define PROTON_HIP_OPERATION(name, form, ...) {roctracer::kHip##name, HipCallForm::form},
+constexpr HipOperation kOperations[] = {PROTON_HIP_CALLS(PROTON_HIP_OPERATION)};
+#undef PROTON_HIP_OPERATION
+
+const HipOperationTable &table() {
+  static const auto *operations = new HipOperationTable(kOperations); // calls come at any time
+  return *operations;
+}
+
+} // namespace
+
+std::vector<int> roctracer_operations(bool copies) { return table().numbers(copies); }
+
+bool is_graph_operation(int operation) noexcept { return changes_graphs(table().find(operation)); }
+
+HipApiCall read_roctracer_call(uint32_t operation, const void *data) noexcept {
+  return HipCallReader<Layout>::read(table().find(static_cast<int>(operation)),
+                                     static_cast<const char *>(data) + roctracer::kHipParameters);
 }
 
 } // namespace proton

@@ -1,10 +1,180 @@
 #include "context/layer/layer_range.h"
 
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
+#include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
+#include "support/fork_locks.h"
 
 namespace proton {
+namespace {
+
+constexpr size_t kMostPaths = 65536;
+constexpr size_t kMostChanges = 32768; // a power of two
+constexpr size_t kFirstChanges = 256;
+constexpr size_t kThreads = 128;
+
+struct PathTable {
+  PathTable() { guard_across_fork(mutex, LockRank::kLayers); }
+  std::mutex mutex;
+  std::map<std::pair<const LayerPath *, std::string>, std::unique_ptr<LayerPath>, std::less<>>
+      paths;
+};
+
+PathTable &path_table() {
+  static PathTable *table = new PathTable; // outlives threads of the target
+  return *table;
+}
+
+/// From this node on, those of the thread are of these layers.
+struct Change {
+  uint64_t node = 0;
+  const LayerPath *path = nullptr;
+};
+
+/// The newest changes of one thread. Its owner writes, threads of a backward pass read.
+class Changes {
+public:
+  void note(uint64_t thread, uint64_t node, const LayerPath *path) noexcept {
+    Lock lock(is_busy_);
+    if (thread_ != thread) { // of a thread that used the place before
+      thread_ = thread;
+      count_ = 0;
+    }
+    if (count_ != 0 && newest().node == node) {
+      newest().path = path;
+      return;
+    }
+    if (count_ != 0 && newest().path == path)
+      return;
+    if (count_ == ring_.size() && ring_.size() < kMostChanges)
+      grow();
+    if (ring_.empty())
+      return;
+    ring_[count_++ & (ring_.size() - 1)] = {node, path};
+  }
+
+  const LayerPath *find(uint64_t thread, uint64_t node) noexcept {
+    Lock lock(is_busy_);
+    if (thread_ != thread || count_ == 0)
+      return nullptr;
+    uint64_t first = count_ > ring_.size() ? count_ - ring_.size() : 0;
+    uint64_t end = count_; // the first that is later than the node
+    while (first < end) {
+      uint64_t middle = first + (end - first) / 2;
+      if (at(middle).node <= node)
+        first = middle + 1;
+      else
+        end = middle;
+    }
+    bool is_known = end != 0 && end + ring_.size() > count_;
+    return is_known ? at(end - 1).path : nullptr;
+  }
+
+  /// The thread that held it does not exist here.
+  void release_after_fork() noexcept { is_busy_.clear(); }
+
+private:
+  /// Held for a few instructions.
+  class Lock {
+  public:
+    explicit Lock(std::atomic_flag &flag) noexcept : flag_(flag) {
+      while (flag_.test_and_set(std::memory_order_acquire))
+        sched_yield();
+    }
+    ~Lock() { flag_.clear(std::memory_order_release); }
+    Lock(const Lock &) = delete;
+    Lock &operator=(const Lock &) = delete;
+
+  private:
+    std::atomic_flag &flag_;
+  };
+
+  Change &at(uint64_t number) noexcept { return ring_[number & (ring_.size() - 1)]; }
+  Change &newest() noexcept { return at(count_ - 1); }
+  /// Nothing was overwritten yet, so that what there is keeps its place.
+  void grow() noexcept {
+    try {
+      ring_.resize(std::max(kFirstChanges, 2 * ring_.size()));
+    } catch (...) { // no memory: the oldest are overwritten
+    }
+  }
+
+  std::atomic_flag is_busy_;
+  uint64_t thread_ = 0; ///< as the target numbers it; 0: none
+  uint64_t count_ = 0;
+  std::vector<Change> ring_;
+};
+
+std::array<Changes, kThreads> &changes() {
+  static auto *all = new std::array<Changes, kThreads>; // outlives threads of the target
+  return *all;
+}
+
+std::atomic<uint64_t (*)()> g_next_node{nullptr};
+std::atomic<uint64_t (*)()> g_thread{nullptr};
+
+// Initial-exec: one instruction instead of a call per access.
+[[gnu::tls_model("initial-exec")]] thread_local const LayerPath *t_layers = nullptr;
+
+} // namespace
+
+const LayerPath *layer_below(const LayerPath *outer, std::string_view name) noexcept {
+  try {
+    PathTable &table = path_table();
+    std::lock_guard lock(table.mutex);
+    auto found = table.paths.find(std::pair(outer, std::string(name)));
+    if (found != table.paths.end())
+      return found->second.get();
+    if (table.paths.size() >= kMostPaths)
+      return outer;
+    auto path = std::make_unique<LayerPath>();
+    path->outer = outer;
+    path->depth = outer ? outer->depth + 1 : 1;
+    path->name = std::string(name);
+    path->hash = hashed(path->name).hash;
+    const LayerPath *made = path.get();
+    table.paths.emplace(std::pair(outer, path->name), std::move(path));
+    return made;
+  } catch (...) { // no memory
+    return outer;
+  }
+}
+
+void set_node_numbers(const NodeNumbers &numbers) noexcept {
+  g_thread.store(numbers.thread, std::memory_order_release);
+  g_next_node.store(numbers.next_node, std::memory_order_release);
+}
+
+const LayerPath *current_layers() noexcept { return t_layers; }
+
+[[gnu::hot]] void set_current_layers(const LayerPath *path) noexcept {
+  t_layers = path;
+  auto next_node = g_next_node.load(std::memory_order_acquire);
+  if (!next_node)
+    return;
+  uint64_t thread = g_thread.load(std::memory_order_relaxed)();
+  changes()[thread % kThreads].note(thread, next_node(), path);
+}
+
+const LayerPath *layers_of_node(uint64_t node, uint64_t thread) noexcept {
+  return thread == 0 ? nullptr : changes()[thread % kThreads].find(thread, node);
+}
+
+void reset_layers_after_fork() noexcept {
+  for (Changes &each : changes())
+    each.release_after_fork();
+}
+
 namespace {
 
 constexpr std::string_view kBackward = "<backward>";

@@ -1,8 +1,17 @@
 #include "context/python/python_path.h"
 
+#include <Python.h>
+
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
 
 #include "calltree/context_tree.h"
+#include "context/python/python_frames.h"
+#include "support/fork_locks.h"
+
+#define PY_SSIZE_T_CLEAN
 
 namespace proton {
 namespace {
@@ -90,5 +99,142 @@ PythonPath::Outcome PythonPath::extend(std::span<const Site> walked, EpochId epo
   }
   return Outcome::kDone;
 }
+
+namespace {
+
+struct SiteHash {
+  size_t operator()(const Site &site) const noexcept {
+    return (reinterpret_cast<uintptr_t>(site.code) ^ static_cast<size_t>(site.offset)) *
+           0x9E3779B97F4A7C15ull;
+  }
+};
+
+using SiteTable = std::unordered_map<Site, std::string, SiteHash>;
+
+/// Past this number of sites the table starts anew, so that code that a program makes and drops in
+/// a loop is not kept for ever.
+constexpr size_t kMaxSites = size_t{1} << 16;
+
+/// No other code, least of all Python, is called while the mutex is held.
+struct SiteNames {
+  SiteNames() { guard_across_fork(mutex, LockRank::kPythonSites); }
+  std::mutex mutex;
+  SiteTable names;
+};
+
+SiteNames *const g_names = new SiteNames; // outlives threads of the target
+std::atomic<uint32_t> g_generation{0};
+
+SiteNames &table() noexcept { return *g_names; }
+
+PyObject *code_object(const Site &site) noexcept {
+  return static_cast<PyObject *>(const_cast<void *>(site.code));
+}
+
+std::string utf8(PyObject *text) {
+  Py_ssize_t size = 0;
+  const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+  if (bytes)
+    return {bytes, static_cast<size_t>(size)};
+  PyErr_Clear(); // lone surrogates, e.g. from an undecodable file name
+  PyObject *escaped = PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+  if (!escaped) {
+    PyErr_Clear();
+    return "?";
+  }
+  std::string result(PyBytes_AS_STRING(escaped), static_cast<size_t>(PyBytes_GET_SIZE(escaped)));
+  Py_DECREF(escaped);
+  return result;
+}
+
+/// Frames that are not part of the target's path: the profiler's own, those of the hook chain and
+/// of the test runner that call it, and the start of the program.
+bool is_hidden_file(const std::string &file) {
+  for (const char *part :
+       {"/proton_bench/recording/", "/proton_bench_plugins/", "/proton_bench/pytest_plugin/",
+        "/proton_bench/__main__.py", "/triton/knobs.py", "/_pytest/", "/pluggy/",
+        "/pytest_asyncio/", "<frozen runpy>"})
+    if (file.find(part) != std::string::npos)
+      return true;
+  return false;
+}
+
+/// Whether it is a function of pytest or unittest that calls a test, a fixture or its end.
+bool calls_test(std::string_view file, std::string_view function) {
+  return (file.ends_with("/_pytest/python.py") && function == "pytest_pyfunc_call") ||
+         (file.ends_with("/_pytest/fixtures.py") &&
+          (function == "call_fixture_func" || function == "_teardown_yield_fixture")) ||
+         (file.ends_with("/unittest/case.py") && function.starts_with("_call"));
+}
+
+std::string resolved(const Site &site) {
+  if (python_frames::is_hidden(site))
+    return {};
+  auto *code = reinterpret_cast<PyCodeObject *>(code_object(site));
+  std::string file = utf8(code->co_filename), function = utf8(code->co_name);
+  if (calls_test(file, function))
+    return std::string(kPathStart);
+  if (is_hidden_file(file))
+    return {};
+  int line = PyCode_Addr2Line(code, static_cast<int>(site.offset));
+  return file + ':' + std::to_string(line) + '@' + function;
+}
+
+void name_site(const Site &site) {
+  std::string name;
+  if (find_site_name(site, name))
+    return;
+  name = resolved(site);
+  Py_XINCREF(code_object(site));
+  bool is_new = false;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    is_new = known.names.emplace(site, std::move(name)).second;
+  }
+  if (!is_new) // another thread was faster
+    Py_XDECREF(code_object(site));
+}
+
+} // namespace
+
+bool find_site_name(const Site &site, std::string &name) {
+  SiteNames &known = table();
+  std::lock_guard lock(known.mutex);
+  auto found = known.names.find(site);
+  if (found == known.names.end())
+    return false;
+  name = found->second;
+  return true;
+}
+
+void name_sites(std::span<const Site> sites) {
+  bool is_full = false;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    is_full = known.names.size() >= kMaxSites;
+  }
+  if (is_full)
+    forget_site_names();
+  for (const Site &site : sites)
+    name_site(site);
+}
+
+void forget_site_names() noexcept {
+  SiteTable dropped;
+  {
+    SiteNames &known = table();
+    std::lock_guard lock(known.mutex);
+    dropped.swap(known.names);
+  }
+  // The number changes before the references go: frames that were read under the old number keep
+  // their code objects alive.
+  g_generation.fetch_add(1, std::memory_order_seq_cst);
+  for (auto &[site, name] : dropped)
+    Py_XDECREF(code_object(site));
+}
+
+uint32_t site_generation() noexcept { return g_generation.load(std::memory_order_seq_cst); }
 
 } // namespace proton

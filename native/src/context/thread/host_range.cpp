@@ -6,7 +6,7 @@
 
 #include "calltree/context_tree.h"
 #include "context/python/python_lock.h"
-#include "context/thread/expired_scopes.h"
+#include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 

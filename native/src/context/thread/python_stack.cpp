@@ -7,9 +7,9 @@
 #include <string>
 
 #include "context/python/python_frames.h"
+#include "context/python/python_lock.h"
+#include "context/python/python_path.h"
 #include "context/python/python_thread_name.h"
-#include "context/python/python_wait.h"
-#include "context/python/site_names.h"
 #include "context/thread/thread_state.h"
 
 namespace proton {

@@ -1,13 +1,52 @@
 #include "context/thread/shadow_stack.h"
 
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "calltree/context_tree.h"
 #include "support/error.h"
+#include "support/fork_locks.h"
 
 namespace proton {
+
+void PathCache::keep(const PathStep &step, ContextId id) noexcept {
+  const std::string_view text = step.name.text;
+  if (text.size() > kLongestName)
+    return;
+  if (used_ == kEntries) { // start over: what repeats is found again within one round
+    index_.fill(0);
+    used_ = 1;
+    last_ = 0;
+    entries_[0].next = 0;
+  }
+  uint32_t chosen = slot(step, 0);
+  for (uint32_t probe = 0; probe < kProbes; ++probe) {
+    uint32_t each = slot(step, probe);
+    const Entry &entry = entries_[index_[each]];
+    // A free slot, or one whose id is of an earlier collection.
+    if (index_[each] == 0 || entry.collection != step.collection) {
+      chosen = each;
+      break;
+    }
+  }
+  if (index_[chosen] == 0)
+    index_[chosen] = used_++;
+  Entry &entry = entries_[index_[chosen]];
+  entry.hash = step.name.hash;
+  entry.parent = step.parent;
+  entry.id = id;
+  entry.generation = step.generation;
+  entry.collection = step.collection;
+  entry.kind = step.kind;
+  entry.length = static_cast<uint8_t>(text.size());
+  std::memcpy(entry.text.data(), text.data(), text.size());
+  entry.next = 0;
+  use(entry);
+}
+
 namespace {
 
 std::atomic<const ShadowStack *> g_starting_stack{nullptr};
@@ -358,5 +397,56 @@ void ShadowStack::clear() noexcept {
   held_.store(0, std::memory_order_release);
   states_.clear();
 }
+
+namespace {
+
+struct Expired {
+  Expired() { guard_across_fork(mutex, LockRank::kExpired); }
+  std::mutex mutex;
+  std::unordered_map<uint64_t, OpenScope> scopes; ///< by number
+};
+
+Expired &expired() {
+  static Expired *instance = new Expired; // outlives threads of the target
+  return *instance;
+}
+
+} // namespace
+
+void keep_expired(ShadowStack &stack, uint32_t thread) noexcept {
+  for (uint32_t i = 0; i < stack.depth(); ++i) {
+    const StackEntry &entry = stack.entry(i);
+    if (!entry.is_held || entry.has_ended())
+      continue;
+    try {
+      Expired &all = expired();
+      std::lock_guard lock(all.mutex);
+      all.scopes[entry.scope_id()] = {entry.id.load(), entry.start(), thread};
+    } catch (...) { // no memory: it ends without a time
+    }
+  }
+}
+
+std::optional<OpenScope> find_expired(uint64_t scope_id) {
+  Expired &all = expired();
+  std::lock_guard lock(all.mutex);
+  auto found = all.scopes.find(scope_id);
+  return found == all.scopes.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool forget_expired(uint64_t scope_id) noexcept {
+  Expired &all = expired();
+  std::lock_guard lock(all.mutex);
+  return all.scopes.erase(scope_id) != 0;
+}
+
+void append_expired(std::vector<ContextId> &ids) {
+  Expired &all = expired();
+  std::lock_guard lock(all.mutex);
+  for (const auto &[number, scope] : all.scopes)
+    ids.push_back(scope.id);
+}
+
+void clear_expired() noexcept { expired().scopes.clear(); }
 
 } // namespace proton

@@ -18,8 +18,8 @@
 
 #include "calltree/context_tree.h"
 #include "context/python/python_frames.h"
-#include "context/python/python_wait.h"
-#include "context/python/site_names.h"
+#include "context/python/python_lock.h"
+#include "context/python/python_path.h"
 #include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"
 #include "support/clock.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "context/python/python_thread_name.h"
-#include "context/thread/expired_scopes.h"
+#include "context/thread/shadow_stack.h"
 #include "support/fork_locks.h"
 
 namespace proton {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "driver/capture_mode.h"
+#include "driver/own_work.h"
 #include "support/error.h"
 
 namespace proton {

@@ -157,4 +157,80 @@ struct GraphData { // descriptor of kGraph...
   void *graph_exec;
 };
 
+// Callback ids of the driver calls that copy or set memory, whose correlation ids copy and set
+// records name. Calls of the 32-bit API before CUDA 3.2 are left out.
+
+inline constexpr uint32_t kCopyCalls[] = {
+    216, 218, 220, 222, 224, 226, 248, 249, 250, 251, 252, 253, 254, 276, 277, 278, 279,
+    280, 281, 282, 283, 284, 285, 286, 287, 288, 289, 290, 291, 292, 293, 305, 306, 318,
+    319, 320, 321, 397, 398, 399, 400, 401, 402, 403, 404, 405, 406, 407, 408, 409, 410,
+    411, 412, 413, 414, 415, 416, 418, 419, 420, 421, 422, 423, 424, 425, 426, 427, 428,
+    429, 430, 431, 432, 433, 776, 777, 778, 779, 796, 797, 798, 799};
+
+/// Whether it is cuMemcpyBatchAsync or cuMemcpy3DBatchAsync: one call may make many records.
+inline constexpr bool is_batch_of_copies(uint32_t cbid) noexcept {
+  return (cbid >= 776 && cbid <= 779) || (cbid >= 796 && cbid <= 799);
+}
+
+// Callback ids of the driver calls that make or end contexts and modules, or look a kernel up,
+// which may load its module.
+
+inline constexpr uint32_t kModuleCalls[] = {10,  11,  235, 322, 386, 387,
+                                            389, 544, 545, 645, 757,       // contexts
+                                            18,  19,  20,  21,  22,  23,   // modules
+                                            678, 679, 680, 681, 682, 683}; // libraries
+
+// NVTX calls as CUPTI reports them: their numbers, parameters and texts.
+
+enum NvtxCbid : uint32_t {
+  kNvtxRangePushA = 8,
+  kNvtxRangePushW = 9,
+  kNvtxRangePushEx = 10,
+  kNvtxRangePop = 11,
+  kNvtxDomainRangePushEx = 33,
+  kNvtxDomainRangePop = 34,
+  kNvtxDomainRegisterStringA = 39,
+  kNvtxDomainRegisterStringW = 40,
+};
+
+struct NvtxData { // domain NVTX
+  const char *function_name;
+  const void *function_params;
+  const void *return_value;
+};
+
+struct NvtxRangePushAParams {
+  const char *message;
+};
+struct NvtxRangePushWParams {
+  const wchar_t *message;
+};
+struct NvtxEventAttributes; // read by nvtx_event_offset
+struct NvtxRangePushExParams {
+  const NvtxEventAttributes *attributes;
+};
+/// Ranges of a domain: functions of NVTX 3 that name the domain before the usual parameters.
+struct NvtxDomainRangePushExParams {
+  void *domain;
+  struct Core {
+    const NvtxEventAttributes *attributes;
+  } core;
+};
+struct NvtxDomainRangePopParams {
+  void *domain;
+};
+/// Both kinds of text; the header of CUPTI says `char` for the wide one too.
+struct NvtxDomainRegisterStringParams {
+  void *domain;
+  const void *text;
+};
+namespace nvtx_event_offset {
+enum : size_t { kVersion = 0, kSize = 2, kMessageType = 32, kMessage = 40, kBytes = 48 };
+}
+enum NvtxMessageType : int32_t {
+  kNvtxMessageAscii = 1,
+  kNvtxMessageUnicode = 2,
+  kNvtxMessageRegistered = 3,
+};
+
 } // namespace proton::cupti

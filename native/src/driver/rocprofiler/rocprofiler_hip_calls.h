@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "driver/hip/hip_call_params.h"
+#include "driver/hip/hip_abi.h"
 #include "driver/hip/hip_call_table.h"
 
 namespace proton::rocprofiler {

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "driver/hip/hip_abi.h"
-#include "driver/hip/hip_call_params.h"
 #include "driver/hip/hip_call_table.h"
 
 namespace proton::roctracer {

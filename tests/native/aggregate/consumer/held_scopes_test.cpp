@@ -3,7 +3,7 @@
 
 #include "aggregate/consumer/timeline_session.h"
 #include "check.h"
-#include "context/thread/expired_scopes.h"
+#include "context/thread/shadow_stack.h"
 
 using namespace proton;
 

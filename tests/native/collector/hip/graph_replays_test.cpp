@@ -1,7 +1,7 @@
 #include "collector/hip/graph_replays.h"
 
 #include "check.h"
-#include "collector/hip/kernel_key.h"
+#include "collector/hip/hip_records.h"
 
 using namespace proton;
 

@@ -1,10 +1,9 @@
-#include "context/thread/path_cache.h"
+#include "context/thread/shadow_stack.h"
 
 #include <memory>
 #include <string>
 
 #include "check.h"
-#include "context/thread/shadow_stack.h"
 
 using namespace proton;
 

@@ -1,7 +1,7 @@
-// cupti_copy_calls.h names every call of the driver that copies or sets memory.
+// cupti_abi.h names every call of the driver that copies or sets memory.
 //
 // Compiled, never run, by test_vendor_headers.py, as cupti_headers.cpp is.
-#include "driver/cupti/cupti_copy_calls.h"
+#include "driver/cupti/cupti_abi.h"
 
 #include <cuda.h>
 

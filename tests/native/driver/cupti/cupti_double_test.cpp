@@ -10,7 +10,7 @@
 #include "check.h"
 #include "control.h"
 #include "driver/cuda/cuda_abi.h"
-#include "driver/cupti/cupti_functions.h"
+#include "driver/cupti/cupti_library.h"
 
 namespace cuda = proton::cuda;
 namespace cupti = proton::cupti;

@@ -1,9 +1,9 @@
-// cupti_abi.h, cupti_records.h and cupti_functions.h say what NVIDIA's headers say.
+// cupti_abi.h, cupti_records.h and cupti_library.h say what NVIDIA's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/cupti/cupti_functions.h"
-#include "driver/cupti/cupti_rare_records.h"
+#include "driver/cupti/cupti_library.h"
+#include "driver/cupti/cupti_records.h"
 
 #include <cuda.h>
 

@@ -1,7 +1,7 @@
-// cupti_pc_sampling_abi.h says what NVIDIA's header says.
+// cupti_pc_sampling.h says what NVIDIA's header says.
 //
 // Compiled, never run, by test_vendor_headers.py, as cupti_headers.cpp is.
-#include "driver/cupti/cupti_pc_sampling_abi.h"
+#include "driver/cupti/cupti_pc_sampling.h"
 
 #include <cuda.h>
 

@@ -1,8 +1,8 @@
-// cupti_nvtx_calls.h says what NVIDIA's headers say.
+// cupti_abi.h says what NVIDIA's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/cupti/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_abi.h"
 
 #include <cupti.h>
 #include <generated_nvtx_meta.h>

@@ -1,8 +1,8 @@
-// hsa_abi.h says what AMD's headers say.
+// hsa_runtime.h says what AMD's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/hip/hsa_abi.h"
+#include "driver/hip/hsa_runtime.h"
 
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>

@@ -1,8 +1,8 @@
-// roctx_abi.h says what AMD's headers say.
+// roctx_library.h says what AMD's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/hip/roctx_abi.h"
+#include "driver/hip/roctx_library.h"
 
 #include <roctracer/roctracer_roctx.h>
 

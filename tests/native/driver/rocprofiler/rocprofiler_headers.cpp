@@ -1,12 +1,11 @@
-// rocprofiler_abi.h, rocprofiler_agent.h and rocprofiler_functions.h say what AMD's headers say, as
+// rocprofiler_abi.h and rocprofiler_library.h say what AMD's headers say, as
 // far as Triton's wheel has them: it leaves out records of copies, streams and a few calls.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/rocprofiler/rocprofiler_functions.h"
+#include "driver/rocprofiler/rocprofiler_library.h"
 
-#include "driver/rocprofiler/rocprofiler_agent.h"
-#include "driver/rocprofiler/rocprofiler_records.h"
+#include "driver/rocprofiler/rocprofiler_abi.h"
 
 #include <rocprofiler-sdk/agent.h>
 #include <rocprofiler-sdk/buffer.h>
@@ -18,7 +17,7 @@
 #include <rocprofiler-sdk/marker/api_id.h>
 #include <rocprofiler-sdk/registration.h>
 
-#include "driver/hip/roctx_abi.h"
+#include "driver/hip/roctx_library.h"
 #include "driver/vendor_checks.h"
 
 #define STATUS(ours, theirs) SAME(ours, ROCPROFILER_STATUS_##theirs)

@@ -1,9 +1,9 @@
-// roctracer_abi.h, roctracer_hip_calls.h and roctracer_functions.h say what AMD's headers say.
+// roctracer_abi.h, roctracer_hip_calls.h and roctracer_library.h say what AMD's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/roctracer/roctracer_functions.h"
 #include "driver/roctracer/roctracer_hip_calls.h"
+#include "driver/roctracer/roctracer_library.h"
 
 #include <hip/amd_detail/hip_runtime_prof.h>
 #include <roctracer/roctracer.h>

@@ -2,16 +2,50 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
-#include "collector/cupti/activity/buffer_pool.h"
 #include "collector/cupti/activity/record_reader.h"
-#include "collector/cupti/activity/timebase.h"
 #include "driver/cupti/cupti_library.h"
 #include "record/record_sink.h"
 
 namespace proton {
+
+// Activity buffers that CUPTI fills, used again and again.
+
+class BufferPool {
+public:
+  BufferPool() { out_.reserve(kUsuallyOut); }
+  ~BufferPool() { trim(); }
+  BufferPool(const BufferPool &) = delete;
+  BufferPool &operator=(const BufferPool &) = delete;
+
+  /// Sets the size of new buffers; buffers of another size are freed as they come back. Some are
+  /// made ready, and kept over a pause: new pages would be mapped during launches.
+  void prepare(size_t bytes) noexcept;
+  size_t bytes() const noexcept;
+  /// Null if there is no memory. [any thread]
+  uint8_t *acquire(size_t &bytes) noexcept;
+  /// False for a buffer that is not ours, which is left alone. [any thread]
+  bool release(uint8_t *buffer, size_t bytes) noexcept;
+  /// Acquired and not released.
+  size_t outstanding() const noexcept;
+  /// Frees the buffers that are not in use.
+  void trim() noexcept;
+
+private:
+  void make_ready() noexcept;
+
+  static constexpr size_t kReadyBytes = size_t{2} << 20;
+  static constexpr size_t kMaxFree = 8;
+  static constexpr size_t kUsuallyOut = 64;
+  mutable std::mutex mutex_;
+  size_t bytes_ = size_t{1} << 20;
+  std::vector<uint8_t *> free_;
+  std::vector<uint8_t *> out_; ///< a few: CUPTI fills one while we read another
+};
 
 /// One per process, because CUPTI's buffer callbacks have no argument for us. It is never
 /// destroyed: buffers may come back after everything else has stopped.

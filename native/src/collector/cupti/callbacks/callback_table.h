@@ -26,7 +26,11 @@ public:
 /// (domain, callback id) -> source. Callbacks may come while it is filled.
 class CallbackTable {
 public:
-  void add(CallbackSource &source);
+  void add(CallbackSource &source) {
+    Row &row = rows_.at(static_cast<size_t>(source.domain()));
+    for (uint32_t cbid : source.callbacks())
+      row.at(cbid).store(&source, std::memory_order_release);
+  }
   void dispatch(int domain, uint32_t cbid, const void *data) const noexcept {
     auto row = static_cast<size_t>(domain);
     if (row >= kDomains || cbid >= kCallbacks)

@@ -19,7 +19,6 @@
 #include "collector/cupti/callbacks/callback_table.h"
 #include "collector/cupti/callbacks/launch_source.h"
 #include "collector/gpu/work/graph_table.h"
-#include "collector/gpu/work/late_graph.h"
 #include "driver/cupti/cupti_library.h"
 
 namespace proton {

@@ -2,8 +2,9 @@
 
 #include <iterator>
 
+#include "driver/cuda/cubin.h"
 #include "driver/cuda/cuda_abi.h"
-#include "driver/cupti/cupti_copy_calls.h"
+#include "driver/cupti/cupti_abi.h"
 
 namespace proton {
 namespace {
@@ -57,6 +58,25 @@ void CopySource::handle(uint32_t cbid, const void *data) noexcept {
 
 void ResourceSource::handle(uint32_t, const void *data) noexcept {
   log_.contexts().forget(static_cast<const cupti::ResourceData *>(data)->context);
+}
+
+void ModuleSource::handle(uint32_t, const void *data) noexcept {
+  const auto &resource = *static_cast<const cupti::ResourceData *>(data);
+  const auto *module = static_cast<const cupti::ModuleResourceData *>(resource.descriptor);
+  if (!module || !module->cubin ||
+      !library_.load(std::memory_order_acquire)->functions().get_cubin_crc)
+    return;
+  try {
+    cupti::CubinCrcParameters parameters;
+    parameters.cubin_size = module->cubin_size;
+    parameters.cubin = module->cubin;
+    if (library_.load(std::memory_order_acquire)->functions().get_cubin_crc(&parameters) !=
+        cupti::kSuccess)
+      return; // its kernels stay without a hash
+    for (std::string_view kernel : kernels_of_cubin(module->cubin, module->cubin_size))
+      codes_.set_name(kernel, parameters.crc);
+  } catch (...) { // no memory: the rest of its kernels stays without a hash
+  }
 }
 
 } // namespace proton

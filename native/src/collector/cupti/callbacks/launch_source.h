@@ -1,13 +1,15 @@
 // Notes launches when their driver calls begin, and takes back those that failed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "collector/cupti/callbacks/callback_table.h"
 #include "collector/gpu/launches/launch_log.h"
-#include "collector/gpu/work/kernel_codes.h"
+#include "collector/gpu/work/kernel_table.h"
 #include "driver/cuda/cuda_abi.h"
+#include "driver/cupti/cupti_library.h"
 
 namespace proton {
 
@@ -61,6 +63,22 @@ public:
 
 private:
   LaunchLog &log_;
+};
+
+// Notes the hash of every loaded module for the kernels in it.
+
+class ModuleSource : public CallbackSource {
+public:
+  explicit ModuleSource(KernelCodes &codes) : codes_(codes) {}
+  /// The library that computes hashes. A callback of an earlier start may still run.
+  void set_library(const CuptiLibrary *library) { library_ = library; }
+  int domain() const override { return cupti::kDomainResource; }
+  std::vector<uint32_t> callbacks() const override { return {cupti::kModuleLoaded}; }
+  void handle(uint32_t cbid, const void *data) noexcept override;
+
+private:
+  KernelCodes &codes_;
+  std::atomic<const CuptiLibrary *> library_{nullptr};
 };
 
 } // namespace proton

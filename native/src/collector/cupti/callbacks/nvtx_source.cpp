@@ -1,10 +1,24 @@
 #include "collector/cupti/callbacks/nvtx_source.h"
 
 #include <string>
+#include <utility>
 
 #include "collector/gpu/launches/launch_thread.h"
 
 namespace proton {
+
+void RegisteredTexts::add(const void *handle, std::string text) {
+  std::lock_guard lock(mutex_);
+  if (texts_.size() < kMost || texts_.contains(handle))
+    texts_.insert_or_assign(handle, std::move(text));
+}
+
+std::string RegisteredTexts::find(const void *handle) const {
+  std::lock_guard lock(mutex_);
+  auto found = texts_.find(handle);
+  return found == texts_.end() ? std::string() : found->second;
+}
+
 namespace {
 
 void append_utf8(std::string &text, uint32_t point) {

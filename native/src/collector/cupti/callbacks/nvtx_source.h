@@ -1,15 +1,33 @@
 // NVTX ranges of the target as scopes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "collector/cupti/callbacks/callback_table.h"
-#include "collector/cupti/callbacks/registered_texts.h"
-#include "driver/cupti/cupti_nvtx_calls.h"
+#include "driver/cupti/cupti_abi.h"
 
 namespace proton {
+
+// Texts that the target registered with NVTX, by the handles it got for them.
+
+/// Handles stay valid for as long as the process. [any thread]
+class RegisteredTexts {
+public:
+  /// Keeps a text, up to a limit.
+  void add(const void *handle, std::string text);
+  /// Empty for a handle that was made before the first session.
+  std::string find(const void *handle) const;
+
+private:
+  static constexpr size_t kMost = size_t{1} << 16;
+  mutable std::mutex mutex_;
+  std::unordered_map<const void *, std::string> texts_;
+};
 
 /// Pushed and popped ranges of every domain, with every kind of text. The target must be started
 /// with NVTX_INJECTION64_PATH naming libcupti: see docs/explanation/graphs.md.

@@ -9,7 +9,6 @@
 #include "collector/cupti/activity/activity_stream.h"
 #include "collector/cupti/callbacks/graph_source.h"
 #include "collector/cupti/callbacks/launch_source.h"
-#include "collector/cupti/callbacks/module_source.h"
 #include "collector/cupti/callbacks/nvtx_source.h"
 #include "collector/cupti/control/subscription.h"
 #include "collector/cupti/counters/counter_sampler.h"

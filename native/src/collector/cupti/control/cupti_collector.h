@@ -7,9 +7,7 @@
 #include <string>
 
 #include "collector/collector.h"
-#include "collector/cupti/counters/counter_facts.h"
 #include "collector/cupti/cupti_options.h"
-#include "collector/cupti/pc_sampling/pc_sampling_facts.h"
 #include "collector/gpu/devices/device_facts.h"
 #include "record/record_sink.h"
 

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "collector/cupti/counters/counter_facts.h"
 #include "collector/cupti/counters/sampling_process.h"
-#include "collector/gpu/launches/context_list.h"
+#include "collector/cupti/cupti_options.h"
+#include "collector/gpu/launches/launch_log.h"
 #include "driver/cuda/cuda_driver.h"
 #include "record/counter_burst.h"
 #include "record/record_sink.h"

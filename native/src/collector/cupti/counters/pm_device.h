@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "driver/cupti/cupti_pm_sampling.h"
 #include "driver/cupti/cupti_profiler_host.h"
 
 namespace proton {

@@ -7,7 +7,6 @@
 
 #include "collector/cupti/cupti_options.h"
 #include "collector/cupti/pc_sampling/pc_counts.h"
-#include "collector/cupti/pc_sampling/stall_names.h"
 #include "driver/cupti/cupti_library.h"
 #include "driver/cupti/cupti_pc_sampling.h"
 
@@ -86,5 +85,12 @@ private:
   std::unique_ptr<PcBuffer> buffer_;
   std::unique_ptr<PcBuffer> rest_; ///< which CUPTI fills when it is switched off
 };
+
+// How often program counters are sampled by default.
+
+/// Exponent of the shortest period, in cycles, at which all multiprocessors together make at most
+/// 16 million samples a second: 2^14 on an H200. That takes a few percent of one processor, and a
+/// kernel of 100 us is still sampled more than a thousand times. 2^14 if the facts are unknown (0).
+uint32_t automatic_period_log2(int64_t multiprocessors, int64_t clock_rate_khz) noexcept;
 
 } // namespace proton

@@ -7,9 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "collector/cupti/pc_sampling/pc_period.h"
+#include "collector/cupti/pc_sampling/pc_context.h"
 #include "collector/cupti/pc_sampling/sampled_functions.h"
-#include "collector/gpu/launches/launch_hold.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "context/python/python_lock.h"
 #include "context/thread/current.h"

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "collector/cupti/callbacks/callback_table.h"
-#include "collector/cupti/pc_sampling/cubin_store.h"
+#include "collector/cupti/cupti_options.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_context.h"
-#include "collector/cupti/pc_sampling/pc_sampling_facts.h"
-#include "collector/gpu/launches/context_list.h"
+#include "collector/gpu/launches/launch_log.h"
 #include "driver/cuda/cuda_driver.h"
 #include "record/record_sink.h"
 #include "support/periodic_thread.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "collector/gpu/launches/launch_thread.h"
-#include "driver/cupti/cupti_module_calls.h"
+#include "driver/cupti/cupti_abi.h"
 
 namespace proton {
 

@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/cupti/pc_sampling/cubin_store.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_counts.h"
-#include "collector/cupti/pc_sampling/stall_names.h"
 #include "record/pc_sample_record.h"
 
 namespace proton {

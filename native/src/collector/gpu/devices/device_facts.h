@@ -10,9 +10,25 @@
 #include <mutex>
 #include <string>
 
-#include "collector/gpu/devices/device_source.h"
+#include "record/device.h"
 
 namespace proton {
+
+// The source of facts about devices.
+
+/// A vendor's description of a device; 0 and "" where it does not answer.
+struct DeviceDescription {
+  Device device;
+  std::string name;
+  std::string uuid;
+};
+
+class DeviceSource {
+public:
+  virtual ~DeviceSource() = default;
+  /// Facts about the device with this number in records. May throw std::bad_alloc.
+  virtual DeviceDescription describe(int32_t device) const = 0;
+};
 
 class DeviceFacts {
 public:

@@ -3,12 +3,89 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
-#include "collector/gpu/launches/context_list.h"
-#include "collector/gpu/launches/correlation_ids.h"
+#include "collector/gpu/launches/launch_thread.h"
 #include "record/record_sink.h"
 
 namespace proton {
+
+// The contexts that had a launch: a flush has to wait for them.
+
+/// Receives new contexts. [launching thread, inside of a watched call]
+class NewContextListener {
+public:
+  virtual ~NewContextListener() = default;
+  virtual void launching_in(void *context) noexcept = 0;
+};
+
+class ContextList {
+public:
+  /// Notes that the thread launches in the context. Locks at its first launch there only.
+  /// [launching thread, noexcept]
+  void note(LaunchThread &thread, void *context) noexcept {
+    uint32_t generation = generation_.load(std::memory_order_relaxed);
+    if (thread.context != context || thread.context_generation != generation)
+      add(thread, context);
+  }
+  /// Set the listener that `note` calls when a thread first launches in a context, before the
+  /// launch goes on; null removes it.
+  void set_listener(NewContextListener *listener) noexcept { listener_.store(listener); }
+  void forget(void *context) noexcept;
+  void forget_all() noexcept;
+  std::vector<void *> list() const;
+
+private:
+  void add(LaunchThread &thread, void *context) noexcept;
+  mutable std::mutex mutex_;
+  std::vector<void *> contexts_;
+  std::atomic<uint32_t> generation_{1}; ///< of what threads remember
+  std::atomic<NewContextListener *> listener_{nullptr};
+};
+
+// Widens correlation ids of vendors' libraries to 64 bits; those of CUPTI have 32 bits and wrap.
+
+/// The launching and the completing side widen alike: an id stands for the number nearest to the
+/// newest one that ends in the same 32 bits. That is exact as long as a record comes within two
+/// thousand million calls of its launch.
+class CorrelationIds {
+public:
+  /// Ids of vendors' libraries begin here, far from those of next_correlation_id.
+  static constexpr uint64_t kFirst = uint64_t{1} << 62;
+  static constexpr uint64_t kLast = (uint64_t{1} << 63) - 1;
+
+  /// [any thread, no lock]
+  uint64_t widen(uint32_t id) const noexcept {
+    uint64_t newest = newest_.load(std::memory_order_relaxed);
+    return newest + static_cast<uint64_t>(past(newest, id));
+  }
+  /// Same for the id of a call that begins now. [launching thread, no lock]
+  uint64_t widen_newest(uint32_t id) noexcept {
+    uint64_t newest = newest_.load(std::memory_order_relaxed);
+    int64_t distance = past(newest, id);
+    uint64_t wide = newest + static_cast<uint64_t>(distance);
+    // Rarely, so that threads do not pass one cache line around.
+    if (distance > kStep)
+      while (newest < wide &&
+             !newest_.compare_exchange_weak(newest, wide, std::memory_order_relaxed)) {
+      }
+    return wide;
+  }
+
+  /// An id above all that `widen_newest` has returned.
+  uint64_t above_all() const noexcept {
+    return newest_.load(std::memory_order_relaxed) + static_cast<uint64_t>(kStep) + 1;
+  }
+
+private:
+  static constexpr int64_t kStep = 1 << 20;
+  static int64_t past(uint64_t newest, uint32_t id) noexcept {
+    return static_cast<int32_t>(id - static_cast<uint32_t>(newest));
+  }
+  // Above the beginning, so that an id that looks older stays above it too.
+  std::atomic<uint64_t> newest_{kFirst + (uint64_t{1} << 32)};
+};
 
 /// A driver call as a vendor's library reports it.
 struct VendorCall {

@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "collector/gpu/launches/correlation_ids.h"
+#include "collector/gpu/launches/launch_log.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "context/thread/graph_capture.h"
 

@@ -1,5 +1,7 @@
 #include "collector/gpu/work/graph_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -450,6 +452,19 @@ size_t GraphTable::node_count(uint32_t graph) {
   Lock lock(mutex_);
   auto found = graphs_.find(graph);
   return found == graphs_.end() ? 0 : found->second.nodes.size();
+}
+
+LateGraph::LateGraph(const std::string &kind)
+    : text_(
+          "proton_bench: a " + kind +
+          " graph was captured before profiling began or while it was paused, so its kernels are "
+          "shown by name under <captured_at>; record while it is captured to see their scopes\n") {}
+
+void LateGraph::warn() noexcept {
+  if (has_warned_.exchange(true))
+    return;
+  // Not through a stream of the C library, whose lock the target may hold.
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text_.data(), text_.size());
 }
 
 } // namespace proton

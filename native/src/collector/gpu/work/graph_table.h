@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "collector/gpu/launches/capture_stack.h"
+#include "collector/gpu/launches/launch_thread.h"
 #include "record/graph.h"
 
 namespace proton {
@@ -134,6 +135,22 @@ private:
   size_t starting_ = 0; ///< captures that the driver is asked for
   size_t counted_ = 0;  ///< captures that `capture_begins` knows of
   std::atomic<uint32_t> generation_{1};
+};
+
+// Warns once about a graph that was captured before the collector started.
+
+class LateGraph {
+public:
+  /// `kind`: e.g. "CUDA".
+  explicit LateGraph(const std::string &kind);
+  /// Lets the next launch of such a graph warn again, on stderr.
+  void warn_again() noexcept { has_warned_.store(false); }
+  /// Call at a launch of such a graph. [launching thread]
+  void warn() noexcept;
+
+private:
+  std::string text_;
+  std::atomic<bool> has_warned_{false};
 };
 
 } // namespace proton

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "collector/instrumentation/buffers/device_context.h"
-#include "collector/instrumentation/buffers/instrumented_kernel.h"
 
 namespace proton {
 

@@ -1,8 +1,8 @@
 #include "collector/instrumentation/decoder/host_decoder.h"
 
 #include <algorithm>
+#include <limits>
 
-#include "collector/instrumentation/decoder/block_reader.h"
 #include "collector/instrumentation/decoder/scope_pairs.h"
 
 namespace proton {
@@ -113,6 +113,96 @@ void decode(std::span<const std::byte> buffer, const BufferLayout &layout, Buffe
     decoder.read(buffer.first(block_bytes));
   if (!buffer.empty())
     ++totals.corrupt_programs;
+}
+
+ScopeTotals empty_scope_totals() noexcept {
+  ScopeTotals totals{};
+  totals.min_cycles = ~uint64_t{0};
+  return totals;
+}
+
+void add_instance(ScopeTotals &totals, uint64_t cycles) noexcept {
+  ++totals.count;
+  totals.cycles += cycles;
+  totals.min_cycles = std::min(totals.min_cycles, cycles);
+  totals.max_cycles = std::max(totals.max_cycles, cycles);
+  ++totals.buckets[cycle_bucket(cycles)];
+}
+
+void add_totals(ScopeTotals &totals, const ScopeTotals &other) noexcept {
+  totals.count += other.count;
+  totals.cycles += other.cycles;
+  totals.min_cycles = std::min(totals.min_cycles, other.min_cycles);
+  totals.max_cycles = std::max(totals.max_cycles, other.max_cycles);
+  for (uint32_t bucket = 0; bucket < kCycleBuckets; ++bucket)
+    totals.buckets[bucket] += other.buckets[bucket];
+}
+
+void add_totals(KernelTotals &totals, const KernelTotals &other) noexcept {
+  totals.launches += other.launches;
+  totals.programs += other.programs;
+  totals.skipped_programs += other.skipped_programs;
+  totals.corrupt_programs += other.corrupt_programs;
+  totals.records += other.records;
+  totals.lost_records += other.lost_records;
+  totals.unpaired_records += other.unpaired_records;
+  totals.lossy_programs += other.lossy_programs;
+  totals.lossy_warps += other.lossy_warps;
+}
+
+void reduce(std::span<const std::byte> buffer, const BufferLayout &layout, KernelTotals &totals,
+            std::span<ScopeTotals> scopes) {
+  if (!layout.fault().empty() || scopes.size() < layout.scopes)
+    return;
+  CycleTotals visitor(scopes);
+  ++totals.launches;
+  decode(buffer, layout, visitor, totals);
+}
+
+void TimelineRows::begin_program(const BlockHeader &header) {
+  TimelineProgram &program = programs.emplace_back();
+  program.program = header.program;
+  program.processor = header.processor;
+  program.init_ns = header.init_ns;
+  program.pre_final_ns = header.pre_final_ns;
+  program.post_final_ns = header.post_final_ns;
+  program.is_lossy = header.is_lossy;
+  program.first = static_cast<uint32_t>(instances.size());
+}
+
+void TimelineRows::instance(const BlockHeader &, const ScopeInstance &instance) {
+  TimelineScope &scope = instances.emplace_back();
+  // Otherwise a scope could seem to begin after the shortened one around it has ended.
+  scope.start_cycle = instance.start_clock - instance.shift_cycles;
+  scope.cycles = instance.cycles;
+  scope.warp = static_cast<uint16_t>(instance.warp);
+  scope.end_warp = static_cast<uint16_t>(instance.end_warp);
+  scope.scope = static_cast<uint8_t>(instance.scope);
+  scope.is_async = instance.is_async;
+}
+
+void TimelineRows::end_program(const BlockHeader &) {
+  TimelineProgram &program = programs.back();
+  program.count = static_cast<uint32_t>(instances.size()) - program.first;
+  std::span<TimelineScope> own = std::span(instances).subspan(program.first);
+  if (own.empty())
+    return;
+  // Clocks wrap: from half a turn before any of them they can be compared.
+  uint64_t begin = own.front().start_cycle - (clock_mask_ / 2 + 1);
+  uint64_t first = std::numeric_limits<uint64_t>::max();
+  for (TimelineScope &scope : own) {
+    scope.start_cycle = (scope.start_cycle - begin) & clock_mask_;
+    first = std::min(first, scope.start_cycle);
+  }
+  for (TimelineScope &scope : own) {
+    scope.start_cycle -= first;
+    program.last_cycle = std::max(program.last_cycle, scope.start_cycle + scope.cycles);
+  }
+}
+
+void TimelineRows::clear() {
+  programs.clear();
+  instances.clear();
 }
 
 } // namespace proton

@@ -18,9 +18,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collector/instrumentation/record_layout.h"
 #include "record/cycle_record.h"
+#include "record/timeline_record.h"
 
 namespace proton {
 
@@ -83,5 +85,44 @@ void decode(std::span<const std::byte> buffer, const BufferLayout &layout, Buffe
 /// min_cycles start with all bits set.
 void reduce(std::span<const std::byte> buffer, const BufferLayout &layout, KernelTotals &totals,
             std::span<ScopeTotals> scopes);
+
+// Sums of scope instances, in the layout of the reduction on the device.
+
+/// Totals without an instance.
+ScopeTotals empty_scope_totals() noexcept;
+void add_instance(ScopeTotals &totals, uint64_t cycles) noexcept;
+/// Adds the sums of other launches.
+void add_totals(ScopeTotals &totals, const ScopeTotals &other) noexcept;
+void add_totals(KernelTotals &totals, const KernelTotals &other) noexcept;
+
+/// Adds what it visits. `scopes` has an element for each scope of the layout.
+class CycleTotals final : public BufferVisitor {
+public:
+  explicit CycleTotals(std::span<ScopeTotals> scopes) : scopes_(scopes) {}
+  void instance(const BlockHeader &, const ScopeInstance &instance) override {
+    add_instance(scopes_[instance.scope], instance.cycles);
+  }
+
+private:
+  std::span<ScopeTotals> scopes_;
+};
+
+// The scope instances of one launch in the form of a TimelineRecord.
+
+/// Decode one launch into it, hand `programs` and `instances` over, then `clear` it for the next.
+class TimelineRows final : public BufferVisitor {
+public:
+  explicit TimelineRows(bool has_short_clock) : clock_mask_(clock_mask(has_short_clock)) {}
+  void begin_program(const BlockHeader &header) override;
+  void instance(const BlockHeader &header, const ScopeInstance &instance) override;
+  void end_program(const BlockHeader &header) override;
+  void clear();
+
+  std::vector<TimelineProgram> programs;
+  std::vector<TimelineScope> instances;
+
+private:
+  uint64_t clock_mask_;
+};
 
 } // namespace proton

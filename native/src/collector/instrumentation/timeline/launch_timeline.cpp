@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "collector/instrumentation/decoder/block_reader.h"
+#include "collector/instrumentation/decoder/scope_pairs.h"
 
 namespace proton {
 

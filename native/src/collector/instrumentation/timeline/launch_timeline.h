@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "collector/instrumentation/decoder/timeline_rows.h"
+#include "collector/instrumentation/decoder/host_decoder.h"
 #include "collector/instrumentation/timeline/timeline_copies.h"
 
 namespace proton {

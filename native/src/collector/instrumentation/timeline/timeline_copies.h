@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "collector/instrumentation/buffers/device_context.h"
-#include "collector/instrumentation/buffers/instrumented_kernel.h"
 #include "collector/instrumentation/timeline/device_timer.h"
 #include "record/record_sink.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "check.h"
-#include "collector/cupti/activity/buffer_pool.h"
+#include "collector/cupti/activity/activity_stream.h"
 
 using namespace proton;
 

@@ -3,7 +3,6 @@
 
 #include "check.h"
 #include "collector/cupti/control/cupti_session.h"
-#include "collector/gpu/work/kernel_codes.h"
 #include "collector/gpu/work/kernel_table.h"
 #include "record/code_table.h"
 

@@ -4,7 +4,7 @@
 #include "aggregate/consumer/timeline_session.h"
 #include "check.h"
 #include "collector/cupti/control/cupti_session.h"
-#include "driver/cupti/cupti_functions.h"
+#include "driver/cupti/cupti_library.h"
 #include "driver/cupti/cupti_records.h"
 #include "driver/own_work.h"
 #include "support/clock.h"

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "collector/cupti/pc_sampling/cupti_samples.h"
-#include "collector/gpu/launches/launch_hold.h"
+#include "collector/gpu/launches/launch_thread.h"
 #include "driver/cupti/cupti_library.h"
 #include "driver/cupti/cupti_records.h"
 #include "support/error.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.h"
-#include "collector/cupti/pc_sampling/pc_period.h"
+#include "collector/cupti/pc_sampling/pc_context.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "support/error.h"
 

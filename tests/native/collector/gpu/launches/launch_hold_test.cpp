@@ -1,5 +1,5 @@
 // During a hold, threads of the target wait at the entry of a call, and only there.
-#include "collector/gpu/launches/launch_hold.h"
+#include "collector/gpu/launches/launch_thread.h"
 
 #include <atomic>
 #include <chrono>
@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "check.h"
-#include "collector/gpu/launches/launch_thread.h"
 #include "context/python/python_lock.h"
 #include "context/thread/host_range.h"
 

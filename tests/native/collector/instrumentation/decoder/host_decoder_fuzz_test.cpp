@@ -1,8 +1,7 @@
 // Random bytes and damaged buffers: every block is counted, every record is paired or counted.
 #include "check.h"
-#include "collector/instrumentation/decoder/cycle_totals.h"
+#include "collector/instrumentation/decoder/host_decoder.h"
 #include "collector/instrumentation/decoder/record_buffer.h"
-#include "collector/instrumentation/decoder/timeline_rows.h"
 
 #include <cstdlib>
 #include <random>

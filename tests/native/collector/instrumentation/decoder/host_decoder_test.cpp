@@ -1,7 +1,6 @@
 #include "collector/instrumentation/decoder/host_decoder.h"
 
 #include "check.h"
-#include "collector/instrumentation/decoder/cycle_totals.h"
 #include "collector/instrumentation/decoder/record_buffer.h"
 
 using namespace proton;
