@@ -42,7 +42,7 @@ TEST(reasons_have_upstreams_names_and_others_their_own) {
   session.stop();
   int64_t of_reasons = 0;
   for (const char *reason : {"stalled_wait", "stalled_long_scoreboard", "stalled_selected",
-                             "stalled_not_Selected", "stalled_gmma"}) {
+                             "stalled_not_selected", "stalled_gmma"}) {
     CHECK(sum(session, reason) > 0);
     of_reasons += sum(session, reason);
   }
