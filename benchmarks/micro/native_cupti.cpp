@@ -138,8 +138,7 @@ BurstCost burst(bool has_timeline) {
   collector.flush();
   session->deactivate();
   if (has_timeline)
-    session->end_timeline({{TraceFormat::kChrome}, 0, false, false, ""},
-                          monotonic_ns() + 10'000'000'000);
+    session->end_timeline({TraceFormat::kChrome}, 0, monotonic_ns() + 10'000'000'000);
   collector.stop();
   session->remove();
   return cost;
