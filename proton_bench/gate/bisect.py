@@ -1,10 +1,12 @@
 """`proton bisect`: proves a regression, then lets ``git bisect`` find the revision that brought it.
 
 git chooses the revisions, in a worktree of its own, and each is measured in turn with GOOD. With D
-the mean of ``ln(revision / GOOD)`` over R pairs, effect and s the mean and the standard deviation
-of that number in the pairs of the proof, without the cost of running second, a revision is bad if
-``D > effect / 2`` and good if not, as soon as the distance from ``effect / 2`` is beyond
-``3 s / sqrt(R)``. One that does not run, or is undecided after `_MOST_PAIRS` pairs, is skipped.
+the median of ``ln(revision / GOOD)`` over R pairs and effect that of the pairs of the proof, both
+without the cost of running second, a revision is bad if ``D > effect / 2`` and good if not, as soon
+as the distance from ``effect / 2`` is beyond three standard errors, ``3.8 s / sqrt(R)``. s is twice
+the median deviation of the proof's pairs or of its own, whichever is more, and R at least four: one
+slow process decides nothing. A revision that does not run, or is undecided after `_MOST_PAIRS`
+pairs, is skipped.
 """
 
 from __future__ import annotations
@@ -58,8 +60,12 @@ __all__ = [
 _SCHEMA, _VERSION = "proton_bench.bisect", (2, 0)
 _TREES = {BASE: "good-tree", NEW: "tree"}
 _MOST_PAIRS = 20
+_LEAST_PAIRS = 4
 # Standard errors between a revision and the middle of good and bad.
 _CLEAR = 3.0
+_OF_MEDIAN = 1.2533  # standard error of a median, in those of a mean: sqrt(pi / 2)
+# Standard deviation in median deviations: 1.48, and more where medians follow few values.
+_OF_DEVIATION = 2.0
 _SHOWN = 3
 
 
@@ -486,29 +492,29 @@ class _Search:
     def _decided(
         self, revision: Candidate, series: Series, slowdown: _Slowdown, *, proof: Sequence[_Pair]
     ) -> Measurement:
-        effect, spread = _level(proof)
+        effect, noise = _level(proof)
         self._run(series, Slot(Stage.WARM_UP, 0, NEW))
         for pair in range(_MOST_PAIRS):
             is_base_first = pair % 2 == 0
             for arm in (BASE, NEW) if is_base_first else (NEW, BASE):
                 self._run(series, Slot(Stage.PAIR, pair, arm, is_base_first))
-            if is_base_first:
+            if is_base_first or pair + 1 < _LEAST_PAIRS:
                 continue  # both orders, so that running second costs both sides as much
             found = self._differences(series, slowdown)
-            mean, _ = _level(found)
-            if not math.isfinite(mean):
+            if not all(math.isfinite(value) for value, _ in found):
                 what = slowdown.metric or "launches"
                 raise _CannotMeasureError(f"it has no {what} of {slowdown.text}")
-            error = spread / math.sqrt(len(found))
-            towards_bad = math.copysign(1.0, effect) * (mean - effect / 2.0)
+            change, own_noise = _level(found)
+            error = _OF_MEDIAN * max(noise, own_noise) / math.sqrt(len(found))
+            towards_bad = math.copysign(1.0, effect) * (change - effect / 2.0)
             if abs(towards_bad) > _CLEAR * error:
                 break
         else:
             raise _CannotMeasureError(f"{_MOST_PAIRS} pairs do not tell it from good or bad")
         reach = float(special.stdtrit(max(len(proof) - 2, 1), 0.95)) * error
-        low, high = math.expm1(mean - reach), math.expm1(mean + reach)
+        low, high = math.expm1(change - reach), math.expm1(change + reach)
         state = State.BAD if towards_bad > 0.0 else State.GOOD
-        return Measurement(revision, state, len(found), math.expm1(mean), low, high)
+        return Measurement(revision, state, len(found), math.expm1(change), low, high)
 
     def _run(self, series: Series, slot: Slot) -> None:
         try:
@@ -609,15 +615,16 @@ class _Search:
 
 
 def _level(pairs: Sequence[_Pair]) -> tuple[float, float]:
-    """Return mean and standard deviation of pairs, without what running second costs."""
+    """Return median and standard deviation of pairs, without what running second costs."""
     orders = [[value for value, first in pairs if first is order] for order in (True, False)]
     known = [values for values in orders if values]
-    means = [statistics.fmean(values) for values in known]
-    squares = sum(
-        (v - mean) ** 2 for values, mean in zip(known, means, strict=True) for v in values
-    )
-    freedom = len(pairs) - len(known)
-    return statistics.fmean(means), math.sqrt(squares / freedom) if freedom else 0.0
+    medians = [statistics.median(values) for values in known]
+    deviations = [
+        abs(value - median)
+        for values, median in zip(known, medians, strict=True)
+        for value in values
+    ]
+    return statistics.fmean(medians), _OF_DEVIATION * statistics.median(deviations)
 
 
 def _verdict(proof: GateResult) -> BisectVerdict:
