@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from proton_bench.plugin.backend import Backend, SessionFacts
+from proton_bench.plugin.installed import ENTRY_POINT_GROUP
 from proton_bench.plugin.kernel_mode import KernelMode
-from proton_bench.plugin.others import ENTRY_POINT_GROUP
 
 if TYPE_CHECKING:
     import typer

@@ -16,7 +16,7 @@ import pluggy
 from proton_bench.errors import BackendUnavailableError, UsageError
 from proton_bench.plugin import hookspecs
 from proton_bench.plugin.backend import Availability, Backend
-from proton_bench.plugin.others import may_have_plugins
+from proton_bench.plugin.installed import may_have_plugins
 from proton_bench.support.text import did_you_mean, visible
 
 if TYPE_CHECKING:

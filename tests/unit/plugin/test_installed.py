@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proton_bench.plugin.others import may_have_plugins
+from proton_bench.plugin.installed import may_have_plugins
 
 GROUP = "acme_of_this_test"
 
