@@ -78,7 +78,7 @@ TEST(copies_that_nobody_asked_for_are_not_recorded_and_not_asked_for_later) {
   session.stop();
   CHECK_EQ(session.tree(), "");
   CHECK_EQ(session.lost(), 0);
-  HipOptions options = double_options();
+  HipOptions options = rocprofiler_options();
   options.copies = true;
   CHECK(holds(error_of_starting<RocprofilerCollector>(options), "copies=on comes too late"));
 }
@@ -142,7 +142,7 @@ TEST(what_runs_between_sessions_belongs_to_nobody) {
 
 TEST(a_collector_that_runs_is_not_started_again) {
   RocprofilerSession session;
-  CHECK(holds(error_of_starting<RocprofilerCollector>(double_options()), "runs already"));
+  CHECK(holds(error_of_starting<RocprofilerCollector>(rocprofiler_options()), "runs already"));
   fake_amd_launch("k", 7);
   session.stop();
   CHECK_EQ(session.tree(), "k=1 ");
@@ -205,7 +205,7 @@ TEST(work_of_the_profiler_is_shown_nowhere) {
 }
 
 TEST(ranges_of_roctx_are_scopes_where_asked_for) {
-  HipOptions options = double_options();
+  HipOptions options = rocprofiler_options();
   for (bool ranges : {false, true}) {
     options.roctx = ranges;
     RocprofilerSession session(options);

@@ -8,7 +8,7 @@ using namespace proton;
 namespace {
 
 HipOptions with_copies(bool copies) {
-  HipOptions options = double_options();
+  HipOptions options = rocprofiler_options();
   options.copies = copies;
   return options;
 }

@@ -30,7 +30,7 @@ template <typename Part> bool in_child(Part part) {
 }
 
 std::string error_with(const std::string &fault) {
-  HipOptions options = double_options();
+  HipOptions options = rocprofiler_options();
   options.copies = true;
   fake_amd_fail(fault.c_str());
   std::string error = error_of_starting<RocprofilerCollector>(options);
@@ -87,7 +87,7 @@ TEST(each_later_call_of_the_configuration_may_fail_too) {
 TEST(a_registration_that_failed_is_not_tried_again) {
   CHECK(in_child([] {
     std::string first = error_with("rocprofiler_create_buffer=29");
-    std::string second = error_of_starting<RocprofilerCollector>(double_options());
+    std::string second = error_of_starting<RocprofilerCollector>(rocprofiler_options());
     return holds(second, "rocprofiler_create_buffer") && holds(second, "once per process");
   }));
 }
@@ -95,14 +95,14 @@ TEST(a_registration_that_failed_is_not_tried_again) {
 TEST(a_start_after_hip_says_that_it_is_too_late) {
   CHECK(in_child([] {
     fake_amd_start_runtime();
-    std::string error = error_of_starting<RocprofilerCollector>(double_options());
+    std::string error = error_of_starting<RocprofilerCollector>(rocprofiler_options());
     return holds(error, "proton run -b rocprofiler");
   }));
 }
 
 TEST(no_library_is_an_error_that_says_where_it_was_looked_for) {
   CHECK(in_child([] {
-    HipOptions options = double_options();
+    HipOptions options = rocprofiler_options();
     options.candidates = {{"/nowhere/librocprofiler-sdk.so", "test", false}};
     std::string error = error_of_starting<RocprofilerCollector>(options);
     return holds(error, "/nowhere/librocprofiler-sdk.so") &&
@@ -126,7 +126,7 @@ TEST(a_child_that_was_forked_from_a_recording_process_says_what_to_do) {
     RocprofilerSession session;
     fake_amd_launch("k", 7);
     bool is_told = in_child([] {
-      std::string error = error_of_starting<RocprofilerCollector>(double_options());
+      std::string error = error_of_starting<RocprofilerCollector>(rocprofiler_options());
       fake_amd_launch("in the child", 7); // callbacks do nothing there
       return holds(error, "forked") && holds(error, "spawn");
     });
@@ -137,7 +137,7 @@ TEST(a_child_that_was_forked_from_a_recording_process_says_what_to_do) {
 
 TEST(records_that_a_library_hands_over_in_a_forked_child_are_left_aside) {
   CHECK(in_child([] {
-    HipOptions options = double_options();
+    HipOptions options = rocprofiler_options();
     options.buffer_bytes = 65536;
     RocprofilerSession session(options);
     fake_amd_launch("k", 7);

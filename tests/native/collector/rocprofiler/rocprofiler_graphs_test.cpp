@@ -149,7 +149,7 @@ TEST(a_handle_that_is_used_again_is_another_graph) {
 }
 
 TEST(many_launches_in_lots_of_buffers_find_their_nodes) {
-  HipOptions options = double_options();
+  HipOptions options = rocprofiler_options();
   RocprofilerSession session(options);
   uint32_t exec = fake_amd_graph_instantiate(capture_two_scopes(7));
   for (int i = 0; i < 3000; ++i)

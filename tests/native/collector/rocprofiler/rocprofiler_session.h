@@ -10,11 +10,11 @@
 
 namespace proton {
 
-inline HipOptions double_options() { return amd_options("PROTON_BENCH_ROCPROFILER_LIB"); }
+inline HipOptions rocprofiler_options() { return amd_options("PROTON_BENCH_ROCPROFILER_LIB"); }
 
 class RocprofilerSession : public RecordedSession<RocprofilerCollector> {
 public:
-  explicit RocprofilerSession(HipOptions options = double_options())
+  explicit RocprofilerSession(HipOptions options = rocprofiler_options())
       : RecordedSession(std::move(options)) {}
 };
 

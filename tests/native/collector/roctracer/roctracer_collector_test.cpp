@@ -14,12 +14,13 @@ using namespace proton;
 
 TEST(a_pool_that_does_not_open_is_an_error_of_the_start) { // it is opened once in a process
   fake_amd_fail("roctracer_open_pool_expl=-6");
-  CHECK(holds(error_of_starting<RoctracerCollector>(double_options()), "roctracer_open_pool_expl"));
+  CHECK(holds(error_of_starting<RoctracerCollector>(roctracer_options()),
+              "roctracer_open_pool_expl"));
   fake_amd_fail(nullptr);
 }
 
 TEST(what_is_launched_and_copied_stands_below_its_scope) {
-  HipOptions options = double_options();
+  HipOptions options = roctracer_options();
   options.copies = true;
   RoctracerSession session(options);
   {
@@ -41,7 +42,7 @@ TEST(what_is_launched_and_copied_stands_below_its_scope) {
 
 TEST(sessions_follow_each_other_with_other_options) {
   {
-    HipOptions options = double_options();
+    HipOptions options = roctracer_options();
     options.copies = true;
     RoctracerSession first(options);
     fake_amd_launch("first", 7);
@@ -75,7 +76,7 @@ TEST(threads_launch_in_their_own_scopes) {
 }
 
 TEST(ranges_of_roctx_are_scopes) {
-  HipOptions options = double_options();
+  HipOptions options = roctracer_options();
   options.roctx = true;
   RoctracerSession session(options);
   fake_amd_range_push("step");
@@ -141,7 +142,7 @@ TEST(devices_are_those_of_hip) {
 }
 
 TEST(a_start_that_fails_says_where_and_leaves_nothing_on) {
-  HipOptions options = double_options();
+  HipOptions options = roctracer_options();
   options.roctx = true;
   for (const char *function : {"roctracer_enable_op_callback", "roctracer_enable_domain_callback",
                                "roctracer_enable_domain_activity_expl"}) {
@@ -168,7 +169,8 @@ TEST(calls_that_fail_later_are_counted_or_harmless) {
     fake_amd_fail(nullptr);
     bool is_accounted = session.counts().records + session.lost() >= 3;
     CHECK_EQ(std::string(is_accounted ? "" : function), "");
-    error_of_starting<RoctracerCollector>(double_options()); // what failed to be off goes off now
+    error_of_starting<RoctracerCollector>(
+        roctracer_options()); // what failed to be off goes off now
   }
 }
 

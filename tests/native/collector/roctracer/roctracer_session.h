@@ -10,11 +10,11 @@
 
 namespace proton {
 
-inline HipOptions double_options() { return amd_options("PROTON_BENCH_ROCTRACER_LIB"); }
+inline HipOptions roctracer_options() { return amd_options("PROTON_BENCH_ROCTRACER_LIB"); }
 
 class RoctracerSession : public RecordedSession<RoctracerCollector> {
 public:
-  explicit RoctracerSession(HipOptions options = double_options())
+  explicit RoctracerSession(HipOptions options = roctracer_options())
       : RecordedSession(std::move(options)) {}
 };
 
