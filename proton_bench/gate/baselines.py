@@ -257,21 +257,6 @@ class BaselineStore:
         kept = self.promoted(name)
         return self._discard([entry for entry in self.entries(name) if entry != kept])
 
-    def export(self, entry: Entry, folder: Path) -> list[Path]:
-        """Copy the files of an entry to a new or empty folder.
-
-        Raises:
-            UsageError: The folder is there and not empty.
-            ProfileFormatError: The entry is damaged.
-            OutputError: The folder cannot be written.
-        """
-        files = entry.files()
-        if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-            raise UsageError(f"{visible(folder)} is there already; name a new or empty folder")
-        with refused(f"export {entry.reference}"):
-            folder.mkdir(parents=True, exist_ok=True)
-            return [Path(shutil.copy(file, folder / f"{entry.name}-{file.name}")) for file in files]
-
     def _promoted_or_none(self, name: str) -> Entry | None:
         try:
             return self.promoted(name)

@@ -147,15 +147,6 @@ def test_promote_says_what_it_was(baseline: Baseline) -> None:
     assert "it was already" in baseline("promote", "main")[1]
 
 
-def test_export_is_one_side_of_a_gate(baseline: Baseline, tmp_path: Path) -> None:
-    saved(baseline)
-
-    copies = "out/main-000.proton\nout/main-001.proton\n"
-    assert baseline("export", "main", "out") == (0, copies, "")
-    assert main(["gate", "out", "main@none", "--json"]) == 2
-    assert baseline("export", "main", "out")[0] == 2
-
-
 def test_rm_removes_a_baseline(baseline: Baseline) -> None:
     reference = saved(baseline)
 
@@ -195,7 +186,6 @@ def test_lost_records_are_warned_of(baseline: Baseline, tmp_path: Path) -> None:
         (["promote", "a/b"], 2, "write NAME or NAME@ID"),
         (["show", "main"], 2, "has no baseline 'main'"),
         (["rm", "main@x"], 2, "has no baseline 'main'"),
-        (["export", "main", "out"], 2, "has no baseline 'main'"),
         (["shw"], 2, "No such command 'shw'"),
         ([], 2, "Missing command; see `proton baseline --help`"),
     ],

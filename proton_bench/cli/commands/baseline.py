@@ -12,7 +12,6 @@ from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import print_bytes
 from proton_bench.cli.options import StoreOption, default_store
 from proton_bench.errors import ProfileFormatError, UsageError
-from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
     from proton_bench.gate.baselines import BaselineStore
@@ -21,7 +20,7 @@ __all__ = ["group"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 group = typer.Typer(
-    help="Keep runs to compare with: save, promote, list, show, remove and export them.",
+    help="Keep runs to compare with: save, promote, list, show and remove them.",
     context_settings=dict(_HELP),
 )
 
@@ -113,24 +112,6 @@ def remove(
     gone = opened.remove_candidates(chosen) if candidates else opened.remove(chosen, id)
     for entry in gone:
         typer.echo(f"removed {entry.reference}")
-
-
-@group.command("export")
-def export(
-    name: _Reference,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder to copy to; new or empty.")
-    ],
-    store: StoreOption = None,
-) -> None:
-    """Copy the runs of a baseline to a folder, to commit or to send them."""
-    from proton_bench.gate.baselines import split_reference
-
-    opened = _opened(store)
-    chosen, id = split_reference(name)
-    promoted = opened.promoted(chosen) if id is None else None
-    for file in opened.export(promoted or opened.entry(chosen, id), folder):
-        typer.echo(visible(file))
 
 
 def _opened(folder: Path | None) -> BaselineStore:

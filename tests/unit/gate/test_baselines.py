@@ -173,17 +173,6 @@ def test_a_name_whose_entry_is_gone_is_no_pass(store: BaselineStore, content: by
     assert store.promote("main")[1] is None
 
 
-def test_runs_are_copied_to_a_new_folder(store: BaselineStore, tmp_path: Path) -> None:
-    entry = store.save("main", [stored_run(), stored_run()])
-
-    files = store.export(entry, tmp_path / "a" / "copy")
-
-    assert [file.name for file in files] == ["main-000.proton", "main-001.proton"]
-    assert files[0].read_bytes() == entry.files()[0].read_bytes()
-    with pytest.raises(UsageError, match="there already"):
-        store.export(entry, tmp_path / "a" / "copy")
-
-
 @pytest.mark.parametrize(
     ("git", "revision"), [({"revision": "abc123", "dirty": False}, "abc123"), (["a", 7], "")]
 )
