@@ -139,7 +139,7 @@ def _sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
     Raises:
         ProtonError: A side cannot be prepared; nothing is left behind.
     """
-    base = Arm(BASE, request.base or request.command, label="same code")
+    base = Arm(BASE, request.command, label="same code")
     new = Arm(NEW, request.command, label="working tree" if request.revision else "")
     if request.base is not None:
         base = Arm(BASE, request.base, label=request.base.text)

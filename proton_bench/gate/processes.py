@@ -1,4 +1,4 @@
-"""A virtual environment for one side, set up by a command of the user."""
+"""The processes of an experiment: what they run, of which revision, where, and how they end."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class KeptRuns:
         """Begin an experiment in a folder.
 
         Raises:
-            UsageError: There is one already, or there are links.
+            UsageError: There is one already.
             OutputError: The folder or the manifest cannot be written.
         """
         make_folder(folder)
@@ -212,7 +212,7 @@ class KeptRuns:
         """Open an existing experiment; runs with missing files are left out.
 
         Raises:
-            UsageError: There is no experiment, or its folder has links.
+            UsageError: There is no experiment.
             ProfileFormatError: Its manifest is damaged, or of an unknown version.
         """
         path = folder / MANIFEST

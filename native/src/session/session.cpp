@@ -606,11 +606,4 @@ StreamCounts Session::stream_counts() {
   return counts;
 }
 
-std::set<TraceFormat> Session::streamed_formats() {
-  Held held = held_live();
-  if (!stream_)
-    return {};
-  return {stream_->formats().begin(), stream_->formats().end()};
-}
-
 } // namespace proton

@@ -157,7 +157,6 @@ public:
   std::vector<EndedFile> end_timeline(std::vector<TraceFormat> formats, int64_t clock_drift_ns,
                                       int64_t deadline_ns);
   StreamCounts stream_counts();
-  std::set<TraceFormat> streamed_formats();
 
   // For the registry.
 

@@ -125,7 +125,6 @@ public:
   void abandon() noexcept { is_over_.store(true); }
 
   StreamCounts counts() const;
-  const std::vector<TraceFormat> &formats() const { return plan_.formats; }
 
   void tick(int64_t now_ns) noexcept override;
 

@@ -16,6 +16,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
 from proton_bench.analysis.view.name_filter import rows_above
 from proton_bench.analysis.view.names import steady_name
+from proton_bench.gate.baselines import revision_of
 from proton_bench.gate.machine import Tier, facts_of, machine_of, tick_of
 from proton_bench.gate.policy import OTHER_UNITS, TAIL, Policy, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement
@@ -177,13 +178,12 @@ def points_of(
         values = dict(_values(measured, checks, quarantine, count=len(chosen)))
         first = min(chosen, key=lambda run: _start_ns(run) or 0)
         git = first.profile.provenance.get("git")
-        known = git if isinstance(git, Mapping) else {}
         yield Point(
             group=group,
             source=source,
             time_ns=_start_ns(first),
-            revision=str(known.get("revision", "")),
-            is_dirty=bool(known.get("dirty", False)),
+            revision=revision_of(first.profile),
+            is_dirty=isinstance(git, Mapping) and bool(git.get("dirty", False)),
             machine=machine,
             tools=_tools(first),
             runs=len(chosen),
@@ -208,9 +208,9 @@ def _measured(runs: Sequence[Run], followed: Followed) -> tuple[Measured, tuple[
     """Return what a gate would measure of these runs, as if they were both its sides."""
     half = len(runs) // 2
     sides = Arrangement(tuple(runs[:half]) or tuple(runs), tuple(runs[half:]))
-    key_of_row = compared_runs(sides, followed.of_runs())
-    measured = measured_runs(key_of_row).by_statistic(key_of_row.policy.statistic)
-    return measured, followed.chosen(measured, choose_checks(measured, key_of_row.policy))
+    compared = compared_runs(sides, followed.of_runs())
+    measured = measured_runs(compared).by_statistic(compared.policy.statistic)
+    return measured, followed.chosen(measured, choose_checks(measured, compared.policy))
 
 
 def _values(

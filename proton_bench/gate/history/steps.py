@@ -32,7 +32,7 @@ _MOST_LASTING = 0.95
 _MOST_TYPICAL = 200
 # Standard deviations of normal values in the median of their absolute values.
 _MAD = 1.4826
-# Two-sided 90 %, as all intervals of the gate.
+# Two-sided 90 %.
 _NORMAL_95 = 1.6448536269514722
 # Enough for the ends of 95 % of them.
 _RESAMPLES = 400
