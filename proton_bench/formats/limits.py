@@ -22,7 +22,7 @@ _FREE_BYTES, _BYTES_OF_BYTE = 128 * _MIB, 100
 _FREE_ITEMS, _ITEMS_OF_BYTE = 1_000_000, 4
 _FREE_S, _S_OF_MIB = 10.0, 4.0
 _BYTES_OF_CELL = 16
-_MOST_COLUMNS = 20_000
+_ITEMS_OF_COLUMN = 50
 
 
 class Limits:
@@ -63,7 +63,7 @@ class Limits:
         """
         self._items -= count
         if self._items < 0:
-            raise self._exceeded("it has more rows or events than recordings of its size")
+            raise self._exceeded("it has more rows, events or metrics than recordings of its size")
         self.check_time()
 
     @property
@@ -121,14 +121,8 @@ def take_items(count: int) -> None:
 
 
 def take_table(rows: int, columns: int) -> None:
-    """Charge the rows of a table, and its memory.
-
-    Raises:
-        ProfileFormatError: The table is too large, or has too many columns.
-    """
-    if columns > _MOST_COLUMNS:
-        raise ProfileFormatError(f"it has {columns} metrics, more than {_MOST_COLUMNS}")
-    take_items(rows)
+    """Charge the rows and columns of a table, and its memory."""
+    take_items(rows + _ITEMS_OF_COLUMN * columns)
     take_bytes(_BYTES_OF_CELL * rows * columns)
 
 

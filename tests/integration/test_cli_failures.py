@@ -154,3 +154,25 @@ def test_a_profile_that_cannot_be_written_is_a_warning_or_strict(
     assert done.returncode == code, done.stderr
     assert "proton: warning: the profile was not written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--quiet"], 0), (["--strict"], 74)])
+def test_a_format_that_cannot_be_made_any_more_is_a_warning_or_strict(
+    proton: Run, script: Callable[[str], str], tmp_path: Path, words: list[str], code: int
+) -> None:
+    target = script(
+        """
+        import sys
+        import proton_bench
+        with proton_bench.scope("step"):
+            pass
+        sys.modules["numpy"] = None
+        """
+    )
+
+    done = proton("-b", "cpu", "-o", "x.hatchet", *words, target)
+
+    assert done.returncode == code, done.stderr
+    assert "x.hatchet was not written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "x.proton").exists()

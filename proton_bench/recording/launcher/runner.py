@@ -202,7 +202,7 @@ class Progress:
 
 _EMPTY = (
     "the profile is empty: the target ran nothing that the backend records (see `proton "
-    "plugins`, and -b for another backend)"
+    "doctor`, and -b for another backend)"
 )
 _EXIT_INTERRUPTED = 128 + signal.SIGINT
 _NO_TESTS_RAN = (4, 5)  # pytest's codes for wrong usage, and for no tests

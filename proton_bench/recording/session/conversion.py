@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from proton_bench.errors import ProtonError
+from proton_bench.errors import OutputError, ProtonError
 from proton_bench.recording.stderr import warn
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import unreadable
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _PERIOD_S = 0.1
+_ANY_SIZE = 1 << 60  # bytes
 _OF_UPSTREAM = {
     "hatchet": "proton_bench.formats.hatchet.json_file",
     "hatchet_msgpack": "proton_bench.formats.hatchet.msgpack_file",
@@ -63,9 +64,11 @@ def decode_phase(core: EncodingSession, phase: int, name: str) -> Profile:
 
 def decode_tree(encoded: bytes, source: str) -> Profile:
     """Return the profile of a native session's ``.proton`` bytes."""
+    from proton_bench.formats.limits import reading
     from proton_bench.formats.native.file import NativeFile
 
-    return NativeFile().decode(encoded, source)
+    with reading(_ANY_SIZE, source):  # limits are for files of others
+        return NativeFile().decode(encoded, source)
 
 
 def encode_tree(profile: Profile, name: str, *, upstream_shape: bool) -> tuple[bytes, str]:
@@ -168,10 +171,14 @@ class PhaseConverter:
             file = Path(f"{self._path}.part_{phase}.proton")
             try:
                 self._convert(file)
-            except ProtonError as error:
+            except Exception as error:  # noqa: BLE001 - imports fail in any way in the end
                 if self._error is None:
-                    warn(f"{error}; {file.name} holds the phase")
-                self._error = self._error or error
+                    self._error = (
+                        error
+                        if isinstance(error, ProtonError)
+                        else OutputError(f"phases cannot be converted: {visible(str(error))}")
+                    )
+                    warn(f"{self._error}; {file.name} holds the phase")
                 continue
             with contextlib.suppress(OSError):
                 os.unlink(file)

@@ -195,6 +195,7 @@ def _is_free(place: Any, address: bytes) -> bool:
 
 def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
+    missing: list[str] = []
     current = session.core.current_phase()
     for phase in session.core.live_phases():
         part = f".part_{phase}" if current > 0 else ""
@@ -207,11 +208,17 @@ def _write_phases(session: Recorded, formats: Sequence[str]) -> list[Path]:
             path = Path(f"{session.path}{part}.{name}")
             if name == "proton" and merged is None:
                 _write_native(session, phase, path)
-            elif not _write_converted(session, phase, path, merged=merged):
+            elif reason := _write_converted(session, phase, path, merged=merged):
+                missing.append(
+                    f"{visible(path.name)} was not written ({reason}): proton export can make it "
+                    f"of {visible(path.stem)}.proton, unless it is a timeline"
+                )
                 left += [] if "proton" in (*formats, *left) else ["proton"]
                 continue
             if session.path != STDOUT:
                 paths.append(path)
+    if missing:
+        raise OutputError("; ".join(missing))
     return paths
 
 
@@ -222,8 +229,8 @@ def _write_native(session: Recorded, phase: int, path: Path) -> None:
         session.core.write(phase, path, "proton")
 
 
-def _write_converted(session: Recorded, phase: int, path: Path, *, merged: Profile | None) -> bool:
-    """Return False, and remark it, if nothing can be imported any more."""
+def _write_converted(session: Recorded, phase: int, path: Path, *, merged: Profile | None) -> str:
+    """Return why nothing was written: nothing can be imported any more; "" if it was."""
     name, note, shape = path.suffix[1:], "", session.plan.upstream_shape
     try:
         if name in TRACE_FORMATS:  # profiles of other processes hold no times of single events
@@ -234,18 +241,14 @@ def _write_converted(session: Recorded, phase: int, path: Path, *, merged: Profi
     except ProtonError:
         raise
     except Exception as error:  # noqa: BLE001 - imports fail in any way by then
-        session.remarks.append(
-            f"{visible(path.name)} was left out ({error}): proton export can make it of "
-            f"{visible(path.stem)}.proton, unless it is a timeline"
-        )
-        return False
+        return visible(str(error).strip().partition("\n")[0])
     if session.path == STDOUT:
         _print(content)
-        return True
+        return ""
     write_file(path, content)
     if note:
         sys.stderr.write(f"proton: warning: {visible(path.name)}: {note}\n")
-    return True
+    return ""
 
 
 def _is_large(session: Recorded, phase: int) -> bool:

@@ -108,7 +108,11 @@ def start(
     session = open_session(options)
     if library_asks():
         formats = library_formats("", session.plan.end_formats)
-        write_partials(session.core, session.plan, formats)
+        try:
+            write_partials(session.core, session.plan, formats)
+        except BaseException:
+            session.finalize(formats=())
+            raise
     return session.id
 
 
