@@ -11,6 +11,7 @@ and promotes nothing, so a slow run does not become the next base by itself.
 
 from __future__ import annotations
 
+import calendar
 import os
 import re
 import shutil
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 _PROMOTED = "promoted"
+_ID_TIME = "%Y%m%dT%H%M%S"
 _MARK = "baseline:"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -70,8 +72,12 @@ class Entry:
 
     @property
     def created_ns(self) -> int:
-        """When it was saved, in ns since 1970."""
-        return self.folder.stat().st_mtime_ns
+        """When it was saved, in ns since 1970; of a folder that a user made, its last change."""
+        try:
+            seconds = calendar.timegm(time.strptime(self.id[:15], _ID_TIME))
+            return seconds * 1_000_000_000 + int(self.id[16:]) * 10
+        except ValueError:
+            return self.folder.stat().st_mtime_ns
 
     def files(self) -> list[Path]:
         """Return the files of the runs.
@@ -193,7 +199,7 @@ class BaselineStore:
         _check_runs(name, runs)
         now_ns = time.time_ns()
         seconds, rest = divmod(now_ns, 1_000_000_000)
-        id = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(seconds))}-{rest // 10:08d}"
+        id = f"{time.strftime(_ID_TIME, time.gmtime(seconds))}-{rest // 10:08d}"
         entry = Entry(name, id, self._folder(name) / id)
         with refused(f"save {entry.reference}"):
             unfinished = _beside(entry.folder)

@@ -67,7 +67,7 @@ def list_all(store: StoreOption = None, as_json: _Json = False) -> None:
 
 @group.command("show")
 def show(name: _Reference, store: StoreOption = None, as_json: _Json = False) -> None:
-    """Show the entries of a baseline: what they were recorded on, with what, and from where."""
+    """Show the entries of a baseline: what they were recorded on, and with what."""
     from proton_bench.gate.baselines import split_reference
 
     opened = _opened(store)
@@ -78,7 +78,7 @@ def show(name: _Reference, store: StoreOption = None, as_json: _Json = False) ->
 
 @group.command("promote")
 def promote(name: _Reference, store: StoreOption = None) -> None:
-    """Make the name point to a candidate, for its device, driver and versions."""
+    """Make the name point to a candidate."""
     from proton_bench.gate.baselines import split_reference
 
     entry, before = _opened(store).promote(*split_reference(name))
@@ -155,7 +155,7 @@ def _print(
             else:
                 entries.append(listed)
     if with_facts:
-        entries, problems = [listed for listed in entries if id in {None, listed.entry.id}], {}
+        entries = [listed for listed in entries if id in {None, listed.entry.id}]
     listing = BaselineListing(entries, problems, with_facts=with_facts)
     if as_json:
         print_bytes(encode_document(baselines_document(listing)))

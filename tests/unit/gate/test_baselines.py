@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -256,3 +257,13 @@ def test_other_words_are_not_references(text: str) -> None:
 def test_a_reference_splits_at_its_mark() -> None:
     assert split_reference("main") == ("main", None)
     assert split_reference("baseline:main@20260101-x") == ("main", "20260101-x")
+
+
+def test_an_entry_was_saved_when_its_name_says(store: BaselineStore) -> None:
+    before_ns = time.time_ns()
+    entry = store.save("main", [stored_run()])
+    after_ns = time.time_ns()
+
+    os.utime(entry.folder, (0, 0))
+
+    assert before_ns - 10 <= entry.created_ns <= after_ns
