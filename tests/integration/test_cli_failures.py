@@ -46,8 +46,7 @@ def test_levels_folded_in_hatchet_are_warned_about(
 
     done = proton("-n", "x", target)
 
-    assert "proton: warning: x.hatchet holds 480 levels" in done.stderr
-    assert "x.proton holds" not in done.stderr
+    assert re.search("^proton: warning: x.hatchet: .* 480 ", done.stderr, re.MULTILINE)
 
 
 def test_a_disabled_profiler_leaves_the_target_alone(

@@ -17,7 +17,6 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.words.diff_rows import names, notes
-from proton_bench.report.words.names import FrameFormat
 
 FILL = "void at::native::vectorized_elementwise_kernel<{0}, at::native::FillFunctor<{1}>, int>(int)"
 FRAME = "/me/x/train.py:3@step"
@@ -43,7 +42,7 @@ def test_rows_have_texts_and_keep_recorded_names_for_filters() -> None:
     names_filter = NameFilter(include="void at::.*double")
     ranking = rank(shown, Threshold(0.0), 100, names=names_filter)
 
-    assert list(names(shown, ranking, FrameFormat.SHORT)) == [
+    assert list(names(shown, ranking)) == [
         *(("ROOT",), ("train.py:3 step",), ("b",), ("elementwise fill<double> vec4",))
     ]
     assert shown.tree.texts() == {
@@ -85,7 +84,7 @@ def test_running_numbers_that_tell_kernels_of_one_side_apart_stay(several_are_ne
     shown = with_texts(compare([base], [new], CompareOptions()), Readable())
     ranking = rank(shown, Threshold(0.0), 100)
 
-    assert list(names(shown, ranking, FrameFormat.SHORT))[3::2] == [(two[1],), (one[1],)]
+    assert list(names(shown, ranking))[3::2] == [(two[1],), (one[1],)]
 
 
 def test_former_places_are_readable_too() -> None:

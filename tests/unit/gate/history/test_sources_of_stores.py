@@ -32,7 +32,7 @@ from fakes.timed import profile_of_times
 if TYPE_CHECKING:
     from proton_bench.store.store import Store
 
-METRICS = ("", "median", "mean", "min", "max", "p5", "p95", "p99", "total", "tail", "wall")
+METRICS = ("", "median", "mean", "min", "p5", "p95", "p99", "total", "tail", "wall")
 # Of quantiles, which sketches keep.
 SKETCHED = 2e-3
 SOFTMAX = ("fwd", "softmax")
