@@ -43,9 +43,10 @@ TraceEnd saying(const char *profile) {
 
 // A stream in a folder of its own.
 struct Streaming {
-  explicit Streaming(std::vector<TraceFormat> formats = {TraceFormat::kChrome},
+  explicit Streaming(std::vector<TraceFormat> chosen = {TraceFormat::kChrome},
                      EncoderFactory factory = {})
-      : stream(TraceStream::open(plan_for(folder.file("x"), std::move(formats), factory))) {}
+      : formats(std::move(chosen)),
+        stream(TraceStream::open(plan_for(folder.file("x"), formats, factory))) {}
   ~Streaming() { stream->close(); }
   std::vector<EndedFile> end(std::set<uint32_t> phases = {0}) const {
     for (uint32_t phase : phases) {
@@ -53,11 +54,12 @@ struct Streaming {
       stream->end_phase(phase);
     }
     StreamEnd end;
-    end.formats = stream->formats();
+    end.formats = formats;
     end.phases = std::move(phases);
     return stream->end(std::move(end), soon());
   }
   ScratchFolder folder;
+  std::vector<TraceFormat> formats;
   std::shared_ptr<TraceStream> stream;
 };
 
