@@ -236,7 +236,7 @@ def _opened(config: pytest.Config, output: OutputName) -> RunSession:
             samples_host=True,
         )
     )
-    write_partials(session.core, session.plan, output.formats)
+    write_partials(session, output.formats)
     return RunSession(session, output.formats)
 
 

@@ -151,7 +151,7 @@ class WorkerOrders:
         )
         formats = (*_PART_FORMATS, *self.trace_formats)
         flags.command_line = self.command_line
-        write_partials(session.core, session.plan, formats)
+        write_partials(session, formats)
         return RunSession(session, formats)
 
 

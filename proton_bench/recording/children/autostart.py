@@ -58,7 +58,7 @@ def _open(options: ChildOptions, name: str) -> Session:
             samples_host=True,
         )
     )
-    write_partials(session.core, session.plan, options.formats)
+    write_partials(session, options.formats)
     return session
 
 

@@ -302,11 +302,7 @@ def _open_session(options: RunOptions) -> Session:
     from proton_bench.recording.session.session import open_session
 
     session = open_session(session_options(options))
-    try:
-        write_partials(session.core, session.plan, options.formats)
-    except BaseException:
-        session.finalize(formats=())
-        raise
+    write_partials(session, options.formats)
     return session
 
 

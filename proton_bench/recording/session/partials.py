@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from typing import Protocol
 
 from proton_bench.errors import UsageError
 from proton_bench.recording.native import native
@@ -26,21 +27,43 @@ def library_asks() -> bool:
     return bool(os.environ.get(_INTERVAL))
 
 
-def write_partials(core: native.Session, plan: CapturePlan, formats: Sequence[str]) -> None:
+class Recording(Protocol):
+    """What partial files need of a session."""
+
+    @property
+    def core(self) -> native.Session:
+        """The native session."""
+
+    @property
+    def plan(self) -> CapturePlan:
+        """What it records."""
+
+    def finalize(self, *, formats: Sequence[str]) -> object:
+        """End it."""
+
+
+def write_partials(session: Recording, formats: Sequence[str]) -> None:
     """Have what the session recorded so far written as ``NAME.partial.proton``.
 
     Every ``PROTON_BENCH_PARTIAL_INTERVAL_S`` seconds (2; 0 switches it off), until the session is
     finalized, which removes the file. A recording on stdout has none.
 
     Args:
-        core: A live session.
-        plan: What it records.
+        session: A live session, which is finalized if this fails.
         formats: What its end will write.
 
     Raises:
         UsageError: The interval is not a number of seconds, or the end cannot write a format.
         BackendUnavailableError: The thread cannot be started.
     """
+    try:
+        _begin(session.core, session.plan, formats)
+    except BaseException:
+        session.finalize(formats=())
+        raise
+
+
+def _begin(core: native.Session, plan: CapturePlan, formats: Sequence[str]) -> None:
     check_formats(formats, plan.data, plan.writable_timelines)
     text = os.environ.get(_INTERVAL, "")
     try:

@@ -107,12 +107,7 @@ def start(
     )
     session = open_session(options)
     if library_asks():
-        formats = library_formats("", session.plan.end_formats)
-        try:
-            write_partials(session.core, session.plan, formats)
-        except BaseException:
-            session.finalize(formats=())
-            raise
+        write_partials(session, library_formats("", session.plan.end_formats))
     return session.id
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,14 +17,18 @@ native = pytest.importorskip("proton_bench._native")
 def outputs(tmp_path: Path) -> Iterator[SimpleNamespace]:
     plan = SimpleNamespace(path=str(tmp_path / "x"), data="tree", writable_timelines=())
     core = native.Session("shadow", False)
-    yield SimpleNamespace(core=core, plan=plan)
+    ended: list[object] = []
+    yield SimpleNamespace(
+        core=core, plan=plan, ended=ended, finalize=lambda *, formats: ended.append(formats)
+    )
     core.release_partials(is_written=True)
     core.remove()
 
 
 def test_a_format_that_the_end_cannot_write_is_refused(outputs: SimpleNamespace) -> None:
     with pytest.raises(UsageError, match="perfetto needs a timeline"):
-        write_partials(outputs.core, outputs.plan, ("perfetto",))
+        write_partials(outputs, ("perfetto",))
+    assert outputs.ended == [()]
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "inf", "nan"])
@@ -33,7 +38,8 @@ def test_a_wrong_interval_is_refused(
     monkeypatch.setenv("PROTON_BENCH_PARTIAL_INTERVAL_S", text)
 
     with pytest.raises(UsageError, match="PROTON_BENCH_PARTIAL_INTERVAL_S"):
-        write_partials(outputs.core, outputs.plan, ("proton",))
+        write_partials(outputs, ("proton",))
+    assert outputs.ended == [()]
 
 
 def test_zero_seconds_switch_it_off(
@@ -41,10 +47,11 @@ def test_zero_seconds_switch_it_off(
 ) -> None:
     calls: list[object] = []
     core = SimpleNamespace(write_partials=lambda *words: calls.append(words))
+    session: Any = SimpleNamespace(core=core, plan=outputs.plan)
 
     for text in ("0", "0.5"):
         monkeypatch.setenv("PROTON_BENCH_PARTIAL_INTERVAL_S", text)
-        write_partials(core, outputs.plan, ("proton",))  # type: ignore[arg-type]
+        write_partials(session, ("proton",))
 
     assert calls == [(outputs.plan.path.encode(), 0.5)]
 
