@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +163,6 @@ def _sides(request: Request, folder: Path) -> Iterator[Mapping[str, Arm]]:
                 own = stack.enter_context(
                     own_environment(folder / f"{name}-environment", places[name], request.setup)
                 )
-                # Packages built for this side come even before its sources.
-                front = (own.packages, *first_folders[name])
-                arm = replace(
-                    arm,
-                    first_folders=front,
-                    interpreter=own.interpreter,
-                    environment=own.variables,
-                )
+                arm = arm.inside(own)
             found[name] = arm
         yield found

@@ -223,11 +223,7 @@ class BaselineStore:
             UsageError: There is no such entry.
             OutputError: The store cannot be written.
         """
-        entry = self.entry(name, id)
-        try:
-            before = self.promoted(name)
-        except ProfileFormatError:
-            before = None
+        entry, before = self.entry(name, id), self._promoted_or_none(name)
         write_file(self._folder(name) / _PROMOTED, f"{entry.id}\n")
         return entry, before
 
@@ -325,7 +321,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _beside(folder: Path) -> Path:
-    """Return where an entry is put together or taken apart, under a name that is none of one."""
+    """Return where an entry is put together or taken apart, under a name that no entry has."""
     return folder.with_name(f".{folder.name}-{os.getpid()}")
 
 

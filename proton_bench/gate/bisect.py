@@ -31,6 +31,7 @@ from proton_bench.gate.policy import Policy
 from proton_bench.gate.processes import (
     Command,
     Revision,
+    changed_files,
     find_revision,
     first_folders_of,
     git,
@@ -562,12 +563,7 @@ class _Search:
             yield arm
             return
         with own_environment(self._environment(name), tree, self.bisection.setup) as own:
-            yield replace(
-                arm,
-                first_folders=(own.packages, *front),
-                interpreter=own.interpreter,
-                environment=own.variables,
-            )
+            yield arm.inside(own)
 
     def _environment(self, name: str) -> Path:
         return self.kept.folder / f"{name}-environment"
@@ -609,9 +605,8 @@ class _Search:
                     for each in modules
                 ]
             )
-        words = ("diff", "--name-only", "--no-renames", "-z")
-        changed = git(self.root, *words, self.good.commit, self.bad.commit, "--").split("\0")
-        return loaded_alike(listed[0], listed[1], filter(None, changed), root=self.root)
+        changed = changed_files(self.good, self.bad.commit)
+        return loaded_alike(listed[0], listed[1], changed, root=self.root)
 
 
 def _level(pairs: Sequence[_Pair]) -> tuple[float, float]:

@@ -183,13 +183,18 @@ def find_revision(ref: str, folder: str) -> Revision:
     return Revision(os.path.realpath(root), ref, commit)
 
 
-def changed_files(revision: Revision) -> frozenset[str]:
-    """Return the files that differ between a revision and the working tree, from the top folder.
+def changed_files(revision: Revision, other: str | None = None) -> frozenset[str]:
+    """Return the files that differ between a revision and another one, from the top folder.
+
+    Args:
+        revision: The one.
+        other: Commit of the other; None means the working tree.
 
     Raises:
         UsageError: git fails.
     """
-    listed = git(revision.root, "diff", "--name-only", "--no-renames", "-z", revision.commit, "--")
+    commits = [revision.commit] if other is None else [revision.commit, other]
+    listed = git(revision.root, "diff", "--name-only", "--no-renames", "-z", *commits, "--")
     return frozenset(each for each in listed.split("\0") if each)
 
 

@@ -33,6 +33,7 @@ from proton_bench.gate.processes import (
     FORMATS,
     Command,
     Launch,
+    OwnEnvironment,
     output_end,
     run_fresh,
 )
@@ -338,6 +339,15 @@ class Arm:
     interpreter: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     revision: str = ""
+
+    def inside(self, own: OwnEnvironment) -> Arm:
+        """Return this side in an environment; packages built there come before its sources."""
+        return replace(
+            self,
+            first_folders=(own.packages, *self.first_folders),
+            interpreter=own.interpreter,
+            environment=own.variables,
+        )
 
 
 @contextlib.contextmanager
