@@ -73,7 +73,7 @@ def _command() -> list[str]:
     # The executable of a frozen program, or of one that embeds Python, would start once more.
     name = os.path.basename(sys.executable or "")
     if getattr(sys, "frozen", False) or "py" not in name.lower():
-        raise FileNotFoundError(f"sys.executable is no Python interpreter: {name or 'unknown'}")
+        raise FileNotFoundError(f"sys.executable is not a Python interpreter: {name or 'unknown'}")
     words = [sys.executable, "-S", "-P", str(_PROGRAM), _native.__file__]
     if sys.flags.ignore_environment:
         words.insert(1, "-E")

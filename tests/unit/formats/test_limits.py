@@ -44,6 +44,10 @@ def test_a_file_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_nothing_is_limited_outside_of_a_file() -> None:
     take_items(10**12)
 
+    with reading(0, "x") as limits:
+        take_items(1_000_000)  # as many as before
+        assert not limits.is_late
+
 
 @pytest.mark.parametrize("factor", ["0", "-1", "nan", "much"])
 def test_a_factor_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, factor: str) -> None:
