@@ -223,6 +223,16 @@ int visit_library(dl_phdr_info *library, size_t, void *argument) noexcept {
   return 1;
 }
 
+/// Has libtorch call back for operators of these scopes. [its number of the callback]
+uint64_t added(std::initializer_list<size_t> scopes, StartCallback start, EndCallback end) {
+  RecordFunctionCallback callback;
+  callback.start = start;
+  callback.end = end;
+  for (size_t scope : scopes)
+    callback.scopes_and_needs[scope] = true;
+  return g_add(callback);
+}
+
 } // namespace
 
 std::string loaded_build_id(const std::string &file_name) {
@@ -259,12 +269,6 @@ bool TorchObserver::find_symbols() {
          resolve(library, "_ZNK2at14RecordFunction4nameEv", g_name_of);
 }
 
-struct TorchObserver::Callback {
-  std::initializer_list<size_t> scopes;
-  StartCallback start;
-  EndCallback end;
-};
-
 bool TorchObserver::attach(Client client, const Layout &layout) {
   if (!find_symbols())
     return false;
@@ -299,26 +303,21 @@ void TorchObserver::observe() {
   // For layers alone operators of the forward pass cost nothing.
   bool all = clients_ != kLayers;
   if (layout_.reads_scope && all)
-    add({{{kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end}});
+    keep({added({kScopeFunction, kScopeBackwardFunction, kScopeUser}, on_any, on_any_end)});
   else if (layout_.reads_scope)
-    add({{{kScopeBackwardFunction, kScopeUser}, on_any, on_any_end}});
+    keep({added({kScopeBackwardFunction, kScopeUser}, on_any, on_any_end)});
   else if (all)
-    add({{{kScopeFunction}, on_function, on_end},
-         {{kScopeBackwardFunction}, on_backward, on_end},
-         {{kScopeUser}, on_user, on_user_end}});
+    keep({added({kScopeFunction}, on_function, on_end),
+          added({kScopeBackwardFunction}, on_backward, on_end),
+          added({kScopeUser}, on_user, on_user_end)});
   else
-    add({{{kScopeBackwardFunction}, on_backward, on_end}, {{kScopeUser}, on_user, on_user_end}});
+    keep({added({kScopeBackwardFunction}, on_backward, on_end),
+          added({kScopeUser}, on_user, on_user_end)});
 }
 
-void TorchObserver::add(std::initializer_list<Callback> kinds) {
-  for (const Callback &kind : kinds) {
-    RecordFunctionCallback callback;
-    callback.start = kind.start;
-    callback.end = kind.end;
-    for (size_t scope : kind.scopes)
-      callback.scopes_and_needs[scope] = true;
-    callbacks_[installed_++] = g_add(callback);
-  }
+void TorchObserver::keep(std::initializer_list<uint64_t> callbacks) {
+  for (uint64_t each : callbacks)
+    callbacks_[installed_++] = each;
 }
 
 void TorchObserver::stop() {
@@ -327,9 +326,9 @@ void TorchObserver::stop() {
 }
 
 void TorchObserver::begin_probe() {
-  add({{{kScopeFunction}, note_function, note_end},
-       {{kScopeBackwardFunction}, note_backward, note_end},
-       {{kScopeUser}, note_user, note_end}});
+  keep({added({kScopeFunction}, note_function, note_end),
+        added({kScopeBackwardFunction}, note_backward, note_end),
+        added({kScopeUser}, note_user, note_end)});
 }
 
 std::vector<TorchObserver::Seen> TorchObserver::end_probe() {

@@ -48,8 +48,7 @@ public:
   std::vector<Seen> end_probe();
 
 private:
-  struct Callback;
-  void add(std::initializer_list<Callback> kinds);
+  void keep(std::initializer_list<uint64_t> callbacks);
   void observe();
   void stop();
   uint8_t clients_ = 0;
