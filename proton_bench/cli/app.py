@@ -192,7 +192,7 @@ COMMANDS = {
     "ab": "Run two versions of a program in turn and show which call paths got slower.",
     "bisect": "Find the first revision that is slower than GOOD.",
     "history": "Show how long each call path took over time, and the runs where that changed.",
-    "baseline": "Keep runs to compare with: save, promote, list, show, remove and export them.",
+    "baseline": "Keep runs to compare with: save, promote, list, show and remove them.",
     "query": "Query profiles in SQL.",
     "store": "Keep the profiles of many runs, ranks and revisions in one store, and query them.",
     "report": "Write an HTML page with flame graph, callers and callees, table and roofline.",

@@ -60,5 +60,5 @@ def test_without_an_interpreter_it_is_refused(
 def test_a_frozen_program_has_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
 
-    with pytest.raises(BackendUnavailableError, match="no Python interpreter"):
+    with pytest.raises(BackendUnavailableError, match="not a Python interpreter"):
         SamplingProcess()

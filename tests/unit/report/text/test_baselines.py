@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,12 @@ def printed(listing: BaselineListing) -> str:
 @pytest.mark.parametrize(("is_promoted", "word"), [(True, "baseline "), (False, "candidate")])
 def test_an_entry_is_one_line(tmp_path: Path, is_promoted: bool, word: str) -> None:
     each = listed(tmp_path, is_promoted=is_promoted, git={"revision": "0123456789abcdef"})
-    os.utime(each.entry.folder, (1_700_000_000, 1_700_000_000))
+    saved = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(each.entry.created_ns // 10**9))
 
     line = printed(BaselineListing([each], {}))
 
     assert line == (
-        f"{each.entry.reference}  {word}  1 run, 2023-11-14 22:13:20 UTC, NVIDIA H200, "
-        "revision 0123456789ab\n"
+        f"{each.entry.reference}  {word}  1 run, {saved} UTC, NVIDIA H200, revision 0123456789ab\n"
     )
 
 
