@@ -31,6 +31,10 @@ _PROFILES_AT_ONCE = 64
 _COUNT = "count"
 # Job, run, and the profile if it is a run of its own.
 _Run = tuple[str, str, str]
+_Tables = tuple[tuple[Device, ...], tuple[Variant, ...]]
+# Workers restore on threads, and two that first use a type at once crash msgspec.
+msgspec.json.Decoder(_Tables)
+_decode_uses = msgspec.json.Decoder(tuple[DeviceUse, ...]).decode
 # Of what was sampled, in the order of the rows of the recorded profile.
 _SAMPLES = """
 SELECT s.* EXCLUDE (date, job, batch, below)
@@ -183,14 +187,13 @@ class _Restored:
         self._builder = ProfileBuilder()
         self._of_stack = {0: 0}
         self._integers = set(row["integer_metrics"])
-        self._devices = msgspec.convert(row["devices"], tuple[Device, ...])
         # Stores of earlier versions do not have every fact.
         variants = [
             {name: value for name, value in each.items() if value is not None}
             | {"instructions": dict(each.get("instructions") or ())}
             for each in row["variants"]
         ]
-        self._variants = msgspec.convert(variants, tuple[Variant, ...])
+        self._devices, self._variants = msgspec.convert((row["devices"], variants), _Tables)
 
     def profile(self, samples: Iterable[dict[str, Any]]) -> Profile:
         """Return the profile with these samples, which are in the order of its rows."""
@@ -207,8 +210,7 @@ class _Restored:
             dropped=dict(self._row["dropped"]),
             partial=self._row["partial"],
         )
-        uses = msgspec.json.decode(self._row["device_use"], type=tuple[DeviceUse, ...])
-        return replace(built, device_use=uses)
+        return replace(built, device_use=_decode_uses(self._row["device_use"]))
 
     def _node(self, sample: dict[str, Any]) -> int:
         """Add the row of a sample, and those above it that are missing; return its number."""

@@ -94,7 +94,10 @@ class _Head(msgspec.Struct):
     version: tuple[int, int] = (0, 0)
 
 
-_ANY = _Head | list[Any] | int | float | str | bool | None
+# Not decode(type=...): two threads that first use a type at once crash msgspec.
+_decode_head = msgspec.json.Decoder(_Head | list[Any] | int | float | str | bool | None).decode
+_decode_layout = msgspec.json.Decoder(_Layout).decode
+_decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _FOREIGN = "the JSON is of no known tool (proton_bench, triton.profiler, torch.profiler)"
 _KNOWN = frozenset(_Layout.__struct_fields__)
 
@@ -111,11 +114,11 @@ class JsonFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; unknown keys are kept in ``extra``."""
-        head = decoded(lambda: msgspec.json.decode(content, type=_ANY), source)
+        head = decoded(lambda: _decode_head(content), source)
         if not isinstance(head, _Head) or not isinstance(head.schema, str):
             raise corrupt(source, _FOREIGN, "name a profile")
         check_version(head.schema, head.version, source, known=SCHEMA)
-        layout = decoded(lambda: msgspec.json.decode(content, type=_Layout), source)
+        layout = decoded(lambda: _decode_layout(content), source)
         try:
             profile = _profile(layout, _unknown_keys(content, source), source)
             profile.self_check()
@@ -150,7 +153,7 @@ class JsonFile:
 
 
 def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
-    raw = decoded(lambda: msgspec.json.decode(content, type=dict[str, msgspec.Raw]), source)
+    raw = decoded(lambda: _decode_raw(content), source)
     unknown = {
         key: decoded(lambda value=value: msgspec.json.decode(value), source)  # type: ignore[misc]
         for key, value in raw.items()

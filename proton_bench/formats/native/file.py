@@ -365,6 +365,12 @@ class _Head(msgspec.Struct):
     version: tuple[int, int]
 
 
+# Not decode(type=...): two threads that first use a type at once crash msgspec.
+_decode_head = msgspec.msgpack.Decoder(_Head).decode
+_decode_layout = msgspec.msgpack.Decoder(_Layout).decode
+_decode_raw = msgspec.msgpack.Decoder(dict[str, msgspec.Raw]).decode
+
+
 class NativeFile:
     """The `.proton` format."""
 
@@ -377,11 +383,11 @@ class NativeFile:
 
     def decode(self, content: bytes, source: str) -> Profile:
         """Return the profile; unknown keys are kept in ``extra``."""
-        head = decoded(lambda: msgspec.msgpack.decode(content, type=_Head), source)
+        head = decoded(lambda: _decode_head(content), source)
         check_version(head.schema, head.version, source)
         with reading(len(content), source):
             extra = _unknown_keys(content, source)
-            layout = decoded(lambda: msgspec.msgpack.decode(content, type=_Layout), source)
+            layout = decoded(lambda: _decode_layout(content), source)
             return self._checked(layout, source, extra)
 
     def _checked(self, layout: _Layout, source: str, extra: dict[str, Any]) -> Profile:
@@ -435,7 +441,7 @@ def check_version(
 
 def _unknown_keys(content: bytes, source: str) -> dict[str, Any]:
     """Return keys of later versions; sizes are checked before decoding."""
-    raw = decoded(lambda: msgspec.msgpack.decode(content, type=dict[str, msgspec.Raw]), source)
+    raw = decoded(lambda: _decode_raw(content), source)
     unknown = {
         key: decoded(lambda value=value: msgspec.msgpack.decode(value), source)  # type: ignore[misc]
         for key, value in raw.items()
