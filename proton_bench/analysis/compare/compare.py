@@ -25,6 +25,7 @@ from proton_bench.analysis.view.select import drop_metadata, fold_trials
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
+from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
@@ -174,6 +175,7 @@ class CompareOptions:
         fold_frames: Compare runs of library frames as one row.
         fold_layers: Compare equal layers of a model as one row.
         fold_steps: Compare numbered steps as one row.
+        self_times: Compare wall times without those of the rows below, which add up over rows.
     """
 
     metric: str | None = None
@@ -184,6 +186,7 @@ class CompareOptions:
     fold_frames: bool = False
     fold_layers: bool = False
     fold_steps: bool = False
+    self_times: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -308,7 +311,9 @@ def _prepared(profile: Profile, options: CompareOptions) -> Profile:
         shown = fold_library_frames(fold_nested(shown, counted=False), counted=False)
     if options.fold_steps:
         shown = fold_steps(shown, counted=False)
-    return fold_layers(shown) if options.fold_layers else shown
+    if options.fold_layers:
+        shown = fold_layers(shown)
+    return with_self_times(shown) if options.self_times else shown
 
 
 def _weight(measure: Measure, runs: Sequence[Run]) -> str:

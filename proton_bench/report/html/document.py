@@ -353,6 +353,7 @@ def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOption
         ignore_devices=options.ignore_devices,
         fold_frames=True,
         fold_steps=True,
+        self_times=True,  # widths of flames have to add up
     )
     comparison = with_equal_layers_folded(compare(base, new, by_path), by_path)
     comparison = with_texts(comparison, _READABLE)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from proton_bench.analysis.compare.compare import Comparison
-from proton_bench.analysis.metrics.derive import available_metrics, derive
+from proton_bench.analysis.metrics.derive import available_metrics
 from proton_bench.analysis.view.select import Selection, build_tree
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import MetricError
@@ -94,8 +94,8 @@ def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> Metri
     try:
         tree = build_tree(profile, [*metrics, *extra], chosen)
     except MetricError:
-        # Listed, but the device is unknown or the samples are unusable.
-        extra = [name for name in extra if _is_derivable(profile, name)]
+        # Listed, but the device is unknown, the samples are unusable, or a table has no whole times.
+        extra = [name for name in extra if _is_shown(profile, name, chosen)]
         tree = build_tree(profile, [*metrics, *extra], chosen)
     shown = [
         metric
@@ -105,9 +105,9 @@ def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> Metri
     return replace(tree, metrics=tuple(shown))
 
 
-def _is_derivable(profile: Profile, name: str) -> bool:
+def _is_shown(profile: Profile, name: str, chosen: Selection) -> bool:
     try:
-        derive(profile, [name])
+        build_tree(profile, [name], chosen)
     except MetricError:
         return False
     return True

@@ -19,6 +19,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.provenance import Provenance
 from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
@@ -218,6 +219,32 @@ def test_layers_that_changed_alike_are_one_row_of_a_comparison() -> None:
     html = comparison_page([model(10)], [model(20)], PageOptions())
 
     assert "h.* (Block) x4" in data_of(html)["flame"]["strings"]
+
+
+def scopes_only(scale: int, **metrics: float) -> Run:
+    """Return a run of the CPU that recorded nothing but scopes: `outer` and inside it `inner`."""
+    builder = ProfileBuilder()
+    builder.declare(WALL, Aggregation.EXCLUSIVE)
+    outer = builder.add(0, "outer", FrameKind.SCOPE, metrics={WALL: 100 * scale, **metrics})
+    builder.add(outer, "inner", FrameKind.SCOPE, metrics={WALL: 70 * scale})
+    return Run(builder.build(), "cpu.proton")
+
+
+def test_scopes_of_the_cpu_are_compared_by_their_wall_times() -> None:
+    html = comparison_page([scopes_only(1)], [scopes_only(2)], PageOptions())
+
+    columns = {each["title"]: each["values"] for each in data_of(html)["flame"]["columns"]}
+    assert columns["base"] == [100, 100, 70]
+    assert columns["new"] == [200, 200, 140]
+    assert columns["change"] == [100, 100, 70]
+
+
+def test_rate_that_a_table_cannot_have_is_left_out() -> None:
+    html = profile_page(scopes_only(1, flops32=5e9), PageOptions())
+
+    titles = [each["title"] for each in data_of(html)["kernels"]["columns"]]
+    assert titles[0] == "wall"
+    assert not any("flop" in title for title in titles)
 
 
 def test_comparison_takes_one_metric() -> None:
