@@ -6,7 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Unit", "count_text", "duration_text", "number_texts"]
+__all__ = [
+    "Unit",
+    "count_text",
+    "duration_text",
+    "number_texts",
+    "percent_text",
+    "share_text",
+]
 
 _Steps = Sequence[tuple[float, str]]
 
@@ -108,6 +115,40 @@ class Unit:
 def duration_text(nanoseconds: float) -> str:
     """Return a time in ns with four digits and the unit that fits: ``1.234 ms``."""
     return Unit.of_times([nanoseconds]).text(nanoseconds)
+
+
+def share_text(part: float, whole: float = 1.0, *, decimals: int | None = 1) -> str:
+    """Return a part of a whole without a sign: ``12.3 %``.
+
+    What is not nothing and not all of it is never shown as that, but as ``<0.1 %`` and ``>99.9 %``.
+
+    Args:
+        part: The part; its sign does not count.
+        whole: The whole; no share of nothing is known.
+        decimals: Decimals below 100 %; None shows two digits, however small it is.
+    """
+    percent = 100.0 * abs(part) / whole if whole > 0 else math.nan
+    if math.isnan(percent):
+        return "-"
+    if percent in (0.0, 100.0) or percent > 100.0 or (decimals is None and percent >= 10.0):
+        return f"{percent:.0f} %"
+    if decimals is None:
+        return f"{percent:.2g} %"
+    least = 10**-decimals
+    if percent < least:
+        return f"<{least:g} %"
+    return f">{100 - least:g} %" if percent > 100 - least else f"{percent:.{decimals}f} %"
+
+
+def percent_text(share: float) -> str:
+    """Return a change with its sign: ``+12.3 %``."""
+    if not math.isfinite(share):
+        return "-"
+    percent = 100.0 * share
+    text = f"{percent:.0f}" if abs(percent) >= 100.0 else f"{percent:.1f}"
+    if float(text) == 0.0:
+        return "0 %" if percent == 0 else f"{percent:+.1g} %"
+    return f"{'+' if percent > 0 else ''}{text} %"
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:

@@ -12,9 +12,9 @@ from typing import IO
 from proton_bench.gate.verdict.result import GateRow, Outcome, SuiteVerdict
 from proton_bench.report.ci.gate_markdown import SUMMARY_BYTES, gate_markdown
 from proton_bench.report.words.gate_words import headline, notes, row_text, structure_text, why
-from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.files import unwritable
 from proton_bench.support.text import raw, visible_lines
+from proton_bench.support.units import percent_text
 
 __all__ = [
     "MOST",

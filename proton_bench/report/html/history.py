@@ -21,8 +21,7 @@ from proton_bench.report.text.history import (
     unit_of,
     when_text,
 )
-from proton_bench.report.words.quantity import percent_text
-from proton_bench.support.units import Unit, count_text
+from proton_bench.support.units import Unit, count_text, percent_text
 
 __all__ = ["Place", "history_places"]
 

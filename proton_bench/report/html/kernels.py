@@ -94,7 +94,7 @@ def _built(profile: Profile, metrics: Sequence[str], chosen: Selection) -> Metri
     try:
         tree = build_tree(profile, [*metrics, *extra], chosen)
     except MetricError:
-        # Listed, but the device is unknown, the samples are unusable, or a table has no whole times.
+        # Listed, but the device is unknown, samples are unusable, or a table lacks whole times.
         extra = [name for name in extra if _is_shown(profile, name, chosen)]
         tree = build_tree(profile, [*metrics, *extra], chosen)
     shown = [

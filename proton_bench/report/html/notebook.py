@@ -13,9 +13,8 @@ from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import FlameGraph, flame_of_tree, is_amount
 from proton_bench.report.html.summary import Summary, profile_summary, shown_metrics
 from proton_bench.report.html.template import environment
-from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text
+from proton_bench.support.units import count_text, share_text
 
 __all__ = ["profile_html"]
 

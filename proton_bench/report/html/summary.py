@@ -23,9 +23,8 @@ from proton_bench.report.words.diff_summary import (
     side_lines,
 )
 from proton_bench.report.words.header import cost_line, device_lines, losses, recorded_line
-from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text, duration_text
+from proton_bench.support.units import count_text, duration_text, share_text
 
 __all__ = [
     "Because",

@@ -16,9 +16,8 @@ from proton_bench.gate.verdict.result import GateRow, Outcome
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import fitting
 from proton_bench.report.words.gate_words import headline, row_text, structure_text
-from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text
+from proton_bench.support.units import count_text, percent_text
 
 __all__ = ["BisectReport"]
 

@@ -21,9 +21,8 @@ from proton_bench.report.tree.bars import sparkline
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import edge_of, fitting_name, prose
 from proton_bench.report.words.gate_words import path_text
-from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text
+from proton_bench.support.units import Unit, count_text, percent_text
 
 __all__ = [
     "HistoryReport",

@@ -15,10 +15,9 @@ from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASO
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import BANDS, DIM, HEADING, WARNING, bands_of
 from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
-from proton_bench.report.words.quantity import share_text
 from proton_bench.report.words.source_text import SourceText, read_source
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text
+from proton_bench.support.units import count_text, share_text
 
 __all__ = ["DEFAULT_THRESHOLD", "SourceReport", "shown_lines"]
 

@@ -34,10 +34,9 @@ from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.header import device_lines, losses, recorded_line
-from proton_bench.report.words.quantity import share_text
 from proton_bench.report.words.source_text import read_source
 from proton_bench.support.text import visible
-from proton_bench.support.units import duration_text, number_texts
+from proton_bench.support.units import duration_text, number_texts, share_text
 
 __all__ = ["hottest_paths", "source_line", "summary_lines"]
 
@@ -88,7 +87,7 @@ def hottest_paths(profile: Profile, limit: int = 10, width: int | None = None) -
     hottest = [row for row in order if own[row] > 0]
     values = [*own[hottest].tolist(), *last]
     columns = [
-        ["of run" if is_run else "share", *(f"{value / whole:.1%}" for value in values)],
+        ["of run" if is_run else "share", *(share_text(value, whole) for value in values)],
         [visible(metrics[0]), *number_texts(values)],
     ]
     for name, metric in zip((*counted, *limits), tree.metrics[1:], strict=True):

@@ -13,9 +13,8 @@ from proton_bench.analysis.why.answer import Answer, WhyRow
 from proton_bench.analysis.why.verdict import Finding, Verdict
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, fitting, fitting_path, prose
-from proton_bench.report.words.quantity import share_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import count_text, duration_text
+from proton_bench.support.units import count_text, duration_text, share_text
 
 __all__ = ["WhyReport", "WhyRowReport"]
 

@@ -16,9 +16,9 @@ from proton_bench.analysis.why.changes import mix_change
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column
-from proton_bench.report.words.quantity import measured_unit, percent_text
+from proton_bench.report.words.quantity import measured_unit
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text
+from proton_bench.support.units import Unit, count_text, percent_text
 
 __all__ = ["SCALED", "columns", "footer", "meanings", "names", "notes"]
 

@@ -14,11 +14,11 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.why.changes import kernel_changes
-from proton_bench.report.words.header import losses, own_share_text
+from proton_bench.report.words.header import losses
 from proton_bench.report.words.names import sources_text
-from proton_bench.report.words.quantity import measured_unit, percent_text
+from proton_bench.report.words.quantity import measured_unit
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text, duration_text
+from proton_bench.support.units import Unit, count_text, duration_text, percent_text, share_text
 
 __all__ = [
     "calls_line",
@@ -37,8 +37,8 @@ _MAX_ABOVE = 3
 _MAX_OTHERS = 1000
 # Smaller changes per launch are not mentioned.
 _SLOWER = 0.005
-# Larger percentages in sentences have no decimals.
-_WHOLE = 10.0
+# Percentages of larger shares in sentences have no decimals.
+_WHOLE = 0.1
 _AT_CALLS = " at the base's number of calls"
 
 
@@ -103,8 +103,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> str:
 
 
 def _rounded(share: float) -> str:
-    percent = 100.0 * share
-    return f"{percent:.0f} %" if abs(percent) >= _WHOLE else f"{percent:.1f} %"
+    return share_text(share, decimals=0 if abs(share) >= _WHOLE else 1)
 
 
 def _cause(comparison: Comparison, cause: Cause) -> str:
@@ -259,7 +258,7 @@ def _cost(cost: OwnCost | None, units: tuple[Unit, Unit]) -> str:
         return "unknown, the file does not say"
     text = f"about {units[0].text(cost.cost_ns)} (its estimate)"
     if cost.whole_ns is not None and cost.share is not None:
-        text += f", {own_share_text(cost.share)} of {units[1].text(cost.whole_ns)}"
+        text += f", {share_text(cost.share, decimals=None)} of {units[1].text(cost.whole_ns)}"
     return text
 
 
@@ -271,7 +270,7 @@ def _costs(costs: Sequence[OwnCost | None], unit: Unit) -> str:
     text = f"about {low} (its estimate)" if low == high else f"about {low} to {high} (its estimate)"
     shares = [cost.share for cost in known if cost.share is not None]
     if shares:
-        least, most = (own_share_text(pick(shares)) for pick in (min, max))
+        least, most = (share_text(pick(shares), decimals=None) for pick in (min, max))
         text += f", {least}" if least == most else f", {least.removesuffix(' %')} to {most}"
         text += " of a run"
     missing = len(costs) - len(known)

@@ -21,9 +21,8 @@ from proton_bench.gate.verdict.result import (
 from proton_bench.report.words.columns import Column
 from proton_bench.report.words.diff_summary import certain_headline
 from proton_bench.report.words.names import sources_text
-from proton_bench.report.words.quantity import percent_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text
+from proton_bench.support.units import Unit, count_text, percent_text, share_text
 
 __all__ = [
     "MEANINGS",
@@ -32,7 +31,6 @@ __all__ = [
     "explained",
     "headline",
     "notes",
-    "part_text",
     "path_text",
     "reasons_text",
     "row_text",
@@ -64,16 +62,6 @@ _MORE_RUNS = frozenset({Reason.TOO_NOISY, Reason.TOO_FEW_RUNS})
 _MAX_CAUSE = 160
 
 
-def part_text(part: float) -> str:
-    """Return a share without a sign: ``2.9 %``."""
-    percent = 100.0 * abs(part)
-    if percent >= 100.0:
-        return f"{percent:.0f} %"
-    if not percent >= 0.1:  # NaN too
-        return "<0.1 %" if percent > 0 else "0 %" if percent == 0 else "-"
-    return f"{percent:.1f} %"
-
-
 def reasons_text(row: GateRow, *, paired: bool) -> str:
     """Return what else changed, the reasons of a row's verdict and what to do, "" for none."""
     said = [visible(each, _MAX_CAUSE) for each in row.causes]
@@ -81,7 +69,7 @@ def reasons_text(row: GateRow, *, paired: bool) -> str:
         noise_text(row) if each is Reason.TOO_NOISY else MEANINGS[each] for each in row.reasons
     ]
     if row.verdict is Verdict.SAME and row.p_worse <= FALSE_ALARMS:
-        said.append(f"worse, but by less than the threshold of {part_text(row.limit)}")
+        said.append(f"worse, but by less than the threshold of {share_text(row.limit)}")
     if row.verdict is Verdict.INCONCLUSIVE and not _MORE_RUNS.isdisjoint(row.reasons):
         said.append(needed_text(row, paired=paired))
     return "; ".join(said)
@@ -91,7 +79,7 @@ def noise_text(row: GateRow) -> str:
     """Return how much a path varies, or that states of paths leave its change uncertain."""
     if math.isinf(row.findable):
         return "so few runs can all be slow by chance"
-    return f"a run varies by {part_text(row.noise)}"
+    return f"a run varies by {share_text(row.noise)}"
 
 
 def needed_text(row: GateRow, *, paired: bool) -> str:
@@ -169,7 +157,7 @@ def _hidden(outcome: Outcome) -> str:
     if not rows:
         return ""
     worst = max(rows, key=lambda row: row.pairs_needed if row.pairs_needed > 0 else math.inf)
-    where = f"{shown_row(worst, outcome)} ({part_text(worst.share)} of the time)"
+    where = f"{shown_row(worst, outcome)} ({share_text(worst.share)} of the time)"
     others = len(_paths(rows)) - 1
     more = f" and {count_text(others, 'other path')}" if others else ""
     return f"undecided: {where}{more}, {needed_text(worst, paired=outcome.result.paired)}"
@@ -241,7 +229,7 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     bounds = f" ({percent_text(row.low)} to {percent_text(row.high)})" if _known(row.low) else ""
     unit = _unit(_dimension(row, outcome), [row.base, row.new])
     base, new = (unit.text(each) if _known(each) else "-" for each in (row.base, row.new))
-    change = f"{part_text(row.change)} {word}" if _known(row.change) else "unknown"
+    change = f"{share_text(row.change)} {word}" if _known(row.change) else "unknown"
     sides = f", {base} -> {new}" if word else ""
     return f"{shown_row(row, outcome)}: {row.metric} {change}{bounds}{sides}"
 
@@ -337,7 +325,7 @@ def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
         Column("verdict", tuple(str(row.verdict) for row in rows), is_text=True),
         Column("change", tuple(percent_text(row.change) for row in rows)),
         Column("95 % interval", intervals, 2),
-        Column("share", tuple(part_text(row.share) for row in rows), 4),
+        Column("share", tuple(share_text(row.share) for row in rows), 4),
         *_sides(rows, outcome),
         Column("threshold", tuple(visible(row.threshold, 60) for row in rows), 3),
     ]
@@ -370,7 +358,7 @@ def structure_text(change: StructuralChange, outcome: Outcome) -> str:
         unit = _unit(outcome.result.unit, [change.change])
         parts.append(unit.text(change.change, signed=True))
     side = "new" if change.kind is Kind.NEW else "base"
-    parts.append(f"{part_text(change.share)} of a {side} run")
+    parts.append(f"{share_text(change.share)} of a {side} run")
     parts += [MEANINGS[each] for each in change.reasons]
     return ", ".join(parts)
 

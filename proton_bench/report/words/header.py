@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,10 +41,9 @@ from proton_bench.model.metrics.counter_columns import NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.theme import DIM, HEADING, WARNING
 from proton_bench.report.words.edge import edge_of, prose
-from proton_bench.report.words.quantity import share_text
 from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text
 from proton_bench.support.text import visible
-from proton_bench.support.units import Unit, count_text, duration_text
+from proton_bench.support.units import Unit, count_text, duration_text, share_text
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -58,13 +57,11 @@ __all__ = [
     "inside_notes",
     "left_out_text",
     "losses",
-    "own_share_text",
     "record_cost_notes",
     "recorded_line",
     "root_note",
     "sampling_line",
     "sampling_losses",
-    "share_texts",
 ]
 
 _TOO_SHORT = (
@@ -110,9 +107,9 @@ def _losses(facts: SamplingFacts) -> Iterator[str]:
         yield f"{word} SAMPLES: {visible(facts.error)}"
     if facts.dropped:
         seen = facts.samples + facts.dropped
-        share = 100.0 * facts.dropped / seen
+        share = share_text(facts.dropped, seen, decimals=None)
         yield (
-            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share:.2g} % of all): the "
+            f"DROPPED: {count_text(facts.dropped, 'PC sample')} ({share} of all): the "
             "hardware had no room for them; a longer interval keeps more"
         )
     if facts.doubled:
@@ -148,9 +145,9 @@ def _counter_losses(facts: CounterFacts) -> Iterator[str]:
         yield f"FEWER COUNTERS: {visible(facts.error)}"
     lost = facts.lost_samples
     if lost > facts.samples:
-        share = 100.0 * lost / (lost + facts.samples)
+        share = share_text(lost, lost + facts.samples, decimals=None)
         yield (
-            f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share:.2g} % of all) were lost, "
+            f"FEWER COUNTERS: {count_text(lost, 'sample')} ({share} of all) were lost, "
             "because bursts lasted longer than asked for: the sampling thread had no processor"
         )
 
@@ -207,11 +204,11 @@ def _lost(profile: Profile) -> Iterator[str]:
     lost, kept = own_counts(profile, LOST), own_counts(profile, KEPT)
     rows = np.flatnonzero(lost)
     for row in rows[np.argsort(-lost[rows], kind="stable")][:_MAX_KERNELS]:
-        share = 100.0 * kept[row] / (kept[row] + lost[row])
+        share = share_text(kept[row], kept[row] + lost[row])
         warps = count_text(int(own_counts(profile, "lossy_warps")[row]), "warp")
         programs = count_text(int(own_counts(profile, "lossy_programs")[row]), "program")
         yield (
-            f"LOST: {visible(profile.name(int(row)))} keeps {share:.3g} % of the records inside "
+            f"LOST: {visible(profile.name(int(row)))} keeps {share} of the records inside "
             f"it; {count_text(int(lost[row]), 'older record')} of {warps} in {programs} were "
             f"overwritten: {_REMEDY}"
         )
@@ -326,8 +323,6 @@ def _gpm_line(device: GpmMeans, *, is_only: bool) -> str:
 def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
     """Return where the time of the run went, "" if the file does not say.
 
-    Shares of one sentence add up to 100 %.
-
     Args:
         profile: The run.
         shows_start: Also say how long after its process it began.
@@ -350,9 +345,9 @@ def recorded_line(profile: Profile, *, shows_start: bool = True) -> str:
 
 
 def _parts_text(parts: Mapping[str, float]) -> str:
-    shares = share_texts(parts.values())
+    whole = sum(parts.values())
     return ", ".join(
-        f"{share} {name}" for share, name in zip(shares, parts, strict=True) if parts[name]
+        f"{share_text(part, whole, decimals=0)} {name}" for name, part in parts.items() if part
     )
 
 
@@ -375,31 +370,14 @@ def _run_line(profile: Profile, times: RunTime, *, shows_start: bool) -> str:
     if times.host_recorded_ns or times.gpu_busy_ns is None:
         text += f"host {_parts_text(parts)}; "
     if times.gpu_busy_ns is not None and times.gpu_idle_ns is not None:
-        busy, idle = share_texts([whole - times.gpu_idle_ns, times.gpu_idle_ns])
+        idle_ns = times.gpu_idle_ns
+        busy, idle = (share_text(ns, whole, decimals=0) for ns in (whole - idle_ns, idle_ns))
         text += f"GPU busy {busy}, idle {idle}; "
     elif times.gpu_busy_ns is not None:
         text += f"GPUs busy {duration_text(times.gpu_busy_ns)}; "
     if times.before_ns and shows_start:
         text += f"recorded from {duration_text(times.before_ns)} after the start of the process"
     return text.removesuffix("; ")
-
-
-def share_texts(parts: Iterable[float]) -> list[str]:
-    """Return each part in percent of their sum, whole numbers that add up to 100.
-
-    A part that is not zero and would be 0 % is ``<1 %``.
-    """
-    parts = list(parts)
-    whole = sum(parts) or 1
-    exact = [100.0 * part / whole for part in parts]
-    shown = [int(each) for each in exact]
-    order = sorted(range(len(parts)), key=lambda at: shown[at] - exact[at])
-    for at in order[: round(sum(exact)) - sum(shown)]:
-        shown[at] += 1
-    return [
-        f"{percent} %" if percent or not part else "<1 %"
-        for percent, part in zip(shown, parts, strict=True)
-    ]
 
 
 def root_note(profile: Profile) -> str:
@@ -420,12 +398,6 @@ def root_note(profile: Profile) -> str:
     return f"{share} of a {_run_text(profile, recorded.run_ns)}"
 
 
-def own_share_text(share: float) -> str:
-    """Return a share with two digits, ``0.031 %`` or ``170 %``."""
-    percent = 100.0 * share
-    return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
-
-
 def cost_line(profile: Profile) -> str:
     """Return the profiler's estimate of its own cost."""
     cost = own_cost(profile)
@@ -434,7 +406,7 @@ def cost_line(profile: Profile) -> str:
     text = f"own cost of the profiler: about {duration_text(cost.cost_ns)} (its estimate)"
     if cost.share is not None:
         whole = "recorded work" if cost.recorded_ns else "run"
-        text += f", {own_share_text(cost.share)} of the {whole}"
+        text += f", {share_text(cost.share, decimals=None)} of the {whole}"
     return text
 
 
@@ -443,7 +415,7 @@ def left_out_text(hidden: int, share: float) -> str:
     if not hidden:
         return ""
     rows = count_text(hidden, "row", "rows")
-    return f"{rows} below {100.0 * share:.2g} % not shown; --all shows every row"
+    return f"{rows} below {share_text(share, decimals=None)} not shown; --all shows every row"
 
 
 def losses(profile: Profile) -> tuple[str, ...]:

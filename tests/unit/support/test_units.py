@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from proton_bench.support.units import Unit, count_text, duration_text, number_texts
+from proton_bench.support.units import (
+    Unit,
+    count_text,
+    duration_text,
+    number_texts,
+    percent_text,
+    share_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,44 @@ def test_huge_and_tiny_columns_use_exponents(largest: float) -> None:
 
 def test_nan_and_infinity_are_written_as_such() -> None:
     assert number_texts([math.nan, math.inf, 0.0, None]) == ["nan", "inf", "0.000", "-"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.123, "+12.3 %"),
+        (-0.5, "-50.0 %"),
+        (2.5, "+250 %"),
+        (0.0, "0 %"),
+        (0.0004, "+0.04 %"),
+        (float("nan"), "-"),
+    ],
+)
+def test_changes_are_percent_with_a_sign(share: float, text: str) -> None:
+    assert percent_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "decimals", "text"),
+    [
+        (1.0, 8.0, 1, "12.5 %"),
+        (8.0, 8.0, 1, "100 %"),
+        (8.0, 8.0, 0, "100 %"),
+        (12.0, 8.0, 1, "150 %"),
+        (float("inf"), 1.0, 1, "inf %"),
+        (0.0, 8.0, 1, "0 %"),
+        (0.001, 8.0, 1, "<0.1 %"),
+        (0.05, 8.0, 0, "<1 %"),
+        (7.95, 8.0, 0, ">99 %"),
+        (7.999, 8.0, 1, ">99.9 %"),
+        (0.00031, 1.0, None, "0.031 %"),
+        (0.154, 1.0, None, "15 %"),
+        (-0.029, 1.0, 1, "2.9 %"),
+        (1.0, 0.0, 1, "-"),
+        (float("nan"), 1.0, 1, "-"),
+    ],
+)
+def test_parts_of_a_whole_have_no_sign(
+    part: float, whole: float, decimals: int | None, text: str
+) -> None:
+    assert share_text(part, whole, decimals=decimals) == text

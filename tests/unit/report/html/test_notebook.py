@@ -18,8 +18,8 @@ GOLDEN = """\
 <tr><th>time (ns)</th><th>count</th><th>share</th><th style="text-align: left">name</th></tr>
 </thead>
 <tbody>
-<tr><td>400</td><td>4</td><td>100.0 %</td><td style="text-align: left">ROOT</td></tr>
-<tr><td>400</td><td>-</td><td>100.0 %</td><td style="text-align: left">___s</td></tr>
+<tr><td>400</td><td>4</td><td>100 %</td><td style="text-align: left">ROOT</td></tr>
+<tr><td>400</td><td>-</td><td>100 %</td><td style="text-align: left">___s</td></tr>
 <tr><td>300</td><td>1</td><td>75.0 %</td><td style="text-align: left">______&lt;b&gt;</td></tr>
 <tr><td>100</td><td>3</td><td>25.0 %</td><td style="text-align: left">______a</td></tr>
 </tbody>

@@ -109,7 +109,7 @@ def test_samples_without_a_line_are_listed(source: Path) -> None:
 
     start = next(n for n, line in enumerate(lines) if line.startswith("Samples without a line"))
     assert lines[start + 1] == " 34.6 %  math_pipe_throttle 60.0 %  sm90_xmma_gemm_f16"
-    assert lines[start + 2] == "  2.8 %  wait 100.0 %               softmax_kernel"
+    assert lines[start + 2] == "  2.8 %  wait 100 %                 softmax_kernel"
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 160])

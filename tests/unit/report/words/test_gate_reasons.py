@@ -6,27 +6,11 @@ import pytest
 from fakes.outcomes import row, undecided
 
 from proton_bench.gate.verdict.result import Reason, Verdict
-from proton_bench.report.words.gate_words import MEANINGS, part_text, reasons_text
+from proton_bench.report.words.gate_words import MEANINGS, reasons_text
 
 
 def test_every_reason_has_a_meaning() -> None:
     assert set(MEANINGS) == set(Reason)
-
-
-@pytest.mark.parametrize(
-    ("part", "text"),
-    [
-        (0.05, "5.0 %"),
-        (-0.051, "5.1 %"),
-        (1.5, "150 %"),
-        (1e-5, "<0.1 %"),
-        (0.0, "0 %"),
-        (math.nan, "-"),
-        (math.inf, "inf %"),
-    ],
-)
-def test_parts_are_percentages(part: float, text: str) -> None:
-    assert part_text(part) == text
 
 
 def test_an_undecided_row_says_how_noisy_it_is_and_what_would_decide() -> None:

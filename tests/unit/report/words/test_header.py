@@ -19,7 +19,6 @@ from proton_bench.report.words.header import (
     losses,
     recorded_line,
     root_note,
-    share_texts,
 )
 from proton_bench.support.console import open_console
 
@@ -82,20 +81,6 @@ def test_shares_of_devices_are_those_of_the_run_where_its_length_is_known() -> N
 
     assert line == "CUDA:0 busy 15 % of the run, idle 5 % between its first and last work"
     assert recorded_line(profile) != ""
-
-
-@pytest.mark.parametrize(
-    ("parts", "texts"),
-    [
-        ([1, 1, 1], ["34 %", "33 %", "33 %"]),
-        ([997, 2, 1], ["100 %", "<1 %", "<1 %"]),
-        ([0, 5], ["0 %", "100 %"]),
-        ([], []),
-        ([0, 0], ["0 %", "0 %"]),
-    ],
-)
-def test_shares_add_up_to_all(parts: list[int], texts: list[str]) -> None:
-    assert share_texts(parts) == texts
 
 
 def a_run_of(run_ns: int, **columns: int) -> Profile:

@@ -26,7 +26,7 @@ def test_kernels_that_lost_records_are_named_with_what_helps() -> None:
     (note,) = inside_notes(profile(lossy(10)))
 
     assert note.startswith(
-        "LOST: k0 keeps 90 % of the records inside it; 10 older records of 1 warp in 2 programs"
+        "LOST: k0 keeps 90.0 % of the records inside it; 10 older records of 1 warp in 2 programs"
     )
     assert "buffer_size" in note
 

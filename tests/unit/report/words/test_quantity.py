@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.report.words.quantity import measured_unit, percent_text, share_text
+from proton_bench.report.words.quantity import measured_unit
 
 TIME = Measure("time (ns)", "time (ns)", 1.0, "ns")
 
@@ -32,34 +32,3 @@ def test_units_of_files_are_safe_to_print() -> None:
 
     assert unit.name.startswith("\\x1b[2Jzzz")
     assert "more characters" in unit.name
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.123, "+12.3 %"),
-        (-0.5, "-50.0 %"),
-        (2.5, "+250 %"),
-        (0.0, "0 %"),
-        (0.0004, "+0.04 %"),
-        (float("nan"), "-"),
-    ],
-)
-def test_shares_are_percent(share: float, text: str) -> None:
-    assert percent_text(share) == text
-
-
-@pytest.mark.parametrize(
-    ("part", "whole", "decimals", "text"),
-    [
-        (1.0, 8.0, 1, "12.5 %"),
-        (8.0, 8.0, 1, "100.0 %"),
-        (8.0, 8.0, 0, "100 %"),
-        (0.0, 8.0, 1, "0 %"),
-        (0.001, 8.0, 1, "<0.1 %"),
-        (0.05, 8.0, 0, "<1 %"),
-        (1.0, 0.0, 1, "-"),
-    ],
-)
-def test_parts_of_a_whole_have_no_sign(part: float, whole: float, decimals: int, text: str) -> None:
-    assert share_text(part, whole, decimals=decimals) == text
