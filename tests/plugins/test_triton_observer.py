@@ -156,6 +156,34 @@ def test_trials_of_inductor_are_distinguished_and_its_launchers_noted(
     assert noted == [(4096, 0xFF, "XBLOCK=128, num_warps=4, num_stages=3")]
 
 
+def test_what_inductor_times_is_a_trial_whatever_it_runs(
+    tmp_path: Path, fakes: FakeBackends
+) -> None:
+    class Benchmarker:
+        def benchmark_gpu(self, run: Any, *, rep: int = 1) -> float:
+            for _ in range(rep):
+                run()
+            return 1.0
+
+    class InductorBenchmarker(Benchmarker):
+        def benchmark_gpu(self, run: Any, *, rep: int = 1) -> float:
+            return super().benchmark_gpu(run, rep=rep)
+
+    module = SimpleNamespace(one=Benchmarker, other=InductorBenchmarker, name="x")
+    patches = trials.watch_benchmarks(module)  # type: ignore[arg-type]
+    session = proton.start(tmp_path / "x")
+    with proton.scope("compiled"):
+        time_ms = InductorBenchmarker().benchmark_gpu(lambda: launch("gemm"), rep=3)
+    launch("gemm")
+    root = proton.data.get(session)[0]
+    for patch in patches:
+        patch.remove()
+
+    assert time_ms == 1.0
+    assert child(root, "compiled", "<autotune>", "gemm")["metrics"]["count"] == 3
+    assert child(root, "gemm")["metrics"]["count"] == 1
+
+
 def test_kernels_that_are_not_loaded_are_not_noted(noted: Noted) -> None:
     for function in (None, 0, "pointer"):
         codes.note(SimpleNamespace(function=function, hash="ab" * 32))

@@ -23,6 +23,7 @@ __all__ = ["Observer"]
 
 _PATCHED: dict[str, Callable[[ModuleType], Sequence[Patch]]] = {
     "triton.runtime.autotuner": trials.watch_triton,
+    "torch._inductor.runtime.benchmarking": trials.watch_benchmarks,
     "torch._inductor.runtime.triton_heuristics": trials.watch_inductor,
     "torch._inductor.runtime.static_triton_launcher": codes.watch_static_launcher,
 }

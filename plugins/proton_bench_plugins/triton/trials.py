@@ -11,7 +11,13 @@ from proton_bench import _native
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes
 
-__all__ = ["AUTOTUNE_STATE", "config_of_trial", "watch_inductor", "watch_triton"]
+__all__ = [
+    "AUTOTUNE_STATE",
+    "config_of_trial",
+    "watch_benchmarks",
+    "watch_inductor",
+    "watch_triton",
+]
 
 AUTOTUNE_STATE = "<autotune>"
 
@@ -48,28 +54,49 @@ def watch_inductor(module: ModuleType) -> list[Patch]:
     ]
 
 
+def watch_benchmarks(module: ModuleType) -> list[Patch]:
+    """Put what Inductor times under the state: its trials are not all of Triton kernels.
+
+    Args:
+        module: ``torch._inductor.runtime.benchmarking``.
+    """
+    names = ("benchmark_gpu", "benchmark_gpu_with_cuda_graph")
+    return [
+        Patch(each, name, _in_state)
+        for each in vars(module).values()
+        for name in names
+        if name in _methods(each)
+    ]
+
+
 def _methods(candidate: object) -> Any:
     return vars(candidate) if isinstance(candidate, type) else ()
 
 
-def _in_trial(config: object, run: Callable[[], Any]) -> Any:
-    outer = config_of_trial()
-    _trial.config = codes.config_text(config)
+def _in_state(run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     _native.enter_state(AUTOTUNE_STATE)
     try:
-        return run()
+        return run(*args, **kwargs)
     finally:
         _native.exit_state()
+
+
+def _in_trial(config: object, run: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    outer = config_of_trial()
+    _trial.config = codes.config_text(config)
+    try:
+        return _in_state(run, *args, **kwargs)
+    finally:
         _trial.config = outer
 
 
 def _try_triton(original: Any, *args: Any, **kwargs: Any) -> Any:
-    return _in_trial(kwargs.get("config"), lambda: original(*args, **kwargs))
+    return _in_trial(kwargs.get("config"), original, *args, **kwargs)
 
 
 def _try_inductor(original: Any, tuner: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
     config = getattr(launcher, "config", None)
-    return _in_trial(config, lambda: original(tuner, launcher, *args, **kwargs))
+    return _in_trial(config, original, tuner, launcher, *args, **kwargs)
 
 
 def _run_chosen(original: Any, tuner: Any, *args: Any, **kwargs: Any) -> Any:

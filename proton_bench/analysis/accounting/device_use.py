@@ -17,6 +17,7 @@ from proton_bench.model.profile import Profile
 __all__ = [
     "DEVICE_WALL",
     "SAMPLED",
+    "SOON_NS",
     "DeviceVerdict",
     "GpmMeans",
     "device_verdicts",
@@ -89,7 +90,7 @@ _TIMES = {
 # A device that is idle this long in short gaps, and whose kernels start this soon after their
 # launch, waits for the host: there is no queue, in which each kernel would wait for earlier ones.
 _IDLE_SHARE = 0.1
-_SOON_NS = 50_000
+SOON_NS = 50_000
 _WAITING_SHARE = 0.2
 # Of the kernels; where more of them start before their launch, clocks differ by more than what the
 # latencies of the others are.
@@ -200,7 +201,7 @@ def _verdict(profile: Profile, use: DeviceUse) -> DeviceVerdict:
     elif (
         use.short_idle_ns >= _IDLE_SHARE * use.wall_ns
         and latency_ns is not None
-        and latency_ns <= _SOON_NS
+        and latency_ns <= SOON_NS
     ):
         reason = "launch-bound"
     return DeviceVerdict(f"{device.kind}:{device.index}", use, latency_ns, reason)

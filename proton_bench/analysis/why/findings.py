@@ -30,6 +30,7 @@ from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
     WholeRun,
+    compile_stage,
     host_limit_ns,
     most_sampled_ns,
     outermost,
@@ -115,10 +116,13 @@ def find(run: WholeRun) -> tuple[Finding, ...]:
             ):
                 continue
             rows = sorted(claim.rows, key=lambda row: -claim.rows[row])
+            text = claim.text
+            if rows and claim.gap_ns > claim.work_ns:  # more than the time of its kernels
+                text += f", and {duration_text(claim.gap_ns)} between kernels"
             found.append(
                 Finding(
                     id=rule.id,
-                    text=f"{claim.text}; {_LIMITED}" if is_limited else claim.text,
+                    text=f"{text}; {_LIMITED}" if is_limited else text,
                     evidence=(*claim.evidence, _limit_evidence(limit_ns))
                     if is_limited
                     else claim.evidence,
@@ -249,7 +253,7 @@ def _sync_lines(run: WholeRun) -> tuple[float, dict[str, int]]:
             for _, frame in frames
         )
         own = [name for name, frame in frames if frame and not places.library_of(name)]
-        if is_wait and own:
+        if is_wait and own and not compile_stage(path.path):  # tuners wait for their trials
             spent[own[-1]] = spent.get(own[-1], 0) + path.wall_ns
     texts = frame_texts(spent, places)
     ordered = sorted(spent.items(), key=lambda each: -each[1])

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from proton_bench.analysis.accounting.host_time import (
 )
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
-from proton_bench.analysis.naming.frame_names import PythonFrame, parse_frame
+from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.view.names import with_stable_names
@@ -39,6 +40,7 @@ __all__ = [
     "BACKWARD",
     "SYNC_OPS",
     "WholeRun",
+    "compile_stage",
     "host_limit_ns",
     "most_sampled_ns",
     "outermost",
@@ -212,14 +214,8 @@ def compilation_of(profile: Profile) -> Compilation:
     """Return how long code was compiled while a profile was recorded, as far as it says."""
     stages: dict[str, float] = {}
     idle_ns = 0.0
-    known: dict[str, str] = {}
     for path in host_paths(profile):
-        stage = ""
-        for name in path.path:  # the innermost decides
-            if name not in known:
-                known[name] = _stage_of(parse_frame(name))
-            stage = known[name] or stage
-        if stage:
+        if stage := compile_stage(path.path):
             stages[stage] = stages.get(stage, 0.0) + path.wall_ns
             idle_ns += path.idle_ns or 0
     ranges = {text for text in profile.strings if text.endswith(_RANGE)}
@@ -229,8 +225,14 @@ def compilation_of(profile: Profile) -> Compilation:
     return Compilation(tuple(ordered), idle_ns, trials_ns(profile))
 
 
-def _stage_of(frame: PythonFrame | None) -> str:
-    """Return what is compiled in a frame, "" if nothing is."""
+def compile_stage(path: Sequence[str]) -> str:
+    """Return what the innermost frame that compiles or tunes works on, "" if none does."""
+    return next(filter(None, map(_stage_of, reversed(path))), "")
+
+
+@lru_cache(maxsize=4096)
+def _stage_of(name: str) -> str:
+    frame = parse_frame(name)
     if frame is None or frame.function == _MODULE:
         return ""
     found = (

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from proton_bench.analysis.accounting.device_use import (
+    SOON_NS,
     DeviceVerdict,
     GpmMeans,
     device_verdicts,
@@ -291,7 +292,8 @@ def _device_line(verdict: DeviceVerdict, run_ns: int | None) -> str:
         mean_ns = use.latency_sum_ns / use.launches
         unit = Unit.of_times([verdict.latency_ns, mean_ns])
         median, mean = unit.text(verdict.latency_ns), unit.text(mean_ns)
-        parts.append(f"kernels start {median} after their launch (median; mean {mean})")
+        queued = ", queued behind others" if verdict.latency_ns > SOON_NS else ""
+        parts.append(f"kernels start {median} after their launch{queued} (median; mean {mean})")
     if use.latency_clamped:
         parts.append(f"no latency of {use.latency_clamped} launches: the clocks disagree")
     if use.uncertain_ns:

@@ -369,6 +369,18 @@ def test_functions_that_wait_bound_the_gain_by_their_time() -> None:
     assert found["idle"].own_ns == 350 * MS
 
 
+def test_waiting_for_trials_of_an_autotuner_is_tuning_alone() -> None:
+    wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
+    bench = "/usr/lib/python3/site-packages/triton/testing.py:149@do_bench"
+    line = "/home/me/train.py:12@step"
+    profile = sampled(([line, bench, wait], 150 * MS), ([line], 750 * MS), use=used(100, 500))
+
+    found = found_in(profile)
+
+    assert "sync" not in found
+    assert found["compile"].gain_ns == 150 * MS
+
+
 def test_functions_that_wait_may_have_been_sampled_too_rarely() -> None:
     wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
     line = (["/home/me/train.py:12@step", wait], 10 * MS)
@@ -540,6 +552,7 @@ def test_a_fused_optimizer_saves_at_most_what_the_host_was_in_it() -> None:
 
     assert found.gain_ns == pytest.approx(10 * MS + 100 * MS + 2 * (100 * MS * 10 * MS) ** 0.5)
     assert [each.id for each in found.evidence][-1] == "host.optimizer"
+    assert found.text.endswith(", and 163.2 ms between kernels")
 
 
 @pytest.mark.parametrize(

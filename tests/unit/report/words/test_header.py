@@ -72,6 +72,17 @@ def test_header_says_how_busy_each_device_was() -> None:
     assert f"\n{line[:60]}" in printed(HeaderReport(profile, "x"))
 
 
+def test_kernels_that_start_late_were_queued() -> None:
+    use = DeviceUse(
+        *(None, 0, 99_000_000, 1_000_000, 0, 0, 0, 4, 0, 120_000_000, 6000, 40_000_000),
+        latency_first_bucket=198,
+        latency_buckets=(4,),
+    )
+    (line,) = device_lines(replace(training_profile(), device_use=(use,)))
+
+    assert "ms after their launch, queued behind others (median; mean 30 ms)" in line
+
+
 def test_shares_of_devices_are_those_of_the_run_where_its_length_is_known() -> None:
     use = DeviceUse(None, 0, busy_ns=3_000_000, idle_ns=1_000_000)
     facts = Provenance({"start_time_ns": 7, "end_time_ns": 20_000_007})
