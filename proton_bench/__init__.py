@@ -83,7 +83,7 @@ for _name, _provided in {
     "merge": ("proton_bench.model.merge", "merge"),
     "summary": ("proton_bench.report.text.summary", "summary_lines"),
     "to_hatchet": ("proton_bench.analysis.view.dataframe", "to_graphframe"),
-    "to_html": ("proton_bench.report.html.notebook", "profile_html"),
+    "to_html": ("proton_bench.report.html.document", "profile_html"),
     "to_pandas": ("proton_bench.analysis.view.dataframe", "to_dataframe"),
     "to_thicket": ("proton_bench.analysis.view.dataframe", "to_thicket"),
 }.items():

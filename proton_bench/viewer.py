@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from proton_bench import specs
+from proton_bench.analysis.choices import UPSTREAM_FORMS, FrameFormat
 from proton_bench.analysis.metrics.derive import MetricValues, available_metrics
 from proton_bench.analysis.metrics.factors import (
     FactorDict,
@@ -53,9 +54,8 @@ from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
-from proton_bench.report.tree.listing import ListReport
-from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report
-from proton_bench.report.words.names import UPSTREAM_FORMS, FrameFormat, format_name
+from proton_bench.report.text.tree import ListReport, SortedReport, TreeReport, print_report
+from proton_bench.report.words.edge import format_name
 from proton_bench.support.console import open_console
 
 __all__ = [

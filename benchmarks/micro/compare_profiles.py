@@ -22,7 +22,7 @@ from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.diff import DiffReport
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 
 SIZES = {100_000: 7, 1_000_000: 3}

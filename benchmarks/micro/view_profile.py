@@ -28,7 +28,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.tree.tree import TreeReport, print_report
+from proton_bench.report.text.tree import TreeReport, print_report
 from proton_bench.report.words.header import HeaderReport
 from proton_bench.support.console import open_console
 

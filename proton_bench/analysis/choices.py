@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["DEFAULT_DEPTH", "QUANTILES", "By"]
+__all__ = ["DEFAULT_DEPTH", "QUANTILES", "UPSTREAM_FORMS", "By", "FrameFormat"]
 
 DEFAULT_DEPTH = 100
 # Names of columns and their quantiles.
@@ -27,3 +27,19 @@ class By(StrEnum):
     LINE = "line"
     SCOPE = "scope"
     TEST = "test"
+
+
+class FrameFormat(StrEnum):
+    """How much of a Python frame's name is shown; other names are shown in full.
+
+    Which path is short depends on the run, so a tree with short names already has them.
+    """
+
+    SHORT = "short"
+    FULL = "full"
+    FILE_FUNCTION_LINE = "file_function_line"
+    FUNCTION_LINE = "function_line"
+    FILE_FUNCTION = "file_function"
+
+
+UPSTREAM_FORMS = tuple(form for form in FrameFormat if form is not FrameFormat.SHORT)

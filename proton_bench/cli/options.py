@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proton_bench.analysis.choices import FrameFormat
 from proton_bench.errors import UsageError
-from proton_bench.report.words.names import FrameFormat
 
 if TYPE_CHECKING:
     from proton_bench.gate.policy import Policy, PolicyWords

@@ -13,21 +13,18 @@ from rich.console import Console
 from proton_bench.cli.files import STDOUT, print_bytes
 from proton_bench.errors import OutputError, UsageError
 from proton_bench.gate.verdict.result import Outcome, SuiteVerdict
-from proton_bench.report.ci.gate_github import (
+from proton_bench.report.text.ci import (
     add_to_summary,
+    gate_junit,
     resumed,
     stopped,
     write_annotations,
 )
-from proton_bench.report.ci.gate_junit import gate_junit
-from proton_bench.report.ci.gate_markdown import gate_markdown
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.gate import GateReport
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.gate import GateReport, gate_document, gate_markdown
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 from proton_bench.support.files import write_file
-from proton_bench.support.text import raw, visible_lines
+from proton_bench.support.text import encode_document, raw, visible_lines
 
 __all__ = ["Outputs"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
@@ -17,9 +18,8 @@ from proton_bench.cli.files import print_bytes
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.model.profile import Profile
-from proton_bench.report.tree.tree import SortedReport, TreeReport, print_report, sorted_rows
+from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
-from proton_bench.report.words.names import FrameFormat
 from proton_bench.support.console import open_console
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ def _free_lines(console: Console, reports: Sequence[Any]) -> int:
 def _print_json(
     request: ViewRequest, profile: Profile, tree: MetricTree, *, join: CounterJoin | None
 ) -> None:
-    from proton_bench.report.json.tree import encode_document, view_document
+    from proton_bench.report.text.tree import view_document
+    from proton_bench.support.text import encode_document
 
     order = None
     if request.is_sorted:
@@ -167,11 +168,12 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
             derivable=available.derivable + means,
         )
     if as_json:
-        from proton_bench.report.json.tree import encode_document, list_document
+        from proton_bench.report.text.tree import list_document
+        from proton_bench.support.text import encode_document
 
         print_bytes(encode_document(list_document(profile, available, os.fspath(file))))
     else:
-        from proton_bench.report.tree.listing import ListReport
+        from proton_bench.report.text.tree import ListReport
 
         print_report(open_console(), ListReport(available))
 

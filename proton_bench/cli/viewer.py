@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH
+from proton_bench.analysis.choices import DEFAULT_DEPTH, UPSTREAM_FORMS, FrameFormat
 from proton_bench.cli.boundary import collect_rarely, exit_code
 from proton_bench.cli.files import (
     check_profiles,
@@ -15,7 +15,6 @@ from proton_bench.cli.files import (
     read_metric_names,
     register_plugin_formats,
 )
-from proton_bench.report.words.names import UPSTREAM_FORMS, FrameFormat
 
 __all__ = ["main"]
 

@@ -9,7 +9,7 @@ one. `visible` makes one text safe, `visible_lines` a text of several lines, and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
@@ -18,6 +18,7 @@ __all__ = [
     "SafeStream",
     "bytes_for",
     "did_you_mean",
+    "encode_document",
     "json_bytes",
     "json_text",
     "raw",
@@ -85,6 +86,27 @@ def json_text(text: str) -> str:
     if _UNSAFE_IN_JSON.search(text):
         text = _UNSAFE_IN_JSON.sub(_json_escaped, text)
     return text.replace("##[", "\\u0023#[")
+
+
+def encode_document(document: Mapping[str, Any]) -> bytes:
+    """Return a document as UTF-8 JSON of one line, safe to print; lone surrogates are escaped."""
+    import msgspec  # slow to load
+
+    try:
+        content = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # names of files that are not UTF-8
+        content = msgspec.json.encode(_encodable(document))
+    return json_bytes(content) + b"\n"
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(inner) for inner in value]
+    return value
 
 
 def json_bytes(content: bytes) -> bytes:

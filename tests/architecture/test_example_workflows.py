@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from proton_bench.cli.app import COMMANDS, build_app, route
-from proton_bench.report.ci.gate_markdown import MARK
+from proton_bench.report.text.gate import MARK
 
 yaml = pytest.importorskip("yaml", reason="the extra test is not installed")
 

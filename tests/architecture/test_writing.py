@@ -14,7 +14,7 @@ WRITES = re.compile(
 OTHERS = {
     "proton_bench/support/files.py",
     "proton_bench/cli/boundary.py",  # /dev/null
-    "proton_bench/report/ci/gate_github.py",  # adds to the summary that GitHub reads
+    "proton_bench/report/text/ci.py",  # adds to the summary that GitHub reads
     "proton_bench/gate/processes.py",  # the log of a process that runs
     # Folders for temporary files:
     "proton_bench/plugin/kernel_ir.py",

@@ -13,9 +13,8 @@ from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.document import PageOptions, profile_page
+from proton_bench.report.html.document import PageOptions, profile_page, read_asset
 from proton_bench.report.html.strip import read_strip
-from proton_bench.report.html.template import read_asset
 
 pytestmark = pytest.mark.browser
 

@@ -19,6 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension
 from syrupy.location import PyTestLocation
 
+from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
@@ -30,9 +31,8 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.history import HistoryReport
 from proton_bench.report.text.summary import summary_lines
+from proton_bench.report.text.tree import print_report
 from proton_bench.report.text.why import WhyReport, WhyRowReport
-from proton_bench.report.tree.tree import print_report
-from proton_bench.report.words.names import FrameFormat
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "tests" / "data" / "screens"

@@ -147,7 +147,7 @@ def _compare(folder: Path, outputs: Outputs, compare: Callable[[], Outcome]) -> 
     from proton_bench.gate.project import shown
     from proton_bench.gate.runs import drop_unused
     from proton_bench.gate.verdict.result import Outcome
-    from proton_bench.report.words.gate_words import explained
+    from proton_bench.report.words.gate import explained
 
     try:
         outcome = compare()

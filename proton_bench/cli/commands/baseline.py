@@ -130,14 +130,14 @@ def _print(
     with_facts: bool = False,
 ) -> None:
     """Print the entries of these names, or the one with an id; damaged ones are reported."""
-    from proton_bench.report.json.tree import encode_document
     from proton_bench.report.text.baselines import (
         BaselineListing,
         ListedEntry,
         baselines_document,
     )
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     entries: list[ListedEntry] = []
     problems: dict[str, str] = {}

@@ -66,11 +66,10 @@ def command(
     from proton_bench.gate.progress import open_progress
     from proton_bench.gate.project import shown
     from proton_bench.gate.runs import drop_unused, new_folder
-    from proton_bench.report.json.bisect import bisect_document
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.text.bisect import BisectReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.bisect import BisectReport, bisect_document
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     bisection = Bisection(
         command=measured_command(*split_recording(target or [])),

@@ -110,12 +110,10 @@ def command(
     from proton_bench.analysis.metrics.samples import is_sample_statistic
     from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.name_filter import NameFilter
-    from proton_bench.report.ci.diff_markdown import diff_markdown
-    from proton_bench.report.json.diff import diff_document
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.text.diff import DiffReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.diff import DiffReport, diff_document, diff_markdown
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     folds = not every_row
     options = CompareOptions(

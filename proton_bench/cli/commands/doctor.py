@@ -122,10 +122,10 @@ def _calibrated() -> tuple[Section, ...]:
 
 
 def _print(diagnosis: Diagnosis, required: Sequence[str], *, as_json: bool) -> None:
-    from proton_bench.report.json.tree import encode_document
     from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     if as_json:
         print_bytes(encode_document(diagnosis_document(diagnosis, required)))

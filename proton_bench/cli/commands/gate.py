@@ -208,7 +208,7 @@ class Sides:
 
 def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
     from proton_bench.gate.baselines import Side
-    from proton_bench.report.words.gate_words import explained
+    from proton_bench.report.words.gate import explained
 
     outcome = explained(experiment.run())
     assert isinstance(experiment.new, Side)

@@ -91,11 +91,10 @@ def command(
     from proton_bench.gate.history.history import acknowledge, write_acknowledged
     from proton_bench.gate.policy import PolicyWords
     from proton_bench.report.html.document import history_page
-    from proton_bench.report.json.history import history_document
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.text.history import HistoryReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.history import HistoryReport, history_document
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     if as_json and html == STDOUT:
         raise UsageError("--json and --html - both print to standard output: give one of them")
@@ -212,11 +211,10 @@ def judge_history(
         ProfileFormatError: A file is corrupt.
     """
     from proton_bench.gate.verdict.result import EXIT_CODES
-    from proton_bench.report.json.history import history_document
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.text.history import HistoryReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.history import HistoryReport, history_document
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     given = [name for name, value in unused.items() if value]
     if given:

@@ -84,10 +84,10 @@ def command(
         return
     check_profiles(files)
     from proton_bench.analysis.ranks.stragglers import find_stragglers
-    from proton_bench.report.json.tree import encode_document
     from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     members = _members(files, quantiles=output is not None)
     if output is not None:
@@ -150,7 +150,7 @@ def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
 def _write(members: Sequence[Member], output: Path, by: ApartBy, words: Sequence[str]) -> None:
     from proton_bench.formats.registry import write_profile
     from proton_bench.model.members import merge_members, rank_gaps
-    from proton_bench.report.words.ranks import gap_sentences
+    from proton_bench.report.words.header import gap_sentences
 
     refuse_input(output, [Path(word) for word in words if Selection.of(word) is None])
     for note in write_profile(merge_members(members, by), output):
@@ -222,7 +222,7 @@ def _merge_timelines(files: Sequence[Path], output: Path) -> None:
     from proton_bench.analysis.ranks.stragglers import in_order
     from proton_bench.formats.perfetto.merge import merge_perfetto
     from proton_bench.model.members import Member, rank_gaps
-    from proton_bench.report.words.ranks import gap_sentences
+    from proton_bench.report.words.header import gap_sentences
 
     chosen = _best_of_each(files, PERFETTO + CHROME)
     for file in chosen:

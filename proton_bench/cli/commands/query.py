@@ -101,10 +101,10 @@ def _split(words: list[str]) -> tuple[list[str], str]:
 
 def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *, form: str) -> None:
     """Print a result as ``table``, ``json`` or ``csv``."""
-    from proton_bench.report.json.tree import encode_document
     from proton_bench.report.text.result import ResultReport, result_csv, result_document
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     if form == "table":
         print_report(open_console(), ResultReport(result))

@@ -198,7 +198,7 @@ def path(
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
     from proton_bench.analysis.query.sql import QueryResult
     from proton_bench.report.text.result import PathReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
     from proton_bench.store.questions import Question, path_series
     from proton_bench.support.console import open_console
 

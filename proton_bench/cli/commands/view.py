@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proton_bench.analysis.choices import DEFAULT_DEPTH
+from proton_bench.analysis.choices import DEFAULT_DEPTH, FrameFormat
 from proton_bench.cli.files import check_profiles, print_bytes, read_metric_names
 from proton_bench.cli.options import (
     REMOVED_OF_TREES,
@@ -18,7 +18,6 @@ from proton_bench.cli.options import (
     RawNamesOption,
     project_folder,
 )
-from proton_bench.report.words.names import FrameFormat
 
 if TYPE_CHECKING:
     from proton_bench.analysis.view.name_filter import NameFilter
@@ -168,12 +167,11 @@ def _show_source(
     """Print the source with its hot lines, those of the samples of some rows."""
     from proton_bench.analysis.kernels.source_lines import sampled_source
     from proton_bench.formats.registry import read_profile
-    from proton_bench.report.json.source import source_document
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport, source_document
+    from proton_bench.report.text.tree import print_report
     from proton_bench.report.words.header import HeaderReport
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     profile = read_profile(file)
     source = sampled_source(profile, rows)

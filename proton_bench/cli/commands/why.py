@@ -32,12 +32,11 @@ def command(
     check_profiles([file])
     from proton_bench.analysis.why.answer import why
     from proton_bench.formats.registry import read_profile
-    from proton_bench.report.json.tree import encode_document
-    from proton_bench.report.json.why import why_document
-    from proton_bench.report.text.why import WhyReport, WhyRowReport
-    from proton_bench.report.tree.tree import print_report
+    from proton_bench.report.text.tree import print_report
+    from proton_bench.report.text.why import WhyReport, WhyRowReport, why_document
     from proton_bench.report.words.header import losses
     from proton_bench.support.console import open_console
+    from proton_bench.support.text import encode_document
 
     profile = read_profile(file)
     found, lost = why(profile, path), losses(profile)

@@ -18,7 +18,7 @@ from proton_bench.analysis.metrics.unit_use import WIDEST
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
-from proton_bench.report.words.diff_rows import SCALED
+from proton_bench.report.words.diff import SCALED
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 

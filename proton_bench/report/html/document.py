@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+import jinja2
 from markupsafe import Markup
 
 from proton_bench.analysis.accounting.calls import CALLS
+from proton_bench.analysis.accounting.host_rows import without_runners
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
@@ -24,6 +29,7 @@ from proton_bench.errors import UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
+from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import (
     FlameGraph,
     flame_of_comparison,
@@ -40,9 +46,8 @@ from proton_bench.report.html.summary import (
     profile_summary,
     shown_metrics,
 )
-from proton_bench.report.html.template import content_policy, environment, script, style
-from proton_bench.support.text import json_text, visible
-from proton_bench.support.units import Unit, count_text
+from proton_bench.support.text import encode_document, visible
+from proton_bench.support.units import Unit, count_text, share_text
 
 if TYPE_CHECKING:
     from proton_bench.gate.history.history import History
@@ -55,7 +60,121 @@ __all__ = [
     "history_page",
     "island",
     "profile_page",
+    "read_asset",
 ]
+
+_MAX_ROWS = 30
+_MAX_NAME = 120
+_MAX_INDENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    texts: tuple[str, ...]
+    share: str
+    indent: int
+    name: str
+
+
+def profile_html(profile: Profile) -> str:
+    """Return HTML for the output of a notebook's cell."""
+    profile = without_runners(profile)
+    metrics = shown_metrics(profile)
+    if len(profile) == 1 or not metrics:
+        return _render(profile_summary(profile, None, None), None)
+    tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1, readable=Readable()))
+    summary = profile_summary(profile, tree, None)
+    if not is_amount(tree.metrics[0]):
+        return _render(summary, None)
+    return _render(summary, flame_of_tree(tree, limit=_MAX_ROWS))
+
+
+def _render(summary: Summary, flame: FlameGraph | None) -> str:
+    hidden = flame.hidden if flame is not None else 0
+    shown = [_written(column) for column in flame.columns] if flame is not None else []
+    return (
+        _environment()
+        .get_template("notebook.html")
+        .render(
+            summary=summary,
+            titles=[heading for heading, _ in shown],
+            rows=list(_rows(flame, [texts for _, texts in shown])) if flame is not None else [],
+            hidden=count_text(hidden, "smaller row is", "smaller rows are") if hidden else "",
+        )
+    )
+
+
+def _written(column: HtmlColumn) -> tuple[str, list[str]]:
+    """Return the heading of a column with its unit, and one text per row."""
+    if column.form is Form.TEXT:
+        return column.title, ["-" if value is None else str(value) for value in column.values]
+    unit = form_unit(column.form, column.values)
+    has_unit = not unit.name or column.title.endswith(f" {unit.name}")
+    heading = column.title if has_unit else f"{column.title} ({unit.name})"
+    return heading, unit.texts(column.values)
+
+
+def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]:
+    depths: list[int] = []
+    widths = [width or 0.0 for width in flame.widths[0][1]]
+    for row, (above, name) in enumerate(zip(flame.parents, flame.names, strict=True)):
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+        share = share_text(widths[row], widths[0])
+        texts = tuple(column[row] for column in columns)
+        shown = visible(flame.strings[name], _MAX_NAME)
+        yield _Row(texts, share, min(depths[row], _MAX_INDENT), shown)
+
+
+# One module in this order, not visible to the rest of the page.
+_SCRIPTS = ("values.js", "tree.js", "labels.js", "flame.js", "table.js", "strip.js", "app.js")
+_STYLES = ("page.css", "flame.css", "table.css", "plots.css")
+
+
+def read_asset(name: str) -> str:
+    """Return the text of a file of the page."""
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """Return the environment of all templates."""
+    return jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(read_asset),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+@functools.cache
+def script() -> str:
+    """Return the page's script."""
+    return "\n" + "\n".join(read_asset(name) for name in _SCRIPTS)
+
+
+@functools.cache
+def style() -> str:
+    """Return the page's style sheet."""
+    return "\n" + "\n".join(read_asset(name) for name in _STYLES)
+
+
+@functools.cache
+def content_policy() -> str:
+    """Return the policy of the page: its own script and style by their hashes, and nothing else.
+
+    No network, no frames, no forms; markup injected into the page could not run anything.
+    """
+    return (
+        f"default-src 'none'; script-src '{_digest(script())}'; style-src '{_digest(style())}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
 
 _MAX_LINES = 400
 _MAX_TEXT = 2000
@@ -165,18 +284,7 @@ def island(document: Mapping[str, Any]) -> Markup:
     ``</script>``, ``<!--``, ``]]>`` and line separators of JavaScript are written as ``\uXXXX``;
     lone surrogates, which UTF-8 cannot hold, as text that shows them.
     """
-    text = msgspec.json.encode(_encodable(document)).decode()
-    return Markup(json_text(text).translate(_ESCAPES))
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, Mapping):
-        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple) and any(not isinstance(each, int) for each in value):
-        return [_encodable(inner) for inner in value]
-    return value
+    return Markup(encode_document(document).decode().rstrip().translate(_ESCAPES))
 
 
 _VERSION = (2, 0)
@@ -232,7 +340,7 @@ def render(page: Page) -> str:
     }
     hidden = page.flame.hidden if page.flame is not None else 0
     return (
-        environment()
+        _environment()
         .get_template("page.html")
         .render(
             title=visible(page.title, _MAX_TITLE),

@@ -28,7 +28,7 @@ from proton_bench.report.html.column import (
     metric_form,
     rounded,
 )
-from proton_bench.report.words.diff_rows import notes
+from proton_bench.report.words.diff import notes
 from proton_bench.support.text import visible
 
 __all__ = [

@@ -22,7 +22,7 @@ from proton_bench.report.html.column import (
     metric_column,
     rounded,
 )
-from proton_bench.report.words.diff_rows import notes
+from proton_bench.report.words.diff import notes
 from proton_bench.support.text import visible
 
 __all__ = ["KernelTable", "changed_kernels", "kernel_table"]

@@ -1,5 +1,5 @@
-"""Other reports on the terminal: diff, gate, source, counters, stragglers, baselines.
+"""One file for each report: its lines on the terminal, its JSON document, its Markdown.
 
 In: results.
-Out: renderables for rich, in the colours of `theme`.
+Out: renderables for rich, plain dicts with a `schema` each, and files for CI.
 """

@@ -12,9 +12,8 @@ from rich.segment import Segment
 
 from proton_bench.gate.baselines import Entry, revision_of
 from proton_bench.gate.machine import Tier, facts_of
-from proton_bench.model.frame import escape_surrogates
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.theme import DIM, HEADING, WARNING
+from proton_bench.report.words.edge import DIM, HEADING, WARNING
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
 
@@ -125,7 +124,7 @@ def baselines_document(listing: BaselineListing) -> dict[str, Any]:
                 "runs": [
                     {
                         "file": file.name,
-                        "source": escape_surrogates(str(file)),
+                        "source": str(file),
                         "bytes": file.stat().st_size,
                     }
                     for file in each.entry.files()
@@ -133,8 +132,5 @@ def baselines_document(listing: BaselineListing) -> dict[str, Any]:
             }
             for each in listing.entries
         ],
-        "unreadable": {
-            escape_surrogates(id): escape_surrogates(problem)
-            for id, problem in listing.unreadable.items()
-        },
+        "unreadable": dict(listing.unreadable),
     }

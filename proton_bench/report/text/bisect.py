@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
@@ -13,13 +14,21 @@ from rich.style import Style
 
 from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
 from proton_bench.gate.verdict.result import GateRow, Outcome
-from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.words.edge import fitting
-from proton_bench.report.words.gate_words import headline, row_text, structure_text
+from proton_bench.report.text.gate import gate_document
+from proton_bench.report.words.edge import DIM, HEADING, WARNING, fitting
+from proton_bench.report.words.gate import headline, row_text, structure_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, percent_text
 
-__all__ = ["BisectReport"]
+__all__ = ["BisectReport", "bisect_document"]
+
+
+def bisect_document(result: BisectResult) -> dict[str, Any]:
+    """Return what ``proton bisect --json`` writes; ``proof`` is a document of `proton gate`."""
+    document = result.to_document()
+    document["proof"] = gate_document(Outcome(result.proof))
+    return document
+
 
 _FOUND = Style(color="green", bold=True)
 _STYLES = {State.BAD: Style(color="red"), State.GOOD: None, State.SKIPPED: DIM}

@@ -10,8 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.counters.join import CounterJoin, Doubt
-from proton_bench.report.text.theme import DIM, WARNING
-from proton_bench.report.words.edge import edge_of, prose
+from proton_bench.report.words.edge import DIM, WARNING, edge_of, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 

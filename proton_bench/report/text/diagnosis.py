@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-from proton_bench.report.text.theme import DIM, HEADING, WARNING
+from proton_bench.report.words.edge import DIM, HEADING, WARNING
 from proton_bench.support.text import visible
 
 __all__ = ["DiagnosisReport", "diagnosis_document"]
@@ -68,17 +68,12 @@ def diagnosis_document(diagnosis: Diagnosis, required: Sequence[str]) -> dict[st
 
 def _plain(finding: Finding) -> dict[str, Any]:
     return {
-        "name": _encodable(finding.name),
+        "name": finding.name,
         "status": finding.status.value,
-        "value": _encodable(finding.value),
-        "advice": _encodable(finding.advice),
+        "value": finding.value,
+        "advice": finding.advice,
         "provides": list(finding.provides),
     }
-
-
-def _encodable(text: str) -> str:
-    """Return text without lone surrogates, which paths and variables may hold."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _table(section: Section, names: int, width: int) -> Table:

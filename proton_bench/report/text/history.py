@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
@@ -15,18 +16,17 @@ from proton_bench.gate.history.divisive import FEWEST_BESIDE, FEWEST_POINTS
 from proton_bench.gate.history.history import History, Trace
 from proton_bench.gate.history.points import Machine, Point
 from proton_bench.gate.history.steps import Step
-from proton_bench.gate.verdict.result import SuiteVerdict
-from proton_bench.report.text.theme import DIM, HEADING, WARNING
-from proton_bench.report.tree.bars import sparkline
-from proton_bench.report.words.columns import Column, Table
-from proton_bench.report.words.edge import edge_of, fitting_name, prose
-from proton_bench.report.words.gate_words import path_text
+from proton_bench.gate.verdict.result import EXIT_CODES, SuiteVerdict
+from proton_bench.report.words.columns import Column, Table, sparkline
+from proton_bench.report.words.edge import DIM, HEADING, WARNING, edge_of, fitting_name, prose
+from proton_bench.report.words.gate import path_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, percent_text
 
 __all__ = [
     "HistoryReport",
     "end_text",
+    "history_document",
     "notes",
     "places",
     "point_text",
@@ -37,6 +37,81 @@ __all__ = [
     "unit_of",
     "when_text",
 ]
+
+_SCHEMA = "proton_bench.history"
+_VERSION = (1, 0)
+
+
+def history_document(history: History) -> dict[str, Any]:
+    """Return what ``proton history --json`` and ``proton gate --history --json`` print."""
+    return {
+        "schema": _SCHEMA,
+        "version": _VERSION,
+        "verdict": str(history.verdict),
+        "exit_code": EXIT_CODES[history.verdict],
+        "false_discovery_rate": history.level,
+        "fewest_points_after_a_step": history.fewest_after,
+        "series": [_series(trace) for trace in history.traces],
+        "left_out": dict(history.left_out),
+    }
+
+
+def _series(trace: Trace) -> dict[str, Any]:
+    series, known = trace.series, trace.acknowledged
+    key = series.key
+    return {
+        "id": key.digest,
+        "baseline": key.group or None,
+        "path": list(key.path),
+        "occurrence": key.occurrence,
+        "metric": series.metric,
+        "unit": key.unit or None,
+        "machine": dict(key.machine),
+        "quarantined": series.is_quarantined,
+        "levels": list(trace.levels),
+        "change": trace.change,
+        "later_points_without_it": series.later,
+        "points": [
+            {**_point(point), "value": value}
+            for point, value in zip(series.points, series.values.tolist(), strict=True)
+        ],
+        "steps": [_step(trace, step) for step in trace.steps],
+        "acknowledged": None
+        if known is None
+        else {
+            "until_ns": known.until_ns,
+            "by": known.by,
+            "at_ns": known.at_ns,
+            "revision": known.revision or None,
+        },
+    }
+
+
+def _step(trace: Trace, step: Step) -> dict[str, Any]:
+    points = trace.series.points
+    return {
+        "change": math.expm1(step.change),
+        "low": math.expm1(step.low),
+        "high": math.expm1(step.high),
+        "adjusted_p_value": step.p_value,
+        "first_after": _point(points[step.at]),
+        "last_before": _point(points[step.at - 1]),
+        "begins_after": _point(points[step.earliest - 1]),
+        "begins_until": _point(points[step.latest]),
+        "acknowledged": trace.is_acknowledged(step),
+        "fails": step in trace.failing,
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "source": point.source,
+        "time_ns": point.time_ns,
+        "revision": point.revision or None,
+        "dirty": point.is_dirty,
+        "runs": point.runs,
+    }
+
 
 _BAD, _GOOD = Style(color="red", bold=True), Style(color="green", bold=True)
 _SUITE = {SuiteVerdict.PASS: _GOOD, SuiteVerdict.FAIL: _BAD}

@@ -20,10 +20,8 @@ from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.formats.export.table_files import csv_line
 from proton_bench.model.metrics.metric import MetricSpec
-from proton_bench.report.text.theme import DIM, HEADING
-from proton_bench.report.tree.bars import sparkline
-from proton_bench.report.words.columns import Column, Table
-from proton_bench.report.words.edge import edge_of, fitting_name, prose
+from proton_bench.report.words.columns import Column, Table, sparkline
+from proton_bench.report.words.edge import DIM, HEADING, edge_of, fitting_name, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, number_texts
 
@@ -139,7 +137,7 @@ def result_document(result: QueryResult, runs: Sequence[LabelledRun], query: str
         "runs": [
             {
                 "run": run.label,
-                "source": run.file.encode("utf-8", "backslashreplace").decode(),
+                "source": run.file,
                 "partial": run.profile.partial,
                 "dropped": dict(run.profile.dropped),
                 "estimated_cost_ns": cost.cost_ns if cost is not None else None,

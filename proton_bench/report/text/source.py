@@ -2,24 +2,192 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
+from proton_bench.analysis.kernels.sampling_facts import sampling_facts
 from proton_bench.analysis.kernels.source_lines import SampleCounts, SampledFile, SampledSource
 from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASON, explain_stall
 from proton_bench.model.profile import Profile
-from proton_bench.report.text.theme import BANDS, DIM, HEADING, WARNING, bands_of
-from proton_bench.report.words.edge import edge_of, fitting, fitting_name, prose
-from proton_bench.report.words.source_text import SourceText, read_source
+from proton_bench.report.words.edge import (
+    BANDS,
+    DIM,
+    HEADING,
+    WARNING,
+    bands_of,
+    edge_of,
+    fitting,
+    fitting_name,
+    prose,
+)
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, share_text
 
-__all__ = ["DEFAULT_THRESHOLD", "SourceReport", "shown_lines"]
+__all__ = ["DEFAULT_THRESHOLD", "SourceReport", "read_source", "shown_lines", "source_document"]
+
+_VERSION = (2, 0)
+
+
+def source_document(
+    source: SampledSource, profile: Profile, *, name: str, threshold: float, root: Path
+) -> dict[str, Any]:
+    """Return what ``proton view --source --json`` prints.
+
+    Args:
+        source: Samples by line.
+        profile: Their profile.
+        name: Name of the profile's file.
+        threshold: Lines with a smaller share of all samples, in percent, are left out.
+        root: Folder below which source files are read.
+    """
+    facts = sampling_facts(profile)
+    reasons = sorted(metric for metric, count in source.samples.reasons.items() if count)
+    return {
+        "schema": "proton_bench.source",
+        "version": _VERSION,
+        "source": name,
+        "samples": source.samples.total,
+        "dropped": facts.dropped if facts else None,
+        "period_cycles": facts.period_cycles or None if facts else None,
+        "attribution": facts.attribution or None if facts else None,
+        "parts": dict(source.samples.parts),
+        "files": [
+            _file(each, profile, shown_lines(each, source.samples.total, threshold), root=root)
+            for each in source.files
+        ],
+        "kernels_without_lines": [
+            {"name": kernel, **_counts(counts)} for kernel, counts in source.unplaced
+        ],
+        "reasons": {metric.removeprefix(REASON): _meaning(metric) for metric in reasons},
+    }
+
+
+def _file(file: SampledFile, profile: Profile, hot: list[int], *, root: Path) -> dict[str, Any]:
+    text = read_source(file.path, profile, max(file.lines), root=root)
+    return {
+        "path": file.path,
+        "note": text.note or None,
+        **_counts(file.samples),
+        "lines": [
+            {
+                "line": line,
+                "functions": file.functions[line],
+                "text": text.line(line),
+                **_counts(file.lines[line]),
+            }
+            for line in hot
+        ],
+    }
+
+
+def _counts(counts: SampleCounts) -> dict[str, Any]:
+    return {
+        "samples": counts.total,
+        "parts": dict(counts.parts),
+        "stalls": {metric.removeprefix(REASON): count for metric, count in counts.waits()},
+    }
+
+
+def _meaning(metric: str) -> dict[str, str] | None:
+    reason = explain_stall(metric)
+    if reason is None:
+        return None
+    return {"meaning": reason.meaning, "remedy": reason.remedy, "source": reason.source}
+
+
+_MAX_BYTES = 8 << 20  # larger files are not source
+# Folders of the kernel, whose files act or reveal processes when they are read.
+_NO_SOURCE = ("/proc", "/sys", "/dev", "/run")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A source file.
+
+    Attributes:
+        lines: Its lines; empty if there is no such file here.
+        note: A warning about the text, or "".
+    """
+
+    lines: tuple[str, ...] = ()
+    note: str = ""
+
+    def line(self, number: int) -> str | None:
+        """Return a line by its number from 1, None if the file has no such line."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else None
+
+
+def read_source(path: str, profile: Profile, last_line: int, *, root: Path) -> SourceText:
+    """Return the text of a file that lines of a profile name.
+
+    It is looked up at its path, then by shorter and shorter ends of its path below the root. A
+    profile may be hostile and name any file, so only regular files below the root are read.
+
+    Args:
+        path: As in the compiler's output.
+        profile: The profile; it knows the folder and the time of the run.
+        last_line: The last line that was sampled.
+        root: The folder of the source; links are followed only below it.
+    """
+    for place in _places(path, profile, root):
+        text = _read(place, root)
+        if text is not None:
+            # As compilers count: no other character ends a line.
+            lines = tuple(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
+            return SourceText(lines, _note(place, path, profile, is_short=last_line > len(lines)))
+    return SourceText(
+        note=f"the file is not below {root}: lines are shown without their text; "
+        "--source-root names another folder"
+    )
+
+
+def _places(path: str, profile: Profile, root: Path) -> Iterator[Path]:
+    folder = profile.provenance.get("directory")
+    if os.path.isabs(path):
+        yield Path(path)
+    elif isinstance(folder, str):
+        yield Path(folder, path)
+    parts = [part for part in Path(path).parts if part not in {os.sep, ".."}]
+    for start in range(len(parts)):
+        yield Path(root, *parts[start:])
+
+
+def _read(place: Path, root: Path) -> str | None:
+    try:
+        whole = place.resolve(strict=True)
+        if not whole.is_relative_to(root.resolve()) or any(map(whole.is_relative_to, _NO_SOURCE)):
+            return None
+        # A file replaced meanwhile must not be a link to elsewhere or a blocking pipe.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+        with open(os.open(whole, flags), "rb") as stream:
+            facts = os.fstat(stream.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MAX_BYTES:
+                return None
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):  # not readable, not a path, or a loop of links
+        return None
+
+
+def _note(place: Path, path: str, profile: Profile, *, is_short: bool) -> str:
+    if is_short:
+        return f"text of {place}, which has fewer lines than in the run: it was changed"
+    ended = profile.provenance.get("end_time_ns")
+    try:
+        is_newer = type(ended) is int and place.stat().st_mtime_ns > ended
+    except OSError:
+        is_newer = False
+    if is_newer:
+        return f"text of {place}, which was changed after the run: lines may have moved"
+    return "" if os.path.abspath(place) == os.path.abspath(path) else f"text of {place}"
+
 
 # Percent of all samples.
 DEFAULT_THRESHOLD = 0.5
@@ -105,7 +273,7 @@ class SourceReport:
                 yield Segment(f"{line:>{columns.width - 2}}  {source}".rstrip() + "\n", DIM)
                 continue
             share = share_text(file.lines[line].total / total)
-            yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]].style)
+            yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]][1])
             yield Segment(columns.cells(file.lines[line]))
             yield Segment(f"  {line:>{columns.digits}}  {source}\n")
 

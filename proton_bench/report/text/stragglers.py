@@ -11,10 +11,9 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
 from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers
-from proton_bench.report.text.theme import DIM, WARNING
 from proton_bench.report.words.columns import Column, Table
-from proton_bench.report.words.edge import edge_of, prose
-from proton_bench.report.words.ranks import gap_sentences
+from proton_bench.report.words.edge import DIM, WARNING, edge_of, prose
+from proton_bench.report.words.header import gap_sentences
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
 
@@ -75,7 +74,7 @@ def straggler_document(stragglers: Stragglers, sources: Sequence[str]) -> dict[s
     return {
         "schema": "proton_bench.stragglers",
         "version": _VERSION,
-        "sources": [each.encode("utf-8", "backslashreplace").decode() for each in sources],
+        "sources": list(sources),
         "metric": stragglers.metric,
         "ranks": stragglers.ranks,
         "job": asdict(stragglers.gaps),

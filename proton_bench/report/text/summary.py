@@ -32,9 +32,9 @@ from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
+from proton_bench.report.text.source import read_source
 from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.header import device_lines, losses, recorded_line
-from proton_bench.report.words.source_text import read_source
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text, number_texts, share_text
 

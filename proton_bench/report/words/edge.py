@@ -1,30 +1,42 @@
-"""The width of a terminal: prose is folded between words, names are cut with an ellipsis.
+"""Styles and width of a terminal: prose is folded between words, names are cut in the middle.
 
 Output to pipes and files is not folded or cut, whatever ``COLUMNS`` says.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from rich.style import Style
 
-from proton_bench.report.words.names import FrameFormat, format_name
+from proton_bench.analysis.choices import FrameFormat
+from proton_bench.analysis.naming.frame_names import FRAME, OLD_FRAME
+from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
-    from rich.style import Style
 
 __all__ = [
+    "BANDS",
+    "DIM",
+    "HEADING",
+    "WARNING",
+    "bands_of",
     "chain_mark",
     "edge_of",
     "fitting",
     "fitting_name",
     "fitting_path",
+    "format_name",
     "prose",
+    "sources_text",
     "without_folder",
 ]
 
@@ -33,6 +45,36 @@ _SHORT_FRAME = re.compile(r"(?:[^/ ]+/)+(?=[^/ ]+:\d+ )")
 _LEAST = 8
 _ROOM_FOR_TWO = 30
 _LEFT_OUT = "…"
+_MAX_SOURCES = 3
+_MAX_SOURCE = 200
+
+DIM = Style(dim=True)
+HEADING = Style(bold=True)
+WARNING = Style(color="yellow", bold=True)
+
+
+# Colours of values, by the least share of the largest one that has each.
+BANDS = (
+    (0.9, Style(color="red", bold=True)),
+    (0.7, Style(color="bright_red")),
+    (0.5, Style(color="yellow")),
+    (0.3, Style(color="green")),
+    (0.1, Style(color="cyan")),
+    (0.0, Style(color="blue")),
+)
+
+
+def bands_of(values: npt.NDArray[Any], largest: float) -> list[int]:
+    """Return for each value the position of its band in `BANDS`; signs are ignored."""
+    if not largest > 0:
+        return [len(BANDS) - 1] * len(values)
+    sizes = np.abs(values.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # an overflow makes the largest one infinite
+        shares = np.where(sizes == largest, 1.0, sizes / largest)
+    lows = np.array([low for low, _ in reversed(BANDS)])
+    place = np.searchsorted(lows, np.nan_to_num(shares), side="right")
+    found: list[int] = np.clip(len(BANDS) - place, 0, len(BANDS) - 1).tolist()
+    return found
 
 
 def edge_of(console: Console, options: ConsoleOptions) -> int | None:
@@ -121,3 +163,42 @@ def without_folder(name: str) -> str:
         return format_name(name, FrameFormat.FILE_FUNCTION_LINE)
     match = _SHORT_FRAME.match(name)
     return name if match is None else name[match.end() :]
+
+
+_Form = Callable[[str, str, str], str]
+_FORMS: dict[FrameFormat, _Form] = {
+    FrameFormat.FILE_FUNCTION_LINE: lambda file, line, function: f"{file}:{line}@{function}",
+    FrameFormat.FUNCTION_LINE: lambda _, line, function: f"{line}@{function}",
+    FrameFormat.FILE_FUNCTION: lambda file, _, function: f"{file}@{function}",
+}
+_OLD_FORMS: dict[FrameFormat, _Form] = {
+    FrameFormat.FILE_FUNCTION_LINE: lambda file, line, function: f"{file}:{function}@{line}",
+    FrameFormat.FUNCTION_LINE: lambda _, line, function: f"{function}@{line}",
+    FrameFormat.FILE_FUNCTION: lambda file, _, function: f"{file}:{function}",
+}
+
+
+def format_name(name: str, style: FrameFormat) -> str:
+    """Return a frame's name in the wanted form; only ``file:line@function`` has other forms."""
+    if style in (FrameFormat.SHORT, FrameFormat.FULL) or "@" not in name:
+        return name
+    for pattern, forms in ((FRAME, _FORMS), (OLD_FRAME, _OLD_FORMS)):
+        match = pattern.fullmatch(name)
+        if match is not None:
+            file = match["file"].rpartition("/")[2]
+            return forms[style](file, match["line"], match["function"])
+    return name
+
+
+def sources_text(sources: Sequence[str]) -> str:
+    """Return the names of the runs of a side, of many the first; a common folder comes once.
+
+    For instance ``pair-001-base.proton, pair-002-base.proton in .proton/ab/20261127-101500``.
+    """
+    folders = {os.path.dirname(each) for each in sources}
+    folder = folders.pop() if len(sources) > 1 and len(folders) == 1 else ""
+    names = [os.path.basename(each) if folder else each for each in sources]
+    parts = [visible(each, _MAX_SOURCE) for each in names[:_MAX_SOURCES]]
+    text = ", ".join(parts)
+    text += f" and {len(names) - len(parts)} more" if len(names) > len(parts) else ""
+    return f"{text} in {visible(folder, _MAX_SOURCE)}" if folder else text

@@ -26,9 +26,8 @@ from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 from proton_bench.pytest_plugin.benchmarks.settings import Settings
 from proton_bench.recording.launcher.run_options import RunOptions
 from proton_bench.recording.launcher.target import PYTEST_AS_MODULE, TargetKind
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.text.gate import GateReport
-from proton_bench.report.words.gate_words import explained, row_text, structure_text
+from proton_bench.report.text.gate import GateReport, gate_document
+from proton_bench.report.words.gate import explained, row_text, structure_text
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 

@@ -14,7 +14,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Variant
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.words.diff_rows import notes
+from proton_bench.report.words.diff import notes
 
 BASE = (("s/a", 10_000, 1, "a"), ("s/b", 50_000, 1, "b"), ("t/c", 40_000, 1, "c"))
 NEW = (("s/a", 10_002, 1, "a"), ("s/b", 55_000, 1, "b"), ("t/c", 60_000, 1, "c"))

@@ -16,7 +16,7 @@ from proton_bench.analysis.view.name_filter import NameFilter
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.words.diff_rows import names, notes
+from proton_bench.report.words.diff import names, notes
 
 FILL = "void at::native::vectorized_elementwise_kernel<{0}, at::native::FillFunctor<{1}>, int>(int)"
 FRAME = "/me/x/train.py:3@step"

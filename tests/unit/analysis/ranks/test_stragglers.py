@@ -10,7 +10,7 @@ from proton_bench.model.members import Member, RankGaps
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
 from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 
 

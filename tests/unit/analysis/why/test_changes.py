@@ -11,7 +11,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.why.changes import kernel_changes
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.device import Variant
-from proton_bench.report.words.diff_summary import headline
+from proton_bench.report.words.diff import headline
 
 OTHER = Kernel(path="net/other", time_ns=1e6)
 

@@ -30,7 +30,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.profile import Profile
-from proton_bench.report.words.gate_words import reasons_text
+from proton_bench.report.words.gate import reasons_text
 
 QUIET = [Kernel(f"f/k{number}", between=0.003) for number in range(12)]
 

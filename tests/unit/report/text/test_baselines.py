@@ -11,10 +11,10 @@ from fakes.outcomes import HOSTILE
 from fakes.stored import stored_run
 
 from proton_bench.gate.baselines import BaselineStore
-from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.baselines import BaselineListing, ListedEntry, baselines_document
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 
 def listed(folder: Path, *, is_promoted: bool = True, **facts: Any) -> ListedEntry:

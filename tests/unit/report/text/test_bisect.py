@@ -10,12 +10,11 @@ from rich.console import Console
 
 from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
 from proton_bench.gate.verdict.result import GateResult, Outcome, SuiteVerdict, Verdict
-from proton_bench.report.json.bisect import bisect_document
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.bisect import BisectReport
-from proton_bench.report.tree.tree import print_report
-from proton_bench.report.words.gate_words import headline
+from proton_bench.report.text.bisect import BisectReport, bisect_document
+from proton_bench.report.text.tree import print_report
+from proton_bench.report.words.gate import headline
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 GOOD = Candidate("0" * 40, "v1.4")
 BEFORE = Candidate("1" * 40, "Read masks once", "Ada", "2026-07-01T09:00:00+02:00")

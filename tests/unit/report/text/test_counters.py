@@ -8,7 +8,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.counters import CounterReport, counter_document
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
-from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 LONG = "/environment" * 20
 DIAGNOSIS = Diagnosis(

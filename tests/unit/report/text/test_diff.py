@@ -14,8 +14,8 @@ from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.report.text.diff import DiffReport
-from proton_bench.report.tree.tree import print_report
-from proton_bench.report.words.diff_rows import Column
+from proton_bench.report.text.tree import print_report
+from proton_bench.report.words.diff import Column
 from proton_bench.support.console import open_console
 
 BASE = (

@@ -7,7 +7,7 @@ from fakes.outcomes import HOSTILE, every_outcome, hostile_outcome, outcome, row
 
 from proton_bench.gate.verdict.result import Outcome, SuiteVerdict, Verdict
 from proton_bench.report.text.gate import GateReport
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 
 

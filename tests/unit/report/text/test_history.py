@@ -8,16 +8,16 @@ from fakes.histories import hostile, judged, points_of_times, revision, slower, 
 
 from proton_bench.gate.history.history import acknowledge
 from proton_bench.report.html.document import history_page
-from proton_bench.report.json.history import history_document
-from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.history import (
     HistoryReport,
+    history_document,
     places,
     step_text,
     tool_changes,
 )
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 
 def printed(report: HistoryReport) -> str:

@@ -14,15 +14,15 @@ from rich.console import Console
 from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.report.json.tree import encode_document
 from proton_bench.report.text.result import (
     PathReport,
     ResultReport,
     result_csv,
     result_document,
 )
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 MINUTE_NS = 60 * 10**9
 

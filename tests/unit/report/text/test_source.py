@@ -14,9 +14,8 @@ from rich.cells import cell_len
 
 from proton_bench.analysis.kernels.source_lines import sampled_source
 from proton_bench.model.profile import Profile
-from proton_bench.report.json.source import source_document
-from proton_bench.report.text.source import SourceReport
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.source import SourceReport, source_document
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))

@@ -12,10 +12,8 @@ from proton_bench.analysis.compare.compare import CompareOptions, Comparison, co
 from proton_bench.analysis.compare.ranking import rank
 from proton_bench.analysis.run import Run
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.ci.diff_markdown import diff_markdown
-from proton_bench.report.json.diff import diff_document
-from proton_bench.report.text.diff import DiffReport
-from proton_bench.report.words.diff_summary import cost_lines, cost_warning
+from proton_bench.report.text.diff import DiffReport, diff_document, diff_markdown
+from proton_bench.report.words.diff import cost_lines, cost_warning
 
 WARNING = (
     "recording cost 3 ms more in new than in base: host times (wall, cpu_time, launch latency) "

@@ -8,7 +8,7 @@ from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
-from proton_bench.report.words.diff_summary import (
+from proton_bench.report.words.diff import (
     calls_line,
     certain_headline,
     headline,

@@ -6,7 +6,7 @@ import pytest
 from fakes.outcomes import row, undecided
 
 from proton_bench.gate.verdict.result import Reason, Verdict
-from proton_bench.report.words.gate_words import MEANINGS, reasons_text
+from proton_bench.report.words.gate import MEANINGS, reasons_text
 
 
 def test_every_reason_has_a_meaning() -> None:

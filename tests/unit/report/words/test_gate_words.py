@@ -14,7 +14,7 @@ from proton_bench.gate.verdict.result import (
     SuiteVerdict,
     Verdict,
 )
-from proton_bench.report.words.gate_words import (
+from proton_bench.report.words.gate import (
     columns,
     headline,
     notes,

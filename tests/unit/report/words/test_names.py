@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.words.names import FrameFormat, format_name, sources_text
+from proton_bench.analysis.choices import FrameFormat
+from proton_bench.report.words.edge import format_name, sources_text
 
 FRAME = "/home/me/projects/example.py/test.py:12@foo"
 OLD_FRAME = "/home/me/projects/example.py/test.py:foo@12"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.report.words.quantity import measured_unit
+from proton_bench.report.words.diff import measured_unit
 
 TIME = Measure("time (ns)", "time (ns)", 1.0, "ns")
 

@@ -6,7 +6,7 @@ import pytest
 
 from proton_bench.model.members import RankGaps
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.words.ranks import gap_sentences, gaps_of, rank_text, ranks_text
+from proton_bench.report.words.header import gap_sentences, gaps_of, rank_text, ranks_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fakes.histories import stepped
 
-from proton_bench.report.tree.bars import sparkline
+from proton_bench.report.words.columns import sparkline
 
 
 @pytest.mark.parametrize(

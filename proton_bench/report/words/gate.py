@@ -19,8 +19,8 @@ from proton_bench.gate.verdict.result import (
     worst_findable,
 )
 from proton_bench.report.words.columns import Column
-from proton_bench.report.words.diff_summary import certain_headline
-from proton_bench.report.words.names import sources_text
+from proton_bench.report.words.diff import certain_headline
+from proton_bench.report.words.edge import sources_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, percent_text, share_text
 

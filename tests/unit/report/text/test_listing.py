@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from proton_bench.analysis.metrics.derive import AvailableMetrics
-from proton_bench.report.tree.listing import ListReport
+from proton_bench.report.text.tree import ListReport
 
 
 def test_a_long_name_takes_no_more_than_some_lines() -> None:

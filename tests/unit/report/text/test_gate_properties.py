@@ -19,14 +19,11 @@ from proton_bench.gate.policy import Policy
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.result import Outcome
 from proton_bench.model.profile import Profile
-from proton_bench.report.ci.gate_github import gate_annotations
-from proton_bench.report.ci.gate_junit import gate_junit
-from proton_bench.report.ci.gate_markdown import gate_markdown
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.json.tree import encode_document
-from proton_bench.report.text.gate import GateReport
-from proton_bench.report.tree.tree import print_report
+from proton_bench.report.text.ci import gate_annotations, gate_junit
+from proton_bench.report.text.gate import GateReport, gate_document, gate_markdown
+from proton_bench.report.text.tree import print_report
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 POLICIES = (
     Policy(),

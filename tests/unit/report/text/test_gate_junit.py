@@ -5,7 +5,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from fakes.outcomes import every_outcome, hostile_outcome
 
-from proton_bench.report.ci.gate_junit import gate_junit
+from proton_bench.report.text.ci import gate_junit
 
 
 def cases(name: str) -> list[Xml.Element]:

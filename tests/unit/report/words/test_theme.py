@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from proton_bench.report.text.theme import BANDS, bands_of
+from proton_bench.report.words.edge import BANDS, bands_of
 from proton_bench.support.console import open_console
 
 

@@ -4,7 +4,7 @@ import pytest
 from fakes.outcomes import every_outcome, hostile_outcome, outcome, row, structural, undecided
 
 from proton_bench.gate.verdict.result import SuiteVerdict, Verdict
-from proton_bench.report.ci.gate_markdown import COMMENT_BYTES, MARK, SUMMARY_BYTES, gate_markdown
+from proton_bench.report.text.gate import COMMENT_BYTES, MARK, SUMMARY_BYTES, gate_markdown
 
 
 def test_page_as_a_whole() -> None:

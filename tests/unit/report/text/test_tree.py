@@ -7,13 +7,13 @@ from fakes.profiles import deep_profile, training_profile
 from rich.cells import cell_len
 from rich.console import Console
 
+from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
-from proton_bench.report.tree.tree import MAX_INDENT, SortedReport, TreeReport, print_report
-from proton_bench.report.words.names import FrameFormat
+from proton_bench.report.text.tree import MAX_INDENT, SortedReport, TreeReport, print_report
 from proton_bench.support.console import open_console
 
 

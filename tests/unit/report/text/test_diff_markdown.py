@@ -6,7 +6,7 @@ from fakes.suites import suite
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.ranking import rank
 from proton_bench.analysis.run import Run
-from proton_bench.report.ci.diff_markdown import diff_markdown
+from proton_bench.report.text.diff import diff_markdown
 
 
 def markdown(*kernels: Launched) -> str:

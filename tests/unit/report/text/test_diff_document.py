@@ -9,8 +9,8 @@ from fakes.suites import TESTS, suite
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
-from proton_bench.report.json.diff import diff_document
-from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.diff import diff_document
+from proton_bench.support.text import encode_document
 
 BASE = run_of(("s/a", 100, 2, "c1"), ("s/gone", 7, 1, "x"), ("s/b", 10, 1, "b"), source="a.proton")
 NEW = run_of(("s/a", 150, 2, "c2"), ("s/fresh", 9, 2, ""), ("t/b", 10, 1, "b"), source="b.proton")

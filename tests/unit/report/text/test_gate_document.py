@@ -5,8 +5,8 @@ import json
 import pytest
 from fakes.outcomes import every_outcome, hostile_outcome
 
-from proton_bench.report.json.gate import gate_document
-from proton_bench.report.json.tree import encode_document
+from proton_bench.report.text.gate import gate_document
+from proton_bench.support.text import encode_document
 
 
 @pytest.mark.parametrize("name", every_outcome())

@@ -6,10 +6,11 @@ from typing import Any
 
 from fakes.profiles import training_profile
 
+from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.metrics.derive import available_metrics
 from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.report.json.tree import encode_document, list_document, view_document
-from proton_bench.report.words.names import FrameFormat
+from proton_bench.report.text.tree import list_document, view_document
+from proton_bench.support.text import encode_document
 
 
 def document(**changes: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.report.ci.diff_markdown import escaped
+from proton_bench.report.text.diff import escaped
 
 
 @pytest.mark.parametrize(

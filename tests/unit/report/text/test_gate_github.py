@@ -8,7 +8,7 @@ import pytest
 from fakes.outcomes import every_outcome, hostile_outcome, outcome, row, structural, undecided
 
 from proton_bench.gate.verdict.result import GateRow, SuiteVerdict, Verdict
-from proton_bench.report.ci.gate_github import (
+from proton_bench.report.text.ci import (
     MOST,
     add_to_summary,
     gate_annotations,
