@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proton_bench.analysis.choices import FrameFormat
-from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
+from proton_bench.analysis.metrics.derive import (
+    available_metrics,
+    default_metrics,
+    recorded_metrics,
+)
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
@@ -204,7 +208,7 @@ def _with_counters(
 
 
 def _warn_about(profile: Profile, file: Path) -> None:
-    if len(profile) == 1 or not available_metrics(profile).recorded:
+    if len(profile) == 1 or not recorded_metrics(profile).recorded:
         what, lost = "no rows" if len(profile) == 1 else "no metrics", sum(profile.dropped.values())
         if lost:
             warn(f"{str(file)!a} has {what}: all it holds was left out, {lost} records")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import unknown_metric
-from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -19,10 +20,8 @@ __all__ = [
     "INSTRUMENTED",
     "KEPT",
     "LOST",
-    "is_scope_metric",
+    "SCOPE_METRICS",
     "own_counts",
-    "scope_metric_names",
-    "scope_metric_values",
 ]
 
 CYCLES = "cycles"
@@ -34,36 +33,26 @@ LOST = "lost_records"
 _MEAN = "avg_cycles"
 
 
-def is_scope_metric(name: str) -> bool:
-    """Return whether the name is one of these metrics."""
-    return name.strip().lower() in {_MEAN, COVERAGE}
-
-
-def scope_metric_names(recorded: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that can be derived from what was recorded."""
-    known = set(recorded)
+def _offered(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
+    del profile
+    known = set(numbers)
     names = [_MEAN] if {CYCLES, INSTANCES} <= known else []
     return (*names, COVERAGE) if LOST in known else tuple(names)
 
 
-def scope_metric_values(profile: Profile, name: str) -> MetricValues:
-    """Return ``avg_cycles`` (of one pair of records) or ``coverage`` (percent of the records).
-
-    Raises:
-        MetricError: The profile has no scopes inside kernels.
-    """
-    wanted = name.strip().lower()
-    needed = (CYCLES, INSTANCES) if wanted == _MEAN else (KEPT,)
+def _values(profile: Profile, name: str) -> MetricValues:
+    text = name.strip().lower()
+    needed = (CYCLES, INSTANCES) if text == _MEAN else (KEPT,)
     if any(column not in profile.columns for column in needed):
         raise unknown_metric(name, profile.columns)
-    if wanted == COVERAGE:
+    if text == COVERAGE:
         return _coverage(profile)
     cycles = profile.columns[CYCLES]
     whole = cycles.values
     if cycles.spec.aggregation is Aggregation.INCLUSIVE:  # of timelines: own cycles, less nested
         whole = profile.inclusive(CYCLES)
     values, valid = quotient(whole, own_counts(profile, INSTANCES), cycles.valid)
-    return MetricValues(wanted, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
+    return MetricValues(text, Aggregation.EXCLUSIVE, values, valid, "of one pass of the scope")
 
 
 def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
@@ -84,3 +73,7 @@ def _coverage(profile: Profile) -> MetricValues:
         valid[below] = True
     meaning = "percent of the records inside the kernel that were kept"
     return MetricValues(COVERAGE, Aggregation.PROPERTY, values, valid, meaning)
+
+
+# ``avg_cycles`` of one pair of records, and ``coverage``: percent of the records.
+SCOPE_METRICS = DerivedMetric(re.compile(f"{_MEAN}|{COVERAGE}"), offered=_offered, values=_values)

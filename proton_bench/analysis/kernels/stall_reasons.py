@@ -7,7 +7,8 @@ of CDNA 3 and 4; both in our words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
-from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
@@ -28,16 +29,14 @@ __all__ = [
     "PARTS",
     "REASON",
     "SELECTED",
+    "STALL_RATIOS",
     "SampleForm",
     "StallReason",
     "explain_stall",
     "has_samples",
     "is_sample_count",
-    "is_stall_ratio",
     "sample_form",
-    "stall_names",
     "stall_reasons",
-    "stall_values",
 ]
 
 _SUFFIX = "/samples"
@@ -107,13 +106,8 @@ def is_sample_count(base: str) -> bool:
     return base in {ALL, _WITH_REASON} or base.startswith(REASON)
 
 
-def is_stall_ratio(name: str) -> bool:
-    """Return whether a name is a ratio of samples: ``stalled_wait/samples``."""
-    return name.strip().lower().endswith(_SUFFIX)
-
-
-def stall_names(profile: Profile) -> tuple[str, ...]:
-    """Return the ratios that can be computed, none without samples."""
+def _offered(profile: Profile, numbers: Sequence[str] = ()) -> tuple[str, ...]:
+    del numbers
     if not has_samples(profile):
         return ()
     recorded = [
@@ -129,14 +123,10 @@ def stall_names(profile: Profile) -> tuple[str, ...]:
     return tuple(f"{name}{_SUFFIX}" for name in (*parts, *reasons))
 
 
-def stall_values(profile: Profile, name: str) -> MetricValues:
-    """Return part / all samples of each row, from 0 to 1, with those of the rows below.
-
-    Raises:
-        MetricError: Nothing was sampled, or the part was not recorded.
-    """
+def _values(profile: Profile, name: str) -> MetricValues:
+    """Return part / all samples of each row, from 0 to 1, with those of the rows below."""
     shown = name.strip().lower()
-    known = stall_names(profile)
+    known = _offered(profile)
     if shown not in known:
         have = f"known are {', '.join(known)}" if known else "this file has no PC samples"
         raise MetricError(f"metric {name!r} is not a ratio of samples: {have}")
@@ -159,6 +149,11 @@ def _meaning(part: str) -> str:
     said = PARTS.get(part, "")
     return f"share of the samples of the row and all rows below it: {said}" if said else ""
 
+
+# Parts of the samples of a row, such as ``stalled_wait/samples``.
+STALL_RATIOS = DerivedMetric(
+    re.compile(f".*{_SUFFIX}", re.DOTALL), offered=_offered, values=_values
+)
 
 NVIDIA_SOURCE = "https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html"
 AMD_SOURCE = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/cdna3-cdna4-pc-sampling.html"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +13,7 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.calls import (
     CALLS,
     ENTERED,
-    LAUNCHES,
     call_values,
-    launch_values,
     per_call,
     with_entered,
 )
@@ -32,18 +30,9 @@ from proton_bench.analysis.accounting.host_time import (
     other_threads,
     with_measured_times,
 )
-from proton_bench.analysis.kernels.scope_cycles import (
-    COVERAGE,
-    CYCLES,
-    INSTANCES,
-    LOST,
-    is_scope_metric,
-    scope_metric_names,
-    scope_metric_values,
-)
-from proton_bench.analysis.kernels.stall_reasons import ALL as ALL_SAMPLES
-from proton_bench.analysis.kernels.stall_reasons import is_stall_ratio, stall_names, stall_values
+from proton_bench.analysis.kernels.scope_cycles import COVERAGE, CYCLES, INSTANCES, LOST
 from proton_bench.analysis.metrics.formula import (
+    AVERAGE,
     SECONDS,
     SELF,
     Divisor,
@@ -53,27 +42,19 @@ from proton_bench.analysis.metrics.formula import (
     parse_formula,
     unknown_metric,
 )
-from proton_bench.analysis.metrics.measured_work import (
-    is_measured_work,
-    measured_work_names,
-    measured_work_values,
+from proton_bench.analysis.metrics.recorded import (
+    has_self_values,
+    is_inclusive,
+    recorded_names,
+    recorded_values,
+    source_values,
+    time_seconds,
 )
-from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
-from proton_bench.analysis.metrics.peak import least_seconds
-from proton_bench.analysis.metrics.roofline import is_roofline, roofline_names, roofline_values
-from proton_bench.analysis.metrics.samples import is_sample_statistic, sample_names, sample_values
-from proton_bench.analysis.metrics.unit_use import (
-    is_unit_use,
-    unit_use_names,
-    unit_use_values,
-)
-from proton_bench.analysis.metrics.values import MetricValues, quotient
-from proton_bench.analysis.metrics.weighted import is_part_of_mean, mean_names, mean_values
-from proton_bench.analysis.why.launch_facts import with_launch_facts
-from proton_bench.analysis.why.verdict import WHY
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.metrics.weighted import mean_names, mean_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
-from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
-from proton_bench.model.metrics.spans import is_span, spans_of
+from proton_bench.model.metrics.metric import Aggregation, MetricSpec
+from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 
@@ -84,26 +65,17 @@ __all__ = [
     "default_metrics",
     "derive",
     "prepare",
+    "recorded_metrics",
     "values_of",
 ]
 
-# Whether a name is one of a family of metrics, and what computes it.
-_FAMILIES: tuple[
-    tuple[Callable[[str], bool], Callable[[Profile, str], MetricValues | None]], ...
-] = (
-    (is_roofline, roofline_values),
-    (is_scope_metric, scope_metric_values),
-    (is_stall_ratio, stall_values),
-    (is_unit_use, unit_use_values),
-    (is_measured_work, measured_work_values),
-    (is_sample_statistic, sample_values),
-)
 _OF_HOST = tuple(MetricSpec(name).base for name in (HOST_WALL, OTHER_THREADS))
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"
 
+_SAMPLES = "num_samples"
 # Default metrics, best first.
-_PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples")
+_PRIMARY = ("time", "cycles", "wall", "cpu_time", _SAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +91,7 @@ class AvailableMetrics:
 
     inclusive: tuple[str, ...]
     exclusive: tuple[str, ...]
-    derivable: tuple[str, ...]
+    derivable: tuple[str, ...] = ()
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -130,41 +102,50 @@ class AvailableMetrics:
 def available_metrics(profile: Profile) -> AvailableMetrics:
     """Return the metrics of a profile, including those of devices; empty ones are left out."""
     profile = with_device_use(profile)
-    inclusive, exclusive = _recorded(profile)
-    numbers = [name for name in inclusive + exclusive if profile.columns[name].kind.is_number]
-    return AvailableMetrics(inclusive, exclusive, _derivable(profile, numbers))
+    found = recorded_metrics(profile)
+    numbers = [name for name in found.recorded if profile.columns[name].kind.is_number]
+    return replace(found, derivable=_derivable(profile, numbers))
 
 
-def _recorded(profile: Profile) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the full names of inclusive metrics, and of the others; empty ones are left out."""
-    columns = [
-        column
-        for name, column in profile.columns.items()
-        if bool(column.valid.any()) and not is_part_of_mean(name)
-    ]
-    inclusive = tuple(column.spec.name for column in columns if _is_inclusive(column))
-    exclusive = tuple(column.spec.name for column in columns if not _is_inclusive(column))
-    return inclusive, exclusive
+def recorded_metrics(profile: Profile) -> AvailableMetrics:
+    """Return what `available_metrics` does, without the names that can be computed."""
+    profile = with_device_use(profile)
+    columns = [profile.columns[name] for name in recorded_names(profile)]
+    columns = [column for column in columns if bool(column.valid.any())]
+    return AvailableMetrics(
+        tuple(column.spec.name for column in columns if is_inclusive(column)),
+        tuple(column.spec.name for column in columns if not is_inclusive(column)),
+    )
 
 
 def _derivable(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
-    names = [*derivable_names(numbers), *roofline_names(numbers)]
-    names += sample_names(profile.distributions)
-    names += stall_names(profile)
-    names += scope_metric_names(numbers)
-    names += unit_use_names(numbers)
-    names += measured_work_names(profile)
-    for column in (profile.columns[name] for name in numbers):
-        if column.spec.unit in SECONDS and (is_span(column) or _is_inclusive(column)):
-            names += [f"{SELF}{column.spec.base.lower()}/{unit}" for unit in SECONDS]
-    if find_metric("count", numbers) is not None:
-        names.append(LAUNCHES)
-    has_launches = any(variant.registers for variant in profile.variants)
-    if has_launches and find_metric("time", numbers) is not None:
-        names.append(OCCUPANCY)
-    if find_metric("time", numbers) is not None:
-        names.append(WHY)
+    names = list(derivable_names(numbers))
+    for metric in _registry():
+        names += metric.offered(profile, numbers)
     return tuple(dict.fromkeys([*names, *mean_names(profile)]))
+
+
+def _registry() -> tuple[DerivedMetric, ...]:
+    from proton_bench.analysis.metrics.registry import REGISTRY  # slow to load
+
+    return REGISTRY
+
+
+def _registered(profile: Profile, names: Sequence[str]) -> Iterator[DerivedMetric]:
+    """Yield the entries of the registry that these names stand for."""
+    derived = [text for text in names if not _is_recorded(profile, text)]
+    for metric in _registry() if derived else ():
+        if any(map(metric.names.fullmatch, derived)):
+            yield metric
+
+
+def _is_recorded(profile: Profile, text: str) -> bool:
+    """Return whether a name, in lower case, is a recorded metric, maybe in another unit."""
+    source, _, unit = text.rpartition("/")
+    if unit in SECONDS or unit == "%":
+        text = source.removeprefix(SELF).removeprefix(AVERAGE)
+    recorded = (*recorded_names(profile), *mean_names(profile))
+    return text == CALLS or find_metric(text, recorded) is not None
 
 
 def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
@@ -175,10 +156,9 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
         flat: Whether they are for a table, whose values are self values anyway.
     """
     profile = with_device_use(with_entered(with_measured_times(profile)))
-    inclusive, exclusive = _recorded(profile)
     recorded = {
         MetricSpec(name).base.lower(): name
-        for name in reversed(inclusive + exclusive)
+        for name in reversed(recorded_metrics(profile).recorded)
         if profile.columns[name].kind.is_number
     }
     primary = _clock(profile, recorded)
@@ -187,7 +167,7 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
     unit = _fitting_unit(profile, primary) if MetricSpec(primary).unit in SECONDS else ""
     name = _name_of(profile, primary)
     found = [f"{name}/{unit}" if unit else name, f"{name}/%"]
-    if not flat and _has_self_values(profile, primary):
+    if not flat and has_self_values(profile, primary):
         found.append(f"{SELF}{found[0]}")
     if primary == HOST_WALL and other_threads(profile)[0] > 0:
         found.append(f"{_name_of(profile, OTHER_THREADS)}/{unit}")
@@ -196,8 +176,8 @@ def default_metrics(profile: Profile, *, flat: bool = False) -> tuple[str, ...]:
     base = MetricSpec(primary).base.lower()
     if primary != HOST_WALL and _is_number(profile, IDLE):
         found.append(f"{_name_of(profile, IDLE)}/{unit or _fitting_unit(profile, IDLE)}")
-    if ALL_SAMPLES in recorded and base != ALL_SAMPLES:  # lines of kernels have nothing else
-        found.append(f"{ALL_SAMPLES}/%")
+    if _SAMPLES in recorded and base != _SAMPLES:  # lines of kernels have nothing else
+        found.append(f"{_SAMPLES}/%")
     if INSTANCES not in recorded:
         return tuple(found)
     # Scopes inside kernels: beside the times of kernels, or alone.
@@ -216,15 +196,6 @@ def _clock(profile: Profile, recorded: Mapping[str, str]) -> str | None:
     return next((recorded[base] for base in _PRIMARY if base in recorded), None)
 
 
-def _has_self_values(profile: Profile, metric: str) -> bool:
-    """Return whether a row has a value of its own beside those of the rows below it."""
-    column = profile.columns[metric]
-    if not (is_span(column) or _is_inclusive(column)):
-        return False
-    own, whole = _self_values(profile, metric), _source(profile, metric)
-    return bool((own.valid & (own.values > 0) & (whole.values > own.values)).any())
-
-
 def _is_number(profile: Profile, metric: str) -> bool:
     return metric in profile.columns and profile.columns[metric].kind.is_number
 
@@ -236,7 +207,7 @@ def _name_of(profile: Profile, metric: str) -> str:
 
 
 def _fitting_unit(profile: Profile, metric: str) -> str:
-    values = np.abs(_source(profile, metric).values)
+    values = np.abs(source_values(profile, metric).values)
     seconds = SECONDS[MetricSpec(metric).unit]
     largest = float(values[np.isfinite(values)].max(initial=0.0)) * seconds
     return "s" if largest >= 100.0 else "us" if largest < 1e-3 else "ms"
@@ -276,14 +247,13 @@ def prepare(profile: Profile, metrics: Sequence[str]) -> Profile:
     asked = [name.strip().lower() for name in metrics]
     if any(name.removeprefix(SELF).startswith(_OF_HOST) for name in asked):
         profile = with_measured_times(profile)
-    known = {*map(str.lower, profile.columns), *map(str.lower, mean_names(profile))}
-    if OCCUPANCY in asked and OCCUPANCY not in known:
-        profile = with_occupancy(profile)
-    if WHY in asked and WHY not in known:
-        profile = with_launch_facts(profile)
     if CALLS in asked:
         profile = with_entered(profile)
-    if not any(map(is_sample_statistic, asked)) and not _has_no_samples(profile):
+    derived = list(_registered(profile, asked))
+    for metric in derived:
+        if metric.prepare is not None:
+            profile = metric.prepare(profile)
+    if not any(metric.needs_samples for metric in derived) and not _has_no_samples(profile):
         profile = replace(profile, distributions={})
     return profile
 
@@ -294,100 +264,35 @@ def _has_no_samples(profile: Profile) -> bool:
 
 
 def _derive_one(profile: Profile, name: str) -> MetricValues:
-    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
+    recorded, text = recorded_names(profile), name.strip().lower()
     full = find_metric(name, recorded)
-    if full is not None:
-        # "count (inc)" is the sum over the subtree.
-        is_own = name.strip().lower() == CALLS
-        if full == CALLS and is_own and profile.columns[full].kind.is_number:
-            return call_values(profile)
-        return _recorded_values(full, profile.columns[full], profile)
-    own = offered_by_others("proton_metrics").get(name.strip())
+    # "count (inc)" is the sum over the subtree.
+    if full is not None and not (full == text == CALLS and profile.columns[full].kind.is_number):
+        return recorded_values(profile, full)
+    own = offered_by_others("proton_metrics").get(name.strip()) if full is None else None
     if own is not None:
         return _plugin_values(profile, name.strip(), own)
-    computed = _computed(profile, name)
-    if computed is not None:
-        return computed
+    if text == CALLS:
+        return call_values(profile)
+    mean = find_metric(name, mean_names(profile))
+    if mean is not None:
+        return mean_values(profile, mean, name.strip())
+    for metric in _registered(profile, [text]):
+        return metric.values(profile, name.strip())
     formula = parse_formula(name)
     if formula is None:
         raise unknown_metric(name, recorded, _derivable(profile, recorded))
     if formula.divisor is Divisor.PEAK:
-        values, valid = _ratio(*least_seconds(profile), by=_time_seconds(profile))
+        from proton_bench.analysis.metrics.peak import least_seconds  # as the registry
+
+        values, valid = _ratio(*least_seconds(profile), by=time_seconds(profile))
         return MetricValues(formula.name, Aggregation.EXCLUSIVE, values, valid)
-    return _evaluate(profile, formula, _source(profile, formula.source))
-
-
-def _computed(profile: Profile, name: str) -> MetricValues | None:
-    """Return a metric that is more than one recorded metric divided by something."""
-    mean = find_metric(name, mean_names(profile))
-    if mean is not None:
-        return mean_values(profile, mean, name.strip())
-    text = name.strip().lower()
-    if text == LAUNCHES:
-        return launch_values(profile)
-    if text == CALLS:
-        return call_values(profile)
-    if text.startswith(SELF) and find_metric(text.removeprefix(SELF), profile.columns):
-        return replace(_source(profile, text), name=text)
-    if text == WHY:
-        from proton_bench.analysis.why.verdicts import why_values  # slow to load
-
-        return why_values(profile)
-    compute = next((values for is_name, values in _FAMILIES if is_name(name)), None)
-    return compute(profile, name) if compute is not None else None
-
-
-def _source(profile: Profile, name: str) -> MetricValues:
-    recorded = tuple(name for name in profile.columns if not is_part_of_mean(name))
-    full, of_self = find_metric(name, recorded), find_metric(name.removeprefix(SELF), recorded)
-    if full is None and of_self is not None and name.startswith(SELF):
-        return _self_values(profile, of_self)
-    if full is None:
-        raise unknown_metric(name, recorded)
-    found = _recorded_values(full, profile.columns[full], profile)
-    if not found.is_number:
-        raise MetricError(f"metric {full!r} is not a number, so nothing can be derived from it")
-    return found
-
-
-def _self_values(profile: Profile, metric: str) -> MetricValues:
-    """Return the values of rows without those of the rows below them, named ``self_<metric>``."""
-    column = profile.columns[metric]
-    if is_span(column):
-        spans = spans_of(profile, column)
-        values, valid = spans.own, spans.has_own
-    elif column.kind.is_number and _is_inclusive(column):
-        values, valid = column.values, column.valid
-    else:
-        raise MetricError(f"metric {metric!r} does not add up over rows, so it has no self values")
-    meaning = "without the rows below"
-    return MetricValues(f"{SELF}{metric}", Aggregation.EXCLUSIVE, values, valid, meaning)
-
-
-def _recorded_values(name: str, column: MetricColumn, profile: Profile) -> MetricValues:
-    if is_span(column):
-        spans = spans_of(profile, column)
-        return MetricValues(name, Aggregation.INCLUSIVE, spans.whole, spans.has_whole)
-    if column.kind.is_number and _is_inclusive(column):
-        values = profile.inclusive(name)
-        return MetricValues(name, Aggregation.INCLUSIVE, values, profile.covered(name))
-    aggregation = column.spec.aggregation
-    if _is_inclusive(column):
-        aggregation = Aggregation.EXCLUSIVE
-    if column.kind.is_number:
-        return MetricValues(name, aggregation, column.values, column.valid)
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = column.to_list()
-    return MetricValues(name, aggregation, objects, column.valid)
-
-
-def _is_inclusive(column: MetricColumn) -> bool:
-    return column.spec.aggregation is Aggregation.INCLUSIVE and column.kind is not ValueKind.STR
+    return _evaluate(profile, formula, source_values(profile, formula.source))
 
 
 def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> MetricValues:
     if formula.divisor is Divisor.TOTAL and is_device_time(source.name):
-        wall = _source(profile, DEVICE_WALL)
+        wall = source_values(profile, DEVICE_WALL)
         values, valid = _ratio(source.values * 100.0, source.valid, by=wall)
         return MetricValues(formula.name, source.aggregation, values, valid)
     if formula.divisor is Divisor.TOTAL:
@@ -402,16 +307,8 @@ def _evaluate(profile: Profile, formula: Formula, source: MetricValues) -> Metri
         return per_call(profile, source.name, formula.name, scale=scale)
     values, valid = source.values / scale, source.valid
     if formula.divisor is Divisor.SECONDS:
-        values, valid = _ratio(values, valid, by=_time_seconds(profile))
+        values, valid = _ratio(values, valid, by=time_seconds(profile))
     return replace(source, name=formula.name, values=values, valid=valid)
-
-
-def _time_seconds(profile: Profile) -> MetricValues:
-    spans = [name for name, column in profile.columns.items() if is_span(column)]
-    is_timed = find_metric("time", profile.columns) is not None
-    time = _source(profile, "time" if is_timed or not spans else spans[0])
-    second = SECONDS.get(MetricSpec(time.name).unit, SECONDS["ns"])
-    return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
 
 
 def _ratio(
@@ -422,7 +319,7 @@ def _ratio(
 
 def _percent(profile: Profile, name: str, source: MetricValues) -> MetricValues:
     inclusive = source.aggregation is Aggregation.INCLUSIVE
-    whole = _source(profile, source.name.removeprefix(SELF))
+    whole = source_values(profile, source.name.removeprefix(SELF))
     if whole.aggregation is Aggregation.INCLUSIVE:
         total = float(whole.values[0])
     else:

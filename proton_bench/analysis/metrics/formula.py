@@ -16,6 +16,7 @@ from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.support.text import did_you_mean, visible
 
 __all__ = [
+    "AVERAGE",
     "FLOPS_WIDTHS",
     "SECONDS",
     "SELF",
@@ -35,7 +36,7 @@ _PREFIXES = {"": 1.0, "g": 1e9, "t": 1e12}
 _RATE = re.compile(
     r"(?P<by>(?:dram_|pipe_)?)(?P<prefix>[gt]?)(?:flop(?P<width>8|16|32|64)?|(?P<byte>byte))/s"
 )
-_AVERAGE = "avg_"
+AVERAGE = "avg_"
 # Of an inclusive metric or of wall times: the values of rows without those of the rows below.
 SELF = "self_"
 # `count` counts kernels and operators, so an average over it says nothing about other times.
@@ -95,7 +96,7 @@ def parse_formula(name: str) -> Formula | None:
         raise MetricError(
             f"metric {name!r}: Unsupported unit {unit}; units are {', '.join(SECONDS)} and %"
         )
-    averaged = source.removeprefix(_AVERAGE)
+    averaged = source.removeprefix(AVERAGE)
     if averaged != source and averaged in _AVERAGED:
         return Formula(text, averaged, Divisor.COUNT, SECONDS[unit], timed=True)
     return Formula(text, source, Divisor.NOTHING, SECONDS[unit], timed=True)
@@ -149,7 +150,7 @@ def derivable_names(recorded: Iterable[str]) -> tuple[str, ...]:
     names = [f"{base}/{unit}" for base in times for unit in SECONDS]
     if "count" in bases:
         averaged = [base for base in times if base in _AVERAGED]
-        names += [f"{_AVERAGE}{base}/{unit}" for base in averaged for unit in SECONDS]
+        names += [f"{AVERAGE}{base}/{unit}" for base in averaged for unit in SECONDS]
     if bases & {"time", "wall"}:  # of scopes without operators there is nothing but wall times
         widths = [w for w in ("", *map(str, FLOPS_WIDTHS)) if f"flops{w}" in bases]
         names += [f"{prefix}flop{w}/s" for w in widths for prefix in _PREFIXES]

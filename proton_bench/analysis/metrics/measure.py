@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proton_bench.analysis.kernels.stall_reasons import is_sample_count
-from proton_bench.analysis.metrics.derive import AvailableMetrics, available_metrics, derive
+from proton_bench.analysis.metrics.derive import AvailableMetrics, derive, recorded_metrics
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, find_metric, parse_formula
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.run import Run
@@ -60,7 +60,7 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
         UsageError: A run is empty, the metric has different units or adds up differently, or no
             metric is in all runs.
     """
-    offers = [available_metrics(run.profile) for run in runs]
+    offers = [recorded_metrics(run.profile) for run in runs]
     for run, offer in zip(runs, offers, strict=True):
         if len(run.profile) == 1 or not offer.recorded:
             what = "no rows" if len(run.profile) == 1 else "no metrics"

@@ -25,7 +25,7 @@ from proton_bench.analysis.metrics.roofline import (
     single_devices,
 )
 from proton_bench.analysis.metrics.unit_use import WIDEST, unit_use_names, unit_use_values
-from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
@@ -41,12 +41,11 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 __all__ = [
+    "MEASURED_WORK",
     "Amount",
     "busiest_pipe_seconds",
     "dram_bytes",
-    "is_measured_work",
     "measured_work_names",
-    "measured_work_values",
     "pipe_flops",
     "requested_and_moved",
     "size_text",
@@ -105,12 +104,6 @@ class Amount:
     seconds: Floats
 
 
-def is_measured_work(name: str) -> bool:
-    """Return whether a name is one of these metrics."""
-    text = name.strip().lower()
-    return text in _MEANINGS or text in _RATES
-
-
 def measured_work_names(profile: Profile) -> tuple[str, ...]:
     """Return the names that can be computed for a profile."""
     names: list[str] = []
@@ -123,12 +116,7 @@ def measured_work_names(profile: Profile) -> tuple[str, ...]:
     return tuple(names)
 
 
-def measured_work_values(profile: Profile, name: str) -> MetricValues:
-    """Return one of these metrics for each row.
-
-    Raises:
-        MetricError: The counters were not recorded, or the device's peak rates are not known.
-    """
+def _values(profile: Profile, name: str) -> MetricValues:
     text = name.strip().lower()
     known = measured_work_names(profile)
     if text not in known:
@@ -150,6 +138,13 @@ def measured_work_values(profile: Profile, name: str) -> MetricValues:
     rates, valid = quotient(amount.values / scale, amount.seconds, amount.valid)
     halves, _ = quotient(amount.halves / scale, amount.seconds, amount.valid)
     return MetricValues(text, Aggregation.PROPERTY, rates, valid, meaning, halves)
+
+
+MEASURED_WORK = DerivedMetric(
+    re.compile("|".join((*_MEANINGS, *_RATES))),
+    offered=lambda profile, _: measured_work_names(profile),
+    values=_values,
+)
 
 
 def dram_bytes(profile: Profile) -> Amount:

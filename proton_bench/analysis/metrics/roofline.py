@@ -7,7 +7,8 @@ after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,22 +24,20 @@ from proton_bench.analysis.metrics.peak import (
     offered_peaks,
     peak_rates,
 )
-from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
 __all__ = [
+    "ROOFLINE",
     "Roofline",
     "covered",
-    "is_roofline",
     "own_seconds",
     "own_values",
     "roofline",
-    "roofline_names",
     "roofline_peaks",
-    "roofline_values",
     "single_devices",
 ]
 
@@ -88,27 +87,13 @@ class Roofline:
         return np.where(is_compute, "compute", "memory").astype(object)
 
 
-def is_roofline(name: str) -> bool:
-    """Return whether a name is one of the roofline's metrics."""
-    text = name.strip().lower()
-    return text in _NAMES or text == _ROOF_TIME
-
-
-def roofline_names(recorded: Iterable[str]) -> tuple[str, ...]:
-    """Return the metrics that can be computed from these recorded ones."""
-    bases = {MetricSpec(full).base.lower() for full in recorded}
+def _offered(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
+    del profile
+    bases = {MetricSpec(full).base.lower() for full in numbers}
     return _NAMES if "time" in bases and bases & set(WORK) else ()
 
 
-def roofline_values(profile: Profile, name: str) -> MetricValues:
-    """Return one metric of the roofline: ``roof_time/us``, ``bound``, ``roof_distance``...
-
-    ``roof_distance`` is recorded time / attainable time: 1 at the roof. ``intensity`` is operations
-    per byte.
-
-    Raises:
-        MetricError: Neither operations nor bytes were recorded, or no device's peaks are known.
-    """
+def _values(profile: Profile, name: str) -> MetricValues:
     roof, text = roofline(profile), name.strip().lower()
     meaning = _MEANINGS.get(text.partition("/")[0], "")
     if roof.unknown:
@@ -126,13 +111,20 @@ def roofline_values(profile: Profile, name: str) -> MetricValues:
     return MetricValues(text, Aggregation.INCLUSIVE, seconds, roof.valid, meaning)
 
 
+# ``roof_distance`` is recorded time / attainable time: 1 at the roof. ``intensity`` is operations
+# per byte.
+ROOFLINE = DerivedMetric(
+    re.compile("|".join((*_NAMES, _ROOF_TIME))), offered=_offered, values=_values
+)
+
+
 def roofline(profile: Profile) -> Roofline:
     """Return the roof of every row.
 
     Work given to a scope counts on the device of the rows below it, if there is only one.
 
     Raises:
-        MetricError: As for `roofline_values`.
+        MetricError: Neither operations nor bytes were recorded, or no device's peaks are known.
     """
     work = {name: own for name in WORK if (own := own_values(profile, name)) is not None}
     if not work:

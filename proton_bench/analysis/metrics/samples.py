@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from proton_bench.analysis.accounting.calls import has_own_calls
 from proton_bench.analysis.kernels.scope_cycles import CYCLES
 from proton_bench.analysis.metrics.formula import SECONDS
-from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["STATISTICS", "is_sample_statistic", "sample_names", "sample_values"]
+__all__ = ["SAMPLE_STATISTICS", "is_sample_statistic", "sample_values"]
 
 # Least spread in buckets: a smaller one cannot be computed from counts of buckets.
 _LEAST_SKETCHED = 2.5
@@ -69,7 +69,7 @@ def _sketched_spread(samples: Distribution) -> float:
     return math.sqrt(squares / (samples.n - 1)) / mean
 
 
-STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
+_STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
     "median": lambda samples: samples.quantile(0.5),
     "p95": lambda samples: samples.quantile(0.95),
     "min": lambda samples: samples.minimum if samples.n else None,
@@ -78,7 +78,7 @@ STATISTICS: dict[str, Callable[[Distribution], float | None]] = {
 }
 _MEANING = "over the calls of the row alone or, if it has none, over the launches below it"
 _MEANING_INSIDE = "over the passes of the scope in all warps"
-_NAME = re.compile(rf"(?P<what>{'|'.join(STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
+_NAME = re.compile(rf"(?P<what>{'|'.join(_STATISTICS)})_(?P<source>[^/]+)(?:/(?P<unit>\w+))?")
 
 
 def is_sample_statistic(name: str) -> bool:
@@ -86,12 +86,12 @@ def is_sample_statistic(name: str) -> bool:
     return _NAME.fullmatch(name.strip().lower()) is not None
 
 
-def sample_names(recorded: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of all statistics of these metrics, full names of recorded ones."""
+def _offered(profile: Profile, numbers: Sequence[str]) -> tuple[str, ...]:
+    del numbers
     found = []
-    for spec in map(MetricSpec, recorded):
+    for spec in map(MetricSpec, profile.distributions):
         base = spec.base.lower()
-        for what in STATISTICS:
+        for what in _STATISTICS:
             timed = what != "cv" and spec.unit in SECONDS
             found += [f"{what}_{base}/{unit}" for unit in SECONDS] if timed else [f"{what}_{base}"]
     return tuple(found)
@@ -112,7 +112,7 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
         raise MetricError(f"metric {name!r} is not a statistic of samples")
     source = _source(profile, name, match["source"])
     scale = _scale(name, MetricSpec(source).unit, what=match["what"], unit=match["unit"])
-    statistic = STATISTICS[match["what"]]
+    statistic = _STATISTICS[match["what"]]
     values = np.full(len(profile), np.nan)
     for row, samples in _by_row(profile, source):
         value = statistic(samples)
@@ -120,6 +120,9 @@ def sample_values(profile: Profile, name: str) -> MetricValues:
             values[row] = value * scale
     meaning = _MEANING_INSIDE if source == CYCLES else _MEANING
     return MetricValues(match[0], Aggregation.EXCLUSIVE, values, np.isfinite(values), meaning)
+
+
+SAMPLE_STATISTICS = DerivedMetric(_NAME, offered=_offered, values=sample_values, needs_samples=True)
 
 
 def _by_row(profile: Profile, source: str) -> Iterator[tuple[int, Distribution]]:

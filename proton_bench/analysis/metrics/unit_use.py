@@ -7,6 +7,7 @@ half of its 95 % interval in points. A share that is known less well than ``WIDE
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.kernels.counter_facts import are_missing
 from proton_bench.analysis.metrics.formula import find_metric
-from proton_bench.analysis.metrics.values import MetricValues, quotient
+from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
@@ -31,9 +32,9 @@ from proton_bench.model.profile import Profile
 
 __all__ = [
     "INTERVAL_NOTE",
+    "UNIT_USE",
     "WIDEST",
     "interval_half",
-    "is_unit_use",
     "unit_use_names",
     "unit_use_values",
 ]
@@ -50,12 +51,6 @@ _SHARE, _ERROR = "_pct", "_err"
 _95_PERCENT = 1.959964  # standard errors of a normal distribution
 _HALF = "half of the 95 % interval, in points"
 _SAMPLED_PART = "percent of the time of kernels that was sampled"
-
-
-def is_unit_use(name: str) -> bool:
-    """Return whether a name is one of these metrics."""
-    text = name.strip().lower()
-    return text == _COVERAGE or _unit_of(text) in UNITS
 
 
 def unit_use_names(recorded: Iterable[str]) -> tuple[str, ...]:
@@ -98,7 +93,7 @@ def _values(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
         values, valid = quotient(100.0 * profile.inclusive(SAMPLED_TIME), whole, sampled)
         valid &= np.isfinite(values)
         return MetricValues(text, Aggregation.PROPERTY, values, valid, _SAMPLED_PART)
-    unit = _unit_of(text)
+    unit = text.removesuffix(_SHARE).removesuffix(_ERROR)
     halves, valid = quotient(100.0 * _half_ns(profile, unit, recorded), time, sampled)
     valid &= np.isfinite(halves)
     if text.endswith(_ERROR):
@@ -150,5 +145,8 @@ def _half_ns(profile: Profile, unit: str, recorded: Iterable[str]) -> npt.NDArra
     )
 
 
-def _unit_of(text: str) -> str:
-    return next((text.removesuffix(end) for end in (_SHARE, _ERROR) if text.endswith(end)), "")
+UNIT_USE = DerivedMetric(
+    re.compile(rf"{_COVERAGE}|(?:{'|'.join(UNITS)})(?:{_SHARE}|{_ERROR})"),
+    offered=lambda _, numbers: unit_use_names(numbers),
+    values=unit_use_values,
+)

@@ -1,7 +1,9 @@
-"""One metric of every row, for reports and comparisons."""
+"""One metric of every row, for reports and comparisons, and how a derived one is made."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 
-__all__ = ["MetricValues", "quotient"]
+__all__ = ["DerivedMetric", "MetricValues", "quotient"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +55,25 @@ class MetricValues:
         """Return plain Python values, None for missing ones."""
         pairs = zip(self.values.tolist(), self.valid.tolist(), strict=True)
         return [value if valid else None for value, valid in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedMetric:
+    """Metrics that one computation makes: one entry of the registry.
+
+    Attributes:
+        names: Matches their names, in lower case.
+        offered: Returns those that a profile has, from it and its recorded numbers.
+        values: Returns one of them; it raises MetricError where the profile lacks its source.
+        prepare: Adds to a profile what it needs of single variants, before they are folded.
+        needs_samples: Whether it is about the samples of single launches.
+    """
+
+    names: re.Pattern[str]
+    offered: Callable[[Profile, Sequence[str]], Iterable[str]]
+    values: Callable[[Profile, str], MetricValues]
+    prepare: Callable[[Profile], Profile] | None = None
+    needs_samples: bool = False
 
 
 def quotient(
