@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import proton_bench as proton
-from proton_bench.analysis.kernels.counter_facts import counter_facts
+from proton_bench.analysis.kernels.gpu_facts import counter_facts
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME, busy_column
 from proton_bench.model.profile import Profile

@@ -16,7 +16,6 @@ import numpy as np
 from proton_bench.errors import PluginError, ProfileFormatError, UsageError
 from proton_bench.formats.base import Format, StreamedFormat
 from proton_bench.formats.limits import reading, take_bytes
-from proton_bench.model.metrics.invariants import violations
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
@@ -218,6 +217,8 @@ def _marked(profile: Profile, file: Path) -> Profile:
 
 
 def _check(profile: Profile, source: str) -> None:
+    from proton_bench.model.metrics.invariants import violations  # only where it is asked for
+
     found = violations(profile)
     if found:
         first = found[0]

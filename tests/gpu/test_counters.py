@@ -10,7 +10,7 @@ import pytest
 from capture_fixtures import no_session_left
 
 import proton_bench as proton
-from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
+from proton_bench.analysis.kernels.gpu_facts import CounterFacts, counter_facts
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 from proton_bench_plugins.cupti.privileges import Permission, read_privileges

@@ -13,7 +13,7 @@ import pytest
 from capture_fixtures import no_session_left
 
 import proton_bench as proton
-from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import SamplingFacts, sampling_facts
 from proton_bench.analysis.kernels.source_lines import SampledSource, sampled_source
 from proton_bench.formats.registry import read_profile
 from proton_bench.mode import PCSampling

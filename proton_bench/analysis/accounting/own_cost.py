@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
 from proton_bench.analysis.accounting.host_time import host_recorded_ns, run_ns
-from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
+
+if TYPE_CHECKING:
+    from proton_bench.analysis.run import Run
 
 __all__ = ["OwnCost", "costs_differ", "own_cost"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.kernels.sampling_facts import sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import sampling_facts
 from proton_bench.analysis.kernels.stall_reasons import (
     REASON,
     SELECTED,

@@ -24,8 +24,8 @@ from proton_bench.analysis.metrics.roofline import (
     roofline_peaks,
     single_devices,
 )
-from proton_bench.analysis.metrics.unit_use import WIDEST, unit_use_names, unit_use_values
-from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.metrics.unit_use import unit_use_names, unit_use_values
+from proton_bench.analysis.metrics.values import WIDEST, DerivedMetric, MetricValues, quotient
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.kernels.counter_facts import are_missing
+from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.metrics.formula import find_metric
-from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.metrics.values import WIDEST, DerivedMetric, MetricValues, quotient
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
@@ -31,19 +31,12 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 __all__ = [
-    "INTERVAL_NOTE",
     "UNIT_USE",
-    "WIDEST",
     "interval_half",
     "unit_use_names",
     "unit_use_values",
 ]
 
-WIDEST = 6.0  # points of half an interval
-# Of every metric with intervals; amounts are withheld with the share that they come from.
-INTERVAL_NOTE = (
-    f"+- is half of the 95 % interval, - where the share has more than {WIDEST:g} points"
-)
 
 _KERNEL_TIME = "time (ns)"
 _COVERAGE = "counter_coverage"

@@ -13,7 +13,13 @@ import numpy.typing as npt
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = ["DerivedMetric", "MetricValues", "quotient"]
+__all__ = ["INTERVAL_NOTE", "WIDEST", "DerivedMetric", "MetricValues", "quotient"]
+
+WIDEST = 6.0  # points of half an interval
+# Of every metric with intervals; amounts are withheld with the share that they come from.
+INTERVAL_NOTE = (
+    f"+- is half of the 95 % interval, - where the share has more than {WIDEST:g} points"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

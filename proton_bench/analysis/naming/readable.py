@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.naming.frame_names import Places, frame_texts
-from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
 from proton_bench.analysis.naming.nested import fold_library_frames, fold_nested
 from proton_bench.analysis.view.names import stable_name
@@ -75,7 +74,9 @@ def texts_of(
         found = frame_texts((strings[place] for place in chosen), Places.of(provenance))
         for place in chosen:
             texts[place] = found.get(strings[place], strings[place])
-    if readable.kernels:
+    if readable.kernels and bool(is_kernel.any()):
+        from proton_bench.analysis.naming.kernel_names import kernel_texts  # slow to load
+
         chosen = np.flatnonzero(is_kernel).tolist()
         found = kernel_texts(strings[place] for place in chosen)
         for place in chosen:

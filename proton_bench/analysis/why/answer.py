@@ -15,7 +15,7 @@ import numpy as np
 
 from proton_bench.analysis.accounting.device_use import SAMPLED
 from proton_bench.analysis.accounting.host_time import own_lines
-from proton_bench.analysis.kernels.counter_facts import are_missing
+from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.view.names import stable_name
 from proton_bench.analysis.why.findings import find

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts, gpm_means
+from proton_bench.analysis.accounting.device_use import DeviceVerdict, device_verdicts
 from proton_bench.analysis.accounting.host_time import HOST_WALL, recorded_times, run_ns
-from proton_bench.analysis.kernels.counter_facts import (
+from proton_bench.analysis.kernels.gpu_facts import (
     counter_facts,
     cpu_counter_error,
+    gpm_means,
 )
 from proton_bench.analysis.kernels.stall_reasons import REASON, SELECTED, explain_stall, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.metrics.peak import clock_ratio, device_peaks
-from proton_bench.analysis.metrics.unit_use import WIDEST, interval_half
+from proton_bench.analysis.metrics.unit_use import interval_half
+from proton_bench.analysis.metrics.values import WIDEST
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.view.name_filter import rows_below
 from proton_bench.analysis.why.launch_facts import Launch, launch_means

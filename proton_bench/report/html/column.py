@@ -14,8 +14,7 @@ import numpy.typing as npt
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
 from proton_bench.analysis.metrics.measure import Measure
-from proton_bench.analysis.metrics.unit_use import WIDEST
-from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.metrics.values import WIDEST, MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.report.words.diff import SCALED

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from proton_bench.analysis.kernels.sampling_facts import sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import sampling_facts
 from proton_bench.analysis.kernels.source_lines import SampleCounts, SampledFile, SampledSource
 from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASON, explain_stall
 from proton_bench.model.profile import Profile

@@ -15,8 +15,7 @@ from proton_bench.analysis.accounting.host_time import recorded_of, run_time_of
 from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.metrics.derive import AvailableMetrics
-from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
-from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.metrics.values import INTERVAL_NOTE, MetricValues
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec

@@ -13,9 +13,7 @@ from rich.segment import Segment
 from proton_bench.analysis.accounting.device_use import (
     SOON_NS,
     DeviceVerdict,
-    GpmMeans,
     device_verdicts,
-    gpm_means,
 )
 from proton_bench.analysis.accounting.host_time import (
     NOT_RECORDED,
@@ -24,16 +22,16 @@ from proton_bench.analysis.accounting.host_time import (
     run_time_of,
 )
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.kernels.counter_facts import (
+from proton_bench.analysis.kernels.gpu_facts import (
     CounterFacts,
+    GpmMeans,
+    RecordCost,
+    SamplingFacts,
     are_missing,
     came_too_late,
     counter_facts,
+    gpm_means,
     is_written_meanwhile,
-)
-from proton_bench.analysis.kernels.sampling_facts import (
-    RecordCost,
-    SamplingFacts,
     record_costs,
     sampling_facts,
 )
@@ -150,7 +148,7 @@ def sampling_line(profile: Profile) -> str:
 def _parts(facts: SamplingFacts) -> Iterator[str]:
     yield count_text(facts.samples, "PC sample")
     if facts.period_cycles:
-        how = " (chosen)" if facts.automatic else ""
+        how = " (chosen)" if facts.is_automatic else ""
         if facts.asked_cycles not in (0, facts.period_cycles) and not facts.doubled:
             how = f" (the nearest to {count_text(facts.asked_cycles, 'cycle')})"
         yield f"one per {count_text(facts.period_cycles, 'cycle')} of a multiprocessor{how}"

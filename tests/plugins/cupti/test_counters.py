@@ -14,7 +14,7 @@ pytest.importorskip("proton_bench._native")
 from fakes.doubles import Doubles
 from fakes.fixtures import cupti_doubles
 
-from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
+from proton_bench.analysis.kernels.gpu_facts import CounterFacts, counter_facts
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.metrics.counter_columns import NOT_JOINED

@@ -13,7 +13,7 @@ pytest.importorskip("proton_bench._native")
 from fakes.fixtures import cupti_doubles
 from fakes.sampled_runs import PROGRAM, Run, run
 
-from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import SamplingFacts, sampling_facts
 from proton_bench.analysis.kernels.source_lines import sampled_source
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.frame import FrameKind
@@ -38,7 +38,7 @@ def test_samples_stand_by_line_below_their_kernel(run: Run, tmp_path: Path) -> N
 
     assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
     profile, facts = recorded(tmp_path)
-    assert (facts.period_cycles, facts.automatic) == (1024, False)
+    assert (facts.period_cycles, facts.is_automatic) == (1024, False)
     kernel = rows(profile, "softmax_kernel")["long", "softmax_kernel"]
     lines = [profile.name(row) for row in profile.children(kernel)]
     assert lines == [f"/src/kernels.py:{line}@softmax_kernel" for line in (10, 11, 12, 13)]
@@ -87,7 +87,7 @@ def test_a_period_is_chosen_where_none_is_named(run: Run, tmp_path: Path) -> Non
     run(PROGRAM.replace("_000_000", "_000_000_000"), "pcsampling")
 
     _, facts = recorded(tmp_path)
-    assert facts.automatic
+    assert facts.is_automatic
     assert facts.period_cycles >= 32
     assert facts.samples > 0
 

@@ -13,7 +13,7 @@ pytest.importorskip("proton_bench._native")
 from fakes.fixtures import cupti_doubles
 from fakes.sampled_runs import PROGRAM, Run, run
 
-from proton_bench.analysis.kernels.sampling_facts import sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import sampling_facts
 from proton_bench.analysis.kernels.source_lines import sampled_source
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fakes.profiles import training_profile
 
-from proton_bench.analysis.kernels.sampling_facts import RecordCost, record_costs
+from proton_bench.analysis.kernels.gpu_facts import RecordCost, record_costs
 from proton_bench.analysis.metrics.occupancy import resident_blocks
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proton_bench.analysis.metrics.derive import available_metrics, derive
-from proton_bench.analysis.metrics.unit_use import WIDEST
+from proton_bench.analysis.metrics.values import WIDEST
 from proton_bench.errors import MetricError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from proton_bench.analysis.choices import FrameFormat
-from proton_bench.analysis.metrics.unit_use import INTERVAL_NOTE
+from proton_bench.analysis.metrics.values import INTERVAL_NOTE
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device

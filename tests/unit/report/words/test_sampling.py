@@ -9,8 +9,12 @@ import pytest
 from fakes.profiles import training_profile
 from fakes.samples import FACTS, sampled_profile
 
-from proton_bench.analysis.kernels.counter_facts import CounterFacts, counter_facts
-from proton_bench.analysis.kernels.sampling_facts import SamplingFacts, sampling_facts
+from proton_bench.analysis.kernels.gpu_facts import (
+    CounterFacts,
+    SamplingFacts,
+    counter_facts,
+    sampling_facts,
+)
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME, NOT_JOINED
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
