@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.interleaved import median, print_machine, print_row
-from benchmarks.micro.compare_profiles import profile
+from benchmarks.micro.reading import kernels
 from proton_bench.analysis.run import Run
 from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
 
@@ -89,7 +89,7 @@ def browsed(browser: Any, file: Path) -> dict[str, float]:
 
 def pages(rows: int) -> dict[str, Callable[[], str]]:
     """Return the functions that make the two kinds of pages, by name."""
-    base, new = (Run(profile(rows, shift), f"{shift}.proton") for shift in (0, 7))
+    base, new = (Run(kernels(rows, shift), f"{shift}.proton") for shift in (0, 7))
     return {
         f"{rows:,} rows, one run": lambda: profile_page(new, PageOptions()),
         f"{rows:,} rows, a comparison": lambda: comparison_page([base], [new], PageOptions()),

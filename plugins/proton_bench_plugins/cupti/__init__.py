@@ -20,9 +20,15 @@ from proton_bench.plugin import (
 )
 from proton_bench.plugin.canary import Canary
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
-from proton_bench_plugins.cupti import counting, sampling
 from proton_bench_plugins.cupti.availability import find_obstacle, find_reason
-from proton_bench_plugins.cupti.settings import OPTIONS, read_settings
+from proton_bench_plugins.cupti.settings import (
+    COUNTERS,
+    COUNTERS_OPTIONS,
+    OPTIONS,
+    PC_SAMPLING,
+    PC_SAMPLING_OPTIONS,
+    read_settings,
+)
 
 __all__ = ["BACKEND"]
 
@@ -56,15 +62,15 @@ BACKEND = Backend(
         ModeSpec("", options=OPTIONS, summary="every kernel, or one entry per launch of a graph"),
         PERIODIC_FLUSHING,
         ModeSpec(
-            sampling.MODE,
-            options={**sampling.OPTIONS, **OPTIONS},
+            PC_SAMPLING,
+            options={**PC_SAMPLING_OPTIONS, **OPTIONS},
             summary="every kernel, and PC samples of where in it the time goes",
         ),
         ModeSpec(
-            counting.MODE,
+            COUNTERS,
             options={
-                **counting.OPTIONS,
-                **{key: text for key, text in OPTIONS.items() if key not in counting.GPM_OPTION},
+                **COUNTERS_OPTIONS,
+                **{key: text for key, text in OPTIONS.items() if key != COUNTERS},
             },
             summary="every kernel, and hardware counters of how it uses the GPU",
         ),

@@ -18,10 +18,8 @@ from proton_bench.recording.counters.sampling_process import SamplingProcess
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cupti.availability import find_candidates, started_in_this_process
-from proton_bench_plugins.cupti.counting import Counting
 from proton_bench_plugins.cupti.privileges import explain_refusal
-from proton_bench_plugins.cupti.sampling import PcSampling
-from proton_bench_plugins.cupti.settings import Settings
+from proton_bench_plugins.cupti.settings import Counting, PcSampling, Settings
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["GpuCollector", "loaded_cubins", "loaded_libraries", "remark_on"]

@@ -23,8 +23,7 @@ from proton_bench.plugin.backend import assign_modes
 from proton_bench.recording.counters.metric_sets import METRIC_SETS
 from proton_bench.report.words.header import counter_losses
 from proton_bench_plugins.cupti import BACKEND
-from proton_bench_plugins.cupti.counting import Counting
-from proton_bench_plugins.cupti.settings import read_settings
+from proton_bench_plugins.cupti.settings import Counting, read_settings
 
 __all__ = ["cupti_doubles", "run"]
 

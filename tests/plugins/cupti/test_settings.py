@@ -10,8 +10,7 @@ from proton_bench.errors import UsageError
 from proton_bench.mode import PCSampling
 from proton_bench.plugin.backend import assign_modes, parse_mode
 from proton_bench_plugins.cupti import BACKEND
-from proton_bench_plugins.cupti.sampling import PcSampling
-from proton_bench_plugins.cupti.settings import Settings, read_settings
+from proton_bench_plugins.cupti.settings import PcSampling, Settings, read_settings
 
 
 def test_defaults() -> None:
