@@ -11,7 +11,7 @@
 #include "session/partial_writer.h"
 #include "session/session_registry.h"
 #include "support/fork_locks.h"
-#include "writer/file/held_files.h"
+#include "writer/file/partial_file.h"
 
 namespace proton {
 namespace {

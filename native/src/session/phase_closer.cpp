@@ -8,7 +8,7 @@
 #include "session/session.h"
 #include "session/writer_thread.h"
 #include "support/clock.h"
-#include "writer/file/scratch_file.h"
+#include "writer/file/output_file.h"
 
 namespace proton {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "session/writer_thread.h"
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 
 namespace proton {
 

@@ -15,7 +15,7 @@
 #include "context/thread/shadow_stack.h"
 #include "session/phase_closer.h"
 #include "session/trace_stream.h"
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 
 namespace proton {
 

@@ -9,7 +9,7 @@
 #include "support/clock.h"
 #include "support/error.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/file/scratch_file.h"
+#include "writer/file/output_file.h"
 
 namespace proton {
 

@@ -13,6 +13,7 @@
 #include "support/clock.h"
 #include "tree_value.h"
 #include "writer/file/flock_double.h"
+#include "writer/file/output_file.h"
 
 using namespace proton;
 

@@ -19,7 +19,7 @@
 #include "record/variant_table.h"
 #include "support/error.h"
 #include "support/tick_clock.h"
-#include "writer/tree/profile_writer.h"
+#include "writer/file/output_file.h"
 
 namespace py = pybind11;
 

@@ -21,6 +21,7 @@
 #include "support/error.h"
 #include "support/name.h"
 #include "writer/bytes/utf8_text.h"
+#include "writer/file/output_file.h"
 
 namespace py = pybind11;
 
@@ -301,7 +302,6 @@ TraceFacts read_facts(const py::dict &facts) {
   read.rank = number("rank");
   read.local_rank = number("local_rank");
   read.world_size = number("world_size");
-  read.keeps_kernel_scopes = facts["keeps_kernel_scopes"].cast<bool>();
   read.upstream_shape = facts["upstream_shape"].cast<bool>();
   return read;
 }

@@ -11,12 +11,8 @@
 #include <exception>
 #include <utility>
 
-#include "support/error.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/file/output_target.h"
-#include "writer/file/partial_file.h"
-#include "writer/file/scratch_file.h"
-#include "writer/file/signal_shield.h"
+#include "writer/file/output_file.h"
 
 namespace proton {
 namespace {

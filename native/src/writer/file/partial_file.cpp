@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,14 +10,14 @@
 #include <optional>
 #include <utility>
 
-#include "writer/file/held_files.h"
-#include "writer/file/output_target.h"
-#include "writer/file/scratch_file.h"
-#include "writer/file/signal_shield.h"
+#include "support/fork_locks.h"
+#include "writer/file/output_file.h"
 
 namespace proton {
 namespace {
 
+// One n-th of the descriptors that the program may open.
+constexpr rlim_t kShare = 4;
 constexpr mode_t kPartialMode = 0666; // less the process's umask
 constexpr int kNames = 100;
 constexpr int kFirstOfProcess = 1; // the name before that may be another recording's
@@ -112,6 +113,56 @@ int try_closing(int descriptor) noexcept {
 }
 
 } // namespace
+
+HeldFiles::HeldFiles() { guard_across_fork(mutex_, LockRank::kHeldFiles); }
+
+HeldFiles &HeldFiles::instance() {
+  static HeldFiles *files = new HeldFiles; // outlives the threads that write
+  return *files;
+}
+
+void HeldFiles::add(const FileIdentity &file, int descriptor) {
+  std::lock_guard lock(mutex_);
+  int &held = files_.try_emplace(file, -1).first->second;
+  held_ += held < 0;
+  held = descriptor;
+}
+
+void HeldFiles::rest(const FileIdentity &file) noexcept {
+  std::lock_guard lock(mutex_);
+  if (auto found = files_.find(file); found != files_.end())
+    held_ -= std::exchange(found->second, -1) >= 0;
+}
+
+void HeldFiles::forget(const FileIdentity &file) noexcept {
+  std::lock_guard lock(mutex_);
+  auto found = files_.find(file);
+  if (found == files_.end())
+    return;
+  held_ -= found->second >= 0;
+  files_.erase(found);
+}
+
+bool HeldFiles::contains(const FileIdentity &file) noexcept {
+  std::lock_guard lock(mutex_);
+  return files_.contains(file);
+}
+
+bool HeldFiles::has_room() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return false;
+  std::lock_guard lock(mutex_);
+  return held_ <= limit.rlim_cur / kShare;
+}
+
+void HeldFiles::reset_after_fork() noexcept {
+  for (const auto &[file, descriptor] : files_)
+    if (file.is_of(descriptor)) // else the program closed it
+      close(descriptor);
+  files_.clear();
+  held_ = 0;
+}
 
 std::string partial_path(const std::string &path) {
   size_t slash = path.rfind('/');

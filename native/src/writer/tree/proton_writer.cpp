@@ -6,11 +6,13 @@
 //
 // Rows stand in pre-order. A column is {"dtype", "codec": "raw"|"zlib", "size", "bytes"}; "size"
 // counts the bytes before compression.
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -20,13 +22,45 @@
 #include <vector>
 
 #include "record/instruction_mix.h"
+#include "support/deflate.h"
 #include "support/error.h"
-#include "writer/bytes/packed_column.h"
+#include "writer/bytes/msgpack_bytes.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/tree/distribution_section.h"
 
 namespace proton {
 namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "columns are written as they stand in memory, which must be little-endian");
+
+// Columns up to this size stay raw: compressing them costs more than it saves.
+constexpr size_t kMinCompressedBytes = 4096;
+
+// The memory of an array as bytes.
+template <typename Number> std::string_view bytes_of(const std::vector<Number> &numbers) {
+  return {reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number)};
+}
+
+// Appends the keys "codec", "size" and "bytes" with their values: three entries of a map.
+void pack_payload(MsgpackBytes &out, std::string_view bytes) {
+  std::string compressed;
+  bool is_compressed = bytes.size() > kMinCompressedBytes && deflate(bytes, compressed) &&
+                       compressed.size() < bytes.size();
+  out.text("codec");
+  out.text(is_compressed ? "zlib" : "raw");
+  out.text("size");
+  out.count(bytes.size());
+  out.text("bytes");
+  out.binary(is_compressed ? std::string_view(compressed) : bytes);
+}
+
+// Appends a column map. `dtype` is numpy's: "<i4", "<i8", "<f8", "|u1".
+void pack_column(MsgpackBytes &out, std::string_view dtype, std::string_view bytes) {
+  out.map(4);
+  out.text("dtype");
+  out.text(dtype);
+  pack_payload(out, bytes);
+}
 
 constexpr const char *kSchema = "proton_bench.profile";
 constexpr int64_t kMajorVersion = 1;
@@ -172,6 +206,110 @@ void pack_device_use(MsgpackBytes &out, const CallPathTree &tree,
   out.array(known.size());
   for (const auto &[use, device] : known)
     pack_use(out, *use, device, tree.nodes()[use->node]);
+}
+
+/// The distributions of one metric, turned into arrays.
+struct Arrays {
+  std::vector<int32_t> rows;
+  std::vector<int64_t> n, zero_count;
+  std::vector<double> sum, min, max, sum_ln, sum_ln2;
+  std::vector<int32_t> sample_offsets{0};
+  std::vector<float> samples;
+  std::vector<int32_t> bucket_offsets{0};
+  std::vector<int32_t> bucket_steps; ///< from the index before, which compresses better
+  std::vector<int64_t> bucket_count;
+  std::vector<uint8_t> collapses;
+  int32_t last_index = 0;
+  double gamma = kSketchGamma; ///< the sketches of one metric have one
+  double value_error = 0;      ///< the largest
+
+  void add(int32_t row, const Distribution &distribution);
+  void add_sketch(const Sketch &sketch);
+};
+
+void Arrays::add_sketch(const Sketch &sketch) {
+  gamma = sketch.gamma();
+  for (const Sketch::Bucket &bucket : sketch.buckets()) {
+    bucket_steps.push_back(bucket.index - last_index);
+    last_index = bucket.index;
+    bucket_count.push_back(static_cast<int64_t>(bucket.count));
+  }
+}
+
+void Arrays::add(int32_t row, const Distribution &distribution) {
+  rows.push_back(row);
+  n.push_back(static_cast<int64_t>(distribution.n));
+  zero_count.push_back(static_cast<int64_t>(distribution.zero_count));
+  sum.push_back(distribution.sum);
+  min.push_back(distribution.min);
+  max.push_back(distribution.max);
+  sum_ln.push_back(distribution.sum_ln);
+  sum_ln2.push_back(distribution.sum_ln2);
+  if (distribution.sketch)
+    add_sketch(*distribution.sketch);
+  samples.insert(samples.end(), distribution.samples.begin(), distribution.samples.end());
+  sample_offsets.push_back(static_cast<int32_t>(samples.size()));
+  bucket_offsets.push_back(static_cast<int32_t>(bucket_steps.size()));
+  collapses.push_back(distribution.sketch ? distribution.sketch->collapses() : 0);
+  value_error = std::max(value_error, distribution.value_error);
+}
+
+Arrays collect(const MetricColumn &column, const std::vector<int32_t> &row_of) {
+  std::vector<std::pair<int32_t, const Distribution *>> by_row;
+  by_row.reserve(column.distributions.size());
+  for (const auto &[node, distribution] : column.distributions)
+    by_row.emplace_back(row_of[node], &distribution);
+  std::sort(by_row.begin(), by_row.end());
+  Arrays arrays;
+  for (const auto &[row, distribution] : by_row)
+    arrays.add(row, *distribution);
+  return arrays;
+}
+
+void pack_arrays(MsgpackBytes &out, const std::string &metric, const Arrays &arrays) {
+  const std::pair<const char *, std::string_view> entries[] = {
+      {"rows", bytes_of(arrays.rows)},
+      {"n", bytes_of(arrays.n)},
+      {"zero_count", bytes_of(arrays.zero_count)},
+      {"sum", bytes_of(arrays.sum)},
+      {"min", bytes_of(arrays.min)},
+      {"max", bytes_of(arrays.max)},
+      {"sum_ln", bytes_of(arrays.sum_ln)},
+      {"sum_ln2", bytes_of(arrays.sum_ln2)},
+      {"sample_offsets", bytes_of(arrays.sample_offsets)},
+      {"samples", bytes_of(arrays.samples)},
+      {"bucket_offsets", bytes_of(arrays.bucket_offsets)},
+      {"bucket_steps", bytes_of(arrays.bucket_steps)},
+      {"bucket_count", bytes_of(arrays.bucket_count)},
+      {"collapses", bytes_of(arrays.collapses)},
+  };
+  out.map(std::size(entries) + 3);
+  out.text("metric");
+  out.text(valid_utf8(metric));
+  for (const auto &[key, bytes] : entries) {
+    out.text(key);
+    out.binary(bytes);
+  }
+  out.text("gamma");
+  out.real(arrays.gamma);
+  out.text("value_error");
+  out.real(arrays.value_error);
+}
+
+// A MessagePack list with one map per metric that has distributions, which is inflated on demand;
+// every array in it is plain little-endian bytes. Empty when no metric has any.
+std::string pack_distributions(const MetricColumns &metrics, const std::vector<int32_t> &row_of) {
+  std::vector<const MetricColumn *> sampled;
+  for (const MetricColumn &column : metrics.columns())
+    if (!column.distributions.empty())
+      sampled.push_back(&column);
+  if (sampled.empty())
+    return "";
+  MsgpackBytes out;
+  out.array(sampled.size());
+  for (const MetricColumn *column : sampled)
+    pack_arrays(out, column->name, collect(*column, row_of));
+  return out.take();
 }
 
 class ProtonFile {
@@ -475,9 +613,27 @@ std::string ProtonFile::encode(const std::vector<Device> &device_list, const Fil
 
 } // namespace
 
-std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
-                         const FileFacts &facts, bool has_distributions) {
-  return ProtonFile(tree, has_distributions).encode(devices, facts);
+FileFormat parse_file_format(std::string_view text) {
+  if (text == "proton")
+    return FileFormat::kProton;
+  if (text == "tree")
+    return FileFormat::kTree;
+  throw Error(ErrorCode::kUsage,
+              "Unknown output format: " + valid_utf8(text) + "; choose proton or tree");
+}
+
+// Exceptions of the standard library (no memory) become the one error type that callers know.
+std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
+                           const FileFacts &facts, FileFormat format) {
+  try {
+    return ProtonFile(tree, format == FileFormat::kProton).encode(devices, facts);
+  } catch (const Error &) {
+    throw;
+  } catch (const std::exception &error) {
+    throw Error(ErrorCode::kOutput,
+                "cannot encode a profile of " + std::to_string(tree.nodes().size()) +
+                    " call paths: " + error.what() + "; free memory or clear phases more often");
+  }
 }
 
 } // namespace proton

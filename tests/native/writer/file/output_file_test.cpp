@@ -12,7 +12,7 @@
 #include "scratch_folder.h"
 #include "support/error.h"
 #include "writer/file/fsync_notes.h"
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 
 using namespace proton;
 

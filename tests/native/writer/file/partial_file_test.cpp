@@ -14,7 +14,6 @@
 #include "support/error.h"
 #include "writer/file/flock_double.h"
 #include "writer/file/fsync_notes.h"
-#include "writer/file/held_files.h"
 
 using namespace proton;
 

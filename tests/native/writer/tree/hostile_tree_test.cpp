@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "writer/bytes/msgpack_reader.h"
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 #include "writer/tree/sample_tree.h"
 
 using namespace proton;

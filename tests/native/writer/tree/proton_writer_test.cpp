@@ -1,4 +1,4 @@
-#include "writer/tree/profile_writer.h"
+#include "writer/tree/proton_writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 msgpack::Value encode(const CallPathTree &tree, const FileFacts &facts = {},
                       const std::vector<Device> &devices = sample::one_gpu()) {
-  return msgpack::parse(write_proton(tree, devices, facts));
+  return msgpack::parse(encode_profile(tree, devices, facts));
 }
 
 // The array of a raw column, its declared size checked.
@@ -205,7 +205,7 @@ TEST(provenance_that_is_not_a_map_is_refused) {
   CallPathTree tree;
   FileFacts facts;
   facts.provenance = "\x93";
-  CHECK_THROWS(write_proton(tree, {}, facts), Error);
+  CHECK_THROWS(encode_profile(tree, {}, facts), Error);
 }
 
 TEST(hostile_names_are_valid_text) {

@@ -1,4 +1,4 @@
-// Encodes one call-path tree and writes files atomically.
+// Encodes one call-path tree as the file of record.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,8 @@ enum class FileFormat {
 FileFormat parse_file_format(std::string_view text);
 
 /// The whole file. Throws Error(kFormat) if `facts.provenance` is not a MessagePack map, and
-/// Error(kOutput) if the tree is too large for the format.
-std::string write_proton(const CallPathTree &tree, const std::vector<Device> &devices,
-                         const FileFacts &facts, bool has_distributions = true);
-
-/// The whole file as bytes.
+/// Error(kOutput) if the tree is too large for the format or there is no memory.
 std::string encode_profile(const CallPathTree &tree, const std::vector<Device> &devices,
-                           const FileFacts &facts, FileFormat format);
-
-/// Writes a new file, flushes and renames it. Throws Error(kOutput) with the reason and leaves
-/// nothing behind. "" and "-" mean standard output.
-void write_file(const std::string &path, std::string_view content);
+                           const FileFacts &facts, FileFormat format = FileFormat::kProton);
 
 } // namespace proton
