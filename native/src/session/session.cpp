@@ -536,7 +536,7 @@ TraceEnd Session::trace_end(uint32_t phase, int64_t clock_drift_ns) {
     }
     return *encoded;
   };
-  return {encode, tree_->losses(), clock_drift_ns, false};
+  return {encode, tree_->losses(), clock_drift_ns};
 }
 
 void Session::end_recording() {

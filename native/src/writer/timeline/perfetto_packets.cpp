@@ -1,10 +1,58 @@
 #include "writer/timeline/perfetto_packets.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "writer/bytes/utf8_text.h"
 
 namespace proton {
 
 using namespace perfetto;
+
+void PerfettoStrings::add(uint32_t field, uint32_t iid, std::string_view text) {
+  std::string scratch;
+  ProtoBytes proto(new_);
+  size_t entry = proto.open(field);
+  proto.count(kInternedId, iid);
+  proto.text(kInternedText, valid_utf8(text, scratch));
+  proto.close(entry);
+}
+
+uint32_t PerfettoStrings::event_name(const Name &name) {
+  auto [found, is_new] = event_names_.try_emplace(name, event_name_count_ + 1);
+  if (is_new)
+    add(kEventNames, ++event_name_count_, name.text());
+  return found->second;
+}
+
+uint32_t PerfettoStrings::launch_name(const Name &name) {
+  auto [found, is_new] = launch_names_.try_emplace(name, event_name_count_ + 1);
+  if (is_new)
+    add(kEventNames, ++event_name_count_, "launch " + std::string(name.text()));
+  return found->second;
+}
+
+uint32_t PerfettoStrings::annotation_name(const Name &name) {
+  auto [found, is_new] =
+      annotation_names_.try_emplace(name, static_cast<uint32_t>(annotation_names_.size() + 1));
+  if (is_new)
+    add(kAnnotationNames, found->second, name.text());
+  return found->second;
+}
+
+uint32_t PerfettoStrings::call_stack(uint32_t node) {
+  auto [found, is_new] =
+      call_stacks_.try_emplace(node, static_cast<uint32_t>(call_stacks_.size() + 1));
+  if (is_new)
+    add(kAnnotationTexts, found->second, nodes_.call_stack(node));
+  return found->second;
+}
+
+void PerfettoStrings::add_category(uint32_t iid, std::string_view name) {
+  add(kCategories, iid, name);
+}
+
+std::string PerfettoStrings::take_new() { return std::exchange(new_, std::string()); }
 
 // The files of other processes may follow, with sequences and clocks of their own.
 void PerfettoPackets::begin(uint32_t sequence, int64_t start_ns) {

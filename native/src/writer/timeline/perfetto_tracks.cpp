@@ -1,8 +1,6 @@
 #include "writer/timeline/perfetto_tracks.h"
 
-#include "writer/bytes/proto_bytes.h"
 #include "writer/bytes/utf8_text.h"
-#include "writer/timeline/perfetto_fields.h"
 
 namespace proton {
 namespace {

@@ -12,7 +12,7 @@
 #include "record/device.h"
 #include "record/timeline_event.h"
 #include "support/name.h"
-#include "writer/events/event_lanes.h"
+#include "writer/timeline/event_lanes.h"
 #include "writer/timeline/perfetto_packets.h"
 #include "writer/timeline/trace_encoder.h"
 

@@ -25,8 +25,7 @@ struct TraceFacts {
   int32_t rank = -1; ///< -1: not one of several
   int32_t local_rank = -1;
   int32_t world_size = -1;
-  bool keeps_kernel_scopes = false; ///< scopes inside kernels may come
-  bool upstream_shape = false;      ///< Chrome's format shows what upstream would
+  bool upstream_shape = false; ///< Chrome's format shows what upstream would
 };
 
 /// What is known at the end.
@@ -34,7 +33,6 @@ struct TraceEnd {
   std::function<std::string_view()> profile; ///< encodes the tree, as `.proton`; empty: none
   std::map<std::string, uint64_t> dropped;   ///< lost records by reason
   int64_t clock_drift_ns = 0; ///< between the device's clock and the host's, over the session
-  bool is_partial = false;
 };
 
 /// Of a profile, in one packet or event: viewers take them in one by one.

@@ -52,7 +52,6 @@ TEST(the_session_tells_of_its_process_at_the_start_and_of_losses_at_the_end) {
   TraceEnd end;
   end.dropped = {{"buffer: full", 12}, {"late", 3}};
   end.clock_drift_ns = -250;
-  end.is_partial = true;
   perfetto_file::Trace trace = written({step_with_a_kernel()}, end);
   const auto &first = trace.one("proton_bench: start of session");
   CHECK_EQ(first.annotations.at("rank"), "3");
@@ -65,7 +64,7 @@ TEST(the_session_tells_of_its_process_at_the_start_and_of_losses_at_the_end) {
   CHECK_EQ(last.annotations.at("dropped.buffer: full"), "12");
   CHECK_EQ(last.annotations.at("dropped.late"), "3");
   CHECK_EQ(last.annotations.at("clock_drift_ns"), "-250");
-  CHECK_EQ(last.annotations.at("is_partial"), "true");
+  CHECK_EQ(last.annotations.at("is_partial"), "false");
 }
 
 TEST(the_profile_stands_behind_the_end_of_the_session_in_pieces) {

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "sweeps.h"
 #include "writer/bytes/json_reader.h"
-#include "writer/events/event_lanes.h"
+#include "writer/timeline/event_lanes.h"
 #include "writer/timeline/perfetto_reader.h"
 #include "writer/timeline/trace_events.h"
 

@@ -1,4 +1,4 @@
-#include "writer/events/scope_flows.h"
+#include "writer/timeline/scope_flows.h"
 
 #include "check.h"
 

@@ -1,4 +1,4 @@
-#include "writer/events/event_lanes.h"
+#include "writer/timeline/event_lanes.h"
 
 #include <algorithm>
 

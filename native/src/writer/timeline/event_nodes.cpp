@@ -1,4 +1,4 @@
-#include "writer/events/event_nodes.h"
+#include "writer/timeline/event_nodes.h"
 
 #include <string_view>
 
