@@ -78,7 +78,7 @@ def made():
     typical_us = 2 + kind * 3 % 17
     return Launch(NAMES[kind].encode(), int(typical_us * 1000 * chance.lognormvariate(0, 0.05)),
                   0, 1, chance.choice((7, 7, 7, 13)), (16 * kind + 1, 1, 1), (128, 1, 1), 0, 16,
-                  652)
+                  0, 652)
 launches = [made() for _ in range(5003)]
 ends_ns = time.monotonic_ns()
 def emit(launch):
