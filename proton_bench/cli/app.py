@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, ParameterInfo
 
 from proton_bench.cli.files import register_plugin_formats
-from proton_bench.errors import UsageError
 from proton_bench.plugin.others import ask_others
 from proton_bench.support.text import visible
 
@@ -96,25 +94,7 @@ _PATH_SETTINGS = (
 # Typer converts every value with pydantic, even missing ones, and importing pydantic takes longer
 # than most commands. Typer still converts or checks the values that need it.
 class PlainValuesCommand(TyperCommand):
-    """A command whose plain values are not converted.
-
-    Attributes:
-        removed: Options of earlier versions, and what to do instead.
-    """
-
-    removed: ClassVar[Mapping[str, str]] = {}
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words of the command.
-
-        Raises:
-            UsageError: One is an option of an earlier version.
-        """
-        for word in itertools.takewhile(lambda word: word != "--", args):
-            name = word.partition("=")[0]
-            if name in self.removed:
-                raise UsageError(f"{name} is not an option any more: {self.removed[name]}")
-        return super().parse_args(ctx, args)
+    """A command whose plain values are not converted."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return arguments and options, the one for help among them."""
@@ -283,9 +263,7 @@ def _add(app: typer.Typer, name: str) -> None:
             each.cls = PlainValuesCommand
         app.add_typer(module.group, name=name, cls=_WholeSentences, context_settings=settings)
     else:
-        removed = {"removed": getattr(module, "REMOVED", {})}
-        kind = type("Command", (PlainValuesCommand,), removed)
-        app.command(name, cls=kind, context_settings=settings)(module.command)
+        app.command(name, cls=PlainValuesCommand, context_settings=settings)(module.command)
 
 
 def add_plugin_commands(app: typer.Typer) -> Collection[str]:

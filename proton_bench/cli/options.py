@@ -60,11 +60,6 @@ RawNamesOption = Annotated[
     ),
 ]
 
-# Options of earlier versions, and what to do instead.
-REMOVED_OF_TREES = {
-    **dict.fromkeys(("--frames", "--layers"), "--all shows every row"),
-    "--trials": "`proton-viewer --trials` shows the launches of autotuners",
-}
 
 # -- gates
 JobOption = Annotated[

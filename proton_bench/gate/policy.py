@@ -66,10 +66,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _UNIT = re.compile(r"[^&\s]*")
 _MOST_AMOUNTS, _LONGEST_SHOWN = 8, 400
-# What earlier versions had, and what says the same now.
-_REMOVED_METRICS = dict.fromkeys(
-    ("max", "stddev", "iqr", "mad"), "tail or a percentile such as p95"
-)
 # Noise of the host is larger than that of typical launches.
 LOOSER = 3.0
 _MEDIAN = 50.0
@@ -225,8 +221,6 @@ class _Reader:
     def _metric(self) -> str:
         found = _NAME.match(self._text, self._at)
         name = found[0] if found else ""
-        if name in _REMOVED_METRICS:
-            raise self._error(f"{name} is not a metric any more: use {_REMOVED_METRICS[name]}")
         if name not in METRICS or name == "pNN":
             percentile = _PERCENTILE.fullmatch(name)
             if percentile is None or float(percentile[1]) == 0.0:
@@ -245,8 +239,6 @@ class _Reader:
         number = float(found[0])
         unit = _UNIT.match(self._text, self._at)
         name = unit[0] if unit else ""
-        if name == "x":
-            raise self._error("factors are not amounts any more: write 5% for 1.05x")
         if name and name not in _UNITS:
             choices = did_you_mean(name, _UNITS) or f"; units are {', '.join(_UNITS)}"
             raise self._error(f"{name!r} is not a unit{choices}")
@@ -430,8 +422,6 @@ def policy_from_table(table: Any, source: str, start: Policy | None = None) -> P
         raise UsageError(f"{source} is not a table")
     found: dict[str, Any] = {}
     for key, value in table.items():
-        if key in _REMOVED:
-            raise UsageError(f"{source}: {key} is not a key any more: {_REMOVED[key]}")
         if key not in _KEYS:
             choices = did_you_mean(key, _KEYS) or f"; keys are {', '.join(sorted(_KEYS))}"
             raise UsageError(f"{source}: unknown key {key!r}{choices}")
@@ -528,18 +518,6 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "inconclusive": ("inconclusive_passes", _choice({"fail": False, "pass": True})),
     "quarantine": ("quarantine", _globs),
     "ignore-devices": ("ignore_devices", _flag),
-}
-
-# Keys of earlier versions, and what to write instead.
-_ONE_KNOB = "`threshold` alone says what is found and what is allowed"
-_REMOVED = {
-    **dict.fromkeys(("margin", "level", "fdr", "floor", "total-floor"), _ONE_KNOB),
-    "session-shift": "record both sides in turn, as `proton ab` does",
-    "undecided-share": "5 % of the time of a run may stay undecided",
-    "same-binary": "a slower path whose code did not change is INCONCLUSIVE",
-    "strict": 'write `thresholds = ["calls:0"]`',
-    "rules": "thresholds and `quarantine` say what may fail",
-    "raw-names": "names that compilers number are matched without their numbers",
 }
 
 

@@ -232,18 +232,6 @@ def test_each_run_carries_its_own_revision(
         assert git(repository.folder, "show", f"{commit}:kernels.py") == text.strip()
 
 
-@pytest.mark.parametrize("option", ["--restart", "--package=x"])
-def test_options_that_went_say_what_to_do_instead(
-    repository: Repository, bisect: Bisect, option: str
-) -> None:
-    repository.line(2, 1)
-
-    code, _, said = bisect(option)
-
-    assert code == 2
-    assert "not an option any more" in said
-
-
 def test_an_interruption_leaves_no_worktree(
     repository: Repository, bisect: Bisect, processes: Processes
 ) -> None:

@@ -145,7 +145,6 @@ def test_older_page_is_replaced(report: Report, folder: Path) -> None:
         (["run.proton", "-m", "nonsense"], "nonsense"),
         (["run.proton", "-m", "tflop16/s"], "-m time/ms,tflop16/s"),
         (["run.proton", "-m", "time,,count"], "has an empty name"),
-        (["run.proton", "--open"], "--open is not an option any more"),
         (["run.proton", "--ignore-devices"], "--base FILE"),
         (["new.proton", "--base", "base.proton", "-m", "time,count"], "is not one metric"),
         (["new.proton", "--base", "base.proton", "-m", "avg_time/us"], "proton diff -m"),

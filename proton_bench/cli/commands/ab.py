@@ -42,14 +42,8 @@ if TYPE_CHECKING:
     from proton_bench.gate.processes import Revision
     from proton_bench.gate.verdict.result import Outcome
 
-__all__ = ["CONTEXT_SETTINGS", "REMOVED", "command"]
+__all__ = ["CONTEXT_SETTINGS", "command"]
 
-# Options of earlier versions, and what to write instead.
-REMOVED = {
-    "--bisect": "`proton bisect GOOD BAD -- TARGET` searches",
-    "--inconclusive": "write --set inconclusive=pass",
-    "--metric": "write -t with the metric, such as -t p95:5%",
-}
 _LAST = "last"
 
 

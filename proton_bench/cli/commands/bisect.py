@@ -23,14 +23,7 @@ from proton_bench.cli.target import (
 )
 from proton_bench.errors import UsageError
 
-__all__ = ["REMOVED", "command"]
-
-# Options of earlier versions, and what to write instead.
-REMOVED = {
-    "--package": "search commits whose --setup installs a version, such as "
-    "--setup 'pip install -r requirements.txt'",
-    "--restart": "every search begins anew",
-}
+__all__ = ["command"]
 
 
 def command(

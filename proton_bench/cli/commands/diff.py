@@ -9,7 +9,6 @@ import typer
 from proton_bench.analysis.choices import DEFAULT_DEPTH, By
 from proton_bench.cli.files import check_profiles, print_bytes
 from proton_bench.cli.options import (
-    REMOVED_OF_TREES,
     DepthOption,
     ExcludeOption,
     IncludeOption,
@@ -23,12 +22,7 @@ if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
     from proton_bench.analysis.view.name_filter import NameFilter
 
-__all__ = ["REMOVED", "command"]
-
-REMOVED = {
-    **REMOVED_OF_TREES,
-    **dict.fromkeys(("-f", "--format"), "`proton view -f` has other forms of names"),
-}
+__all__ = ["command"]
 
 
 def command(

@@ -29,16 +29,9 @@ if TYPE_CHECKING:
     from proton_bench.formats.chrome.kineto_file import KinetoFile
     from proton_bench.formats.timeline.slices import TimelineSlice
 
-__all__ = ["REMOVED", "command"]
+__all__ = ["command"]
 
 _KINETO = "kineto"
-# Options of earlier versions, and what to do instead.
-REMOVED = {
-    "--rank": "name the timeline of that rank alone",
-    **dict.fromkeys(
-        ("-i", "--include", "-e", "--exclude"), "a file has every row; `proton view` chooses"
-    ),
-}
 
 
 def command(

@@ -40,24 +40,7 @@ if TYPE_CHECKING:
     from proton_bench.gate.policy import Policy
     from proton_bench.gate.verdict.result import Outcome
 
-__all__ = ["REMOVED", "Fresh", "Sides", "command", "read_words"]
-
-_AFTER_MARK = "write it after --, as in `proton gate --runs 6 main -- -b cpu bench.py`"
-_ONE_FOLDER = "put the runs of a side into one folder and name that"
-# Options of earlier versions, and what to write instead.
-REMOVED = {
-    **dict.fromkeys(("-b", "--backend", "-c", "--context", "-m", "--mode"), _AFTER_MARK),
-    **dict.fromkeys(("-k", "--hook"), _AFTER_MARK),
-    **dict.fromkeys(("--base", "--new"), _ONE_FOLDER),
-    **dict.fromkeys(("--noise", "--no-noise"), "noise is no longer stored"),
-    "--bisect": "`proton bisect GOOD BAD -- CMD` searches",
-    "--quarantine": "write --set quarantine=GLOB",
-    "--strict": "write -t calls:0",
-    "--ignore-devices": "write --set ignore-devices=true",
-    "--inconclusive": "write --set inconclusive=pass",
-    "--write": "--json has the values of all rows",
-    "--raw-names": "names that compilers number are matched without their numbers",
-}
+__all__ = ["Fresh", "Sides", "command", "read_words"]
 
 
 def command(

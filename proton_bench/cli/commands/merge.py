@@ -29,11 +29,7 @@ if TYPE_CHECKING:
     from proton_bench.formats.perfetto.merge import TimelineInput
     from proton_bench.model.members import Member
 
-__all__ = ["REMOVED", "command"]
-
-# Options of earlier versions, and what to do instead.
-_TWO_LEVELS = "two levels of scopes are shown; --by rank -o FILE has all"
-REMOVED = dict.fromkeys(("-d", "--depth"), _TWO_LEVELS)
+__all__ = ["command"]
 
 
 def command(

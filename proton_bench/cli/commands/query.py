@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.query.sql import QueryResult
 
 __all__ = [
-    "REMOVED",
     "CsvOption",
     "JsonOption",
     "command",
@@ -29,8 +28,6 @@ __all__ = [
 ]
 
 _TABLE_LIMIT = 1000
-# Options of earlier versions, and what to do instead.
-REMOVED = {"--limit": "write LIMIT into the statement; --json and --csv have all lines"}
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -31,19 +31,9 @@ if TYPE_CHECKING:
     from proton_bench.report.html.document import PageOptions
     from proton_bench.report.html.strip import Strip
 
-__all__ = ["REMOVED", "command"]
+__all__ = ["command"]
 
 _DIFF_SUFFIX = ".diff.html"
-_SHOWN_BY_VIEW = (
-    "the page has short names and equal layers once: see `proton view --all --raw-names`"
-)
-# Options of earlier versions, and what to do instead.
-REMOVED = {
-    "--open": "open the file whose name is printed, as in `xdg-open $(proton report FILE)`",
-    "--title": "the title is the name of the file: rename that",
-    "--trials": "`proton-viewer --trials` shows the launches of autotuners",
-    **dict.fromkeys(("-f", "--format", "--layers", "--raw-names"), _SHOWN_BY_VIEW),
-}
 
 
 def command(

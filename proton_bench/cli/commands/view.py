@@ -10,7 +10,6 @@ import typer
 from proton_bench.analysis.choices import DEFAULT_DEPTH, FrameFormat
 from proton_bench.cli.files import check_profiles, print_bytes, read_metric_names
 from proton_bench.cli.options import (
-    REMOVED_OF_TREES,
     DepthOption,
     ExcludeOption,
     FramesOption,
@@ -22,15 +21,7 @@ from proton_bench.cli.options import (
 if TYPE_CHECKING:
     from proton_bench.analysis.view.name_filter import NameFilter
 
-__all__ = ["REMOVED", "command"]
-
-# Options of earlier versions, and what to do instead.
-REMOVED = {
-    **REMOVED_OF_TREES,
-    "--sort": "the first metric of -m orders the rows",
-    "--source-file": "write --source -i '.*softmax.py'",
-    "--why": "write -m time/ms,why; `proton why` has the evidence",
-}
+__all__ = ["command"]
 
 
 def command(

@@ -20,17 +20,6 @@ inconclusive = "pass"
 quarantine = ["**/flaky*"]
 ignore-devices = true
 """
-REMOVED = (
-    "fdr",
-    "floor",
-    "level",
-    "margin",
-    "raw-names",
-    "same-binary",
-    "session-shift",
-    "total-floor",
-    "undecided-share",
-)
 
 
 def written(folder: Path, text: str, name: str = "pyproject.toml") -> Path:
@@ -51,12 +40,6 @@ def test_every_key_of_a_pyproject(tmp_path: Path) -> None:
     assert policy.inconclusive_passes
     assert policy.ignore_devices
     assert policy.quarantine == ("**/flaky*",)
-
-
-@pytest.mark.parametrize("key", REMOVED)
-def test_keys_of_earlier_versions_say_what_replaces_them(key: str) -> None:
-    with pytest.raises(UsageError, match=f"here: {key} is not a key any more: ."):
-        policy_from_table({key: "1%"}, "here")
 
 
 def test_a_file_of_its_own_needs_no_table(tmp_path: Path) -> None:
@@ -90,8 +73,6 @@ def test_a_pyproject_of_others_has_the_default(tmp_path: Path) -> None:
         ("[tool.proton.gate]\nruns = 3\n", ": runs: .* 4 to 200"),
         ("[tool.proton.gate]\nruns = 4.5\n", ": runs: "),
         ("[tool.proton.gate]\nignore-devices = 'yes'\n", ": ignore-devices: 'yes'"),
-        ("[tool.proton.gate]\nstrict = true\n", "strict is not a key any more: .*calls:0"),
-        ("[tool.proton.gate]\nrules = ['mine']\n", "rules is not a key any more"),
         ("[tool.proton.gate]\ninconclusive = true\n", ": inconclusive: .* fail, pass"),
     ],
 )
