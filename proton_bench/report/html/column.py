@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,7 @@ from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.metrics.values import WIDEST, MetricValues
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
-from proton_bench.report.words.diff import SCALED
+from proton_bench.report.words.diff import SCALED, amounts, growths, reaches
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
@@ -174,7 +174,6 @@ def _text(value: object) -> str:
 
 
 Rows = npt.NDArray[np.int64]
-Values = npt.NDArray[Any]
 
 _MAX_TITLE = 80
 # Values, changes and their parts are side by side.
@@ -196,50 +195,34 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
         comparison: Of a metric that adds up over rows.
         rows: Which of its rows.
     """
-    values = comparison.inclusive
+    known = amounts(comparison, comparison.inclusive, rows.tolist())
     title, form, scale = measure_form(comparison.measure)
 
-    def column(name: str, cells: Values, meaning: str, *, signed: bool = False) -> HtmlColumn:
-        shown = rounded(cells[rows].tolist(), scale)
+    def column(
+        name: str, values: Sequence[float | None], meaning: str, *, signed: bool = False
+    ) -> HtmlColumn:
+        shown = rounded(values, scale)
         return HtmlColumn(name, form, shown, meaning, signed, _AMOUNTS, sums=name != _REACH)
 
-    said = f"{title} of the new runs" + (f"; {SCALED}" if comparison.scaled else "")
+    scaled = f"; {SCALED}" if comparison.scaled else ""
     found = [
-        column("new", _known(values.new, values.new_valid), said),
-        column("base", _known(values.base, values.base_valid), f"{title} of the base"),
-        column("change", values.change, "new minus base", signed=True),
-        HtmlColumn(
-            "growth", Form.PERCENT, _growth(comparison, rows), "share of the base", signed=True
-        ),
+        column("new", known["new"], f"{title} of the new runs{scaled}"),
+        column("base", known["base"], f"{title} of the base"),
+        column("change", known["change"], "new minus base", signed=True),
     ]
-    if comparison.interval is not None:
-        reach = (comparison.interval.high - comparison.interval.low) / 2.0
-        found.insert(3, column(_REACH, reach, "half of the 95 % interval of the change"))
-    if values.split is not None:
+    reach = reaches(comparison, rows.tolist())
+    if reach:
+        found.append(column(_REACH, reach, "half of the 95 % interval of the change"))
+    growth = rounded(growths(known), 100.0)
+    found.append(HtmlColumn("growth", Form.PERCENT, growth, "share of the base", signed=True))
+    if comparison.inclusive.split is not None:
         launches = "mean latency of both sides x more or fewer launches"
         latency = "mean launches of both sides x change of one launch"
-        found += [
-            column("by launches", values.split.launches, launches, signed=True),
-            column("by latency", values.split.latency, latency, signed=True),
-        ]
-    if values.new_count.any() or values.base_count.any():
-        for word, counts in (("new", values.new_count), ("base", values.base_count)):
-            cells = rounded(counts[rows].tolist())
-            title = f"launches {word}"
-            found.append(HtmlColumn(title, Form.COUNT, cells, "launches and calls", sums=True))
+        found.append(column("by launches", known["by_launches"], launches, signed=True))
+        found.append(column("by latency", known["by_latency"], latency, signed=True))
+    if comparison.inclusive.new_count.any() or comparison.inclusive.base_count.any():
+        for side in ("new", "base"):
+            cells = rounded(known[f"{side}_launches"])
+            meaning = "launches and calls"
+            found.append(HtmlColumn(f"launches {side}", Form.COUNT, cells, meaning, sums=True))
     return found
-
-
-def _known(values: Values, valid: npt.NDArray[np.bool_]) -> Values:
-    cells = values.astype(object)
-    cells[~valid] = None
-    return cells
-
-
-def _growth(comparison: Comparison, rows: Rows) -> list[float | None]:
-    values = comparison.inclusive
-    base, change = values.base[rows].astype(np.float64), values.change[rows].astype(np.float64)
-    known = values.base_valid[rows] & values.new_valid[rows] & (base != 0)
-    shares = np.full(len(rows), np.nan)
-    np.divide(change * 100.0, np.abs(base), out=shares, where=known)
-    return rounded(shares.tolist())

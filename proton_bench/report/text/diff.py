@@ -25,6 +25,8 @@ from proton_bench.errors import MetricError
 from proton_bench.model.frame import FrameKind
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.diff import (
+    COUNTS,
+    amounts,
     calls_line,
     columns,
     cost_lines,
@@ -122,9 +124,6 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         ranking: Which rows, in which order.
     """
     explanation = explain(comparison)
-    lines = zip(ranking.above, ranking.rows, strict=True)
-    rows = [each for above, row in lines for each in (*above, row)]
-    positions = {row: place for place, row in enumerate(rows)}
     scale = comparison.measure.scale
     return {
         "schema": "proton_bench.diff",
@@ -142,7 +141,7 @@ def diff_document(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "at_base_calls": bool(comparison.scaled),
         "benchmarks_scaled": [asdict(each) for each in comparison.scaled],
         "causes": [_cause(comparison, each) for each in explanation.causes] if explanation else [],
-        "rows": [_row(comparison, row, positions) for row in rows],
+        "rows": list(_rows(comparison, ranking)),
         "rows_below_threshold": ranking.small,
         "change_below_threshold": _plain(ranking.small_change, scale),
         "deeper_rows": ranking.deep,
@@ -184,50 +183,43 @@ def _plain(value: float | None, scale: float = 1.0) -> float | None:
     return value if scale == 1.0 else value / scale
 
 
-def _row(comparison: Comparison, row: int, positions: dict[int, int]) -> dict[str, Any]:
-    tree = comparison.tree
-    above = int(tree.parents[row])
-    found: dict[str, Any] = {
-        "parent": positions[above] if above >= 0 else None,
-        "name": tree.name(row),
-        "kind": FrameKind(tree.kinds[row]).name.lower(),
-        "device": tree.device_names[int(tree.devices[row])] or None,
-        "fate": RowState(tree.states[row]).name.lower(),
-        "former_name": tree.former_name(row),
-        "moved_from": list(tree.origins[row]) if row in tree.origins else None,
-        "code_changed": tree.code_changed(row),
-        "notes": list(notes(comparison, row)),
-        "inclusive": _values(comparison, comparison.inclusive, row),
-    }
-    if comparison.own is not None:
-        found["own"] = _values(comparison, comparison.own, row)
-    interval = comparison.interval
-    if interval is not None:
-        scale = comparison.measure.scale
-        found["interval"] = [
-            _plain(float(each[row]), scale) for each in (interval.low, interval.high)
-        ]
-    return found
+def _rows(comparison: Comparison, ranking: Ranking) -> Iterator[dict[str, Any]]:
+    lines = zip(ranking.above, ranking.rows, strict=True)
+    rows = [each for above, row in lines for each in (*above, row)]
+    positions = {row: place for place, row in enumerate(rows)}
+    tree, scale = comparison.tree, comparison.measure.scale
+    inclusive = _values(comparison, comparison.inclusive, rows)
+    own = [] if comparison.own is None else _values(comparison, comparison.own, rows)
+    for place, row in enumerate(rows):
+        found: dict[str, Any] = {
+            "parent": positions.get(int(tree.parents[row])),
+            "name": tree.name(row),
+            "kind": FrameKind(tree.kinds[row]).name.lower(),
+            "device": tree.device_names[int(tree.devices[row])] or None,
+            "fate": RowState(tree.states[row]).name.lower(),
+            "former_name": tree.former_name(row),
+            "moved_from": list(tree.origins[row]) if row in tree.origins else None,
+            "code_changed": tree.code_changed(row),
+            "notes": list(notes(comparison, row)),
+            "inclusive": inclusive[place],
+        }
+        if own:
+            found["own"] = own[place]
+        if comparison.interval is not None:
+            ends = (comparison.interval.low, comparison.interval.high)
+            found["interval"] = [_plain(float(each[row]), scale) for each in ends]
+        yield found
 
 
-def _values(comparison: Comparison, values: Changes, row: int) -> dict[str, Any]:
-    scale, is_additive = comparison.measure.scale, comparison.measure.is_additive
-    base = values.base[row].item() if values.base_valid[row] else None
-    new = values.new[row].item() if values.new_valid[row] else None
-    is_known = is_additive or (base is not None and new is not None)
-    found = {
-        "base": _plain(base, scale),
-        "new": _plain(new, scale),
-        "change": _plain(values.change[row].item(), scale) if is_known else None,
+def _values(
+    comparison: Comparison, values: Changes, rows: Sequence[int]
+) -> list[dict[str, float | None]]:
+    scale = comparison.measure.scale
+    known = {
+        name: cells if name in COUNTS else [_plain(cell, scale) for cell in cells]
+        for name, cells in amounts(comparison, values, rows).items()
     }
-    if is_additive:
-        found["base_launches"] = values.base_count[row].item()
-        found["new_launches"] = values.new_count[row].item()
-    if values.split is not None:
-        found["by_launches"] = _plain(values.split.launches[row].item(), scale)
-        found["by_latency"] = _plain(values.split.latency[row].item(), scale)
-        found["unlaunched"] = _plain(values.split.rest[row].item(), scale)
-    return found
+    return [dict(zip(known, cells, strict=True)) for cells in zip(*known.values(), strict=True)]
 
 
 def _cause(comparison: Comparison, cause: Cause) -> dict[str, Any]:

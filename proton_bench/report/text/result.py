@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
@@ -46,40 +45,29 @@ class ResultReport:
         """Yield the heading, the lines and their number."""
         result = self.result
         columns = [
-            _Column.of(name, [row[place] for row in result.rows])
+            _column(name, [row[place] for row in result.rows])
             for place, name in enumerate(result.columns)
         ]
         if console.is_terminal:
-            columns = _fitted(columns, options.max_width)
-        yield Segment(_line([column.title for column in columns], columns) + "\n", HEADING)
-        for cells in zip(*(column.cells for column in columns), strict=True):
-            yield Segment(_line(cells, columns) + "\n")
-        lines = count_text(len(result.rows), "line")
+            columns = _narrowed(columns, options.max_width)
+        lines = zip(*(column.aligned() for column in columns), strict=True)
+        for place, cells in enumerate(lines):
+            yield Segment(f"{_GAP.join(cells).rstrip()}\n", None if place else HEADING)
+        count = count_text(len(result.rows), "line")
         more = "; --json and --csv have all" if result.has_more else ""
-        yield Segment(f"({lines}{more})\n", DIM)
+        yield Segment(f"({count}{more})\n", DIM)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    cells: list[str]
-    is_number: bool
-    width: int
+def _column(name: str, values: Sequence[Any]) -> Column:
+    known = [value for value in values if value is not None]
+    if known and all(map(_is_number, known)):
+        plain = [float(value) if isinstance(value, Decimal) else value for value in values]
+        return Column(visible(name), number_texts(plain))
+    return Column(visible(name), list(map(_cell_text, values)), is_text=True)
 
-    @classmethod
-    def of(cls, name: str, values: Sequence[Any]) -> _Column:
-        title = visible(name)
-        known = [value for value in values if value is not None]
-        is_number = bool(known) and all(
-            isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-            for value in known
-        )
-        if is_number:
-            plain = [float(value) if isinstance(value, Decimal) else value for value in values]
-            cells = number_texts(plain)
-        else:
-            cells = [_cell_text(value) for value in values]
-        return cls(title, cells, is_number, max(map(cell_len, (title, *cells))))
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _cell_text(value: Any) -> str:
@@ -88,32 +76,27 @@ def _cell_text(value: Any) -> str:
     return visible(value if isinstance(value, str) else _text(value))
 
 
-def _line(cells: Sequence[str], columns: Sequence[_Column]) -> str:
-    shown = [_padded(cell, column) for cell, column in zip(cells, columns, strict=True)]
-    return _GAP.join(shown).rstrip()
-
-
-def _padded(cell: str, column: _Column) -> str:
-    shown = fitting_name(cell, column.width)
-    missing = " " * (column.width - cell_len(shown))
-    return missing + shown if column.is_number else shown + missing
-
-
-def _fitted(columns: list[_Column], width: int) -> list[_Column]:
+def _narrowed(columns: list[Column], width: int) -> list[Column]:
     """Return the columns with the widest texts cut until a line fits the terminal, or nearly."""
-    excess = sum(column.width + len(_GAP) for column in columns) - len(_GAP) - width
-    while excess > 0:
-        texts = [place for place, column in enumerate(columns) if not column.is_number]
-        widest = max(texts, key=lambda place: columns[place].width, default=None)
-        if widest is None or columns[widest].width <= _MIN_WIDTH:
+    widths = [column.width for column in columns]
+    texts = [place for place, column in enumerate(columns) if column.is_text]
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    while excess > 0 and texts:
+        widest = max(texts, key=lambda place: widths[place])
+        if widths[widest] <= _MIN_WIDTH:
             break
-        column = columns[widest]
-        others = [columns[place].width for place in texts if place != widest]
-        floor = max(_MIN_WIDTH, max((w for w in others if w < column.width), default=0))
-        kept = max(column.width - excess, floor)
-        excess -= column.width - kept
-        columns[widest] = _Column(column.title, column.cells, column.is_number, kept)
-    return columns
+        others = [widths[place] for place in texts if widths[place] < widths[widest]]
+        kept = max(widths[widest] - excess, _MIN_WIDTH, *others)
+        excess -= widths[widest] - kept
+        widths[widest] = kept
+    return [_cut(column, room) for column, room in zip(columns, widths, strict=True)]
+
+
+def _cut(column: Column, room: int) -> Column:
+    if column.width <= room:
+        return column
+    texts = [fitting_name(text, room) for text in column.texts]
+    return replace(column, title=fitting_name(column.title, room), texts=texts)
 
 
 def result_csv(result: QueryResult) -> bytes:

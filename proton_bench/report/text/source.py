@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from proton_bench.analysis.kernels.gpu_facts import sampling_facts
 from proton_bench.analysis.kernels.source_lines import SampleCounts, SampledFile, SampledSource
 from proton_bench.analysis.kernels.stall_reasons import NOT_ISSUED, PARTS, REASON, explain_stall
 from proton_bench.model.profile import Profile
+from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import (
     BANDS,
     DIM,
@@ -25,7 +26,6 @@ from proton_bench.report.words.edge import (
     bands_of,
     edge_of,
     fitting,
-    fitting_name,
     prose,
 )
 from proton_bench.support.text import visible
@@ -193,9 +193,9 @@ def _note(place: Path, path: str, profile: Profile, *, is_short: bool) -> str:
 DEFAULT_THRESHOLD = 0.5
 _CONTEXT = 2
 _MAX_KERNELS = 10
-_SHARE, _ISSUE, _STALL = 7, 10, 25
-_LEAST_TEXT = 34  # columns of source below which the column of issues goes
-_LEAST_TEXT_OF_ALL = 8  # and that of stalls
+_STALL = 25
+_LEAST_TEXT = 8  # columns of source below which the column of stalls goes
+_WIDE = 88  # columns of a terminal below which that of issues goes
 _TAB = 4
 
 
@@ -256,26 +256,29 @@ class SourceReport:
     def _table(
         self, file: SampledFile, hot: Sequence[int], *, text: SourceText, edge: int | None
     ) -> Iterator[Segment]:
-        columns = _Columns.of(hot[-1] + self.context, edge)
-        yield Segment(columns.heading(), HEADING)
         total = self.source.samples.total
-        sizes = np.array([file.lines[line].total for line in hot])
-        bands = dict(zip(hot, bands_of(sizes, float(sizes.max(initial=0))), strict=True))
-        last = 0
-        for line in _with_context(hot, text, self.context):
-            if last and line > last + 1:
-                yield Segment(f"{'...':>{columns.width - 2}}\n", DIM)
-            last = line
+        lines = _with_context(hot, text, self.context)
+        counts = [file.lines[line] if line in set(hot) else None for line in lines]
+        samples, stalls = _columns(counts, total)
+        columns = [samples, stalls, Column("line", list(map(str, lines)))]
+        if edge is None or edge >= _WIDE:
+            issues = [share_text(each.share(NOT_ISSUED)) if each else "" for each in counts]
+            columns.insert(1, Column("not issued", issues))
+        table = Table(columns, edge, _LEAST_TEXT)
+        yield from table.heading("source")
+        sizes = np.array([each.total if each else 0 for each in counts])
+        bands = bands_of(sizes, float(sizes.max(initial=0)))
+        for place, (line, own) in enumerate(zip(lines, counts, strict=True)):
+            if place and line > lines[place - 1] + 1:
+                yield Segment(f"{'...':>{table.width - 2}}\n", DIM)
             source = _source_text(file, line, text)
             if edge is not None:
-                source = fitting(source, edge - columns.width)
-            if line not in bands:
-                yield Segment(f"{line:>{columns.width - 2}}  {source}".rstrip() + "\n", DIM)
-                continue
-            share = share_text(file.lines[line].total / total)
-            yield Segment(f"{share:>{_SHARE}}", BANDS[bands[line]][1])
-            yield Segment(columns.cells(file.lines[line]))
-            yield Segment(f"  {line:>{columns.digits}}  {source}\n")
+                source = fitting(source, edge - table.width)
+            style = None if own else DIM
+            yield from table.values(
+                place, style, {"samples": BANDS[bands[place]][1]} if own else {}
+            )
+            yield Segment(f"{source}\n", style)
 
     # -- samples without a line ------------------------------------------------------------------
     def _hot_kernels(self) -> list[tuple[str, SampleCounts]]:
@@ -291,60 +294,14 @@ class SourceReport:
         held = sum(counts.total for _, counts in every)
         heading = f"Samples without a line  {share_text(held / total)} of the samples"
         yield from prose(console, heading, HEADING, edge=edge)
-        has_stalls = edge is None or edge - _SHARE - _STALL - 4 >= _LEAST_TEXT_OF_ALL
-        for name, counts in hot:
-            stall = f"{_top_stall(counts):<{_STALL}}  " if has_stalls else ""
-            start = f"{share_text(counts.total / total):>{_SHARE}}  {stall}"
-            shown = visible(name)
-            yield Segment(
-                f"{start}{shown if edge is None else fitting_name(shown, edge - len(start))}\n"
-            )
+        table = Table(_columns([counts for _, counts in hot], total), edge, _LEAST_TEXT)
+        for place, (name, _) in enumerate(hot):
+            yield from table.values(place, None)
+            yield Segment(f"{table.fitting(visible(name))}\n")
         rest = held - sum(counts.total for _, counts in hot)
         if len(every) > len(hot):
             more = count_text(len(every) - len(hot), "more kernel")
             yield from prose(console, f"  {more} with {share_text(rest / total)}", DIM, edge=edge)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns in front of the source.
-
-    Attributes:
-        digits: Width of line numbers.
-        has_issues: Whether the share that was not issued fits.
-        has_stalls: Whether the top stall fits.
-    """
-
-    digits: int
-    has_issues: bool = True
-    has_stalls: bool = True
-
-    @classmethod
-    def of(cls, last_line: int, edge: int | None) -> _Columns:
-        digits = max(len(str(last_line)), len("line"))
-        found = cls(digits)
-        if edge is not None and edge - found.width < _LEAST_TEXT:
-            found = replace(found, has_issues=False)
-        if edge is not None and edge - found.width < _LEAST_TEXT_OF_ALL:
-            found = replace(found, has_stalls=False)
-        return found
-
-    @property
-    def width(self) -> int:
-        parts = (_ISSUE * self.has_issues, _STALL * self.has_stalls)
-        return _SHARE + 2 + sum(part + 2 for part in parts if part) + self.digits + 2
-
-    def heading(self) -> str:
-        first = f"{'samples':>{_SHARE}}"
-        cells = self._joined("not issued", "top stall")
-        return f"{first}{cells}  {'line':>{self.digits}}  source\n"
-
-    def cells(self, counts: SampleCounts) -> str:
-        return self._joined(share_text(counts.share(NOT_ISSUED)), _top_stall(counts))
-
-    def _joined(self, issues: str, stall: str) -> str:
-        idle = f"  {issues:>{_ISSUE}}" if self.has_issues else ""
-        return idle + (f"  {stall:<{_STALL}}" if self.has_stalls else "")
 
 
 def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
@@ -368,14 +325,20 @@ def _source_text(file: SampledFile, line: int, text: SourceText) -> str:
     return visible(", ".join(f"({each})" for each in file.functions.get(line, ()) if each))
 
 
+def _columns(counts: Sequence[SampleCounts | None], total: int) -> list[Column]:
+    """Return the share of all samples and the most frequent stall of each line."""
+    shares = [share_text(each.total / total) if each else "" for each in counts]
+    stalls = [_top_stall(each) if each else "" for each in counts]
+    return [Column("samples", shares), Column("top stall", stalls, 1, is_text=True)]
+
+
 def _top_stall(counts: SampleCounts) -> str:
     waits = counts.waits()
-    if not waits:
-        return "-"
-    metric, samples = waits[0]
-    return fitting(
-        visible(f"{metric.removeprefix(REASON)} {share_text(samples / counts.total)}"), _STALL
-    )
+    text = "-"
+    if waits:
+        metric, samples = waits[0]
+        text = visible(f"{metric.removeprefix(REASON)} {share_text(samples / counts.total)}")
+    return fitting(text, _STALL).ljust(_STALL)
 
 
 def _spoken(part: str) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAR_WIDTH",
-    "LEAST_NAME",
     "Column",
     "Table",
     "bar_texts",
@@ -96,7 +95,7 @@ def sparkline(
 
 
 # Least room for a name before columns are removed.
-LEAST_NAME = 24
+_LEAST_NAME = 24
 # In a tree, whose names have guides: least room before headings are shortened, and before columns
 # are removed.
 _COMFORT = 40
@@ -157,6 +156,7 @@ class Table:
     Args:
         columns: All columns.
         edge: Width of the terminal; None is a pipe or file, which gets all.
+        least: Terminal columns that names get before columns are removed.
 
     Attributes:
         columns: Those that fit.
@@ -165,11 +165,13 @@ class Table:
         room: Terminal columns for a name, None for any number.
     """
 
-    def __init__(self, columns: Sequence[Column], edge: int | None) -> None:
-        self.columns = list(columns) if edge is None else _most_important(columns, edge)
+    def __init__(
+        self, columns: Sequence[Column], edge: int | None, least: int = _LEAST_NAME
+    ) -> None:
+        self.columns = list(columns) if edge is None else _most_important(columns, edge - least)
         self.hidden = len(columns) - len(self.columns)
         self.width = width_of(self.columns)
-        self.room = None if edge is None else max(edge - self.width, LEAST_NAME)
+        self.room = None if edge is None else max(edge - self.width, least)
         self._cells = [column.aligned() for column in self.columns]
 
     def heading(self, name: str) -> Iterator[Segment]:
@@ -197,9 +199,9 @@ class Table:
         return name if self.room is None else fitting_name(name, self.room)
 
 
-def _most_important(every: Sequence[Column], edge: int) -> list[Column]:
+def _most_important(every: Sequence[Column], room: int) -> list[Column]:
     left, shown = list(every), list(every)
-    while width_of(shown) + LEAST_NAME > edge:
+    while width_of(shown) > room:
         short = _with_units_once(left)
         if short != shown:
             shown = short

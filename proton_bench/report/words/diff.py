@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own_cost
 from proton_bench.analysis.compare.breakdown import By
-from proton_bench.analysis.compare.compare import Comparison
+from proton_bench.analysis.compare.compare import Changes, Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Ranking
@@ -26,20 +27,23 @@ from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text, percent_text, share_text
 
 __all__ = [
+    "COUNTS",
     "SCALED",
-    "Column",
+    "amounts",
     "calls_line",
     "certain_headline",
     "columns",
     "cost_lines",
     "cost_warning",
     "footer",
+    "growths",
     "headline",
     "loss_lines",
     "meanings",
     "measured_unit",
     "names",
     "notes",
+    "reaches",
     "side_lines",
 ]
 
@@ -65,70 +69,96 @@ def measured_unit(measure: Measure, values: Iterable[float | None]) -> Unit:
 SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
 
 
+# Amounts that are numbers of launches, not values of the metric.
+COUNTS = frozenset({"base_launches", "new_launches"})
+
+
+def amounts(
+    comparison: Comparison, values: Changes, rows: Sequence[int]
+) -> dict[str, list[float | None]]:
+    """Return what is known of rows, by name, in the unit of the source; None where nothing is.
+
+    Lines, pages and documents show these.
+
+    Args:
+        comparison: The comparison.
+        values: Its inclusive values or those of rows alone.
+        rows: Which rows.
+    """
+    is_additive = comparison.measure.is_additive
+    both = values.base_valid & values.new_valid  # a rate that one side lacks has no change
+    found = {
+        "base": _known(values.base, values.base_valid),
+        "new": _known(values.new, values.new_valid),
+        "change": _known(values.change, np.ones_like(both) if is_additive else both),
+    }
+    if is_additive:
+        found |= {"base_launches": values.base_count, "new_launches": values.new_count}
+    if values.split is not None:
+        found |= {
+            "by_launches": values.split.launches,
+            "by_latency": values.split.latency,
+            "unlaunched": values.split.rest,
+        }
+    return {name: cells[np.array(rows, dtype=np.int64)].tolist() for name, cells in found.items()}
+
+
+def growths(known: Mapping[str, Sequence[float | None]]) -> list[float]:
+    """Return each change as a share of the base, NaN where there is none."""
+    return [
+        change / abs(base) if change is not None and new is not None and base else math.nan
+        for base, new, change in zip(known["base"], known["new"], known["change"], strict=True)
+    ]
+
+
+def reaches(comparison: Comparison, rows: Sequence[int]) -> list[float | None]:
+    """Return half of the interval of each change; none with one run on each side."""
+    if comparison.interval is None:
+        return []
+    reach = (comparison.interval.high - comparison.interval.low) / 2.0
+    return [each if math.isfinite(each) else None for each in reach[list(rows)].tolist()]
+
+
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
     """Return the columns before the name."""
-    rows = np.array(ranking.rows)
-    values = comparison.inclusive
-    base, new = _cells(values.base, values.base_valid), _cells(values.new, values.new_valid)
-    unit = measured_unit(comparison.measure, [*base[rows], *new[rows]])
-    changes = _changes(comparison)[rows].tolist()
-    found = [
-        Column("base", tuple(unit.texts(base[rows])), 2, unit.name),
-        Column("new", tuple(unit.texts(new[rows])), 1, unit.name),
-        Column("change", tuple(unit.texts(changes, signed=True)), 0, unit.name),
-        Column("%", tuple(_growth(comparison, row) for row in ranking.rows), 1),
-    ]
-    if comparison.interval is not None:
-        reach = (comparison.interval.high - comparison.interval.low) / 2.0
-        known = _cells(reach, np.isfinite(reach))
-        found.insert(3, Column("+-", tuple(unit.texts(known[rows])), 3, unit.name))
-    if comparison.measure.is_additive and values.base[0] > 0:
-        shares = values.change[rows] / float(values.base[0])
-        found.append(Column("of total", tuple(percent_text(each) for each in shares.tolist()), 5))
-    return found + _parts(comparison, ranking, unit)
+    known = amounts(comparison, comparison.inclusive, ranking.rows)
+    unit = measured_unit(comparison.measure, [*known["base"], *known["new"]])
 
-
-def _parts(comparison: Comparison, ranking: Ranking, unit: Unit) -> list[Column]:
-    values, rows = comparison.inclusive, np.array(ranking.rows)
-    if values.split is None:
-        return []
-    launches = (values.new_count - values.base_count)[rows].tolist()
-    whole = [int(each) if each == int(each) else each for each in launches]
-    extra = Unit.of_numbers(whole).texts(whole, signed=True)
-
-    def part(title: str, amounts: npt.NDArray[Any], worth: int) -> Column:
-        texts = unit.texts(amounts[rows].tolist(), signed=True)
-        return Column(title, tuple(texts), worth, unit.name)
+    def column(
+        title: str, values: Sequence[float | None], worth: int, *, signed: bool = False
+    ) -> Column:
+        return Column(title, unit.texts(values, signed=signed), worth, unit.name)
 
     found = [
-        part("by launches", values.split.launches, 4),
-        part("by latency", values.split.latency, 4),
-        Column("launches", tuple(extra), 6),
+        column("base", known["base"], 2),
+        column("new", known["new"], 1),
+        column("change", known["change"], 0, signed=True),
     ]
-    if values.split.rest.any():
-        found.insert(2, part("unlaunched", values.split.rest, 6))
-    return found
+    reach = reaches(comparison, ranking.rows)
+    if reach:
+        found.append(column("+-", reach, 3))
+    found.append(Column("%", [percent_text(each) for each in growths(known)], 1))
+    whole = float(comparison.inclusive.base[0])
+    if comparison.measure.is_additive and whole > 0:
+        shares = [(change or 0.0) / whole for change in known["change"]]
+        found.append(Column("of total", list(map(percent_text, shares)), 5))
+    split = comparison.inclusive.split
+    if split is None:
+        return found
+    found.append(column("by launches", known["by_launches"], 4, signed=True))
+    found.append(column("by latency", known["by_latency"], 4, signed=True))
+    if split.rest.any():
+        found.append(column("unlaunched", known["unlaunched"], 6, signed=True))
+    pairs = zip(known["new_launches"], known["base_launches"], strict=True)
+    extra = [(new or 0) - (base or 0) for new, base in pairs]
+    more = [int(each) if each == int(each) else each for each in extra]
+    return [*found, Column("launches", Unit.of_numbers(more).texts(more, signed=True), 6)]
 
 
-def _cells(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+def _known(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     cells = values.astype(object)
     cells[~valid] = None
     return cells
-
-
-def _changes(comparison: Comparison) -> npt.NDArray[Any]:
-    """Return the change of each row; a rate that one side lacks has none."""
-    values = comparison.inclusive
-    either = values.base_valid | values.new_valid
-    both = values.base_valid & values.new_valid
-    return _cells(values.change, either if comparison.measure.is_additive else both)
-
-
-def _growth(comparison: Comparison, row: int) -> str:
-    values = comparison.inclusive
-    if not (values.base_valid[row] and values.new_valid[row]) or values.base[row] == 0:
-        return "-"
-    return percent_text(float(values.change[row]) / abs(float(values.base[row])))
 
 
 # -- names and notes -----------------------------------------------------------------------------
@@ -413,7 +443,7 @@ def _from_to(comparison: Comparison, row: int) -> str:
 
 def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the label and runs of each side, with the median and range of several totals."""
-    sides = [_known(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
+    sides = [_finite(values[:, 0]) for values in (comparison.base_runs, comparison.new_runs)]
     unit = measured_unit(comparison.measure, [total for totals in sides for total in totals])
     for word, runs, totals in zip(
         ("base", "new"), (comparison.base, comparison.new), sides, strict=True
@@ -422,7 +452,7 @@ def side_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield word, f"{names}{_spread(totals, unit, runs=len(runs))}"
 
 
-def _known(totals: npt.NDArray[Any]) -> list[float]:
+def _finite(totals: npt.NDArray[Any]) -> list[float]:
     known: list[float] = totals[np.isfinite(totals.astype(np.float64))].tolist()
     return known
 

@@ -6,7 +6,7 @@ import pytest
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.report.words.columns import (
-    LEAST_NAME,
+    _LEAST_NAME,
     Column,
     Table,
     columns_of,
@@ -26,9 +26,9 @@ COLUMNS = [
     ("room", "titles"),
     [
         (200, ["verdict", "base", "new", "change"]),
-        (27 + LEAST_NAME, ["verdict", "change"]),
-        (20 + LEAST_NAME, ["verdict", "change"]),
-        (11 + LEAST_NAME, ["verdict"]),
+        (27 + _LEAST_NAME, ["verdict", "change"]),
+        (20 + _LEAST_NAME, ["verdict", "change"]),
+        (11 + _LEAST_NAME, ["verdict"]),
         (1, ["verdict"]),
     ],
 )
@@ -38,7 +38,7 @@ def test_columns_go_by_their_worth_until_a_name_has_room(room: int, titles: list
 
 def test_units_go_from_headings_before_columns_do() -> None:
     times = [Column(title, ("1.000",), 1, "us") for title in ("base", "new", "change")]
-    wide = sum(column.width + 2 for column in times) + LEAST_NAME
+    wide = sum(column.width + 2 for column in times) + _LEAST_NAME
 
     shown = [[column.heading for column in Table(times, room).columns] for room in (wide, wide - 1)]
 
