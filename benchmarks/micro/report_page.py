@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.interleaved import median, print_machine, print_row
 from benchmarks.micro.reading import kernels
 from proton_bench.analysis.run import Run
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import comparison_page, profile_page
 
 ROWS = 50_000
 ROUNDS = 7
@@ -91,8 +91,8 @@ def pages(rows: int) -> dict[str, Callable[[], str]]:
     """Return the functions that make the two kinds of pages, by name."""
     base, new = (Run(kernels(rows, shift), f"{shift}.proton") for shift in (0, 7))
     return {
-        f"{rows:,} rows, one run": lambda: profile_page(new, PageOptions()),
-        f"{rows:,} rows, a comparison": lambda: comparison_page([base], [new], PageOptions()),
+        f"{rows:,} rows, one run": lambda: profile_page(new),
+        f"{rows:,} rows, a comparison": lambda: comparison_page([base], [new]),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
 from proton_bench.support.console import open_console
+from proton_bench.support.text import encode_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from proton_bench.analysis.counters.join import CounterJoin
 
 
-__all__ = ["ViewRequest", "list_metrics", "show", "show_while_recorded"]
+__all__ = ["list_metrics", "show", "show_while_recorded"]
 
 # Lines of a screen besides rows: the heading, the legend with an empty line, what is left out, the
 # prompt of the shell.
@@ -41,13 +42,25 @@ _LEAST_ROWS = 10
 _ROWS_OF_PIPES = 50
 _LOOK_S = 0.5
 _SUFFIX = ".proton"
+_EVERYTHING = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class ViewRequest:
-    """Options for showing one file.
+def show(
+    file: Path,
+    *,
+    metrics: Sequence[str] = (),
+    selection: Selection = _EVERYTHING,
+    frames: FrameFormat = FrameFormat.FULL,
+    is_sorted: bool = False,
+    as_json: bool = False,
+    minus: Path | None = None,
+    counters: Path | None = None,
+    bars: bool = False,
+    fits_screen: bool = False,
+) -> None:
+    """Print the tree of a file.
 
-    Attributes:
+    Args:
         file: The profile.
         metrics: Names of metrics; none means the default ones.
         selection: Which rows.
@@ -59,72 +72,58 @@ class ViewRequest:
         bars: Draw the first metric.
         fits_screen: Show no more rows than a terminal has lines, the largest ones, unless the
             selection chooses rows; a pipe or file gets at most 50.
-    """
-
-    file: Path
-    metrics: tuple[str, ...] = ()
-    selection: Selection = field(default_factory=Selection)
-    frames: FrameFormat = FrameFormat.FULL
-    is_sorted: bool = False
-    as_json: bool = False
-    minus: Path | None = None
-    counters: Path | None = None
-    bars: bool = False
-    fits_screen: bool = False
-
-
-def show(request: ViewRequest) -> None:
-    """Print the tree of a file.
 
     Raises:
         UsageError: The file, a metric, a regular expression or the selection is wrong.
         ProfileFormatError: A file is corrupt.
     """
-    profile = read_profile(request.file)
-    _warn_about(profile, request.file)
-    metrics = request.metrics or default_metrics(profile, flat=request.selection.flat)
-    join = None
-    if request.counters is not None:
-        join = _joined(profile, request.counters)
-        profile, metrics = _with_counters(profile, join, request)
-    tree = build_tree(profile, metrics, request.selection)
-    if request.minus is not None:
+    profile = read_profile(file)
+    _warn_about(profile, file)
+    join = None if counters is None else _joined(profile, counters)
+    if join is not None:
+        profile, metrics = _with_counters(profile, join, metrics)
+    metrics = metrics or default_metrics(profile, flat=selection.flat)
+    tree = build_tree(profile, metrics, selection)
+    if minus is not None:
         from proton_bench.analysis.view.subtract import subtract
 
-        other = read_profile(request.minus)
-        tree = subtract(tree, build_tree(other, metrics, request.selection))
+        tree = subtract(tree, build_tree(read_profile(minus), metrics, selection))
     _warn_about_overflow(tree)
-    if request.as_json:
-        _print_json(request, profile, tree, join=join)
+    if as_json:
+        from proton_bench.report.text.tree import view_document
+
+        order = sorted_rows(tree.metrics[0]) if is_sorted and tree.metrics else []
+        document = view_document(
+            profile,
+            tree,
+            source=os.fspath(file),
+            frames=frames,
+            order=order if is_sorted else None,
+        )
+        if join is not None:
+            from proton_bench.report.text.counters import counter_document
+
+            document["counters"] = counter_document(join, str(counters))
+        print_bytes(encode_document(document))
         return
-    source = str(request.file)
-    if request.minus is not None:
-        source += f" minus {request.minus}"
     console = open_console()
+    source = str(file) if minus is None else f"{file} minus {minus}"
     reports: list[Any] = [HeaderReport(profile, source)]
     if join is not None:
         from proton_bench.report.text.counters import CounterReport
 
-        reports.append(CounterReport(join, str(request.counters)))
-    note = root_note(profile) if request.minus is None else ""
+        reports.append(CounterReport(join, str(counters)))
     shown, left_out = tree, ""
     is_long = console.file.isatty() or len(tree) > _ROWS_OF_PIPES
-    if is_long and request.fits_screen and not request.selection.chooses_rows:
+    if is_long and fits_screen and not selection.chooses_rows:
         outline = outlined(tree, _free_lines(console, reports))
         shown, left_out = outline.tree, left_out_text(outline.hidden, outline.share)
-    flat = request.selection.flat
+    note = root_note(profile) if minus is None else ""
     reports.append(
-        TreeReport(
-            shown,
-            request.frames,
-            bars=request.bars,
-            flat=flat,
-            root_note=note,
-            left_out=left_out,
-        )
+        TreeReport(shown, frames, bars=bars, flat=selection.flat, root_note=note, left_out=left_out)
     )
-    if request.is_sorted:
-        reports.append(SortedReport(tree, request.frames))
+    if is_sorted:
+        reports.append(SortedReport(tree, frames))
     print_report(console, *reports)
 
 
@@ -134,25 +133,6 @@ def _free_lines(console: Console, reports: Sequence[Any]) -> int:
         return _ROWS_OF_PIPES
     above = sum(segment.text.count("\n") for each in reports for segment in console.render(each))
     return max(console.height - above - _OTHER_LINES, _LEAST_ROWS)
-
-
-def _print_json(
-    request: ViewRequest, profile: Profile, tree: MetricTree, *, join: CounterJoin | None
-) -> None:
-    from proton_bench.report.text.tree import view_document
-    from proton_bench.support.text import encode_document
-
-    order = None
-    if request.is_sorted:
-        order = sorted_rows(tree.metrics[0]) if tree.metrics else []
-    document = view_document(
-        profile, tree, source=os.fspath(request.file), frames=request.frames, order=order
-    )
-    if join is not None:
-        from proton_bench.report.text.counters import counter_document
-
-        document["counters"] = counter_document(join, str(request.counters))
-    print_bytes(encode_document(document))
 
 
 def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = None) -> None:
@@ -173,7 +153,6 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
         )
     if as_json:
         from proton_bench.report.text.tree import list_document
-        from proton_bench.support.text import encode_document
 
         print_bytes(encode_document(list_document(profile, available, os.fspath(file))))
     else:
@@ -193,15 +172,15 @@ def _joined(profile: Profile, path: Path) -> CounterJoin:
 
 
 def _with_counters(
-    profile: Profile, join: CounterJoin, request: ViewRequest
-) -> tuple[Profile, tuple[str, ...]]:
+    profile: Profile, join: CounterJoin, metrics: Sequence[str]
+) -> tuple[Profile, Sequence[str]]:
     """Return the profile with the shown counters, and the names of all shown metrics.
 
     Where none are requested these are the default ones and the most important counters.
     """
     from proton_bench.analysis.counters.join import headlines
 
-    shown = request.metrics or (*default_metrics(profile), *headlines(join.file))
+    shown = metrics or (*default_metrics(profile), *headlines(join.file))
     names = (join.find(name) for name in shown)
     new = [name for name in names if name is not None and name not in profile.columns]
     return join.extend(profile, dict.fromkeys(new)), shown
@@ -229,10 +208,14 @@ def _followed_files(file: Path) -> tuple[Path, Path]:
     return file.with_name(f"{stem}{PARTIAL}{_SUFFIX}"), file.with_name(f"{stem}{_SUFFIX}")
 
 
-def show_while_recorded(request: ViewRequest) -> None:
+def show_while_recorded(file: Path, show_file: Callable[[Path], None]) -> None:
     """Show a recording whenever its file was replaced, until the program has ended.
 
     A recording that has not begun yet is waited for.
+
+    Args:
+        file: The recording, by either of its names.
+        show_file: Shows a file.
 
     Raises:
         UsageError: The output is not a terminal.
@@ -242,7 +225,7 @@ def show_while_recorded(request: ViewRequest) -> None:
     console = open_console()
     if not console.file.isatty():
         raise UsageError("--watch needs a terminal: leave it out to show the file once")
-    partial, final = _followed_files(request.file)
+    partial, final = _followed_files(file)
     shown: object = None
     is_waiting = False
     pause = threading.Event()
@@ -253,7 +236,7 @@ def show_while_recorded(request: ViewRequest) -> None:
         version = ended if is_over else meanwhile
         if version not in (None, shown):
             console.clear()
-            shown = version if _is_shown(request, final if is_over else partial) else shown
+            shown = version if _is_shown(final if is_over else partial, show_file) else shown
         if is_over and shown == version:
             return
         if version is None and not is_waiting:
@@ -262,10 +245,10 @@ def show_while_recorded(request: ViewRequest) -> None:
         pause.wait(_LOOK_S)
 
 
-def _is_shown(request: ViewRequest, file: Path) -> bool:
+def _is_shown(file: Path, show_file: Callable[[Path], None]) -> bool:
     """Show a file; false if the last write took its place in between."""
     try:
-        show(replace(request, file=file))
+        show_file(file)
     except UsageError:
         if file.exists():
             raise

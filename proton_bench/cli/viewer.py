@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str]) -> int:
     options, files = parser.parse_known_args(arguments)
     file = first_file(files)
     from proton_bench.analysis.view.select import Selection
-    from proton_bench.cli.show import ViewRequest, list_metrics, show
+    from proton_bench.cli.show import list_metrics, show
 
     selection = Selection(
         options.include,
@@ -61,14 +61,12 @@ def _run(arguments: Sequence[str]) -> int:
         list_metrics(file)
         return 0
     show(
-        ViewRequest(
-            file=file,
-            metrics=read_metric_names(options.metrics),
-            selection=selection,
-            frames=FrameFormat(options.format),
-            is_sorted=options.print_sorted,
-            minus=options.diff_profile,
-        )
+        file,
+        metrics=read_metric_names(options.metrics),
+        selection=selection,
+        frames=FrameFormat(options.format),
+        is_sorted=options.print_sorted,
+        minus=options.diff_profile,
     )
     return 0
 

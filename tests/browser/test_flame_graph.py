@@ -12,13 +12,13 @@ from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 
 
 def training_page() -> str:
-    return profile_page(Run(training_profile(), "train.proton"), PageOptions())
+    return profile_page(Run(training_profile(), "train.proton"))
 
 
 # Rows of the page: 0 ROOT, 1 test_step, 2 backward, 3 its frame, 4 kernel_3, 5 kernel_1,
@@ -102,9 +102,7 @@ def test_slash_searches_and_enter_goes_from_one_to_the_next(training: Any) -> No
 
 
 def test_search_takes_metacharacters_as_they_are(open_page: Any) -> None:
-    opened = open_page(
-        profile_page(run_of(("s/a.*(b)[c]", 10, 1, ""), ("s/abc", 5, 1, "")), PageOptions())
-    )
+    opened = open_page(profile_page(run_of(("s/a.*(b)[c]", 10, 1, ""), ("s/abc", 5, 1, ""))))
 
     opened.page.fill("#flame-search", ".*(b)[")
 
@@ -140,7 +138,7 @@ def test_tree_item_says_where_it_is(training: Any) -> None:
 
 
 def test_deep_tree_is_walked_and_zoomed(open_page: Any) -> None:
-    opened = open_page(profile_page(Run(deep_profile(5000), "deep.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(deep_profile(5000), "deep.proton")))
     opened.page.focus("#flame")
     for _ in range(60):
         opened.page.keyboard.press("ArrowDown")
@@ -155,7 +153,7 @@ def test_deep_tree_is_walked_and_zoomed(open_page: Any) -> None:
 def test_comparison_shows_what_is_new_and_gone(open_page: Any) -> None:
     base = run_of(("s/a", 1000, 10, "c"), ("s/gone", 500, 5, "x"), source="base.proton")
     new = run_of(("s/a", 1500, 10, "c"), ("s/fresh", 100, 1, "y"), source="new.proton")
-    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened = open_page(comparison_page([base], [new]))
     opened.page.focus("#flame")
     said = []
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"):
@@ -170,7 +168,7 @@ def test_comparison_shows_what_is_new_and_gone(open_page: Any) -> None:
 def test_comparison_is_sized_by_either_side(open_page: Any) -> None:
     base = run_of(("s/a", 1000, 10, "c"), ("s/gone", 1000, 5, "x"), source="base.proton")
     new = run_of(("s/a", 1000, 10, "c"), source="new.proton")
-    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened = open_page(comparison_page([base], [new]))
     opened.page.fill("#flame-search", "gone")
     shares = []
     for label in ("larger of both", "new", "base"):
@@ -185,7 +183,7 @@ def test_fifty_thousand_rows_are_drawn_as_far_as_they_can_be_seen(open_page: Any
     for row in range(1, 50_000):
         metrics = {"time (ns)": 1000 + row % 97, "count": 1}
         builder.add((row - 1) // 8, f"kernel_{row % 5000}", FrameKind.KERNEL, metrics=metrics)
-    opened = open_page(profile_page(Run(builder.build(), "big.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "big.proton")))
     drawn = opened.flame("drawn")
     opened.page.focus("#flame")
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
@@ -201,7 +199,7 @@ def test_what_a_row_has_beyond_those_below_is_reported_in_the_same_unit(open_pag
     builder = ProfileBuilder()
     scope = builder.add(0, "scope", FrameKind.SCOPE, metrics={"time (ns)": 3_000_000})
     builder.add(scope, "kernel", FrameKind.KERNEL, metrics={"time (ns)": 1_000_000})
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton")))
     opened.page.focus("#flame")
     opened.page.keyboard.press("ArrowDown")
 
@@ -213,7 +211,7 @@ def test_what_a_row_has_beyond_those_below_is_reported_in_the_same_unit(open_pag
 def test_zoom_ends_where_the_row_is_gone_on_the_chosen_side(open_page: Any) -> None:
     base = run_of(("s/a", 1000, 10, ""), ("s/gone", 1000, 5, ""), source="base.proton")
     new = run_of(("s/a", 1000, 10, ""), source="new.proton")
-    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened = open_page(comparison_page([base], [new]))
     opened.page.focus("#flame")
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
         opened.page.keyboard.press(key)
@@ -229,7 +227,7 @@ def test_circle_of_the_roofline_is_looked_up(open_page: Any) -> None:
     for name, flops in (("compute", 1e9), ("other", 1e6)):
         metrics = {"time (ns)": 1000, "count": 1, "flops16": flops, "bytes": 1e6}
         builder.add(0, name, FrameKind.KERNEL, metrics=metrics, device=device)
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton")))
     opened.page.locator("circle.kernel[data-name=other]").click()
 
     assert opened.page.locator("#flame-found").inner_text() == "1 found, 50.0 % of all"
@@ -249,7 +247,7 @@ def test_selected_rows_and_names_mark_their_circles(open_page: Any) -> None:
         above = builder.add(0, scope, FrameKind.SCOPE)
         for name in names:
             builder.add(above, name, FrameKind.KERNEL, metrics=metrics, device=device)
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton")))
     at_first = chosen_circles(opened)
 
     opened.page.focus("#flame")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.runs import run_of
 
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +17,7 @@ KERNELS = (("sb/b", 300, 1, ""), ("sb/a", 200, 4, ""), ("t/c", 100, 2, ""))
 
 @pytest.fixture
 def table(open_page: Any) -> Any:
-    return open_page(profile_page(run_of(*KERNELS), PageOptions()))
+    return open_page(profile_page(run_of(*KERNELS)))
 
 
 def heading(opened: Any, title: str) -> Any:
@@ -91,7 +91,7 @@ def test_arrows_go_from_name_to_name(table: Any) -> None:
 
 def test_only_rows_in_sight_are_built(open_page: Any) -> None:
     many = [(f"s/kernel {row:04}", 10_000 - row, 1, "") for row in range(2500)]
-    opened = open_page(profile_page(run_of(*many), PageOptions()))
+    opened = open_page(profile_page(run_of(*many)))
     first = opened.names()
     opened.page.evaluate(
         "(box => { box.scrollTop = box.scrollHeight })(document.getElementById('table-scroll'))"
@@ -105,7 +105,7 @@ def test_only_rows_in_sight_are_built(open_page: Any) -> None:
 
 
 def test_all_names_are_listed_with_what_is_their_own(open_page: Any) -> None:
-    opened = open_page(profile_page(run_of(*KERNELS), PageOptions()))
+    opened = open_page(profile_page(run_of(*KERNELS)))
     opened.page.select_option("#table-of", "names")
 
     rows = [row.inner_text().split() for row in opened.page.locator("tr[data-place]").all()]
@@ -125,7 +125,7 @@ def test_columns_have_one_unit(table: Any) -> None:
 def test_changes_are_sorted_by_size_and_have_a_sign(open_page: Any) -> None:
     base = run_of(("s/a", 1000, 1, ""), ("s/b", 1000, 1, ""), source="base.proton")
     new = run_of(("s/a", 1100, 1, ""), ("s/b", 500, 1, ""), source="new.proton")
-    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened = open_page(comparison_page([base], [new]))
     column = opened.page.locator("#kernels tr[data-place] td:nth-child(4)")
 
     assert opened.names() == ["b", "a"]
@@ -139,7 +139,7 @@ def test_changes_are_sorted_by_size_and_have_a_sign(open_page: Any) -> None:
 def test_both_sides_and_the_change_are_in_one_unit(open_page: Any) -> None:
     base = run_of(("s/a", 900_000, 1, ""), ("s/b", 1_200, 1, ""), source="base.proton")
     new = run_of(("s/a", 1_100_000, 1, ""), ("s/b", 1_234, 1, ""), source="new.proton")
-    opened = open_page(comparison_page([base], [new], PageOptions()))
+    opened = open_page(comparison_page([base], [new]))
 
     headings = opened.page.locator("#kernels thead button").all_inner_texts()
     rows = [

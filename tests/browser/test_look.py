@@ -11,7 +11,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
-from proton_bench.report.html.document import PageOptions, profile_page
+from proton_bench.report.html.document import profile_page
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +19,7 @@ LIGHT, DARK = "rgb(255, 255, 255)", "rgb(22, 24, 29)"
 
 
 def page() -> str:
-    return profile_page(Run(training_profile(), "train.proton"), PageOptions())
+    return profile_page(Run(training_profile(), "train.proton"))
 
 
 def paper(opened: Any) -> str:
@@ -72,7 +72,7 @@ def test_graph_is_as_high_as_its_levels_and_the_table_fills_the_window(
     for number in range(60):
         metrics = {"time (ns)": 5 + number, "count": 1}
         builder.add(scope, f"kernel {number}", FrameKind.KERNEL, metrics=metrics)
-    html = profile_page(Run(builder.build(), "x.proton"), PageOptions())
+    html = profile_page(Run(builder.build(), "x.proton"))
     opened = open_page(html, viewport={"width": width, "height": 900})
     graph, table = (
         opened.page.locator(each).bounding_box() for each in ("#flame", "#table-scroll")
@@ -113,7 +113,7 @@ def test_a_deep_graph_leaves_room_for_the_table(open_page: Any) -> None:
     for number in range(40):
         metrics = {"time (ns)": 5, "count": 1}
         builder.add(row, f"k{number}", FrameKind.KERNEL, metrics=metrics)
-    deep = profile_page(Run(builder.build(), "deep.proton"), PageOptions())
+    deep = profile_page(Run(builder.build(), "deep.proton"))
     opened = open_page(deep, viewport={"width": 1200, "height": 900})
 
     assert opened.page.locator("#flame").bounding_box()["height"] <= 0.56 * 900
@@ -131,7 +131,7 @@ def test_every_column_and_every_name_can_be_read(open_page: Any, width: int) -> 
         row = builder.add(0, LONG.format(name), FrameKind.OP, metrics=metrics)
         builder.set_distribution(row, "time (ns)", Distribution.from_samples([4000.0 + at] * 700))
     names = [LONG.format(name) for name in ("LogSoftmax", "NativeBatchNorm", "NativeLayerNorm")]
-    html = profile_page(Run(builder.build(), "cpu.proton"), PageOptions())
+    html = profile_page(Run(builder.build(), "cpu.proton"))
     opened = open_page(html, viewport={"width": width, "height": 900})
 
     cells = opened.page.evaluate(
@@ -156,7 +156,7 @@ def test_a_name_without_room_keeps_both_of_its_ends(open_page: Any) -> None:
     for end in ("float", "double"):
         name = f"kernel_{'int_' * 90}{end}"  # no declaration, which would be shown shorter
         builder.add(0, name, FrameKind.KERNEL, metrics={"time (ns)": 5, "count": 1})
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton")))
 
     shown = opened.page.locator("#kernels tbody .link").all_inner_texts()
     assert all(text.startswith("kernel_int_") for text in shown)
@@ -220,7 +220,7 @@ def test_controls_have_names(open_page: Any) -> None:
 
 
 def test_empty_profile_says_so(open_page: Any) -> None:
-    opened = open_page(profile_page(Run(ProfileBuilder().build(), "empty.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(ProfileBuilder().build(), "empty.proton")))
 
     assert "nothing was recorded" in opened.page.locator(".headline").inner_text()
     assert opened.page.locator("#flame, #kernels").count() == 0

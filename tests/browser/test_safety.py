@@ -10,7 +10,7 @@ from fakes.runs import profile_of
 
 from proton_bench.analysis.run import Run
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import comparison_page, profile_page
 
 pytestmark = pytest.mark.browser
 
@@ -41,10 +41,7 @@ def hostile_run(source: str) -> Run:
 @pytest.mark.parametrize("kind", ["one run", "comparison"])
 def test_hostile_names_are_text(open_page: Any, kind: str) -> None:
     run = hostile_run(f"{HOSTILE[3]}.proton")
-    options = PageOptions()
-    html = (
-        profile_page(run, options) if kind == "one run" else comparison_page([run], [run], options)
-    )
+    html = profile_page(run) if kind == "one run" else comparison_page([run], [run])
 
     opened = open_page(html)
 
@@ -56,7 +53,7 @@ def test_hostile_names_are_text(open_page: Any, kind: str) -> None:
 
 
 def test_hostile_names_are_text_in_the_flame_graph_too(open_page: Any) -> None:
-    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+    opened = open_page(profile_page(hostile_run("x.proton")))
     opened.page.fill("#flame-search", "<img")
     opened.page.keyboard.press("Enter")
 
@@ -65,7 +62,7 @@ def test_hostile_names_are_text_in_the_flame_graph_too(open_page: Any) -> None:
 
 
 def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
-    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+    opened = open_page(profile_page(hostile_run("x.proton")))
 
     reached = opened.page.evaluate(
         """async nowhere => {
@@ -96,7 +93,7 @@ def test_policy_forbids_other_scripts_and_the_network(open_page: Any) -> None:
 
 
 def test_what_a_page_writes_to_the_console_is_noticed(open_page: Any) -> None:
-    opened = open_page(profile_page(hostile_run("x.proton"), PageOptions()))
+    opened = open_page(profile_page(hostile_run("x.proton")))
     with opened.page.expect_console_message():
         opened.page.evaluate("console.debug('written')")
 
@@ -105,9 +102,7 @@ def test_what_a_page_writes_to_the_console_is_noticed(open_page: Any) -> None:
 
 
 def test_long_name_is_cut(open_page: Any) -> None:
-    opened = open_page(
-        profile_page(Run(profile_of(("x" * 1_000_000, 10, 1, "")), "x"), PageOptions())
-    )
+    opened = open_page(profile_page(Run(profile_of(("x" * 1_000_000, 10, 1, "")), "x")))
 
     (name,) = opened.names()
     assert "…" in name

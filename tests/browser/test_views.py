@@ -13,7 +13,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.document import PageOptions, profile_page, read_asset
+from proton_bench.report.html.document import profile_page, read_asset
 from proton_bench.report.html.strip import read_strip
 
 pytestmark = pytest.mark.browser
@@ -31,7 +31,7 @@ def layered(open_page: Any) -> Any:
         frame = builder.add(own, CALLED.replace("9@", f"{line}@"), FrameKind.PYTHON)
         metrics = {"time (ns)": time_ns, "count": 1}
         builder.add(frame, "gemm", FrameKind.KERNEL, metrics=metrics)
-    return open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    return open_page(profile_page(Run(builder.build(), "x.proton")))
 
 
 def walked(opened: Any, *keys: str) -> list[str]:
@@ -64,7 +64,7 @@ def test_frames_of_libraries_are_folded_and_what_they_called_is_merged(layered: 
 
 
 def test_switch_for_libraries_is_there_only_where_they_are(open_page: Any, layered: Any) -> None:
-    without = open_page(profile_page(run_of(("s/a", 10, 1, "")), PageOptions()))
+    without = open_page(profile_page(run_of(("s/a", 10, 1, ""))))
 
     assert layered.page.locator("#libraries").is_visible()
     assert not without.page.locator("#libraries").is_visible()
@@ -79,7 +79,7 @@ def test_selected_row_stays_when_libraries_are_shown(layered: Any) -> None:
 
 
 def test_sandwich_shows_callers_and_callees_over_all_paths(open_page: Any) -> None:
-    opened = open_page(profile_page(Run(training_profile(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(training_profile(), "x.proton")))
     opened.page.locator("#kernels tbody button", has_text="kernel_3").click()
     opened.page.click("#view-sandwich")
     opened.page.focus("#sandwich-callers")
@@ -93,7 +93,7 @@ def test_sandwich_shows_callers_and_callees_over_all_paths(open_page: Any) -> No
 
 
 def test_sandwich_of_the_selected_row_is_opened_by_a_key(open_page: Any) -> None:
-    opened = open_page(profile_page(Run(training_profile(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(training_profile(), "x.proton")))
     walked(opened, "ArrowDown", "ArrowDown", "s")
     opened.page.focus("#sandwich-callees")
     opened.page.keyboard.press("ArrowDown")
@@ -128,7 +128,7 @@ def test_recursion_is_counted_once(open_page: Any) -> None:
     outer = builder.add(0, "f", FrameKind.SCOPE)
     inner = builder.add(outer, "f", FrameKind.SCOPE)
     builder.add(inner, "k", FrameKind.KERNEL, metrics={"time (ns)": 100, "count": 1})
-    opened = open_page(profile_page(Run(builder.build(), "x.proton"), PageOptions()))
+    opened = open_page(profile_page(Run(builder.build(), "x.proton")))
     opened.page.select_option("#table-of", "names")
     opened.page.locator("#kernels tbody button", has_text="f").click()
     opened.page.click("#view-sandwich")
@@ -184,7 +184,7 @@ def test_widths_follow_the_metric(layered: Any) -> None:
 
 def test_devices_over_time_are_read_by_keyboard_and_pointer(open_page: Any) -> None:
     run = Run(read_profile(TIMELINE), "x.pftrace")
-    opened = open_page(profile_page(run, PageOptions(), strip=read_strip(TIMELINE)))
+    opened = open_page(profile_page(run, strip=read_strip(TIMELINE)))
     whole = opened.page.locator("#strip-text").inner_text()
     opened.page.focus("#strip")
     opened.page.keyboard.press("ArrowRight")

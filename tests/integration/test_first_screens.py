@@ -23,7 +23,7 @@ from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import Selection
 from proton_bench.analysis.why.answer import why
-from proton_bench.cli.show import ViewRequest, show
+from proton_bench.cli.show import show
 from proton_bench.formats.registry import read_profile
 from proton_bench.gate.history.history import History
 from proton_bench.model.device import Variant
@@ -71,14 +71,7 @@ def screen(file: Path, width: int, *, colours: bool, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("proton_bench.cli.show.open_console", lambda: console)
     monkeypatch.chdir(file.parent)
     selection = Selection(by_size=True, readable=Readable())
-    show(
-        ViewRequest(
-            file=Path(file.name),
-            selection=selection,
-            frames=FrameFormat.SHORT,
-            fits_screen=True,
-        )
-    )
+    show(Path(file.name), selection=selection, frames=FrameFormat.SHORT, fits_screen=True)
     return terminal.getvalue()
 
 

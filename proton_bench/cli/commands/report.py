@@ -17,18 +17,16 @@ from proton_bench.cli.files import (
     beside,
     check_profiles,
     output_option,
-    print_bytes,
     read_metric_names,
     refuse_input,
+    write_output,
 )
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.store.selection import Selection
-from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
-    from proton_bench.report.html.document import PageOptions
     from proton_bench.report.html.strip import Strip
 
 __all__ = ["command"]
@@ -101,17 +99,26 @@ def command(
     if ignore_devices and not others:
         raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
     check_profiles([*files, *others])
-    from proton_bench.report.html.document import PageOptions
-
     if stored is not None:
-        page = output or Path(os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX)
-        _write_history(file, paths or (), page)
+        name = os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX
+        _write_history(file, paths or (), output or Path(name))
         return
     profiles = [Path(each) for each in files]
     suffix = _DIFF_SUFFIX if others else REPORT_SUFFIX
     target = output or beside(profiles[0], suffix)
     refuse_input(target, [*profiles, *others])
-    _write_report(profiles, others, PageOptions(names, ignore_devices), target)
+    from proton_bench.report.html.document import comparison_page, profile_page
+
+    with ProgressLine() as progress:
+        progress.step("reading")
+        runs, base_runs = _read(profiles), _read(others)
+        strip = None if others else _strip(profiles[0])
+        progress.step("making the page")
+        if others:
+            page = comparison_page(base_runs, runs, names, ignore_devices=ignore_devices)
+        else:
+            page = profile_page(runs[0], names, strip=strip)
+    _write_page(page, target)
 
 
 def _first(files: list[str], others: list[Path]) -> str:
@@ -122,26 +129,6 @@ def _first(files: list[str], others: list[Path]) -> str:
         f"a report is about one profile, got {named}: to compare two, write "
         "proton report NEW --base BASE"
     )
-
-
-def _write_report(
-    files: Sequence[Path], base: Sequence[Path], options: PageOptions, target: Path
-) -> None:
-    """Write a page about a profile, or about its changes from base profiles."""
-    from proton_bench.report.html.document import comparison_page, profile_page
-
-    with ProgressLine() as progress:
-        progress.step("reading")
-        runs = _read(files)
-        others = _read(base)
-        strip = None if base else _strip(files[0])
-        progress.step("making the page")
-        if base:
-            page = comparison_page(others, runs, options)
-        else:
-            page = profile_page(runs[0], options, strip=strip)
-        content = page.encode("utf-8", "backslashreplace")
-    _write_page(content, target)
 
 
 def _read(files: Sequence[Path]) -> list[Run]:
@@ -162,12 +149,11 @@ def _strip(file: Path) -> Strip | None:
         return None
 
 
-def _write_page(page: bytes, target: Path) -> None:
+def _write_page(page: str, target: Path) -> None:
     """Write a page, and print its name."""
+    write_output(target, page.encode("utf-8", "backslashreplace"))
     if target == STDOUT:
-        print_bytes(page)
         return
-    write_file(target, page)
     name = str(target).encode("utf-8", "backslashreplace").decode()
     typer.echo(visible(name))
 
@@ -180,5 +166,4 @@ def _write_history(word: str, paths: Sequence[str], target: Path) -> None:
 
     followed = read_followed(PolicyWords(None), paths)
     history, _ = open_history((word,), followed, None)
-    page = history_page(history, reports_of(history))
-    _write_page(page.encode("utf-8", "backslashreplace"), target)
+    _write_page(history_page(history, reports_of(history)), target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,7 +115,7 @@ def command(
     from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.name_filter import NameFilter
     from proton_bench.analysis.view.select import Selection
-    from proton_bench.cli.show import ViewRequest, list_metrics, show, show_while_recorded
+    from proton_bench.cli.show import list_metrics, show, show_while_recorded
 
     if list_names:
         list_metrics(file, as_json=as_json, counters=counters)
@@ -139,8 +140,8 @@ def command(
         flat=flat,
         by_size=True,
     )
-    request = ViewRequest(
-        file=file,
+    show_file = partial(
+        show,
         metrics=names,
         selection=selection,
         frames=frames,
@@ -149,7 +150,7 @@ def command(
         bars=bars,
         fits_screen=folds,
     )
-    show_while_recorded(request) if watch else show(request)
+    show_while_recorded(file, show_file) if watch else show_file(file)
 
 
 def _show_source(

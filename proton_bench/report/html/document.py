@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from proton_bench.report.html.history import Place
 
 __all__ = [
-    "PageOptions",
     "comparison_page",
     "fact_lines",
     "history_page",
@@ -378,30 +377,16 @@ _EVERY_LEVEL = 2**31 - 1
 _FEW = 3
 
 
-@dataclass(frozen=True, slots=True)
-class PageOptions:
-    """Contents of a page.
-
-    Attributes:
-        metrics: Metrics to show, the first of which is the width of flames; none means the default
-            ones. A comparison takes one.
-        ignore_devices: Compare runs of different kinds of devices.
-    """
-
-    metrics: tuple[str, ...] = ()
-    ignore_devices: bool = False
-
-
 _READABLE = Readable(fold_frames=False)  # the page has a switch
 _SELECTION = Selection(depth=_EVERY_LEVEL, readable=_READABLE)
 
 
-def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) -> str:
+def profile_page(run: Run, metrics: Sequence[str] = (), *, strip: Strip | None = None) -> str:
     """Return the page of one run, as HTML.
 
     Args:
         run: The run.
-        options: What to show.
+        metrics: What to show, the first as the width of flames; none means the default metrics.
         strip: Its devices over time, where the file is a timeline.
 
     Raises:
@@ -409,7 +394,7 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
     """
     profile = run.profile
     title = f"{file_name(run.source)} - proton report"
-    metrics = options.metrics or shown_metrics(profile)
+    chosen, metrics = bool(metrics), tuple(metrics) or shown_metrics(profile)
     if metrics and metrics[0].strip().lower() == CALLS:
         metrics = (f"{CALLS} (inc)", *metrics[1:])  # widths of flames have to add up
     if len(profile) == 1 or not metrics:
@@ -420,7 +405,7 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
         metrics = (*metrics, WHY)
     tree = build_tree(profile, metrics, _SELECTION)
     # A default metric may not be usable as a width; the table shows it anyway.
-    has_flame = bool(options.metrics) or is_amount(tree.metrics[0])
+    has_flame = chosen or is_amount(tree.metrics[0])
     flame = flame_of_tree(tree) if has_flame else None
     kernels = kernel_table(profile, metrics, _SELECTION)
     return render(
@@ -438,27 +423,32 @@ def profile_page(run: Run, options: PageOptions, *, strip: Strip | None = None) 
     )
 
 
-def comparison_page(base: Sequence[Run], new: Sequence[Run], options: PageOptions) -> str:
+def comparison_page(
+    base: Sequence[Run],
+    new: Sequence[Run],
+    metrics: Sequence[str] = (),
+    *,
+    ignore_devices: bool = False,
+) -> str:
     """Return the page of the changes from the base runs to the new ones, as HTML.
 
     Args:
         base: Runs to compare with.
         new: Runs to show.
-        options: What to show.
+        metrics: What to compare, one at most; none means the default metric.
+        ignore_devices: Compare runs of different kinds of devices.
 
     Raises:
         MetricError: A run lacks the metric, or the metric does not add up over rows.
         UsageError: Several metrics are given, a run is empty, or units or devices differ.
     """
-    if len(options.metrics) > 1:
+    if len(metrics) > 1:
         raise UsageError(
-            f"-m {','.join(options.metrics)!r} is not one metric: a comparison shows one, such as "
-            "time/ms"
+            f"-m {','.join(metrics)!r} is not one metric: a comparison shows one, such as time/ms"
         )
-    metric = options.metrics[0] if options.metrics else None
     by_path = CompareOptions(
-        metric=metric,
-        ignore_devices=options.ignore_devices,
+        metric=metrics[0] if metrics else None,
+        ignore_devices=ignore_devices,
         fold_frames=True,
         fold_steps=True,
         self_times=True,  # widths of flames have to add up

@@ -21,7 +21,7 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.html.document import PageOptions, comparison_page, profile_page
+from proton_bench.report.html.document import comparison_page, profile_page
 
 HOSTILE = "</script><script>alert(1)</script><!-- \ud800"
 
@@ -53,7 +53,7 @@ class Parsed(HTMLParser):
 
 
 def page(**options: Any) -> str:
-    return profile_page(Run(training_profile(), "folder/train.proton"), PageOptions(**options))
+    return profile_page(Run(training_profile(), "folder/train.proton"), **options)
 
 
 def data_of(html: str) -> dict[str, Any]:
@@ -122,11 +122,9 @@ def test_hostile_text_is_escaped_wherever_it_comes_from(where: str) -> None:
     if where == "loss":
         profile = replace(profile, dropped={text: 1})
     source = text if where == "source" else "x.proton"
-    options = PageOptions(
-        metrics=("time/ns", text) if where == "metric" else (),
-    )
+    metrics = ("time/ns", text) if where == "metric" else ()
 
-    html = profile_page(Run(profile, source), options)
+    html = profile_page(Run(profile, source), metrics)
 
     html.encode()
     assert "alert(1)</script>" not in html
@@ -135,7 +133,7 @@ def test_hostile_text_is_escaped_wherever_it_comes_from(where: str) -> None:
 
 
 def test_long_names_do_not_fill_the_page() -> None:
-    html = profile_page(Run(profile_of(("x" * 1_000_000, 1, 1, "")), "y" * 100_000), PageOptions())
+    html = profile_page(Run(profile_of(("x" * 1_000_000, 1, 1, "")), "y" * 100_000))
 
     assert len(html) < 100_000
 
@@ -170,7 +168,7 @@ def test_names_of_kernels_are_readable() -> None:
         ("triton_poi_fused_add_1", 1, 1, ""),
     )
 
-    names = data_of(profile_page(run, PageOptions()))["kernels"]["names"]
+    names = data_of(profile_page(run))["kernels"]["names"]
 
     assert sorted(names) == ["foo", "triton_poi_fused_add"]
 
@@ -180,7 +178,7 @@ def test_profile_without_amounts_has_a_table_and_no_graph() -> None:
     builder.declare("score", Aggregation.EXCLUSIVE)
     builder.add(0, "k", FrameKind.KERNEL, metrics={"score": 0.5})
 
-    data = data_of(profile_page(Run(builder.build(), "x"), PageOptions()))
+    data = data_of(profile_page(Run(builder.build(), "x")))
 
     assert data["flame"] is None
     assert data["kernels"]["columns"][0]["values"] == [0.5]
@@ -188,7 +186,7 @@ def test_profile_without_amounts_has_a_table_and_no_graph() -> None:
 
 @pytest.mark.parametrize("metrics", [(), ("time/ms",)])
 def test_empty_profile_is_a_page_that_says_so(metrics: tuple[str, ...]) -> None:
-    html = profile_page(Run(ProfileBuilder().build(), "x"), PageOptions(metrics=metrics))
+    html = profile_page(Run(ProfileBuilder().build(), "x"), metrics)
 
     assert "nothing was recorded" in html
     assert data_of(html)["flame"] is None
@@ -200,7 +198,7 @@ def test_comparison_names_both_sides() -> None:
         run_of(("a", 20, 1, ""), source="new.proton"),
     )
 
-    html = comparison_page([base], [new], PageOptions())
+    html = comparison_page([base], [new])
 
     assert Parsed(html).texts["title"] == ["new.proton against base.proton - proton report"]
     assert data_of(html)["flame"]["columns"][2]["values"] == [10, 10]
@@ -216,7 +214,7 @@ def test_layers_that_changed_alike_are_one_row_of_a_comparison() -> None:
             builder.add(layer, "k", FrameKind.KERNEL, metrics=metrics)
         return Run(builder.build(), "run.proton")
 
-    html = comparison_page([model(10)], [model(20)], PageOptions())
+    html = comparison_page([model(10)], [model(20)])
 
     assert "h.* (Block) x4" in data_of(html)["flame"]["strings"]
 
@@ -231,7 +229,7 @@ def scopes_only(scale: int, **metrics: float) -> Run:
 
 
 def test_scopes_of_the_cpu_are_compared_by_their_wall_times() -> None:
-    html = comparison_page([scopes_only(1)], [scopes_only(2)], PageOptions())
+    html = comparison_page([scopes_only(1)], [scopes_only(2)])
 
     columns = {each["title"]: each["values"] for each in data_of(html)["flame"]["columns"]}
     assert columns["base"] == [100, 100, 70]
@@ -240,7 +238,7 @@ def test_scopes_of_the_cpu_are_compared_by_their_wall_times() -> None:
 
 
 def test_rate_that_a_table_cannot_have_is_left_out() -> None:
-    html = profile_page(scopes_only(1, flops32=5e9), PageOptions())
+    html = profile_page(scopes_only(1, flops32=5e9))
 
     titles = [each["title"] for each in data_of(html)["kernels"]["columns"]]
     assert titles[0] == "wall"
@@ -251,14 +249,14 @@ def test_comparison_takes_one_metric() -> None:
     run = run_of(("a", 10, 1, ""))
 
     with pytest.raises(UsageError, match="is not one metric"):
-        comparison_page([run], [run], PageOptions(metrics=("time", "count")))
+        comparison_page([run], [run], ("time", "count"))
 
 
 def test_comparison_of_several_runs_shows_their_spread() -> None:
     base = [run_of(("a", time, 1, ""), source=f"{time}.proton") for time in (10, 12)]
     new = [run_of(("a", time, 1, ""), source=f"{time}.proton") for time in (20, 22)]
 
-    html = comparison_page(base, new, PageOptions())
+    html = comparison_page(base, new)
 
     assert "median 11 ns of 2 runs" in html
     assert "+-" in [column["title"] for column in data_of(html)["flame"]["columns"]]
@@ -268,7 +266,7 @@ def test_comparison_of_several_runs_shows_their_spread() -> None:
 def test_rows_without_any_width_have_a_table_and_no_graph() -> None:
     run = run_of(("a", 0, 1, ""))
 
-    for html in (profile_page(run, PageOptions()), comparison_page([run], [run], PageOptions())):
+    for html in (profile_page(run), comparison_page([run], [run])):
         assert data_of(html)["flame"] is None
         assert data_of(html)["kernels"]["names"] == ["a"]
 
@@ -276,7 +274,7 @@ def test_rows_without_any_width_have_a_table_and_no_graph() -> None:
 def test_profile_of_nothing_but_trials_is_a_page() -> None:
     run = Run(profile_of(("<autotune>/k", 5, 1, "")), "x.proton")
 
-    data = data_of(profile_page(run, PageOptions()))
+    data = data_of(profile_page(run))
 
     assert data["flame"]["strings"] == ["ROOT", "<autotune>"]
     assert data["kernels"]["names"] == ["<autotune>"]
@@ -289,7 +287,7 @@ def test_roofline_of_one_run_stands_for_its_side() -> None:
     builder.add(0, "k", FrameKind.KERNEL, metrics=metrics, device=device)
     run = Run(builder.build(), "x.proton")
 
-    html = comparison_page([run], [run, run], PageOptions())
+    html = comparison_page([run], [run, run])
 
     assert "<figcaption>base: CUDA:0 (90)</figcaption>" in html
     assert "<figcaption>new, first of 2 runs: CUDA:0 (90)</figcaption>" in html
@@ -302,7 +300,7 @@ def test_limits_of_rows_are_shown_where_counters_were_recorded(
 ) -> None:
     profile = counted_profile(Kernel(path="net/copy", units=units))
 
-    data = data_of(profile_page(Run(profile, "x.proton"), PageOptions()))
+    data = data_of(profile_page(Run(profile, "x.proton")))
 
     columns = {column["title"]: column["values"] for column in data["flame"]["columns"]}
     assert ("why" in columns) == is_shown

@@ -6,7 +6,7 @@ from proton_bench.analysis.run import Run
 from proton_bench.analysis.why.answer import why
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
-from proton_bench.report.html.document import PageOptions, profile_page
+from proton_bench.report.html.document import profile_page
 from proton_bench.report.html.summary import reasons_of
 
 
@@ -27,7 +27,7 @@ def test_names_cannot_be_markup() -> None:
     profile = builder.build()
 
     (reason,) = [each for each in reasons_of(why(profile)) if each.name]
-    html = profile_page(Run(profile, "x.proton"), PageOptions())
+    html = profile_page(Run(profile, "x.proton"))
 
     assert reason.name == "<b>\\nx"
     assert "<b>\\nx" not in html
@@ -37,6 +37,6 @@ def test_names_cannot_be_markup() -> None:
 def test_the_sentence_of_why_is_the_headline() -> None:
     profile = training_profile()
 
-    html = profile_page(Run(profile, "x.proton"), PageOptions())
+    html = profile_page(Run(profile, "x.proton"))
 
     assert f'<p class="headline">{why(profile).sentence}</p>' in html
