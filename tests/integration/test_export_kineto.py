@@ -193,7 +193,6 @@ def test_a_run_is_exported_from_beside_its_tree(
         (("run.hatchet", "--to", "kineto"), "is not a timeline of proton_bench"),
         (("upstream.chrome_trace", "--to", "kineto"), "is not a timeline of proton_bench"),
         (("missing.pftrace", "--to", "kineto"), "cannot read missing.pftrace"),
-        (("run.pftrace", "--to", "kineto", "--rank", "3"), "name the timeline of that rank"),
         (("run.pftrace", "--to", "kineto", "-o", "-"), "name a folder with -o"),
         (("run.proton", "run.pftrace", "--to", "json"), "only one profile can be exported"),
         (("cut.pftrace", "--to", "kineto"), "damaged|not a packet"),

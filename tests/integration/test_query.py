@@ -120,7 +120,6 @@ def test_wrong_usage_is_named(capsysbinary: Capture, training: str) -> None:
     assert "SQL statement" in refused(capsysbinary, training)
     assert "SQL" in refused(capsysbinary, training, training)
     assert "exclude each other" in refused(capsysbinary, training, "SELECT 1", "--json", "--csv")
-    assert "LIMIT" in refused(capsysbinary, training, "SELECT 1", "--limit", "5")
     assert "Missing argument" in refused(capsysbinary)
     assert "nope.proton" in refused(capsysbinary, "nope.proton", "SELECT 1")
 

@@ -320,9 +320,6 @@ def test_roofline_occupancy_and_launches(show: Show, run_file: Path) -> None:
     [
         (["-m", "nope"], "Metric nope is not found: recorded are bytes, count, flops16, time"),
         (["-m", "tim"], "did you mean 'time'"),
-        (["--sort", "count"], "the first metric of -m"),
-        (["--layers", "all"], "--all"),
-        (["--trials"], "proton-viewer --trials"),
         (["--counters", "none.csv"], "cannot read counters from 'none.csv'"),
         (["--counters", "run.proton"], "has no heading with a column of kernel names"),
         (["-m", "p95_time/us"], "this file has no samples"),
