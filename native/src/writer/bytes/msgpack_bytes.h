@@ -1,10 +1,12 @@
 // Appends MessagePack values, each in its shortest form (msgpack.org, specification of 2013).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace proton {
 
@@ -21,6 +23,19 @@ public:
   void binary(std::string_view value);
   void array(size_t size);
   void map(size_t size);
+  /// A key of a map with its value.
+  void entry(std::string_view key, std::string_view value) {
+    text(key);
+    text(value);
+  }
+  void entry(std::string_view key, std::signed_integral auto value) {
+    text(key);
+    integer(value);
+  }
+  void entry(std::string_view key, std::unsigned_integral auto value) {
+    text(key);
+    count(value);
+  }
   /// Appends values that are encoded already.
   void encoded(std::string_view bytes) { out_.append(bytes); }
 
@@ -29,7 +44,9 @@ public:
 
 private:
   void byte(unsigned value) { out_ += static_cast<char>(value); }
-  void big_endian(uint64_t value, int bytes);
+  void sized(unsigned code, uint64_t value, unsigned width);
+  void head(size_t size, unsigned short_code, unsigned short_sizes, unsigned code, bool has_bytes);
+
   std::string out_;
 };
 

@@ -46,10 +46,8 @@ void pack_payload(MsgpackBytes &out, std::string_view bytes) {
   std::string compressed;
   bool is_compressed = bytes.size() > kMinCompressedBytes && deflate(bytes, compressed) &&
                        compressed.size() < bytes.size();
-  out.text("codec");
-  out.text(is_compressed ? "zlib" : "raw");
-  out.text("size");
-  out.count(bytes.size());
+  out.entry("codec", is_compressed ? "zlib" : "raw");
+  out.entry("size", bytes.size());
   out.text("bytes");
   out.binary(is_compressed ? std::string_view(compressed) : bytes);
 }
@@ -57,8 +55,7 @@ void pack_payload(MsgpackBytes &out, std::string_view bytes) {
 // Appends a column map. `dtype` is numpy's: "<i4", "<i8", "<f8", "|u1".
 void pack_column(MsgpackBytes &out, std::string_view dtype, std::string_view bytes) {
   out.map(4);
-  out.text("dtype");
-  out.text(dtype);
+  out.entry("dtype", dtype);
   pack_payload(out, bytes);
 }
 
@@ -158,8 +155,7 @@ int32_t PreorderRows::device_index(int32_t position) {
 // Writes only the buckets from the first to the last used one: there are some hundred at most.
 void pack_buckets(MsgpackBytes &out, const std::vector<uint32_t> &buckets) {
   auto first = std::find_if(buckets.begin(), buckets.end(), [](uint32_t n) { return n != 0; });
-  out.text("latency_first_bucket");
-  out.count(static_cast<uint64_t>(first - buckets.begin()));
+  out.entry("latency_first_bucket", static_cast<uint64_t>(first - buckets.begin()));
   out.text("latency_buckets");
   out.array(static_cast<size_t>(buckets.end() - first));
   for (; first != buckets.end(); ++first)
@@ -187,8 +183,7 @@ void pack_use(MsgpackBytes &out, const DeviceUse &use, size_t device, const Tree
   else
     out.text(valid_utf8(node.name.text()));
   for (const auto &[name, value] : numbers) {
-    out.text(name);
-    out.integer(value);
+    out.entry(name, value);
   }
   pack_buckets(out, use.latency.buckets);
 }
@@ -284,8 +279,7 @@ void pack_arrays(MsgpackBytes &out, const std::string &metric, const Arrays &arr
       {"collapses", bytes_of(arrays.collapses)},
   };
   out.map(std::size(entries) + 3);
-  out.text("metric");
-  out.text(valid_utf8(metric));
+  out.entry("metric", valid_utf8(metric));
   for (const auto &[key, bytes] : entries) {
     out.text(key);
     out.binary(bytes);
@@ -369,20 +363,13 @@ void ProtonFile::devices(const std::vector<Device> &devices) {
     auto index = static_cast<size_t>(position);
     const Device device = index < devices.size() ? devices[index] : Device{};
     out_.map(7);
-    out_.text("kind");
-    out_.text(valid_utf8(device.kind));
-    out_.text("index");
-    out_.integer(device.index);
-    out_.text("arch");
-    out_.text(valid_utf8(device.arch));
-    out_.text("num_sms");
-    out_.integer(device.num_sms);
-    out_.text("clock_rate_khz");
-    out_.integer(device.clock_rate_khz);
-    out_.text("memory_clock_rate_khz");
-    out_.integer(device.memory_clock_rate_khz);
-    out_.text("bus_width_bits");
-    out_.integer(device.bus_width_bits);
+    out_.entry("kind", valid_utf8(device.kind));
+    out_.entry("index", device.index);
+    out_.entry("arch", valid_utf8(device.arch));
+    out_.entry("num_sms", device.num_sms);
+    out_.entry("clock_rate_khz", device.clock_rate_khz);
+    out_.entry("memory_clock_rate_khz", device.memory_clock_rate_khz);
+    out_.entry("bus_width_bits", device.bus_width_bits);
   }
 }
 
@@ -400,8 +387,7 @@ void ProtonFile::structure() {
   out_.array(rows_.strings.size());
   for (const std::string &text : rows_.strings)
     out_.text(text);
-  out_.text("rows");
-  out_.count(rows_.order.size());
+  out_.entry("rows", rows_.order.size());
   out_.text("parents");
   pack_column(out_, "<i4", bytes_of(rows_.parents));
   out_.text("frames");
@@ -429,24 +415,17 @@ void ProtonFile::variants() {
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(variant.code_hash));
     const InstructionMix *mix = find_instructions(variant.code_hash);
     out_.map(mix ? 10 : 9);
-    out_.text("code_hash");
-    out_.text(variant.code_hash == 0 ? "" : hash);
+    out_.entry("code_hash", variant.code_hash == 0 ? "" : hash);
     out_.text("grid");
     extent(variant.grid);
     out_.text("block");
     extent(variant.block);
-    out_.text("shared_bytes");
-    out_.integer(variant.shared_bytes);
-    out_.text("signature");
-    out_.text(valid_utf8(variant.signature));
-    out_.text("registers");
-    out_.integer(variant.registers);
-    out_.text("local_bytes");
-    out_.integer(variant.local_bytes);
-    out_.text("raw_name");
-    out_.text(valid_utf8(variant.raw_name));
-    out_.text("config");
-    out_.text(valid_utf8(variant.config));
+    out_.entry("shared_bytes", variant.shared_bytes);
+    out_.entry("signature", valid_utf8(variant.signature));
+    out_.entry("registers", variant.registers);
+    out_.entry("local_bytes", variant.local_bytes);
+    out_.entry("raw_name", valid_utf8(variant.raw_name));
+    out_.entry("config", valid_utf8(variant.config));
     if (mix)
       instructions(*mix);
   }
@@ -458,8 +437,7 @@ void ProtonFile::instructions(const InstructionMix &mix) {
   for (size_t i = 0; i < mix.size(); ++i) {
     if (mix[i] == 0)
       continue;
-    out_.text(kInstructionNames[i]);
-    out_.count(mix[i]);
+    out_.entry(kInstructionNames[i], mix[i]);
   }
 }
 
@@ -517,14 +495,10 @@ void ProtonFile::metric(const MetricColumn &column, const std::vector<bool> &val
   std::vector<int64_t> offsets;
   const MetricType type = column.type();
   out_.map(7);
-  out_.text("name");
-  out_.text(valid_utf8(column.name));
-  out_.text("unit");
-  out_.text(valid_utf8(metric_unit(column.name)));
-  out_.text("aggregation");
-  out_.text(aggregation_text(column.aggregation));
-  out_.text("dtype");
-  out_.text(dtype_text(type));
+  out_.entry("name", valid_utf8(column.name));
+  out_.entry("unit", valid_utf8(metric_unit(column.name)));
+  out_.entry("aggregation", aggregation_text(column.aggregation));
+  out_.entry("dtype", dtype_text(type));
   out_.text("values");
   switch (type) {
   case MetricType::kInt:
@@ -591,8 +565,7 @@ void ProtonFile::dropped(const std::map<std::string, uint64_t> &counts) {
 
 std::string ProtonFile::encode(const std::vector<Device> &device_list, const FileFacts &facts) {
   out_.map(tree_.device_use().empty() ? 16 : 17);
-  out_.text("schema");
-  out_.text(kSchema);
+  out_.entry("schema", kSchema);
   out_.text("version");
   out_.array(2);
   out_.integer(kMajorVersion);
