@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.interleaved import median, print_machine, print_row, rounds
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.explanation import explain
-from proton_bench.analysis.view.name_filter import rows_above
+from proton_bench.analysis.view.names import rows_above
 from proton_bench.analysis.view.select import prune
 from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.model.metrics.distribution import SKETCH_GAMMA

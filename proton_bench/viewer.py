@@ -22,24 +22,22 @@ import numpy as np
 from proton_bench import specs
 from proton_bench.analysis.choices import UPSTREAM_FORMS, FrameFormat
 from proton_bench.analysis.metrics.derive import MetricValues, available_metrics
-from proton_bench.analysis.metrics.factors import (
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric, unknown_metric
+from proton_bench.analysis.view.dataframe import import_hatchet, remove_frames, to_literal
+from proton_bench.analysis.view.frame_metrics import (
+    INCLUSIVE,
+    DeviceInfo,
     FactorDict,
+    RecordedColumns,
     avg_cpu_time_factor_dict,
     avg_time_factor_dict,
     bytes_factor_dict,
     cpu_time_factor_dict,
     default_flop_factor_dict,
     derivable_metrics,
-    time_factor_dict,
-)
-from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric, unknown_metric
-from proton_bench.analysis.view.dataframe import import_hatchet, remove_frames, to_literal
-from proton_bench.analysis.view.frame_metrics import (
-    INCLUSIVE,
-    DeviceInfo,
-    RecordedColumns,
     get_min_time_bytes,
     get_min_time_flops,
+    time_factor_dict,
 )
 from proton_bench.analysis.view.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
 from proton_bench.analysis.view.select import (

@@ -85,7 +85,7 @@ def show(
     metrics = metrics or default_metrics(profile, flat=selection.flat)
     tree = build_tree(profile, metrics, selection)
     if minus is not None:
-        from proton_bench.analysis.view.subtract import subtract
+        from proton_bench.analysis.view.align import subtract
 
         tree = subtract(tree, build_tree(read_profile(minus), metrics, selection))
     _warn_about_overflow(tree)

@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton_bench.analysis.run import Run
-from proton_bench.analysis.run_files import files_of, read_runs
+from proton_bench.analysis.run import Run, files_of, read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.gate.machine import facts_of

@@ -36,7 +36,7 @@ REPLAYED = """
     from contextlib import nullcontext
     from pathlib import Path
     from types import SimpleNamespace
-    from proton_bench.analysis.run_files import read_runs
+    from proton_bench.analysis.run import read_runs
     from proton_bench.pytest_plugin.benchmarks.end import judging
 
     def first(count):

@@ -17,8 +17,7 @@ from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
 from sweeps import how_many
 
-from proton_bench.analysis.run import Run
-from proton_bench.analysis.run_files import read_runs
+from proton_bench.analysis.run import Run, read_runs
 from proton_bench.cli import main
 from proton_bench.gate.baselines import BaselineStore
 from proton_bench.pytest_plugin.benchmarks.end import judging

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import PairedTree, RowState
-from proton_bench.analysis.view.name_filter import NameFilter, rows_above
+from proton_bench.analysis.view.names import NameFilter, rows_above
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.calls import kernel_counts
 from proton_bench.analysis.counters.file import CounterFile, MeasuredLaunch, is_summable
 from proton_bench.analysis.metrics.formula import find_metric
-from proton_bench.analysis.metrics.weighted import with_mean
+from proton_bench.analysis.metrics.values import with_mean
 from proton_bench.analysis.naming.demangling import base_name, base_names
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile

@@ -20,7 +20,7 @@ from proton_bench.analysis.kernels.stall_reasons import (
     is_sample_count,
     sample_form,
 )
-from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.names import NameFilter
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile

@@ -42,16 +42,19 @@ from proton_bench.analysis.metrics.formula import (
     parse_formula,
     unknown_metric,
 )
-from proton_bench.analysis.metrics.recorded import (
+from proton_bench.analysis.metrics.values import (
+    DerivedMetric,
+    MetricValues,
     has_self_values,
     is_inclusive,
+    mean_names,
+    mean_values,
+    quotient,
     recorded_names,
     recorded_values,
     source_values,
     time_seconds,
 )
-from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
-from proton_bench.analysis.metrics.weighted import mean_names, mean_values
 from proton_bench.errors import MetricError, PluginError, ProtonError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.metrics.spans import is_span

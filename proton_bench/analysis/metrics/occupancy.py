@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton_bench.analysis.metrics.formula import find_metric
-from proton_bench.analysis.metrics.weighted import with_mean
+from proton_bench.analysis.metrics.values import with_mean
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile

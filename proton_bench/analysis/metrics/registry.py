@@ -14,13 +14,16 @@ from proton_bench.analysis.accounting.calls import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import SCOPE_METRICS
 from proton_bench.analysis.kernels.stall_reasons import STALL_RATIOS
 from proton_bench.analysis.metrics.formula import SECONDS, SELF, find_metric, unknown_metric
-from proton_bench.analysis.metrics.measured_work import MEASURED_WORK
+from proton_bench.analysis.metrics.measured_work import MEASURED_WORK, UNIT_USE
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
-from proton_bench.analysis.metrics.recorded import is_inclusive, source_values
 from proton_bench.analysis.metrics.roofline import ROOFLINE
 from proton_bench.analysis.metrics.samples import SAMPLE_STATISTICS
-from proton_bench.analysis.metrics.unit_use import UNIT_USE
-from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues
+from proton_bench.analysis.metrics.values import (
+    DerivedMetric,
+    MetricValues,
+    is_inclusive,
+    source_values,
+)
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import WHY
 from proton_bench.model.metrics.spans import is_span

@@ -1,4 +1,4 @@
-"""Derived metrics on data frames, with upstream's column names.
+"""Derived metrics on data frames, with upstream's column names and tables.
 
 A frame has one line per node, columns of a node's own values under the recorded names, and sums
 over the subtree under ``<name> (inc)``; ``device_id`` and ``device_type`` name the device.
@@ -7,7 +7,7 @@ over the subtree under ``<name> (inc)``; ``device_id`` and ``device_type`` name 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,56 @@ from proton_bench.specs import max_bps, max_flops
 __all__ = [
     "INCLUSIVE",
     "DeviceInfo",
+    "FactorDict",
     "RecordedColumns",
+    "avg_cpu_time_factor_dict",
+    "avg_time_factor_dict",
+    "bytes_factor_dict",
+    "cpu_time_factor_dict",
+    "default_flop_factor_dict",
+    "derivable_metrics",
     "get_min_time_bytes",
     "get_min_time_flops",
+    "time_factor_dict",
 ]
+
+
+class FactorDict(NamedTuple):
+    """Metrics derived from a metric.
+
+    Attributes:
+        name: The metric.
+        factor: Size of a unit by the name of what is derived.
+    """
+
+    name: str
+    factor: Mapping[str, float]
+
+
+def _times(name: str) -> FactorDict:
+    units = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+    return FactorDict(name, {f"{name}/{unit}": size for unit, size in units.items()})
+
+
+def _rates(name: str, unit: str) -> FactorDict:
+    return FactorDict(name, {f"{prefix}{unit}/s": size for prefix, size in _PREFIXES.items()})
+
+
+_PREFIXES = {"": 1, "g": 1e9, "t": 1e12}
+time_factor_dict = _times("time")
+avg_time_factor_dict = _times("avg_time")
+cpu_time_factor_dict = _times("cpu_time")
+avg_cpu_time_factor_dict = _times("avg_cpu_time")
+bytes_factor_dict = _rates("bytes", "byte")
+default_flop_factor_dict = dict(_rates("flops", "flop").factor)
+derivable_metrics: dict[str, FactorDict] = {
+    name: table
+    for table in (
+        bytes_factor_dict,
+        *(_rates(f"flops{width}", f"flop{width}") for width in ("", *FLOPS_WIDTHS)),
+    )
+    for name in table.factor
+}
 
 DeviceInfo = Mapping[str, Mapping[str, Mapping[str, Any]]]
 INCLUSIVE = " (inc)"

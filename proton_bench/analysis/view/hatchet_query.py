@@ -12,7 +12,7 @@ from typing import Any
 from proton_bench.analysis.query.relations import LabelledRun
 from proton_bench.analysis.query.sql import QueryResult
 from proton_bench.analysis.view.dataframe import import_hatchet, to_graphframe
-from proton_bench.analysis.view.name_filter import matches
+from proton_bench.analysis.view.names import matches
 from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.profile import Profile

@@ -12,8 +12,8 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.explanation import Cause, Kind
 from proton_bench.analysis.compare.pairing import Side
 from proton_bench.analysis.metrics.formula import find_metric
+from proton_bench.analysis.metrics.measured_work import interval_half
 from proton_bench.analysis.metrics.peak import clock_ratio
-from proton_bench.analysis.metrics.unit_use import interval_half
 from proton_bench.analysis.metrics.values import WIDEST
 from proton_bench.analysis.view.names import steady_name
 from proton_bench.analysis.why.launch_facts import Launch, mean_launch, row_times

@@ -18,7 +18,7 @@ from proton_bench.analysis.accounting.calls import call_values, has_own_calls
 from proton_bench.analysis.accounting.host_time import host_paths
 from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
-from proton_bench.analysis.view.name_filter import rows_below
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.cpu_findings import (
     LEAST_HOT,
     LEAST_SMALL,

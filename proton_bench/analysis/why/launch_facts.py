@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.occupancy import LIMITS, occupancy, resident_blocks
-from proton_bench.analysis.metrics.weighted import mean_names, mean_values, with_mean
+from proton_bench.analysis.metrics.values import mean_names, mean_values, with_mean
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 

@@ -18,11 +18,11 @@ from proton_bench.analysis.kernels.gpu_facts import (
 )
 from proton_bench.analysis.kernels.stall_reasons import REASON, SELECTED, explain_stall, has_samples
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
+from proton_bench.analysis.metrics.measured_work import interval_half
 from proton_bench.analysis.metrics.peak import clock_ratio, device_peaks
-from proton_bench.analysis.metrics.unit_use import interval_half
 from proton_bench.analysis.metrics.values import WIDEST
 from proton_bench.analysis.naming.kernel_names import kernel_texts
-from proton_bench.analysis.view.name_filter import rows_below
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
 from proton_bench.model import preorder
 from proton_bench.model.device import Device

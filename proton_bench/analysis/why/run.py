@@ -26,8 +26,7 @@ from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
 from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.naming.readable import Readable, folded
-from proton_bench.analysis.view.name_filter import rows_below
-from proton_bench.analysis.view.names import with_stable_names
+from proton_bench.analysis.view.names import rows_below, with_stable_names
 from proton_bench.analysis.view.select import TRIALS_STATE, drop_metadata, drop_trials
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts

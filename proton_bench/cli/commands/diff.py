@@ -20,7 +20,7 @@ from proton_bench.support.text import visible_lines
 if TYPE_CHECKING:
     from proton_bench.analysis.compare.compare import CompareOptions, Comparison
     from proton_bench.analysis.run import Run
-    from proton_bench.analysis.view.name_filter import NameFilter
+    from proton_bench.analysis.view.names import NameFilter
 
 __all__ = ["command"]
 
@@ -103,7 +103,7 @@ def command(
     from proton_bench.analysis.compare.readable import with_texts
     from proton_bench.analysis.metrics.samples import is_sample_statistic
     from proton_bench.analysis.naming.readable import Readable
-    from proton_bench.analysis.view.name_filter import NameFilter
+    from proton_bench.analysis.view.names import NameFilter
     from proton_bench.report.text.diff import DiffReport, diff_document, diff_markdown
     from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console

@@ -79,7 +79,7 @@ def command(
     if output is None and not stragglers:
         return
     check_profiles(files)
-    from proton_bench.analysis.ranks.stragglers import find_stragglers
+    from proton_bench.analysis.ranks import find_stragglers
     from proton_bench.report.text.stragglers import StragglerReport, straggler_document
     from proton_bench.report.text.tree import print_report
     from proton_bench.support.console import open_console
@@ -120,7 +120,7 @@ def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool)
 
 def _members(words: Sequence[str], *, quantiles: bool) -> Sequence[Member]:
     """Return the profiles of files, one for each process, and those of selections of stores."""
-    from proton_bench.analysis.ranks.stragglers import in_order
+    from proton_bench.analysis.ranks import in_order
     from proton_bench.formats.registry import read_profile
     from proton_bench.model.members import Member
 
@@ -215,7 +215,7 @@ _SNIFFED = 1 << 16
 
 def _merge_timelines(files: Sequence[Path], output: Path) -> None:
     """Merge timelines into one, and report missing ranks."""
-    from proton_bench.analysis.ranks.stragglers import in_order
+    from proton_bench.analysis.ranks import in_order
     from proton_bench.formats.perfetto.merge import merge_perfetto
     from proton_bench.model.members import Member, rank_gaps
     from proton_bench.report.words.header import gap_sentences

@@ -20,7 +20,7 @@ from proton_bench.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from proton_bench.analysis.view.name_filter import NameFilter
+    from proton_bench.analysis.view.names import NameFilter
 
 __all__ = ["command"]
 
@@ -113,7 +113,7 @@ def command(
     if not watch:
         check_profiles([file])
     from proton_bench.analysis.naming.readable import Readable
-    from proton_bench.analysis.view.name_filter import NameFilter
+    from proton_bench.analysis.view.names import NameFilter
     from proton_bench.analysis.view.select import Selection
     from proton_bench.cli.show import list_metrics, show, show_while_recorded
 

@@ -14,8 +14,7 @@ from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
-from proton_bench.analysis.view.name_filter import rows_above
-from proton_bench.analysis.view.names import steady_name
+from proton_bench.analysis.view.names import rows_above, steady_name
 from proton_bench.gate.baselines import revision_of
 from proton_bench.gate.machine import Tier, facts_of, machine_of, tick_of
 from proton_bench.gate.policy import OTHER_UNITS, TAIL, Policy, Threshold

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from proton_bench.analysis.run import Run
-from proton_bench.analysis.run_files import read_runs
+from proton_bench.analysis.run import Run, read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.gate.baselines import BaselineStore, Entry, is_path, split_reference
 from proton_bench.gate.history.points import Followed, Point, points_of

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from proton_bench.analysis.accounting.host_time import HOST_METRICS
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.selector import Selectors
-from proton_bench.analysis.view.name_filter import rows_below
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.errors import UsageError
 from proton_bench.gate.machine import CANARY_SCOPE
 from proton_bench.gate.policy import Policy, Threshold, parse_threshold

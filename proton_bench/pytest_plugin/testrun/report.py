@@ -207,8 +207,7 @@ class ProfileReport:
             OutputError: The file was not written.
             ProtonError: It cannot be read, or the session was finalized.
         """
-        from proton_bench.analysis.run import Run
-        from proton_bench.analysis.run_files import best_of, read_runs
+        from proton_bench.analysis.run import Run, best_of, read_runs
         from proton_bench.recording.session.options import STDOUT
 
         if self._run.formats is None or self._run.session.path == STDOUT:

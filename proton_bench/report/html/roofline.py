@@ -15,8 +15,7 @@ import numpy as np
 from proton_bench.analysis.metrics.peak import pipe_rates
 from proton_bench.analysis.metrics.roofline import roofline_peaks
 from proton_bench.analysis.naming.readable import texts_of
-from proton_bench.analysis.view.flat import flattened
-from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials
+from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials, flattened
 from proton_bench.analysis.why.row_facts import SOURCE, Ceilings
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers
+from proton_bench.analysis.ranks import ScopeTimes, Stragglers
 from proton_bench.report.words.columns import Column, Table
 from proton_bench.report.words.edge import DIM, WARNING, edge_of, prose
 from proton_bench.report.words.header import gap_sentences

@@ -24,7 +24,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from proton_bench.analysis.run_files import files_of
+from proton_bench.analysis.run import files_of
 from proton_bench.errors import OutputError, ProtonError, UsageError
 from proton_bench.formats.base import corrupt
 from proton_bench.formats.registry import read_profile, streamed_format_of

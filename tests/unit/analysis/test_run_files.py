@@ -6,7 +6,7 @@ import pytest
 from fakes.session_chrome import step, trace
 from fakes.stored import put, stored_profile, stored_run
 
-from proton_bench.analysis.run_files import best_of, read_runs
+from proton_bench.analysis.run import best_of, read_runs
 from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.formats.registry import write_profile
 from proton_bench.model.builder import ProfileBuilder

@@ -14,8 +14,7 @@ from proton_bench.analysis.compare.compare import CompareOptions, Comparison, co
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.name_filter import NameFilter
-from proton_bench.analysis.view.names import steady_name
+from proton_bench.analysis.view.names import NameFilter, steady_name
 from proton_bench.errors import UsageError
 from proton_bench.model import preorder
 from proton_bench.model.profile import Profile

@@ -8,7 +8,7 @@ from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.names import NameFilter
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Variant

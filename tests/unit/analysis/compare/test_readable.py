@@ -12,7 +12,7 @@ from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.names import NameFilter
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.provenance import Provenance

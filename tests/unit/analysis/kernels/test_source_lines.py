@@ -7,7 +7,7 @@ from fakes.profiles import training_profile
 from fakes.samples import GPU, SOFTMAX, sampled_profile, samples
 
 from proton_bench.analysis.kernels.source_lines import SourceLine, parse_line, sampled_source
-from proton_bench.analysis.view.name_filter import NameFilter
+from proton_bench.analysis.view.names import NameFilter
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind

@@ -6,8 +6,7 @@ from fakes.profiles import training_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.view.flat import flattened
-from proton_bench.analysis.view.select import Selection, build_tree
+from proton_bench.analysis.view.select import Selection, build_tree, flattened
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec

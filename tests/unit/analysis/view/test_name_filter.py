@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from proton_bench.analysis.view.name_filter import NameFilter, rows_above, rows_below
+from proton_bench.analysis.view.names import NameFilter, rows_above, rows_below
 from proton_bench.errors import UsageError
 
 # 0 ROOT > 1 a > 2 ab, 3 b; 0 > 4 c

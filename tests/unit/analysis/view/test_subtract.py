@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from proton_bench.analysis.view.align import subtract
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
-from proton_bench.analysis.view.subtract import subtract
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device

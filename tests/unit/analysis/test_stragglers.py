@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.ranks.stragglers import ScopeTimes, Stragglers, find_stragglers
+from proton_bench.analysis.ranks import ScopeTimes, Stragglers, find_stragglers
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind

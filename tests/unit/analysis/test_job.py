@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proton_bench.analysis.ranks.stragglers import in_order
+from proton_bench.analysis.ranks import in_order
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
