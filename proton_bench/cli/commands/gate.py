@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +39,9 @@ if TYPE_CHECKING:
     from proton_bench.gate.policy import Policy
     from proton_bench.gate.verdict.result import Outcome
 
-__all__ = ["Fresh", "Sides", "command", "read_words"]
+__all__ = ["command", "read_words"]
+
+_MARK = "--"
 
 
 def command(
@@ -79,7 +80,8 @@ def command(
     comparable, 5 no baseline.
     """
     from proton_bench.cli.outputs import Outputs
-    from proton_bench.gate.baselines import BaselineStore
+    from proton_bench.gate.baselines import BaselineStore, read_sides
+    from proton_bench.gate.experiment import Experiment
     from proton_bench.gate.policy import PolicyWords
 
     outputs = Outputs(everything, STDOUT if as_json else None, markdown, junit, github)
@@ -97,8 +99,14 @@ def command(
         return judge_history(sides or (), words, outputs, store=store, unused=unused)
     baselines = BaselineStore(store or default_store())
     try:
-        read = read_words(sides or (), runs=runs, save=save)
-        outcome, after = read.run(chosen_policy(words), baselines)
+        base, new = read_words(sides or (), runs=runs, save=save)
+        gated = chosen_policy(words)
+        if runs is None:
+            outcome, after = _gated(Experiment(*read_sides(base, new, baselines), gated))
+        else:
+            outcome, after = _recorded(
+                base, new, gated, baselines, most=runs, is_saved=save is not None
+            )
     except InterruptedExperimentError:
         raise
     except ProtonError as error:
@@ -115,78 +123,40 @@ def command(
     return outcome.result.exit_code
 
 
-_MARK = "--"
+def _recorded(
+    base: Sequence[str],
+    words: Sequence[str],
+    policy: Policy,
+    store: BaselineStore,
+    *,
+    most: int,
+    is_saved: bool,
+) -> tuple[Outcome, Side]:
+    """Record the new runs and compare them; nothing runs if there is nothing to compare with.
 
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """A new side that has yet to run.
-
-    Attributes:
+    Args:
+        base: Words for the base.
         words: The command, as `proton run` takes it, with options in front.
+        policy: The policy.
+        store: Where baselines, and the runs are kept.
         most: Processes at most.
         is_saved: Whether to run all of them, even without a base, because they may become one.
     """
+    from proton_bench.gate.baselines import Side, read_base
+    from proton_bench.gate.experiment import Experiment, fresh_runs
+    from proton_bench.gate.project import shown
+    from proton_bench.gate.runs import new_folder
 
-    words: Sequence[str]
-    most: int
-    is_saved: bool
-
-    def run(
-        self, base: Sequence[str], policy: Policy, store: BaselineStore
-    ) -> tuple[Outcome, Side]:
-        """Record the new runs and compare them; nothing runs if there is nothing to compare with.
-
-        Args:
-            base: Words for the base.
-            policy: The policy.
-            store: Where baselines, and the runs are kept.
-
-        Raises:
-            UsageError: A run of the base is empty, or the words are not a command.
-            ProfileFormatError: A file of the base is corrupt.
-            TargetFailedError: A process failed; the message has the end of its output.
-            InterruptedExperimentError: A signal arrived; finished runs are kept.
-            OutputError: Something cannot be written.
-        """
-        from proton_bench.gate.baselines import Side, read_base
-        from proton_bench.gate.experiment import Experiment, fresh_runs
-        from proton_bench.gate.project import shown
-        from proton_bench.gate.runs import new_folder
-
-        command = measured_command(*split_recording(self.words))
-        before = read_base(base, store)
-        if not (before.runs or self.is_saved):
-            return _gated(Experiment(before, Side(()), policy))
-        place = new_folder("gate", store.folder)
-        fewest = self.most if self.is_saved else policy.runs
-        with fresh_runs(command, folder=place, fewest=fewest, most=self.most) as fresh:
-            outcome = _gated(Experiment(before, fresh, policy))
-        sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
-        return outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Both sides before anything was read.
-
-    Attributes:
-        base: Words for the base.
-        new: Words for the new side, or how to make it.
-    """
-
-    base: Sequence[str]
-    new: Sequence[str] | Fresh
-
-    def run(self, policy: Policy, store: BaselineStore) -> tuple[Outcome, Side]:
-        """Return the outcome and the new side; see `read_sides` and `Fresh.run`."""
-        from proton_bench.gate.baselines import read_sides
-        from proton_bench.gate.experiment import Experiment
-
-        if isinstance(self.new, Fresh):
-            return self.new.run(self.base, policy, store)
-        before, after = read_sides(self.base, self.new, store)
-        return _gated(Experiment(before, after, policy))
+    command = measured_command(*split_recording(words))
+    before = read_base(base, store)
+    if not (before.runs or is_saved):
+        return _gated(Experiment(before, Side(()), policy))
+    place = new_folder("gate", store.folder)
+    fewest = most if is_saved else policy.runs
+    with fresh_runs(command, folder=place, fewest=fewest, most=most) as fresh:
+        outcome = _gated(Experiment(before, fresh, policy))
+    sys.stderr.write(f"proton gate: every run is kept in {shown(place)}\n")
+    return outcome
 
 
 def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
@@ -198,8 +168,10 @@ def _gated(experiment: Experiment) -> tuple[Outcome, Side]:
     return outcome, experiment.new
 
 
-def read_words(words: Sequence[str], *, runs: int | None = None, save: str | None = None) -> Sides:
-    """Return the sides that the words of a command line name.
+def read_words(
+    words: Sequence[str], *, runs: int | None = None, save: str | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the words of the base and those of the new side, with --runs its command.
 
     Args:
         words: Words without an option, with the ``--`` in front of a command.
@@ -209,60 +181,39 @@ def read_words(words: Sequence[str], *, runs: int | None = None, save: str | Non
     Raises:
         UsageError: They do not make two sides.
     """
-    before, mark, after = _split(words)
-    if runs is not None:
-        return Sides(*_with_command(before, after, runs, save, has_mark=mark))
-    if before and after:
-        raise UsageError(
-            f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` to "
-            "run it in R fresh processes, or leave -- out to compare two recorded sides"
-        )
-    sides = [*before, *after]
-    if len(sides) != 2:
-        raise UsageError(
-            "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the name "
-            "of a baseline. To run a command R times write --runs R BASE -- CMD"
-        )
-    return Sides(sides[:1], sides[1:])
-
-
-def _split(words: Sequence[str]) -> tuple[list[str], bool, list[str]]:
-    listed = list(words)
-    if _MARK not in listed:
-        return listed, False, []
-    place = listed.index(_MARK)
-    return listed[:place], True, listed[place + 1 :]
-
-
-def _with_command(
-    before: Sequence[str],
-    after: Sequence[str],
-    runs: int,
-    save: str | None,
-    *,
-    has_mark: bool,
-) -> tuple[Sequence[str], Fresh]:
     from proton_bench.gate.baselines import check_name
 
+    place = words.index(_MARK) if _MARK in words else len(words)
+    before, after = list(words[:place]), list(words[place + 1 :])
+    if runs is None:
+        if before and after:
+            raise UsageError(
+                f"a command after -- needs --runs R: write `--runs R {' '.join(before)} -- CMD` "
+                "to run it in R fresh processes, or leave -- out to compare two recorded sides"
+            )
+        sides = before + after
+        if len(sides) != 2:
+            raise UsageError(
+                "a gate needs two sides, BASE and NEW: each a profile, a folder of runs or the "
+                "name of a baseline. To run a command R times write --runs R BASE -- CMD"
+            )
+        return sides[:1], sides[1:]
     if not after:
-        hint = "" if has_mark else ", such as `proton gate --runs 6 main -- bench.py`"
+        hint = "" if _MARK in words else ", such as `proton gate --runs 6 main -- bench.py`"
         raise UsageError(f"--runs R needs a command: write it after --{hint}")
     if save is not None:
         check_name(save)
-    base = list(before)
-    if len(base) > 1:
+    if len(before) > 1:
         raise UsageError(
-            f"--runs R records the new side, so one base stands before --, not {len(base)} words; "
-            "put runs of one side into one folder and name that"
+            f"--runs R records the new side, so one base stands before --, not {len(before)} "
+            "words; put runs of one side into one folder and name that"
         )
-    if not base and save is not None:
-        base = [f"baseline:{save}"]
-    if not base:
+    if not (before or save):
         raise UsageError(
             "there is nothing to compare the command with: name a profile, a folder of runs or a "
             "baseline before --, or the baseline to save it for with --save NAME"
         )
-    return base, Fresh(after, runs, is_saved=save is not None)
+    return before or [f"baseline:{save}"], after
 
 
 def _refuse(error: ProtonError, outputs: Outputs) -> int:

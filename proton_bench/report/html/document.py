@@ -29,14 +29,12 @@ from proton_bench.errors import UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.column import Form, HtmlColumn, form_unit
 from proton_bench.report.html.flame import (
     FlameGraph,
     flame_of_comparison,
     flame_of_tree,
     is_amount,
 )
-from proton_bench.report.html.kernels import KernelTable, changed_kernels, kernel_table
 from proton_bench.report.html.points import scopes_without_bytes
 from proton_bench.report.html.roofline import RooflinePlot, roofline_plots
 from proton_bench.report.html.strip import Strip
@@ -45,6 +43,14 @@ from proton_bench.report.html.summary import (
     comparison_summary,
     profile_summary,
     shown_metrics,
+)
+from proton_bench.report.html.table import (
+    Form,
+    HtmlColumn,
+    KernelTable,
+    changed_kernels,
+    form_unit,
+    kernel_table,
 )
 from proton_bench.support.text import encode_document, visible
 from proton_bench.support.units import Unit, count_text, share_text
@@ -126,7 +132,7 @@ def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]
 
 # One module in this order, not visible to the rest of the page.
 _SCRIPTS = ("values.js", "tree.js", "labels.js", "flame.js", "table.js", "strip.js", "app.js")
-_STYLES = ("page.css", "flame.css", "table.css", "plots.css")
+_STYLES = ("page.css", "table.css")
 
 
 def read_asset(name: str) -> str:

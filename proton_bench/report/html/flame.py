@@ -19,7 +19,7 @@ from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.preorder import depths, positions
-from proton_bench.report.html.column import (
+from proton_bench.report.html.table import (
     Form,
     HtmlColumn,
     change_columns,

@@ -12,8 +12,7 @@ from proton_bench.analysis.metrics.derive import available_metrics, default_metr
 from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.analysis.why.answer import Answer, WhyRow
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.column import form_unit, metric_form
-from proton_bench.report.html.kernels import KernelTable
+from proton_bench.report.html.table import KernelTable, form_unit, metric_form
 from proton_bench.report.words.diff import (
     calls_line,
     cost_lines,

@@ -12,7 +12,7 @@ from proton_bench.analysis.compare.compare import CompareOptions, Comparison, co
 from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.run import Run
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.column import Form, change_columns, measure_form
+from proton_bench.report.html.table import Form, change_columns, measure_form
 
 
 def cells(comparison: Comparison) -> dict[str, list[Any]]:

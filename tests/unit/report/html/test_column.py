@@ -7,7 +7,7 @@ import pytest
 
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.model.metrics.metric import Aggregation
-from proton_bench.report.html.column import Form, metric_column, metric_form, rounded
+from proton_bench.report.html.table import Form, metric_column, metric_form, rounded
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
-from proton_bench.report.html.kernels import KernelTable, changed_kernels, kernel_table
+from proton_bench.report.html.table import KernelTable, changed_kernels, kernel_table
 
 
 def column(table: KernelTable, title: str) -> list[object]:

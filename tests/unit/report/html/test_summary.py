@@ -15,8 +15,8 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
-from proton_bench.report.html.kernels import kernel_table
 from proton_bench.report.html.summary import Summary, comparison_summary, profile_summary
+from proton_bench.report.html.table import kernel_table
 
 
 def summary_of(profile: Profile, *metrics: str) -> Summary:
