@@ -129,10 +129,12 @@ def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
     ) -> Column:
         return Column(title, unit.texts(values, signed=signed), worth, unit.name)
 
+    sides = zip(known["base"], known["new"], known["change"], strict=True)
+    changes = [None if base is None and new is None else change for base, new, change in sides]
     found = [
         column("base", known["base"], 2),
         column("new", known["new"], 1),
-        column("change", known["change"], 0, signed=True),
+        column("change", changes, 0, signed=True),
     ]
     reach = reaches(comparison, ranking.rows)
     if reach:
