@@ -52,7 +52,9 @@ void append_escaped(std::string &out, char character) {
 
 } // namespace
 
-void append_json_text(std::string &out, std::string_view text) {
+void append_quoted(std::string &out, std::string_view bytes) {
+  std::string scratch;
+  std::string_view text = valid_utf8(bytes, scratch);
   out += '"';
   size_t plain = 0; // start of the run that needs no escape
   for (size_t position = 0; position < text.size(); ++position) {
@@ -65,21 +67,6 @@ void append_json_text(std::string &out, std::string_view text) {
   }
   out.append(text.substr(plain));
   out += '"';
-}
-
-void append_quoted(std::string &out, std::string_view bytes) {
-  // Most names are this plain, and writing names is most of the work of writing a timeline.
-  bool is_plain = std::all_of(bytes.begin(), bytes.end(), [](char character) {
-    return character >= 0x20 && character < 0x7F && character != '"' && character != '\\';
-  });
-  if (is_plain) {
-    out += '"';
-    out.append(bytes);
-    out += '"';
-    return;
-  }
-  std::string scratch;
-  append_json_text(out, valid_utf8(bytes, scratch));
 }
 
 void append_base64(std::string &out, std::string_view bytes) {

@@ -7,8 +7,6 @@
 
 namespace proton {
 
-/// `text` is valid UTF-8.
-void append_json_text(std::string &out, std::string_view text);
 /// Any bytes, in the readable form of `valid_utf8`.
 void append_quoted(std::string &out, std::string_view bytes);
 /// Base64 (RFC 4648), without quotes.

@@ -156,7 +156,7 @@ std::string ChromeLanes::name(const TrackId &track) {
 void ChromeLanes::describe(const LaneId &id, int64_t row, int64_t rank, std::string &out) {
   std::string line = id.line == 0 ? "" : " (line " + std::to_string(id.line) + ")";
   out += ",{\"args\":{\"name\":";
-  append_json_text(out, name(id.track) + line);
+  append_quoted(out, name(id.track) + line);
   auto thread = threads_.find(id.track.number);
   bool has_thread = thread != threads_.end() && !upstream_shape_;
   if (id.track.kind == TrackKind::kThread && has_thread) {
