@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.device_use import runs_on_devices
 from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.model import preorder
 from proton_bench.model.frame import COLLECTION_NAME, FrameKind
@@ -242,7 +243,7 @@ def with_measured_times(profile: Profile) -> Profile:
     if not bool(is_measured.any()):
         return profile
     zones = _zones(profile.parents, is_measured)
-    main, others = _sampled(profile, HOST_WALL), _sampled(profile, OTHER_THREADS)
+    main, others = own_numbers(profile, HOST_WALL), own_numbers(profile, OTHER_THREADS)
     on_main = _parts_on_main(profile, ranges, zones=zones, main=main, others=others)
     own = _own_times(ranges, np.where(is_measured, on_main, 0.0))
     own_ns = float(own.sum())
@@ -273,13 +274,6 @@ def _walls(profile: Profile) -> MetricColumn:
         return column
     nothing = np.zeros(len(profile), dtype=np.int64)
     return MetricColumn(_SPAN, ValueKind.INT, nothing, nothing > 0)
-
-
-def _sampled(profile: Profile, name: str) -> Floats:
-    column = profile.columns.get(name)
-    if column is None or not column.kind.is_number:
-        return np.zeros(len(profile))
-    return np.where(column.known, column.values, 0).astype(np.float64)
 
 
 def _zones(parents: npt.NDArray[np.int32], is_measured: Mask) -> Rows:
@@ -392,7 +386,7 @@ def recorded_times(profile: Profile) -> tuple[Floats, Floats]:
     """
     profile = with_measured_times(profile)
     inside = ~_outside(profile)
-    return _sampled(profile, HOST_WALL) * inside, _sampled(profile, OTHER_THREADS) * inside
+    return own_numbers(profile, HOST_WALL) * inside, own_numbers(profile, OTHER_THREADS) * inside
 
 
 def _outside(profile: Profile) -> Mask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,6 +220,19 @@ class Changes:
     def __post_init__(self) -> None:
         object.__setattr__(self, "change", self.new - self.base)
 
+    def mapped(self, form: Callable[[Values], Values]) -> Changes:
+        """Return the values of other rows, which a function makes of those of these rows."""
+        parts = self.split
+        return Changes(
+            base=form(self.base),
+            new=form(self.new),
+            base_valid=form(self.base_valid) > 0,
+            new_valid=form(self.new_valid) > 0,
+            base_count=form(self.base_count),
+            new_count=form(self.new_count),
+            split=parts and Split(form(parts.launches), form(parts.latency), form(parts.rest)),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
@@ -399,15 +412,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
     def coarse(values: Values) -> Values:
         return grouped(values, places.places, total)
 
-    own = Changes(
-        base=coarse(fine.base),
-        new=coarse(fine.new),
-        base_valid=coarse(fine.base_valid) > 0,
-        new_valid=coarse(fine.new_valid) > 0,
-        base_count=coarse(fine.base_count),
-        new_count=coarse(fine.new_count),
-        split=_mapped(fine.split, coarse),
-    )
+    own = fine.mapped(coarse)
     runs = np.stack([sums.of(coarse(line)) for line in recorded])
     base_runs, new_runs = np.split(runs, [len(sides.base)])
     return Comparison(
@@ -416,7 +421,7 @@ def _added(sides: _Sides, by: By) -> Comparison:
         base=sides.base,
         new=sides.new,
         tree=tree,
-        inclusive=_inclusive(sums, own),
+        inclusive=own.mapped(sums.of),
         own=own,
         base_runs=base_runs,
         new_runs=new_runs,
@@ -439,24 +444,6 @@ def _changes(sides: _Sides, recorded: tuple[Values, Mask], counts: Values) -> Ch
     return Changes(base, new, base_valid, new_valid, base_count, new_count, parts)
 
 
-def _mapped(parts: Split | None, sums: Any) -> Split | None:
-    if parts is None:
-        return None
-    return Split(sums(parts.launches), sums(parts.latency), sums(parts.rest))
-
-
-def _inclusive(sums: SubtreeSums, own: Changes) -> Changes:
-    return Changes(
-        base=sums.of(own.base),
-        new=sums.of(own.new),
-        base_valid=sums.of(own.base_valid) > 0,
-        new_valid=sums.of(own.new_valid) > 0,
-        base_count=sums.of(own.base_count),
-        new_count=sums.of(own.new_count),
-        split=_mapped(own.split, sums.of),
-    )
-
-
 def without_rows(comparison: Comparison, left_out: Mask) -> Comparison:
     """Return the comparison as if these rows had no values, also in the sums above them.
 
@@ -467,35 +454,26 @@ def without_rows(comparison: Comparison, left_out: Mask) -> Comparison:
     if not left_out.any():
         return comparison
     kept = ~left_out
+
+    def of_kept(values: Values) -> Values:
+        return np.where(kept, values, 0)  # which counts as none
+
     if comparison.own is None:
-        return replace(comparison, inclusive=_kept(comparison.inclusive, kept))
+        return replace(comparison, inclusive=comparison.inclusive.mapped(of_kept))
     sums = SubtreeSums(comparison.tree.parents)
     outermost = left_out & kept[comparison.tree.parents]
     sides = [
         np.stack([np.where(kept, line - sums.of(np.where(outermost, line, 0)), 0) for line in runs])
         for runs in (comparison.base_runs, comparison.new_runs)
     ]
-    own = _kept(comparison.own, kept)
+    own = comparison.own.mapped(of_kept)
     return replace(
         comparison,
         own=own,
-        inclusive=_inclusive(sums, own),
+        inclusive=own.mapped(sums.of),
         base_runs=sides[0],
         new_runs=sides[1],
         interval=mean_difference(*sides),
-    )
-
-
-def _kept(changes: Changes, kept: Mask) -> Changes:
-    """Return the values with 0, which counts as none, in rows that are not kept."""
-    return Changes(
-        base=np.where(kept, changes.base, 0),
-        new=np.where(kept, changes.new, 0),
-        base_valid=changes.base_valid & kept,
-        new_valid=changes.new_valid & kept,
-        base_count=np.where(kept, changes.base_count, 0),
-        new_count=np.where(kept, changes.new_count, 0),
-        split=_mapped(changes.split, lambda part: np.where(kept, part, 0)),
     )
 
 

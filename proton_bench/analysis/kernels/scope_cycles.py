@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import unknown_metric
-from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.metrics.values import (
+    DerivedMetric,
+    MetricValues,
+    own_numbers,
+    quotient,
+)
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
@@ -57,10 +62,7 @@ def _values(profile: Profile, name: str) -> MetricValues:
 
 def own_counts(profile: Profile, name: str) -> npt.NDArray[np.int64]:
     """Return a count of each row alone, 0 if it has none."""
-    column = profile.columns.get(name)
-    if column is None or not column.kind.is_number:
-        return np.zeros(len(profile), dtype=np.int64)
-    return np.where(column.valid, column.values, 0).astype(np.int64)
+    return own_numbers(profile, name).astype(np.int64)
 
 
 def _coverage(profile: Profile) -> MetricValues:

@@ -24,14 +24,20 @@ from proton_bench.analysis.kernels.gpu_facts import are_missing
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
 from proton_bench.analysis.metrics.peak import clock_ratio, pipe_rates
 from proton_bench.analysis.metrics.roofline import (
-    covered,
     own_seconds,
     own_values,
     roofline_peaks,
     single_devices,
 )
-from proton_bench.analysis.metrics.values import WIDEST, DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.metrics.values import (
+    WIDEST,
+    DerivedMetric,
+    MetricValues,
+    own_numbers,
+    quotient,
+)
 from proton_bench.analysis.naming.kernel_names import kernel_texts
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.errors import MetricError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
@@ -122,11 +128,8 @@ def _shares(profile: Profile, text: str, recorded: tuple[str, ...]) -> MetricVal
 
 def _kernel_ns(profile: Profile) -> npt.NDArray[np.float64]:
     """Return the time of all kernels of each row: of merged runs some may have no counters."""
-    column = profile.columns.get(_KERNEL_TIME)
-    if column is None or not column.kind.is_number:
-        return np.zeros(len(profile))
-    is_kernel = column.known & (profile.kinds == FrameKind.KERNEL)
-    own = np.where(is_kernel, column.values, 0).astype(np.float64)
+    is_kernel = profile.kinds == FrameKind.KERNEL
+    own = np.where(is_kernel, own_numbers(profile, _KERNEL_TIME), 0.0)
     return preorder.sums(profile.parents, own)
 
 
@@ -305,7 +308,7 @@ def requested_and_moved(profile: Profile) -> tuple[Mapping[str, Floats], Amount]
         own = own_values(profile, name)
         if own is None:
             continue
-        compared = covered(profile, own > 0)
+        compared = rows_below(own > 0, profile.subtree_end)
         every = _below(profile, np.where(compared, own_seconds(profile), 0.0))
         counted = _own(profile, COUNTED_TIME) * SECONDS["ns"]
         known = _below(profile, np.where(compared, counted, 0.0))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric
+from proton_bench.analysis.metrics.values import own_numbers
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.device import Device
 from proton_bench.model.profile import Profile
@@ -349,12 +350,9 @@ def _seconds_of(
     profile: Profile, name: str, peaks: Sequence[Mapping[str, float]]
 ) -> npt.NDArray[np.float64]:
     """Return the time of each row's own amount at the peak rate; 0 if it has none."""
-    full = find_metric(name, profile.columns)
-    if full is None or not profile.columns[full].kind.is_number:
-        return np.zeros(len(profile))
-    column = profile.columns[full]
     # The last entry answers for rows without a device, whose position is -1.
     seconds_per_one = np.array([*(1.0 / p[name] if name in p else 0.0 for p in peaks), 0.0])
-    own = np.where(column.known, column.values, 0.0)
-    result: npt.NDArray[np.float64] = own * seconds_per_one[profile.device_rows]
+    result: npt.NDArray[np.float64] = (
+        own_numbers(profile, name) * seconds_per_one[profile.device_rows]
+    )
     return result

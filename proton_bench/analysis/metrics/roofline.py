@@ -25,6 +25,7 @@ from proton_bench.analysis.metrics.peak import (
     peak_rates,
 )
 from proton_bench.analysis.metrics.values import DerivedMetric, MetricValues, quotient
+from proton_bench.analysis.view.names import rows_below
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
@@ -33,7 +34,6 @@ from proton_bench.model.profile import Profile
 __all__ = [
     "ROOFLINE",
     "Roofline",
-    "covered",
     "own_seconds",
     "own_values",
     "roofline",
@@ -144,7 +144,7 @@ def roofline(profile: Profile) -> Roofline:
         seconds=_total(profile, seconds),
         compute_seconds=_total(profile, np.where(compute >= memory, seconds, 0.0)),
         time_seconds=_total(
-            profile, np.where(covered(profile, has_work), own_seconds(profile), 0.0)
+            profile, np.where(rows_below(has_work, profile.subtree_end), own_seconds(profile), 0.0)
         ),
         operations=_total(profile, np.where(has_work, flops, 0.0)),
         moved_bytes=_total(profile, np.where(has_work, work.get("bytes", 0.0), 0.0)),
@@ -190,14 +190,6 @@ def _total(profile: Profile, own: Floats) -> Floats:
     total: Floats = np.maximum(running[profile.subtree_end] - running[:-1], 0.0)
     leaves = profile.subtree_end == np.arange(1, len(own) + 1)
     return np.where(leaves, own, total)
-
-
-def covered(profile: Profile, rows: Flags) -> Flags:
-    """Mark the rows and all rows below them."""
-    running = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.add.at(running, np.flatnonzero(rows), 1)
-    np.add.at(running, profile.subtree_end[rows], -1)
-    return np.cumsum(running[:-1]) > 0
 
 
 def single_devices(profile: Profile) -> npt.NDArray[Any]:

@@ -31,6 +31,8 @@ __all__ = [
     "is_part_of_mean",
     "mean_names",
     "mean_values",
+    "own_ns",
+    "own_numbers",
     "quotient",
     "recorded_names",
     "recorded_values",
@@ -249,3 +251,19 @@ def time_seconds(profile: Profile) -> MetricValues:
     time = source_values(profile, "time" if is_timed or not spans else spans[0])
     second = SECONDS.get(MetricSpec(time.name).unit, SECONDS["ns"])
     return MetricValues(time.name, time.aggregation, time.values * second, time.valid)
+
+
+def own_numbers(profile: Profile, name: str) -> npt.NDArray[np.float64]:
+    """Return the number of each row alone, 0 where it has none."""
+    full = find_metric(name, profile.columns)
+    if full is None or not profile.columns[full].kind.is_number:
+        return np.zeros(len(profile))
+    column = profile.columns[full]
+    return np.where(column.known, column.values, 0).astype(np.float64)
+
+
+def own_ns(profile: Profile, name: str) -> npt.NDArray[np.float64]:
+    """Return the time of each row alone in ns, 0 where it has none or the metric is no time."""
+    full = find_metric(name, profile.columns)
+    unit = SECONDS.get(MetricSpec(full).unit, 0.0) if full is not None else 0.0
+    return own_numbers(profile, name) * (unit / SECONDS["ns"])

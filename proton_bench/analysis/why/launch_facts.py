@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.metrics.formula import find_metric
 from proton_bench.analysis.metrics.occupancy import LIMITS, occupancy, resident_blocks
-from proton_bench.analysis.metrics.values import mean_names, mean_values, with_mean
+from proton_bench.analysis.metrics.values import mean_names, mean_values, own_numbers, with_mean
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
@@ -117,14 +117,9 @@ def mean_launch(profile: Profile, rows: Sequence[int]) -> Launch:
 
 
 def row_times(profile: Profile, rows: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """Yield each of these rows that has a time, with its own time in the unit of the profile."""
-    time = find_metric("time", profile.columns)
-    if time is None or not profile.columns[time].kind.is_number:
-        return
-    column = profile.columns[time]
-    for row in rows:
-        if column.known[row] and column.values[row] > 0:
-            yield row, float(column.values[row])
+    """Return each of these rows that has a time, with its own time in the unit of the profile."""
+    times = own_numbers(profile, "time")
+    return ((row, float(times[row])) for row in rows if times[row] > 0)
 
 
 def _launch(variant: Variant, device: Device) -> Launch:

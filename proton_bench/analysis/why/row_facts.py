@@ -17,10 +17,10 @@ from proton_bench.analysis.kernels.gpu_facts import (
     gpm_means,
 )
 from proton_bench.analysis.kernels.stall_reasons import REASON, SELECTED, explain_stall, has_samples
-from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS, find_metric
+from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, SECONDS
 from proton_bench.analysis.metrics.measured_work import interval_half
 from proton_bench.analysis.metrics.peak import clock_ratio, device_peaks
-from proton_bench.analysis.metrics.values import WIDEST
+from proton_bench.analysis.metrics.values import WIDEST, own_ns, own_numbers
 from proton_bench.analysis.naming.kernel_names import kernel_texts
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.launch_facts import Launch, launch_means
@@ -247,7 +247,7 @@ class Facts:
         self._known: dict[int, RowFacts] = {}  # rules and findings ask several times
         self.ceilings = Ceilings.of(profile.provenance)
         self.own_ns, self._beside_ns = _own_times(profile)
-        self._counts = _own(profile, "count")
+        self._counts = own_numbers(profile, "count")
         self._all_counts = preorder.sums(
             profile.parents, np.where(self.own_ns > 0, np.maximum(self._counts, 0.0), 0.0)
         )
@@ -263,7 +263,7 @@ class Facts:
         self._cycles = _inclusive(profile, CYCLES)
         self._launches = launch_means(profile)
         self._stalls = _stall_columns(profile)
-        self._declared = {name: _own(profile, name) for name in _WORK}
+        self._declared = {name: own_numbers(profile, name) for name in _WORK}
         self._peaks = [device_peaks(device) for device in profile.devices]
         devices = device_verdicts(profile)
         self._busy_in_run = _busy_in_run(profile, devices)
@@ -399,7 +399,7 @@ def _own_times(profile: Profile) -> tuple[Floats, Floats]:
     Operators of the CPU have none where a GPU worked: they launched its kernels meanwhile. Where
     none did, these are elapsed times of the host, of all that was recorded there.
     """
-    own, nothing = _in_ns(profile, "time"), np.zeros(len(profile))
+    own, nothing = np.maximum(own_ns(profile, "time"), 0.0), np.zeros(len(profile))
     on_cpu = np.array([each.kind == _CPU for each in profile.devices] + [False])
     is_host = on_cpu[profile.device_rows]
     if bool((own[~is_host & (profile.device_rows >= 0)] > 0).any()):
@@ -415,22 +415,6 @@ def _own_times(profile: Profile) -> tuple[Floats, Floats]:
         return own, nothing
     scale = SECONDS[span.spec.unit] / SECONDS["ns"]
     return spans_of(profile, span).own.astype(np.float64) * scale, nothing
-
-
-def _in_ns(profile: Profile, name: str) -> Floats:
-    full = find_metric(name, profile.columns)
-    if full is None or MetricSpec(full).unit not in SECONDS:
-        return np.zeros(len(profile))
-    found = _own(profile, full) * (SECONDS[MetricSpec(full).unit] / SECONDS["ns"])
-    return np.where(found > 0, found, 0.0)
-
-
-def _own(profile: Profile, name: str) -> Floats:
-    full = find_metric(name, profile.columns)
-    if full is None or not profile.columns[full].kind.is_number:
-        return np.zeros(len(profile))
-    column = profile.columns[full]
-    return np.where(column.known, column.values, 0).astype(np.float64)
 
 
 def _inclusive(profile: Profile, name: str) -> Floats:

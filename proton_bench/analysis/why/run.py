@@ -23,7 +23,7 @@ from proton_bench.analysis.accounting.host_time import (
     with_measured_times,
 )
 from proton_bench.analysis.accounting.own_cost import own_cost
-from proton_bench.analysis.metrics.formula import SECONDS, find_metric
+from proton_bench.analysis.metrics.values import own_ns
 from proton_bench.analysis.naming.frame_names import parse_frame
 from proton_bench.analysis.naming.readable import Readable, folded
 from proton_bench.analysis.view.names import rows_below, with_stable_names
@@ -32,7 +32,6 @@ from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
-from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.model.profile import Profile
 
 __all__ = [
@@ -113,31 +112,10 @@ def sampled_in_ns(profile: Profile, names: Collection[str]) -> float:
 def recorded_in_ns(profile: Profile, names: Collection[str]) -> float:
     """Return the time that operators took by their own records, 0 if these have no times."""
     rows = list(outermost(profile, names))
-    return max(_of_ranges_ns(profile, rows), _on_cpu_ns(profile, rows))
-
-
-def _of_ranges_ns(profile: Profile, rows: Sequence[int]) -> float:
-    name = find_metric("wall", profile.columns)
-    if name is None or not profile.columns[name].kind.is_number:
-        return 0.0
-    column = profile.columns[name]
-    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
-    return unit * sum(float(column.values[row]) for row in rows if column.known[row])
-
-
-def _on_cpu_ns(profile: Profile, rows: Sequence[int]) -> float:
-    """Return the time of these rows and those below them that is not of a device."""
-    name = find_metric("time", profile.columns)
-    if name is None or not profile.columns[name].kind.is_number:
-        return 0.0
-    column = profile.columns[name]
     on_cpu = np.array([each.kind == "CPU" for each in profile.devices] + [False])
-    known = column.known & on_cpu[profile.device_rows]
-    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
-    return unit * sum(
-        float(column.values[row:end][known[row:end]].sum())
-        for row, end in ((row, int(profile.subtree_end[row])) for row in rows)
-    )
+    times_ns = np.where(on_cpu[profile.device_rows], own_ns(profile, "time"), 0.0)
+    below_ns = sum(float(times_ns[row : profile.subtree_end[row]].sum()) for row in rows)
+    return max(float(own_ns(profile, "wall")[rows].sum()), below_ns)
 
 
 def outermost(profile: Profile, names: Collection[str]) -> Iterator[int]:
@@ -244,14 +222,9 @@ def _stage_of(name: str) -> str:
 
 def trials_ns(profile: Profile) -> float:
     """Return the time of kernels with which autotuners tried configurations, in ns."""
-    name = find_metric("time", profile.columns)
-    if name is None or not profile.columns[name].kind.is_number:
-        return 0.0
     is_trial = np.array([text == TRIALS_STATE for text in profile.strings])
     rows = rows_below(is_trial[profile.frames], profile.subtree_end)
-    column = profile.columns[name]
-    unit = SECONDS.get(MetricSpec(name).unit, 0.0) / SECONDS["ns"]
-    return float(column.values[rows & column.known].sum()) * unit
+    return float(own_ns(profile, "time")[rows].sum())
 
 
 BACKWARD = "<backward>"
