@@ -145,7 +145,7 @@ def _runs(
 
 
 def _row(trace: Trace) -> Row:
-    unit = _unit(trace)
+    unit = unit_of([trace])
     levels = trace.levels
     shares = _shares(trace.series.logarithms())
     xs = np.linspace(2.0, _SPARK_WIDTH - 2.0, len(shares))
@@ -162,12 +162,8 @@ def _row(trace: Trace) -> Row:
     )
 
 
-def _unit(trace: Trace) -> Unit:
-    return unit_of([trace])
-
-
 def _plot(trace: Trace) -> Plot:
-    series, unit = trace.series, _unit(trace)
+    series, unit = trace.series, unit_of([trace])
     logs = series.logarithms()
     xs = np.linspace(Plot.left + 8.0, Plot.right - 8.0, len(logs))
     half = (xs[1] - xs[0]) / 2.0 if len(xs) > 1 else 0.0

@@ -206,7 +206,7 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
         comparison: Of a metric that adds up over rows.
         rows: Which of its rows.
     """
-    known = amounts(comparison, comparison.inclusive, rows.tolist())
+    values = amounts(comparison, comparison.inclusive, rows.tolist())
     title, form, scale = measure_form(comparison.measure)
 
     def column(
@@ -216,27 +216,27 @@ def change_columns(comparison: Comparison, rows: Rows) -> list[HtmlColumn]:
         return HtmlColumn(name, form, shown, meaning, signed, _AMOUNTS, sums=name != _REACH)
 
     scaled = f"; {SCALED}" if comparison.scaled else ""
-    found = [
-        column("new", known["new"], f"{title} of the new runs{scaled}"),
-        column("base", known["base"], f"{title} of the base"),
-        column("change", known["change"], "new minus base", signed=True),
+    columns = [
+        column("new", values["new"], f"{title} of the new runs{scaled}"),
+        column("base", values["base"], f"{title} of the base"),
+        column("change", values["change"], "new minus base", signed=True),
     ]
     reach = reaches(comparison, rows.tolist())
     if reach:
-        found.append(column(_REACH, reach, "half of the 95 % interval of the change"))
-    growth = rounded(growths(known), 100.0)
-    found.append(HtmlColumn("growth", Form.PERCENT, growth, "share of the base", signed=True))
+        columns.append(column(_REACH, reach, "half of the 95 % interval of the change"))
+    growth = rounded(growths(values), 100.0)
+    columns.append(HtmlColumn("growth", Form.PERCENT, growth, "share of the base", signed=True))
     if comparison.inclusive.split is not None:
         launches = "mean latency of both sides x more or fewer launches"
         latency = "mean launches of both sides x change of one launch"
-        found.append(column("by launches", known["by_launches"], launches, signed=True))
-        found.append(column("by latency", known["by_latency"], latency, signed=True))
+        columns.append(column("by launches", values["by_launches"], launches, signed=True))
+        columns.append(column("by latency", values["by_latency"], latency, signed=True))
     if comparison.inclusive.new_count.any() or comparison.inclusive.base_count.any():
         for side in ("new", "base"):
-            cells = rounded(known[f"{side}_launches"])
+            counts = rounded(values[f"{side}_launches"])
             meaning = "launches and calls"
-            found.append(HtmlColumn(f"launches {side}", Form.COUNT, cells, meaning, sums=True))
-    return found
+            columns.append(HtmlColumn(f"launches {side}", Form.COUNT, counts, meaning, sums=True))
+    return columns
 
 
 # -- kernels -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A search for the first slower revision, on the terminal."""
+"""A search for the first slower revision: on the terminal and as a JSON document."""
 
 from __future__ import annotations
 
@@ -15,20 +15,12 @@ from rich.style import Style
 from proton_bench.gate.bisect import BisectResult, BisectVerdict, Candidate, Measurement, State
 from proton_bench.gate.verdict.result import GateRow, Outcome
 from proton_bench.report.text.gate import gate_document
-from proton_bench.report.words.edge import DIM, HEADING, WARNING, fitting
+from proton_bench.report.words.edge import DIM, HEADING, WARNING, edge_of, fitting
 from proton_bench.report.words.gate import headline, row_text, structure_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, percent_text
 
 __all__ = ["BisectReport", "bisect_document"]
-
-
-def bisect_document(result: BisectResult) -> dict[str, Any]:
-    """Return what ``proton bisect --json`` writes; ``proof`` is a document of `proton gate`."""
-    document = result.to_document()
-    document["proof"] = gate_document(Outcome(result.proof))
-    return document
-
 
 _FOUND = Style(color="green", bold=True)
 _STYLES = {State.BAD: Style(color="red"), State.GOOD: None, State.SKIPPED: DIM}
@@ -52,7 +44,7 @@ class BisectReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the lines; only on a terminal they are cut."""
-        edge = options.max_width if console.file.isatty() else None
+        edge = edge_of(console, options)
         style = _FOUND if self.result.verdict is BisectVerdict.FOUND else WARNING
         yield Segment(f"{_headline(self.result)}\n", style)
         for word, text in _lines(self.result):
@@ -194,3 +186,11 @@ def _cells(tested: Measurement) -> tuple[str, str, str]:
 
 def _measured_text(tested: Measurement) -> str:
     return _change_text(tested) if tested.pairs else visible(tested.reason, _MOST_TEXT)
+
+
+# -- other forms -----------------------------------------------------------------------------------
+def bisect_document(result: BisectResult) -> dict[str, Any]:
+    """Return what ``proton bisect --json`` writes; ``proof`` is a document of `proton gate`."""
+    document = result.to_document()
+    document["proof"] = gate_document(Outcome(result.proof))
+    return document

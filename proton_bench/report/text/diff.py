@@ -1,4 +1,4 @@
-"""A comparison on the terminal: a headline, then the rows by contribution."""
+"""A comparison: on the terminal, as a JSON document and as Markdown for pull requests."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ from proton_bench.report.words.edge import (
     HEADING,
     WARNING,
     chain_mark,
+    edge_of,
     fitting,
     fitting_path,
     prose,
@@ -54,6 +55,116 @@ from proton_bench.support.units import count_text
 
 __all__ = ["DiffReport", "diff_document", "diff_markdown", "escaped"]
 
+_WORSE = Style(color="red")
+_MUCH_WORSE = Style(color="red", bold=True)
+_BETTER = Style(color="green")
+_MUCH_BETTER = Style(color="green", bold=True)
+_NOTE = Style(color="cyan")
+# A change of this share of the largest one is printed bold.
+_MUCH = 0.5
+_MAX_INDENT = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffReport:
+    """A rich renderable of a comparison.
+
+    Attributes:
+        comparison: What to show.
+        ranking: Which rows, in which order.
+    """
+
+    comparison: Comparison
+    ranking: Ranking
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the lines; only on a terminal columns and names are cut."""
+        edge = edge_of(console, options)
+        yield from self._summary(console, edge)
+        table = Table(columns(self.comparison, self.ranking), edge)
+        yield from table.heading("name")
+        yield from self._rows(table, edge, chain_mark(options))
+        yield from self._legend(table.columns, hidden=table.hidden)
+
+    def _summary(self, console: Console, edge: int | None) -> Iterator[Segment]:
+        yield Segment(f"{headline(self.comparison)}\n", HEADING)
+        for word, text in side_lines(self.comparison):
+            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        for word, text in cost_lines(self.comparison):
+            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
+        scaled = calls_line(self.comparison)
+        if scaled is not None:
+            yield from prose(console, scaled, None, edge=edge)
+        warning = cost_warning(self.comparison)
+        if warning is not None:
+            yield Segment(f"{warning}\n", WARNING)
+        for loss in loss_lines(self.comparison):
+            yield from prose(console, loss, WARNING, edge=edge)
+        yield Segment("\n")
+
+    def _rows(self, table: Table, edge: int | None, mark: str) -> Iterator[Segment]:
+        labels = names(self.comparison, self.ranking)
+        lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
+        for place, (row, depth, label) in enumerate(lines):
+            changed = self._style(row)
+            yield from table.values(place, of={"change": changed, "%": changed})
+            indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
+            said = "  ".join(notes(self.comparison, row))
+            state = 0 if self.comparison.tree.states[row] == RowState.MATCHED else _first_word(said)
+            name = mark.join(label)
+            if edge is not None and table.room is not None:
+                room = table.room - len(indent)
+                if cell_len(name) + 2 + cell_len(said) > room:
+                    left = room - state if 2 * state <= room else room
+                    name = fitting_path([without_folder(each) for each in label], left, mark)
+                said = fitting(said, edge - table.width - len(indent) - cell_len(name) - 2)
+            yield Segment(f"{indent}{name}")
+            if said:
+                yield Segment(f"  {said}", _NOTE)
+            yield Segment("\n")
+
+    def _style(self, row: int) -> Style:
+        values = self.comparison.inclusive
+        change = float(values.change[row])
+        if change == 0 or not (values.base_valid[row] or values.new_valid[row]):
+            return DIM
+        largest = max(abs(float(values.change[each])) for each in self.ranking.rows[1:2] or (0,))
+        is_much = abs(change) >= _MUCH * largest
+        if (change > 0) != _more_is_better(self.comparison.measure.name):
+            return _MUCH_WORSE if is_much else _WORSE
+        return _MUCH_BETTER if is_much else _BETTER
+
+    def _legend(self, shown: Sequence[Column], *, hidden: int) -> Iterator[Segment]:
+        titles = {column.title for column in shown}
+        yield Segment("\nLegend\n", HEADING)
+        yield Segment(f"  {visible(self.comparison.measure.name)}, by {self.comparison.by}\n")
+        for title, meaning in meanings(self.comparison):
+            if title in titles:
+                yield Segment(f"  {title}: {meaning}\n")
+        for line in footer(self.comparison, self.ranking):
+            yield Segment(f"  {line}\n", DIM)
+        if hidden:
+            what = count_text(hidden, "column does", "columns do")
+            yield Segment(f"  {what} not fit; a pipe or file gets all\n", DIM)
+
+
+def _first_word(text: str) -> int:
+    """Return the width of the first word with blanks before it and an ellipsis after it."""
+    word, _, more = text.partition(" ")
+    return 2 + cell_len(word) + bool(more)
+
+
+def _more_is_better(name: str) -> bool:
+    if name.strip().lower() in ("util", OCCUPANCY):
+        return True
+    try:
+        formula = parse_formula(name)
+    except MetricError:
+        return False
+    return formula is not None and formula.divisor is Divisor.SECONDS
+
+
+# -- other forms -----------------------------------------------------------------------------------
 # Characters that could become markup, a cell's end, a link or a mention.
 _MARKUP = re.compile(r"([\\`*_{}\[\]#|~$]|:(?=//))")
 # GitHub links these by itself: mentions, except after a letter, where @ is part of a word such as
@@ -185,13 +296,13 @@ def _plain(value: float | None, scale: float = 1.0) -> float | None:
 
 def _rows(comparison: Comparison, ranking: Ranking) -> Iterator[dict[str, Any]]:
     lines = zip(ranking.above, ranking.rows, strict=True)
-    rows = [each for above, row in lines for each in (*above, row)]
+    rows = [shown for above, row in lines for shown in (*above, row)]
     positions = {row: place for place, row in enumerate(rows)}
     tree, scale = comparison.tree, comparison.measure.scale
     inclusive = _values(comparison, comparison.inclusive, rows)
     own = [] if comparison.own is None else _values(comparison, comparison.own, rows)
     for place, row in enumerate(rows):
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "parent": positions.get(int(tree.parents[row])),
             "name": tree.name(row),
             "kind": FrameKind(tree.kinds[row]).name.lower(),
@@ -204,22 +315,22 @@ def _rows(comparison: Comparison, ranking: Ranking) -> Iterator[dict[str, Any]]:
             "inclusive": inclusive[place],
         }
         if own:
-            found["own"] = own[place]
+            document["own"] = own[place]
         if comparison.interval is not None:
             ends = (comparison.interval.low, comparison.interval.high)
-            found["interval"] = [_plain(float(each[row]), scale) for each in ends]
-        yield found
+            document["interval"] = [_plain(float(end[row]), scale) for end in ends]
+        yield document
 
 
 def _values(
     comparison: Comparison, values: Changes, rows: Sequence[int]
 ) -> list[dict[str, float | None]]:
     scale = comparison.measure.scale
-    known = {
+    columns = {
         name: cells if name in COUNTS else [_plain(cell, scale) for cell in cells]
         for name, cells in amounts(comparison, values, rows).items()
     }
-    return [dict(zip(known, cells, strict=True)) for cells in zip(*known.values(), strict=True)]
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def _cause(comparison: Comparison, cause: Cause) -> dict[str, Any]:
@@ -234,112 +345,3 @@ def _cause(comparison: Comparison, cause: Cause) -> dict[str, Any]:
         "launches": cause.new_count - cause.base_count,
         "fate": cause.state.name.lower(),
     }
-
-
-_WORSE = Style(color="red")
-_MUCH_WORSE = Style(color="red", bold=True)
-_BETTER = Style(color="green")
-_MUCH_BETTER = Style(color="green", bold=True)
-_NOTE = Style(color="cyan")
-# A change of this share of the largest one is printed bold.
-_MUCH = 0.5
-_MAX_INDENT = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DiffReport:
-    """A rich renderable of a comparison.
-
-    Attributes:
-        comparison: What to show.
-        ranking: Which rows, in which order.
-    """
-
-    comparison: Comparison
-    ranking: Ranking
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the lines; only on a terminal columns and names are cut."""
-        edge = options.max_width if console.file.isatty() else None
-        yield from self._summary(console, edge)
-        table = Table(columns(self.comparison, self.ranking), edge)
-        yield from table.heading("name")
-        yield from self._rows(table, edge, chain_mark(options))
-        yield from self._legend(table.columns, hidden=table.hidden)
-
-    def _summary(self, console: Console, edge: int | None) -> Iterator[Segment]:
-        yield Segment(f"{headline(self.comparison)}\n", HEADING)
-        for word, text in side_lines(self.comparison):
-            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
-        for word, text in cost_lines(self.comparison):
-            yield Segment(f"{word.rjust(4)}  {text}\n", DIM)
-        scaled = calls_line(self.comparison)
-        if scaled is not None:
-            yield from prose(console, scaled, None, edge=edge)
-        warning = cost_warning(self.comparison)
-        if warning is not None:
-            yield Segment(f"{warning}\n", WARNING)
-        for loss in loss_lines(self.comparison):
-            yield from prose(console, loss, WARNING, edge=edge)
-        yield Segment("\n")
-
-    def _rows(self, table: Table, edge: int | None, mark: str) -> Iterator[Segment]:
-        labels = names(self.comparison, self.ranking)
-        lines = zip(self.ranking.rows, self.ranking.depths, labels, strict=True)
-        for place, (row, depth, label) in enumerate(lines):
-            changed = self._style(row)
-            yield from table.values(place, of={"change": changed, "%": changed})
-            indent = "  " * min(depth, _MAX_INDENT) + (f"[{depth}] " if depth > _MAX_INDENT else "")
-            said = "  ".join(notes(self.comparison, row))
-            state = 0 if self.comparison.tree.states[row] == RowState.MATCHED else _first_word(said)
-            name = mark.join(label)
-            if edge is not None and table.room is not None:
-                room = table.room - len(indent)
-                if cell_len(name) + 2 + cell_len(said) > room:
-                    left = room - state if 2 * state <= room else room
-                    name = fitting_path([without_folder(each) for each in label], left, mark)
-                said = fitting(said, edge - table.width - len(indent) - cell_len(name) - 2)
-            yield Segment(f"{indent}{name}")
-            if said:
-                yield Segment(f"  {said}", _NOTE)
-            yield Segment("\n")
-
-    def _style(self, row: int) -> Style:
-        values = self.comparison.inclusive
-        change = float(values.change[row])
-        if change == 0 or not (values.base_valid[row] or values.new_valid[row]):
-            return DIM
-        largest = max(abs(float(values.change[each])) for each in self.ranking.rows[1:2] or (0,))
-        is_much = abs(change) >= _MUCH * largest
-        if (change > 0) != _more_is_better(self.comparison.measure.name):
-            return _MUCH_WORSE if is_much else _WORSE
-        return _MUCH_BETTER if is_much else _BETTER
-
-    def _legend(self, shown: Sequence[Column], *, hidden: int) -> Iterator[Segment]:
-        titles = {column.title for column in shown}
-        yield Segment("\nLegend\n", HEADING)
-        yield Segment(f"  {visible(self.comparison.measure.name)}, by {self.comparison.by}\n")
-        for title, meaning in meanings(self.comparison):
-            if title in titles:
-                yield Segment(f"  {title}: {meaning}\n")
-        for line in footer(self.comparison, self.ranking):
-            yield Segment(f"  {line}\n", DIM)
-        if hidden:
-            what = count_text(hidden, "column does", "columns do")
-            yield Segment(f"  {what} not fit; a pipe or file gets all\n", DIM)
-
-
-def _first_word(text: str) -> int:
-    """Return the width of the first word with blanks before it and an ellipsis after it."""
-    word, _, more = text.partition(" ")
-    return 2 + cell_len(word) + bool(more)
-
-
-def _more_is_better(name: str) -> bool:
-    if name.strip().lower() in ("util", OCCUPANCY):
-        return True
-    try:
-        formula = parse_formula(name)
-    except MetricError:
-        return False
-    return formula is not None and formula.divisor is Divisor.SECONDS

@@ -1,4 +1,4 @@
-"""A history on the terminal: series with their steps, the failing ones first."""
+"""A history: on the terminal, series with failing steps first, and as a JSON document."""
 
 from __future__ import annotations
 
@@ -37,81 +37,6 @@ __all__ = [
     "unit_of",
     "when_text",
 ]
-
-_SCHEMA = "proton_bench.history"
-_VERSION = (1, 0)
-
-
-def history_document(history: History) -> dict[str, Any]:
-    """Return what ``proton history --json`` and ``proton gate --history --json`` print."""
-    return {
-        "schema": _SCHEMA,
-        "version": _VERSION,
-        "verdict": str(history.verdict),
-        "exit_code": EXIT_CODES[history.verdict],
-        "false_discovery_rate": history.level,
-        "fewest_points_after_a_step": history.fewest_after,
-        "series": [_series(trace) for trace in history.traces],
-        "left_out": dict(history.left_out),
-    }
-
-
-def _series(trace: Trace) -> dict[str, Any]:
-    series, known = trace.series, trace.acknowledged
-    key = series.key
-    return {
-        "id": key.digest,
-        "baseline": key.group or None,
-        "path": list(key.path),
-        "occurrence": key.occurrence,
-        "metric": series.metric,
-        "unit": key.unit or None,
-        "machine": dict(key.machine),
-        "quarantined": series.is_quarantined,
-        "levels": list(trace.levels),
-        "change": trace.change,
-        "later_points_without_it": series.later,
-        "points": [
-            {**_point(point), "value": value}
-            for point, value in zip(series.points, series.values.tolist(), strict=True)
-        ],
-        "steps": [_step(trace, step) for step in trace.steps],
-        "acknowledged": None
-        if known is None
-        else {
-            "until_ns": known.until_ns,
-            "by": known.by,
-            "at_ns": known.at_ns,
-            "revision": known.revision or None,
-        },
-    }
-
-
-def _step(trace: Trace, step: Step) -> dict[str, Any]:
-    points = trace.series.points
-    return {
-        "change": math.expm1(step.change),
-        "low": math.expm1(step.low),
-        "high": math.expm1(step.high),
-        "adjusted_p_value": step.p_value,
-        "first_after": _point(points[step.at]),
-        "last_before": _point(points[step.at - 1]),
-        "begins_after": _point(points[step.earliest - 1]),
-        "begins_until": _point(points[step.latest]),
-        "acknowledged": trace.is_acknowledged(step),
-        "fails": step in trace.failing,
-    }
-
-
-def _point(point: Point) -> dict[str, Any]:
-    return {
-        "source": point.source,
-        "time_ns": point.time_ns,
-        "revision": point.revision or None,
-        "dirty": point.is_dirty,
-        "runs": point.runs,
-    }
-
 
 _BAD, _GOOD = Style(color="red", bold=True), Style(color="green", bold=True)
 _SUITE = {SuiteVerdict.PASS: _GOOD, SuiteVerdict.FAIL: _BAD}
@@ -322,9 +247,12 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
     changes = tuple(percent_text(trace.change) if trace.steps else "-" for trace in traces)
     metrics = {trace.series.metric for trace in traces}
     units = {
-        metric: unit_of([t for t in traces if _metric(t) == metric], metric) for metric in metrics
+        metric: unit_of([t for t in traces if t.series.metric == metric], metric)
+        for metric in metrics
     }
-    ends = [units[_metric(trace)].texts([trace.levels[0], trace.levels[-1]]) for trace in traces]
+    ends = [
+        units[trace.series.metric].texts([trace.levels[0], trace.levels[-1]]) for trace in traces
+    ]
     name = (
         next(iter(units.values())).name if len({unit.name for unit in units.values()}) == 1 else ""
     )
@@ -345,13 +273,9 @@ def _columns(traces: Sequence[Trace], *, ascii_only: bool) -> list[Column]:
             for metric, unit in units.items()
         }
         found.append(
-            Column("metric", tuple(texts[_metric(trace)] for trace in traces), is_text=True)
+            Column("metric", tuple(texts[trace.series.metric] for trace in traces), is_text=True)
         )
     return found
-
-
-def _metric(trace: Trace) -> str:
-    return trace.series.metric
 
 
 def _size_text(step: Step) -> str:
@@ -376,3 +300,79 @@ def _range_text(trace: Trace, step: Step) -> str:
 def _ordinal(number: int) -> str:
     ends = {1: "st", 2: "nd", 3: "rd"}
     return f"{number}{'th' if 10 < number % 100 < 14 else ends.get(number % 10, 'th')}"
+
+
+# -- other forms -----------------------------------------------------------------------------------
+_SCHEMA = "proton_bench.history"
+_VERSION = (1, 0)
+
+
+def history_document(history: History) -> dict[str, Any]:
+    """Return what ``proton history --json`` and ``proton gate --history --json`` print."""
+    return {
+        "schema": _SCHEMA,
+        "version": _VERSION,
+        "verdict": str(history.verdict),
+        "exit_code": EXIT_CODES[history.verdict],
+        "false_discovery_rate": history.level,
+        "fewest_points_after_a_step": history.fewest_after,
+        "series": [_series(trace) for trace in history.traces],
+        "left_out": dict(history.left_out),
+    }
+
+
+def _series(trace: Trace) -> dict[str, Any]:
+    series, known = trace.series, trace.acknowledged
+    key = series.key
+    return {
+        "id": key.digest,
+        "baseline": key.group or None,
+        "path": list(key.path),
+        "occurrence": key.occurrence,
+        "metric": series.metric,
+        "unit": key.unit or None,
+        "machine": dict(key.machine),
+        "quarantined": series.is_quarantined,
+        "levels": list(trace.levels),
+        "change": trace.change,
+        "later_points_without_it": series.later,
+        "points": [
+            {**_point(point), "value": value}
+            for point, value in zip(series.points, series.values.tolist(), strict=True)
+        ],
+        "steps": [_step(trace, step) for step in trace.steps],
+        "acknowledged": None
+        if known is None
+        else {
+            "until_ns": known.until_ns,
+            "by": known.by,
+            "at_ns": known.at_ns,
+            "revision": known.revision or None,
+        },
+    }
+
+
+def _step(trace: Trace, step: Step) -> dict[str, Any]:
+    points = trace.series.points
+    return {
+        "change": math.expm1(step.change),
+        "low": math.expm1(step.low),
+        "high": math.expm1(step.high),
+        "adjusted_p_value": step.p_value,
+        "first_after": _point(points[step.at]),
+        "last_before": _point(points[step.at - 1]),
+        "begins_after": _point(points[step.earliest - 1]),
+        "begins_until": _point(points[step.latest]),
+        "acknowledged": trace.is_acknowledged(step),
+        "fails": step in trace.failing,
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "source": point.source,
+        "time_ns": point.time_ns,
+        "revision": point.revision or None,
+        "dirty": point.is_dirty,
+        "runs": point.runs,
+    }

@@ -59,8 +59,8 @@ class ResultReport:
 
 
 def _column(name: str, values: Sequence[Any]) -> Column:
-    known = [value for value in values if value is not None]
-    if known and all(map(_is_number, known)):
+    present = [value for value in values if value is not None]
+    if present and all(map(_is_number, present)):
         plain = [float(value) if isinstance(value, Decimal) else value for value in values]
         return Column(visible(name), number_texts(plain))
     return Column(visible(name), list(map(_cell_text, values)), is_text=True)

@@ -1,4 +1,4 @@
-"""The source with its hot lines: share of the samples, stall reasons, and their meanings."""
+"""The source with its hot lines: on the terminal and as a JSON document."""
 
 from __future__ import annotations
 
@@ -33,6 +33,187 @@ from proton_bench.support.units import count_text, share_text
 
 __all__ = ["DEFAULT_THRESHOLD", "SourceReport", "read_source", "shown_lines", "source_document"]
 
+# Percent of all samples.
+DEFAULT_THRESHOLD = 0.5
+_CONTEXT = 2
+_MAX_KERNELS = 10
+_STALL = 25
+_LEAST_TEXT = 8  # columns of source below which the column of stalls goes
+_WIDE = 88  # columns of a terminal below which that of issues goes
+_TAB = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceReport:
+    """A rich renderable of the sampled source.
+
+    Attributes:
+        source: Samples by line.
+        profile: Their profile.
+        root: Folder below which source files are read.
+        threshold: Lines and kernels with a smaller share of all samples, in percent, are summed up.
+        context: Lines to show around each.
+    """
+
+    source: SampledSource
+    profile: Profile
+    root: Path
+    threshold: float = DEFAULT_THRESHOLD
+    context: int = _CONTEXT
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the files with their hot lines, kernels without lines, and meanings of stalls."""
+        edge = edge_of(console, options)
+        everything = self.source.samples
+        parts = ", ".join(f"{share_text(everything.share(part))} {_spoken(part)}" for part in PARTS)
+        heading = f"{count_text(everything.total, 'sample')}: {parts}"
+        yield from prose(console, heading, HEADING, edge=edge)
+        shown: list[SampleCounts] = []
+        for file in self.source.files:
+            hot = shown_lines(file, everything.total, self.threshold)
+            shown += [file.lines[line] for line in hot]
+            yield from self._file(console, file, hot, edge=edge)
+        yield from self._unplaced(console, edge)
+        shown += [counts for _, counts in self._hot_kernels()]
+        yield from _legend(console, shown, edge=edge)
+
+    # -- one file --------------------------------------------------------------------------------
+    def _file(
+        self, console: Console, file: SampledFile, hot: Sequence[int], *, edge: int | None
+    ) -> Iterator[Segment]:
+        total = self.source.samples.total
+        share = share_text(file.samples.total / total)
+        heading = f"{visible(file.path)}  {share} of the samples"
+        yield Segment("\n")
+        yield from prose(console, heading, HEADING, edge=edge)
+        text = read_source(file.path, self.profile, max(file.lines), root=self.root)
+        if text.note:
+            yield from prose(console, f"  {visible(text.note)}", WARNING, edge=edge)
+        if hot:
+            yield from self._table(file, hot, text=text, edge=edge)
+        cold = len(file.lines) - len(hot)
+        if cold:
+            rest = file.samples.total - sum(file.lines[line].total for line in hot)
+            line = f"  {count_text(cold, 'more line')} with {share_text(rest / total)} in all"
+            yield from prose(console, f"{line}; -t 0 shows every line", DIM, edge=edge)
+
+    def _table(
+        self, file: SampledFile, hot: Sequence[int], *, text: SourceText, edge: int | None
+    ) -> Iterator[Segment]:
+        total = self.source.samples.total
+        lines = _with_context(hot, text, self.context)
+        counts = [file.lines[line] if line in set(hot) else None for line in lines]
+        samples, stalls = _columns(counts, total)
+        columns = [samples, stalls, Column("line", list(map(str, lines)))]
+        if edge is None or edge >= _WIDE:
+            issues = [share_text(own.share(NOT_ISSUED)) if own else "" for own in counts]
+            columns.insert(1, Column("not issued", issues))
+        table = Table(columns, edge, _LEAST_TEXT)
+        yield from table.heading("source")
+        sizes = np.array([own.total if own else 0 for own in counts])
+        bands = bands_of(sizes, float(sizes.max(initial=0)))
+        for place, (line, own) in enumerate(zip(lines, counts, strict=True)):
+            if place and line > lines[place - 1] + 1:
+                yield Segment(f"{'...':>{table.width - 2}}\n", DIM)
+            source = _source_text(file, line, text)
+            if edge is not None:
+                source = fitting(source, edge - table.width)
+            style = None if own else DIM
+            yield from table.values(
+                place, style, {"samples": BANDS[bands[place]][1]} if own else {}
+            )
+            yield Segment(f"{source}\n", style)
+
+    # -- samples without a line ------------------------------------------------------------------
+    def _hot_kernels(self) -> list[tuple[str, SampleCounts]]:
+        least = self.threshold / 100.0 * self.source.samples.total
+        return [each for each in self.source.unplaced if each[1].total >= least][:_MAX_KERNELS]
+
+    def _unplaced(self, console: Console, edge: int | None) -> Iterator[Segment]:
+        every, hot = self.source.unplaced, self._hot_kernels()
+        if not every:
+            return
+        total = self.source.samples.total
+        yield Segment("\n")
+        held = sum(counts.total for _, counts in every)
+        heading = f"Samples without a line  {share_text(held / total)} of the samples"
+        yield from prose(console, heading, HEADING, edge=edge)
+        table = Table(_columns([counts for _, counts in hot], total), edge, _LEAST_TEXT)
+        for place, (name, _) in enumerate(hot):
+            yield from table.values(place, None)
+            yield Segment(f"{table.fitting(visible(name))}\n")
+        rest = held - sum(counts.total for _, counts in hot)
+        if len(every) > len(hot):
+            more = count_text(len(every) - len(hot), "more kernel")
+            yield from prose(console, f"  {more} with {share_text(rest / total)}", DIM, edge=edge)
+
+
+def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
+    """Return the lines of a file with at least this percentage of all samples, in order."""
+    least = threshold / 100.0 * total
+    return [line for line in file.lines if file.lines[line].total >= least]
+
+
+def _with_context(hot: Sequence[int], text: SourceText, context: int) -> list[int]:
+    found = set(hot)
+    for line in hot:
+        around = range(line - context, line + context + 1)
+        found.update(each for each in around if text.line(each) is not None)
+    return sorted(found)
+
+
+def _source_text(file: SampledFile, line: int, text: SourceText) -> str:
+    source = text.line(line)
+    if source is not None:
+        return visible(source.expandtabs(_TAB).rstrip())
+    return visible(", ".join(f"({each})" for each in file.functions.get(line, ()) if each))
+
+
+def _columns(counts: Sequence[SampleCounts | None], total: int) -> list[Column]:
+    """Return the share of all samples and the most frequent stall of each line."""
+    shares = [share_text(own.total / total) if own else "" for own in counts]
+    stalls = [_top_stall(own) if own else "" for own in counts]
+    return [Column("samples", shares), Column("top stall", stalls, 1, is_text=True)]
+
+
+def _top_stall(counts: SampleCounts) -> str:
+    waits = counts.waits()
+    text = "-"
+    if waits:
+        metric, samples = waits[0]
+        text = visible(f"{metric.removeprefix(REASON)} {share_text(samples / counts.total)}")
+    return fitting(text, _STALL).ljust(_STALL)
+
+
+def _spoken(part: str) -> str:
+    return part.replace("_", " ")
+
+
+# -- what the words mean -------------------------------------------------------------------------
+def _legend(
+    console: Console, shown: Iterable[SampleCounts], *, edge: int | None
+) -> Iterator[Segment]:
+    tops: dict[str, int] = {}
+    for counts in shown:
+        for metric, samples in counts.waits()[:1]:
+            tops[metric] = tops.get(metric, 0) + samples
+    yield Segment("\n")
+    yield Segment("Legend\n", HEADING)
+    for part, meaning in PARTS.items():
+        yield from prose(console, f"  {_spoken(part)}: {meaning}", DIM, edge=edge)
+    sources: dict[str, None] = {}
+    for metric in sorted(tops, key=lambda each: (-tops[each], each)):
+        reason = explain_stall(metric)
+        if reason is None:
+            continue
+        sources[reason.source] = None
+        helps = f"; what helps: {reason.remedy}" if reason.remedy else ""
+        yield from prose(console, f"  {reason.name}: {reason.meaning}{helps}", DIM, edge=edge)
+    for source in sources:
+        yield from prose(console, f"  reasons as in {source}", DIM, edge=edge)
+
+
+# -- other forms -----------------------------------------------------------------------------------
 _VERSION = (2, 0)
 
 
@@ -187,183 +368,3 @@ def _note(place: Path, path: str, profile: Profile, *, is_short: bool) -> str:
     if is_newer:
         return f"text of {place}, which was changed after the run: lines may have moved"
     return "" if os.path.abspath(place) == os.path.abspath(path) else f"text of {place}"
-
-
-# Percent of all samples.
-DEFAULT_THRESHOLD = 0.5
-_CONTEXT = 2
-_MAX_KERNELS = 10
-_STALL = 25
-_LEAST_TEXT = 8  # columns of source below which the column of stalls goes
-_WIDE = 88  # columns of a terminal below which that of issues goes
-_TAB = 4
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceReport:
-    """A rich renderable of the sampled source.
-
-    Attributes:
-        source: Samples by line.
-        profile: Their profile.
-        root: Folder below which source files are read.
-        threshold: Lines and kernels with a smaller share of all samples, in percent, are summed up.
-        context: Lines to show around each.
-    """
-
-    source: SampledSource
-    profile: Profile
-    root: Path
-    threshold: float = DEFAULT_THRESHOLD
-    context: int = _CONTEXT
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the files with their hot lines, kernels without lines, and meanings of stalls."""
-        edge = edge_of(console, options)
-        everything = self.source.samples
-        parts = ", ".join(f"{share_text(everything.share(part))} {_spoken(part)}" for part in PARTS)
-        heading = f"{count_text(everything.total, 'sample')}: {parts}"
-        yield from prose(console, heading, HEADING, edge=edge)
-        shown: list[SampleCounts] = []
-        for file in self.source.files:
-            hot = shown_lines(file, everything.total, self.threshold)
-            shown += [file.lines[line] for line in hot]
-            yield from self._file(console, file, hot, edge=edge)
-        yield from self._unplaced(console, edge)
-        shown += [counts for _, counts in self._hot_kernels()]
-        yield from _legend(console, shown, edge=edge)
-
-    # -- one file --------------------------------------------------------------------------------
-    def _file(
-        self, console: Console, file: SampledFile, hot: Sequence[int], *, edge: int | None
-    ) -> Iterator[Segment]:
-        total = self.source.samples.total
-        share = share_text(file.samples.total / total)
-        heading = f"{visible(file.path)}  {share} of the samples"
-        yield Segment("\n")
-        yield from prose(console, heading, HEADING, edge=edge)
-        text = read_source(file.path, self.profile, max(file.lines), root=self.root)
-        if text.note:
-            yield from prose(console, f"  {visible(text.note)}", WARNING, edge=edge)
-        if hot:
-            yield from self._table(file, hot, text=text, edge=edge)
-        cold = len(file.lines) - len(hot)
-        if cold:
-            rest = file.samples.total - sum(file.lines[line].total for line in hot)
-            line = f"  {count_text(cold, 'more line')} with {share_text(rest / total)} in all"
-            yield from prose(console, f"{line}; -t 0 shows every line", DIM, edge=edge)
-
-    def _table(
-        self, file: SampledFile, hot: Sequence[int], *, text: SourceText, edge: int | None
-    ) -> Iterator[Segment]:
-        total = self.source.samples.total
-        lines = _with_context(hot, text, self.context)
-        counts = [file.lines[line] if line in set(hot) else None for line in lines]
-        samples, stalls = _columns(counts, total)
-        columns = [samples, stalls, Column("line", list(map(str, lines)))]
-        if edge is None or edge >= _WIDE:
-            issues = [share_text(each.share(NOT_ISSUED)) if each else "" for each in counts]
-            columns.insert(1, Column("not issued", issues))
-        table = Table(columns, edge, _LEAST_TEXT)
-        yield from table.heading("source")
-        sizes = np.array([each.total if each else 0 for each in counts])
-        bands = bands_of(sizes, float(sizes.max(initial=0)))
-        for place, (line, own) in enumerate(zip(lines, counts, strict=True)):
-            if place and line > lines[place - 1] + 1:
-                yield Segment(f"{'...':>{table.width - 2}}\n", DIM)
-            source = _source_text(file, line, text)
-            if edge is not None:
-                source = fitting(source, edge - table.width)
-            style = None if own else DIM
-            yield from table.values(
-                place, style, {"samples": BANDS[bands[place]][1]} if own else {}
-            )
-            yield Segment(f"{source}\n", style)
-
-    # -- samples without a line ------------------------------------------------------------------
-    def _hot_kernels(self) -> list[tuple[str, SampleCounts]]:
-        least = self.threshold / 100.0 * self.source.samples.total
-        return [each for each in self.source.unplaced if each[1].total >= least][:_MAX_KERNELS]
-
-    def _unplaced(self, console: Console, edge: int | None) -> Iterator[Segment]:
-        every, hot = self.source.unplaced, self._hot_kernels()
-        if not every:
-            return
-        total = self.source.samples.total
-        yield Segment("\n")
-        held = sum(counts.total for _, counts in every)
-        heading = f"Samples without a line  {share_text(held / total)} of the samples"
-        yield from prose(console, heading, HEADING, edge=edge)
-        table = Table(_columns([counts for _, counts in hot], total), edge, _LEAST_TEXT)
-        for place, (name, _) in enumerate(hot):
-            yield from table.values(place, None)
-            yield Segment(f"{table.fitting(visible(name))}\n")
-        rest = held - sum(counts.total for _, counts in hot)
-        if len(every) > len(hot):
-            more = count_text(len(every) - len(hot), "more kernel")
-            yield from prose(console, f"  {more} with {share_text(rest / total)}", DIM, edge=edge)
-
-
-def shown_lines(file: SampledFile, total: int, threshold: float) -> list[int]:
-    """Return the lines of a file with at least this percentage of all samples, in order."""
-    least = threshold / 100.0 * total
-    return [line for line in file.lines if file.lines[line].total >= least]
-
-
-def _with_context(hot: Sequence[int], text: SourceText, context: int) -> list[int]:
-    found = set(hot)
-    for line in hot:
-        around = range(line - context, line + context + 1)
-        found.update(each for each in around if text.line(each) is not None)
-    return sorted(found)
-
-
-def _source_text(file: SampledFile, line: int, text: SourceText) -> str:
-    source = text.line(line)
-    if source is not None:
-        return visible(source.expandtabs(_TAB).rstrip())
-    return visible(", ".join(f"({each})" for each in file.functions.get(line, ()) if each))
-
-
-def _columns(counts: Sequence[SampleCounts | None], total: int) -> list[Column]:
-    """Return the share of all samples and the most frequent stall of each line."""
-    shares = [share_text(each.total / total) if each else "" for each in counts]
-    stalls = [_top_stall(each) if each else "" for each in counts]
-    return [Column("samples", shares), Column("top stall", stalls, 1, is_text=True)]
-
-
-def _top_stall(counts: SampleCounts) -> str:
-    waits = counts.waits()
-    text = "-"
-    if waits:
-        metric, samples = waits[0]
-        text = visible(f"{metric.removeprefix(REASON)} {share_text(samples / counts.total)}")
-    return fitting(text, _STALL).ljust(_STALL)
-
-
-def _spoken(part: str) -> str:
-    return part.replace("_", " ")
-
-
-# -- what the words mean -------------------------------------------------------------------------
-def _legend(
-    console: Console, shown: Iterable[SampleCounts], *, edge: int | None
-) -> Iterator[Segment]:
-    tops: dict[str, int] = {}
-    for counts in shown:
-        for metric, samples in counts.waits()[:1]:
-            tops[metric] = tops.get(metric, 0) + samples
-    yield Segment("\n")
-    yield Segment("Legend\n", HEADING)
-    for part, meaning in PARTS.items():
-        yield from prose(console, f"  {_spoken(part)}: {meaning}", DIM, edge=edge)
-    sources: dict[str, None] = {}
-    for metric in sorted(tops, key=lambda each: (-tops[each], each)):
-        reason = explain_stall(metric)
-        if reason is None:
-            continue
-        sources[reason.source] = None
-        helps = f"; what helps: {reason.remedy}" if reason.remedy else ""
-        yield from prose(console, f"  {reason.name}: {reason.meaning}{helps}", DIM, edge=edge)
-    for source in sources:
-        yield from prose(console, f"  reasons as in {source}", DIM, edge=edge)

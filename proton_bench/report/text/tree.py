@@ -1,4 +1,4 @@
-"""A call-path tree as text: one line per row, metrics in columns before the name."""
+"""A call-path tree: one line per row, metrics in columns before the name; or JSON."""
 
 from __future__ import annotations
 
@@ -45,128 +45,6 @@ __all__ = [
     "print_report",
     "view_document",
 ]
-
-_VERSION = (1, 0)
-
-
-def view_document(
-    profile: Profile, tree: MetricTree, *, source: str, frames: FrameFormat, order: list[int] | None
-) -> dict[str, Any]:
-    """Return what ``proton view --json`` prints.
-
-    ``rows`` are in pre-order; ``parent`` is an index in ``rows``, None for the root; ``values`` are
-    in the order of ``metrics``, None if a row has none. ``name`` is the recorded name, ``text``
-    what a terminal shows.
-
-    Args:
-        profile: The profile of the tree.
-        tree: The rows to print.
-        source: Name of the file.
-        frames: Form of Python frames' names.
-        order: Indexes in ``rows``, the largest first metric first, if requested.
-    """
-    names = [format_name(text, frames) for text in tree.recorded or tree.strings]
-    texts = [format_name(text, frames) for text in tree.strings]
-    values = zip(*(metric.to_list() for metric in tree.metrics), strict=True)
-    cells = list(values) if tree.metrics else [()] * len(tree)
-    columns = zip(
-        tree.parents.tolist(),
-        tree.depths().tolist(),
-        tree.frames.tolist(),
-        tree.kinds.tolist(),
-        tree.devices,
-        cells,
-        strict=True,
-    )
-    rows = [
-        {
-            "parent": parent if parent >= 0 else None,
-            "depth": depth,
-            "name": names[frame],
-            "text": texts[frame],
-            "kind": KIND_NAMES[kind],
-            "device": device or None,
-            "values": row_values,
-        }
-        for parent, depth, frame, kind, device, row_values in columns
-    ]
-    document = _document("proton_bench.view", profile, source)
-    document["metrics"] = [
-        {"name": metric.name, "aggregation": metric.aggregation.value} for metric in tree.metrics
-    ]
-    document["rows"] = rows
-    document["deeper_rows"] = tree.cut
-    if order is not None:
-        document["sorted"] = order
-    return document
-
-
-def list_document(profile: Profile, available: AvailableMetrics, source: str) -> dict[str, Any]:
-    """Return what ``proton view --list --json`` prints."""
-    document = _document("proton_bench.metrics", profile, source)
-    document["inclusive"] = available.inclusive
-    document["exclusive"] = available.exclusive
-    document["derived"] = available.derivable
-    return document
-
-
-def _device_use(profile: Profile) -> list[dict[str, Any]]:
-    return [
-        {
-            "device": verdict.device,
-            "busy_ns": verdict.use.busy_ns,
-            "waiting_ns": verdict.use.waiting_ns,
-            "idle_ns": verdict.use.idle_ns,
-            "long_idle_ns": verdict.use.long_idle_ns,
-            "uncertain_ns": verdict.use.uncertain_ns,
-            "launches": verdict.use.launches,
-            "launch_latency_median_ns": verdict.latency_ns,
-            "launch_latency_sum_ns": verdict.use.latency_sum_ns,
-            "reason": verdict.reason or None,
-        }
-        for verdict in device_verdicts(profile)
-    ]
-
-
-def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
-    cost, recorded = own_cost(profile), recorded_of(profile)
-    return {
-        "schema": schema,
-        "version": _VERSION,
-        "source": source,
-        "partial": profile.partial,
-        "dropped": dict(profile.dropped),
-        "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
-        "device_use": _device_use(profile),
-        "estimated_cost_ns": cost.cost_ns if cost is not None else None,
-        "recorded": asdict(recorded) if recorded is not None else None,
-        "run_time": asdict(run_time_of(profile)),
-    }
-
-
-_LONGEST = 200  # characters of a name
-
-
-@dataclass(frozen=True, slots=True)
-class ListReport:
-    """A rich renderable of the metrics for ``-m``."""
-
-    available: AvailableMetrics
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        """Yield the recorded metrics without units, then those that can be derived."""
-        del console, options
-        yield from _section("Available inclusive metrics:", self.available.inclusive)
-        yield from _section("Available exclusive metrics:", self.available.exclusive)
-        yield Segment("Derived metrics:\n", HEADING)
-        for name in (*self.available.derivable, "<metric>/%"):
-            yield Segment(f"- {visible(name, _LONGEST)}\n")
-
-
-def _section(title: str, names: tuple[str, ...]) -> Iterator[Segment]:
-    yield Segment(f"{title}\n", HEADING)
-    for name in names:
-        yield Segment(f"- {visible(MetricSpec(name).base.lower(), _LONGEST)}\n")
 
 
 def legend(console: Console, tree: MetricTree, *, edge: int | None) -> Iterator[Segment]:
@@ -433,3 +311,127 @@ def _hidden_text(count: int) -> str:
     """Return how many columns have no room, "" if all have."""
     what = count_text(count, "column does", "columns do")
     return f"{what} not fit; a pipe or file gets all" if count else ""
+
+
+# -- other forms -----------------------------------------------------------------------------------
+_VERSION = (1, 0)
+
+
+def view_document(
+    profile: Profile, tree: MetricTree, *, source: str, frames: FrameFormat, order: list[int] | None
+) -> dict[str, Any]:
+    """Return what ``proton view --json`` prints.
+
+    ``rows`` are in pre-order; ``parent`` is an index in ``rows``, None for the root; ``values`` are
+    in the order of ``metrics``, None if a row has none. ``name`` is the recorded name, ``text``
+    what a terminal shows.
+
+    Args:
+        profile: The profile of the tree.
+        tree: The rows to print.
+        source: Name of the file.
+        frames: Form of Python frames' names.
+        order: Indexes in ``rows``, the largest first metric first, if requested.
+    """
+    names = [format_name(text, frames) for text in tree.recorded or tree.strings]
+    texts = [format_name(text, frames) for text in tree.strings]
+    values = zip(*(metric.to_list() for metric in tree.metrics), strict=True)
+    cells = list(values) if tree.metrics else [()] * len(tree)
+    columns = zip(
+        tree.parents.tolist(),
+        tree.depths().tolist(),
+        tree.frames.tolist(),
+        tree.kinds.tolist(),
+        tree.devices,
+        cells,
+        strict=True,
+    )
+    rows = [
+        {
+            "parent": parent if parent >= 0 else None,
+            "depth": depth,
+            "name": names[frame],
+            "text": texts[frame],
+            "kind": KIND_NAMES[kind],
+            "device": device or None,
+            "values": row_values,
+        }
+        for parent, depth, frame, kind, device, row_values in columns
+    ]
+    document = _document("proton_bench.view", profile, source)
+    document["metrics"] = [
+        {"name": metric.name, "aggregation": metric.aggregation.value} for metric in tree.metrics
+    ]
+    document["rows"] = rows
+    document["deeper_rows"] = tree.cut
+    if order is not None:
+        document["sorted"] = order
+    return document
+
+
+def list_document(profile: Profile, available: AvailableMetrics, source: str) -> dict[str, Any]:
+    """Return what ``proton view --list --json`` prints."""
+    document = _document("proton_bench.metrics", profile, source)
+    document["inclusive"] = available.inclusive
+    document["exclusive"] = available.exclusive
+    document["derived"] = available.derivable
+    return document
+
+
+def _device_use(profile: Profile) -> list[dict[str, Any]]:
+    return [
+        {
+            "device": verdict.device,
+            "busy_ns": verdict.use.busy_ns,
+            "waiting_ns": verdict.use.waiting_ns,
+            "idle_ns": verdict.use.idle_ns,
+            "long_idle_ns": verdict.use.long_idle_ns,
+            "uncertain_ns": verdict.use.uncertain_ns,
+            "launches": verdict.use.launches,
+            "launch_latency_median_ns": verdict.latency_ns,
+            "launch_latency_sum_ns": verdict.use.latency_sum_ns,
+            "reason": verdict.reason or None,
+        }
+        for verdict in device_verdicts(profile)
+    ]
+
+
+def _document(schema: str, profile: Profile, source: str) -> dict[str, Any]:
+    cost, recorded = own_cost(profile), recorded_of(profile)
+    return {
+        "schema": schema,
+        "version": _VERSION,
+        "source": source,
+        "partial": profile.partial,
+        "dropped": dict(profile.dropped),
+        "devices": [f"{device.kind}:{device.index}" for device in profile.devices],
+        "device_use": _device_use(profile),
+        "estimated_cost_ns": cost.cost_ns if cost is not None else None,
+        "recorded": asdict(recorded) if recorded is not None else None,
+        "run_time": asdict(run_time_of(profile)),
+    }
+
+
+_LONGEST = 200  # characters of a name
+
+
+@dataclass(frozen=True, slots=True)
+class ListReport:
+    """A rich renderable of the metrics for ``-m``."""
+
+    available: AvailableMetrics
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the recorded metrics without units, then those that can be derived."""
+        del console, options
+        yield from _section("Available inclusive metrics:", self.available.inclusive)
+        yield from _section("Available exclusive metrics:", self.available.exclusive)
+        yield Segment("Derived metrics:\n", HEADING)
+        for name in (*self.available.derivable, "<metric>/%"):
+            yield Segment(f"- {visible(name, _LONGEST)}\n")
+
+
+def _section(title: str, names: tuple[str, ...]) -> Iterator[Segment]:
+    yield Segment(f"{title}\n", HEADING)
+    for name in names:
+        yield Segment(f"- {visible(MetricSpec(name).base.lower(), _LONGEST)}\n")

@@ -67,8 +67,6 @@ def measured_unit(measure: Measure, values: Iterable[float | None]) -> Unit:
 
 # Note on benchmarks that runs called a different number of times.
 SCALED = "values from rounds of benchmarks are scaled to the number of calls in the base"
-
-
 # Amounts that are numbers of launches, not values of the metric.
 COUNTS = frozenset({"base_launches", "new_launches"})
 
@@ -76,7 +74,7 @@ COUNTS = frozenset({"base_launches", "new_launches"})
 def amounts(
     comparison: Comparison, values: Changes, rows: Sequence[int]
 ) -> dict[str, list[float | None]]:
-    """Return what is known of rows, by name, in the unit of the source; None where nothing is.
+    """Return the values of rows, by name, in the unit of the source; None where nothing is.
 
     Lines, pages and documents show these.
 
@@ -87,27 +85,27 @@ def amounts(
     """
     is_additive = comparison.measure.is_additive
     both = values.base_valid & values.new_valid  # a rate that one side lacks has no change
-    found = {
+    arrays = {
         "base": _known(values.base, values.base_valid),
         "new": _known(values.new, values.new_valid),
         "change": _known(values.change, np.ones_like(both) if is_additive else both),
     }
     if is_additive:
-        found |= {"base_launches": values.base_count, "new_launches": values.new_count}
+        arrays |= {"base_launches": values.base_count, "new_launches": values.new_count}
     if values.split is not None:
-        found |= {
+        arrays |= {
             "by_launches": values.split.launches,
             "by_latency": values.split.latency,
             "unlaunched": values.split.rest,
         }
-    return {name: cells[np.array(rows, dtype=np.int64)].tolist() for name, cells in found.items()}
+    return {name: cells[np.array(rows, dtype=np.int64)].tolist() for name, cells in arrays.items()}
 
 
-def growths(known: Mapping[str, Sequence[float | None]]) -> list[float]:
+def growths(cells: Mapping[str, Sequence[float | None]]) -> list[float]:
     """Return each change as a share of the base, NaN where there is none."""
     return [
         change / abs(base) if change is not None and new is not None and base else math.nan
-        for base, new, change in zip(known["base"], known["new"], known["change"], strict=True)
+        for base, new, change in zip(cells["base"], cells["new"], cells["change"], strict=True)
     ]
 
 
@@ -116,45 +114,45 @@ def reaches(comparison: Comparison, rows: Sequence[int]) -> list[float | None]:
     if comparison.interval is None:
         return []
     reach = (comparison.interval.high - comparison.interval.low) / 2.0
-    return [each if math.isfinite(each) else None for each in reach[list(rows)].tolist()]
+    return [half if math.isfinite(half) else None for half in reach[list(rows)].tolist()]
 
 
 def columns(comparison: Comparison, ranking: Ranking) -> list[Column]:
     """Return the columns before the name."""
-    known = amounts(comparison, comparison.inclusive, ranking.rows)
-    unit = measured_unit(comparison.measure, [*known["base"], *known["new"]])
+    cells = amounts(comparison, comparison.inclusive, ranking.rows)
+    unit = measured_unit(comparison.measure, [*cells["base"], *cells["new"]])
 
     def column(
         title: str, values: Sequence[float | None], worth: int, *, signed: bool = False
     ) -> Column:
         return Column(title, unit.texts(values, signed=signed), worth, unit.name)
 
-    sides = zip(known["base"], known["new"], known["change"], strict=True)
+    sides = zip(cells["base"], cells["new"], cells["change"], strict=True)
     changes = [None if base is None and new is None else change for base, new, change in sides]
-    found = [
-        column("base", known["base"], 2),
-        column("new", known["new"], 1),
+    shown = [
+        column("base", cells["base"], 2),
+        column("new", cells["new"], 1),
         column("change", changes, 0, signed=True),
     ]
     reach = reaches(comparison, ranking.rows)
     if reach:
-        found.append(column("+-", reach, 3))
-    found.append(Column("%", [percent_text(each) for each in growths(known)], 1))
+        shown.append(column("+-", reach, 3))
+    shown.append(Column("%", [percent_text(growth) for growth in growths(cells)], 1))
     whole = float(comparison.inclusive.base[0])
     if comparison.measure.is_additive and whole > 0:
-        shares = [(change or 0.0) / whole for change in known["change"]]
-        found.append(Column("of total", list(map(percent_text, shares)), 5))
+        shares = [(change or 0.0) / whole for change in cells["change"]]
+        shown.append(Column("of total", list(map(percent_text, shares)), 5))
     split = comparison.inclusive.split
     if split is None:
-        return found
-    found.append(column("by launches", known["by_launches"], 4, signed=True))
-    found.append(column("by latency", known["by_latency"], 4, signed=True))
+        return shown
+    shown.append(column("by launches", cells["by_launches"], 4, signed=True))
+    shown.append(column("by latency", cells["by_latency"], 4, signed=True))
     if split.rest.any():
-        found.append(column("unlaunched", known["unlaunched"], 6, signed=True))
-    pairs = zip(known["new_launches"], known["base_launches"], strict=True)
+        shown.append(column("unlaunched", cells["unlaunched"], 6, signed=True))
+    pairs = zip(cells["new_launches"], cells["base_launches"], strict=True)
     extra = [(new or 0) - (base or 0) for new, base in pairs]
-    more = [int(each) if each == int(each) else each for each in extra]
-    return [*found, Column("launches", Unit.of_numbers(more).texts(more, signed=True), 6)]
+    more = [int(count) if count == int(count) else count for count in extra]
+    return [*shown, Column("launches", Unit.of_numbers(more).texts(more, signed=True), 6)]
 
 
 def _known(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

@@ -175,7 +175,7 @@ def _would_have_found(outcome: Outcome) -> str:
     said = [
         f"run {percent_text(row.findable)}"
         for row in rows
-        if not row.path and row.metric == "total" and _known(row.findable)
+        if not row.path and row.metric == "total" and math.isfinite(row.findable)
     ]
     worst = worst_findable(rows)
     if worst is not None:
@@ -195,7 +195,7 @@ def _doubt(outcome: Outcome) -> str:
         fewest = min(len(result.base_runs), len(result.new_runs))
         needed = runs_text(max(row.pairs_needed for row in undecided), paired=result.paired)
         return f"{count_text(fewest, 'run')} on a side is too few for times: record {needed}"
-    noisiest = max(undecided, key=lambda row: row.noise if _known(row.noise) else -1.0)
+    noisiest = max(undecided, key=lambda row: row.noise if math.isfinite(row.noise) else -1.0)
     said = [f"{_of_checks(outcome, len(undecided))} may be slower than allowed"]
     if Reason.TOO_NOISY in noisiest.reasons:
         said.append(f"{shown_row(noisiest, outcome)}: {noise_text(noisiest)}")
@@ -226,10 +226,12 @@ def _paths(rows: Sequence[GateRow]) -> set[tuple[tuple[str, ...], int]]:
 def row_text(row: GateRow, outcome: Outcome) -> str:
     """Return a row as a sentence: ``softmax under fwd: median 5.1 % slower (4.2 % to 6 %)``."""
     word = _direction(row)
-    bounds = f" ({percent_text(row.low)} to {percent_text(row.high)})" if _known(row.low) else ""
+    bounds = (
+        f" ({percent_text(row.low)} to {percent_text(row.high)})" if math.isfinite(row.low) else ""
+    )
     unit = _unit(_dimension(row, outcome), [row.base, row.new])
-    base, new = (unit.text(each) if _known(each) else "-" for each in (row.base, row.new))
-    change = f"{share_text(row.change)} {word}" if _known(row.change) else "unknown"
+    base, new = (unit.text(each) if math.isfinite(each) else "-" for each in (row.base, row.new))
+    change = f"{share_text(row.change)} {word}" if math.isfinite(row.change) else "unknown"
     sides = f", {base} -> {new}" if word else ""
     return f"{shown_row(row, outcome)}: {row.metric} {change}{bounds}{sides}"
 
@@ -259,7 +261,7 @@ def _below(row: GateRow, outcome: Outcome) -> str:
 
 
 def _direction(row: GateRow) -> str:
-    if not _known(row.change):
+    if not math.isfinite(row.change):
         return ""
     if row.metric in OTHER_UNITS:
         return "more" if row.change > 0 else "less"
@@ -299,10 +301,6 @@ def path_text(path: Sequence[str], limit: int = _MAX_PATH) -> str:
     return ("" if is_whole else _CUT) + _BELOW.join(reversed(names))
 
 
-def _known(value: float) -> bool:
-    return math.isfinite(value)
-
-
 def _dimension(row: GateRow, outcome: Outcome) -> str:
     """Return the unit that the row's values are recorded in."""
     return OTHER_UNITS.get(row.metric, outcome.result.unit)
@@ -318,7 +316,7 @@ def _unit(dimension: str, values: Sequence[float]) -> Unit:
 def columns(rows: Sequence[GateRow], outcome: Outcome) -> list[Column]:
     """Return the columns before the path."""
     intervals = tuple(
-        f"{percent_text(row.low)} .. {percent_text(row.high)}" if _known(row.low) else "-"
+        f"{percent_text(row.low)} .. {percent_text(row.high)}" if math.isfinite(row.low) else "-"
         for row in rows
     )
     return [
