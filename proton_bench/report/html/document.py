@@ -68,230 +68,6 @@ __all__ = [
     "read_asset",
 ]
 
-_MAX_ROWS = 30
-_MAX_NAME = 120
-_MAX_INDENT = 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    texts: tuple[str, ...]
-    share: str
-    indent: int
-    name: str
-
-
-def profile_html(profile: Profile) -> str:
-    """Return HTML for the output of a notebook's cell."""
-    profile = without_runners(profile)
-    metrics = shown_metrics(profile)
-    if len(profile) == 1 or not metrics:
-        return _render(profile_summary(profile, None, None), None)
-    tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1, readable=Readable()))
-    summary = profile_summary(profile, tree, None)
-    if not is_amount(tree.metrics[0]):
-        return _render(summary, None)
-    return _render(summary, flame_of_tree(tree, limit=_MAX_ROWS))
-
-
-def _render(summary: Summary, flame: FlameGraph | None) -> str:
-    hidden = flame.hidden if flame is not None else 0
-    shown = [_written(column) for column in flame.columns] if flame is not None else []
-    return (
-        _environment()
-        .get_template("notebook.html")
-        .render(
-            summary=summary,
-            titles=[heading for heading, _ in shown],
-            rows=list(_rows(flame, [texts for _, texts in shown])) if flame is not None else [],
-            hidden=count_text(hidden, "smaller row is", "smaller rows are") if hidden else "",
-        )
-    )
-
-
-def _written(column: HtmlColumn) -> tuple[str, list[str]]:
-    """Return the heading of a column with its unit, and one text per row."""
-    if column.form is Form.TEXT:
-        return column.title, ["-" if value is None else str(value) for value in column.values]
-    unit = form_unit(column.form, column.values)
-    has_unit = not unit.name or column.title.endswith(f" {unit.name}")
-    heading = column.title if has_unit else f"{column.title} ({unit.name})"
-    return heading, unit.texts(column.values)
-
-
-def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]:
-    depths: list[int] = []
-    widths = [width or 0.0 for width in flame.widths[0][1]]
-    for row, (above, name) in enumerate(zip(flame.parents, flame.names, strict=True)):
-        depths.append(depths[above] + 1 if above >= 0 else 0)
-        share = share_text(widths[row], widths[0])
-        texts = tuple(column[row] for column in columns)
-        shown = visible(flame.strings[name], _MAX_NAME)
-        yield _Row(texts, share, min(depths[row], _MAX_INDENT), shown)
-
-
-# One module in this order, not visible to the rest of the page.
-_SCRIPTS = ("values.js", "tree.js", "labels.js", "flame.js", "table.js", "strip.js", "app.js")
-_STYLES = ("page.css", "table.css")
-
-
-def read_asset(name: str) -> str:
-    """Return the text of a file of the page."""
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    """Return the environment of all templates."""
-    return jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(read_asset),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-@functools.cache
-def script() -> str:
-    """Return the page's script."""
-    return "\n" + "\n".join(read_asset(name) for name in _SCRIPTS)
-
-
-@functools.cache
-def style() -> str:
-    """Return the page's style sheet."""
-    return "\n" + "\n".join(read_asset(name) for name in _STYLES)
-
-
-@functools.cache
-def content_policy() -> str:
-    """Return the policy of the page: its own script and style by their hashes, and nothing else.
-
-    No network, no frames, no forms; markup injected into the page could not run anything.
-    """
-    return (
-        f"default-src 'none'; script-src '{_digest(script())}'; style-src '{_digest(style())}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-_MAX_LINES = 400
-_MAX_TEXT = 2000
-_MAX_KEY = 120
-_MAX_DEPTH = 6
-_TIMES = ("start_time_ns", "end_time_ns")
-_MOST_NS = 2.0**63
-
-
-@dataclass(frozen=True, slots=True)
-class FactLine:
-    """A fact of each run.
-
-    Attributes:
-        name: Such as ``git.revision``.
-        texts: Value of each run, "" for none.
-        differs: Whether runs differ.
-    """
-
-    name: str
-    texts: tuple[str, ...]
-    differs: bool
-
-
-def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
-    """Return the facts of the runs, in the order of the first run; at most 400 lines."""
-    found = [dict(_facts(profile)) for profile in profiles]
-    names = list(dict.fromkeys(name for facts in found for name in facts))
-    lines = []
-    for name in names[:_MAX_LINES]:
-        texts = tuple(_texts(name, [facts.get(name, "") for facts in found]))
-        lines.append(FactLine(name, texts, len(set(texts)) > 1))
-    if len(names) > _MAX_LINES:
-        rest = count_text(len(names) - _MAX_LINES, "further fact is", "further facts are")
-        texts = (f"{rest} in the file", *("" for _ in found[1:]))
-        lines.append(FactLine("...", texts, differs=False))
-    return tuple(lines)
-
-
-def _facts(profile: Profile) -> Iterator[tuple[str, Any]]:
-    for device in profile.devices:
-        yield visible(f"device {device.kind}:{device.index}", _MAX_KEY), _device_text(device)
-    for key, value in profile.provenance.items():
-        yield from _flat(key, value)
-
-
-def _device_text(device: Device) -> str:
-    facts = [f"architecture {device.arch}"] if device.arch else []
-    if device.num_sms:
-        facts.append(count_text(device.num_sms, "multiprocessor"))
-    if device.clock_rate_khz:
-        facts.append(f"{device.clock_rate_khz / 1000:.0f} MHz")
-    if device.memory_clock_rate_khz and device.bus_width_bits:
-        facts.append(f"memory {device.memory_clock_rate_khz / 1000:.0f} MHz")
-        facts.append(f"{device.bus_width_bits} bit")
-    return visible(", ".join(facts), _MAX_TEXT)
-
-
-def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
-        for inner, below in value.items():
-            yield from _flat(f"{key}.{inner}", below, depth + 1)
-    elif isinstance(value, tuple) and any(isinstance(each, Mapping) for each in value):
-        for place, each in enumerate(value):
-            yield from _flat(f"{key}[{place}]", each, depth + 1)
-    elif value is not None and value not in ("", ()):
-        yield visible(key, _MAX_KEY), value
-
-
-def _texts(key: str, values: Sequence[Any]) -> Iterator[str]:
-    """Yield the value of one fact for each run; costs of all runs have one unit."""
-    unit = Unit.of_times(value for value in values if _is_number(value))
-    for value in values:
-        if key.endswith("_cost_ns") and _is_number(value):
-            yield unit.text(value)
-        else:
-            yield visible(_text(key, value), _MAX_TEXT)
-
-
-def _text(key: str, value: Any) -> str:
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    if key in _TIMES and _is_number(value):
-        # All times within 2**63 ns are valid dates: from 1677 to 2262.
-        return f"{datetime.fromtimestamp(value / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return str(value)
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < _MOST_NS
-
-
-# In JSON these occur only in strings, where an escape means the same.
-_ESCAPES = str.maketrans(
-    {
-        "<": "\\u003c",
-        ">": "\\u003e",
-        "&": "\\u0026",
-    }
-)
-
-
-def island(document: Mapping[str, Any]) -> Markup:
-    r"""Return a document as JSON for the inside of a ``<script type="application/json">``.
-
-    ``</script>``, ``<!--``, ``]]>`` and line separators of JavaScript are written as ``\uXXXX``;
-    lone surrogates, which UTF-8 cannot hold, as text that shows them.
-    """
-    return Markup(encode_document(document).decode().rstrip().translate(_ESCAPES))
-
-
 _VERSION = (2, 0)
 _MAX_TITLE = 300
 
@@ -513,3 +289,230 @@ def _plots(word: str, runs: Sequence[Run]) -> dict[str, Sequence[RooflinePlot]]:
 def _visible(flame: FlameGraph | None) -> FlameGraph | None:
     """Return the graph, or None if no row has a width."""
     return flame if flame is not None and flame.widths[0][1][0] else None
+
+
+# In JSON these occur only in strings, where an escape means the same.
+_ESCAPES = str.maketrans(
+    {
+        "<": "\\u003c",
+        ">": "\\u003e",
+        "&": "\\u0026",
+    }
+)
+
+
+def island(document: Mapping[str, Any]) -> Markup:
+    r"""Return a document as JSON for the inside of a ``<script type="application/json">``.
+
+    ``</script>``, ``<!--``, ``]]>`` and line separators of JavaScript are written as ``\uXXXX``;
+    lone surrogates, which UTF-8 cannot hold, as text that shows them.
+    """
+    return Markup(encode_document(document).decode().rstrip().translate(_ESCAPES))
+
+
+# -- facts of runs ---------------------------------------------------------------------------------
+_MAX_LINES = 400
+_MAX_TEXT = 2000
+_MAX_KEY = 120
+_MAX_DEPTH = 6
+_TIMES = ("start_time_ns", "end_time_ns")
+_MOST_NS = 2.0**63
+
+
+@dataclass(frozen=True, slots=True)
+class FactLine:
+    """A fact of each run.
+
+    Attributes:
+        name: Such as ``git.revision``.
+        texts: Value of each run, "" for none.
+        differs: Whether runs differ.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    differs: bool
+
+
+def fact_lines(profiles: Sequence[Profile]) -> tuple[FactLine, ...]:
+    """Return the facts of the runs, in the order of the first run; at most 400 lines."""
+    found = [dict(_facts(profile)) for profile in profiles]
+    names = list(dict.fromkeys(name for facts in found for name in facts))
+    lines = []
+    for name in names[:_MAX_LINES]:
+        texts = tuple(_texts(name, [facts.get(name, "") for facts in found]))
+        lines.append(FactLine(name, texts, len(set(texts)) > 1))
+    if len(names) > _MAX_LINES:
+        rest = count_text(len(names) - _MAX_LINES, "further fact is", "further facts are")
+        texts = (f"{rest} in the file", *("" for _ in found[1:]))
+        lines.append(FactLine("...", texts, differs=False))
+    return tuple(lines)
+
+
+def _facts(profile: Profile) -> Iterator[tuple[str, Any]]:
+    for device in profile.devices:
+        yield visible(f"device {device.kind}:{device.index}", _MAX_KEY), _device_text(device)
+    for key, value in profile.provenance.items():
+        yield from _flat(key, value)
+
+
+def _device_text(device: Device) -> str:
+    facts = [f"architecture {device.arch}"] if device.arch else []
+    if device.num_sms:
+        facts.append(count_text(device.num_sms, "multiprocessor"))
+    if device.clock_rate_khz:
+        facts.append(f"{device.clock_rate_khz / 1000:.0f} MHz")
+    if device.memory_clock_rate_khz and device.bus_width_bits:
+        facts.append(f"memory {device.memory_clock_rate_khz / 1000:.0f} MHz")
+        facts.append(f"{device.bus_width_bits} bit")
+    return visible(", ".join(facts), _MAX_TEXT)
+
+
+def _flat(key: str, value: Any, depth: int = 1) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
+        for inner, below in value.items():
+            yield from _flat(f"{key}.{inner}", below, depth + 1)
+    elif isinstance(value, tuple) and any(isinstance(each, Mapping) for each in value):
+        for place, each in enumerate(value):
+            yield from _flat(f"{key}[{place}]", each, depth + 1)
+    elif value is not None and value not in ("", ()):
+        yield visible(key, _MAX_KEY), value
+
+
+def _texts(key: str, values: Sequence[Any]) -> Iterator[str]:
+    """Yield the value of one fact for each run; costs of all runs have one unit."""
+    unit = Unit.of_times(value for value in values if _is_number(value))
+    for value in values:
+        if key.endswith("_cost_ns") and _is_number(value):
+            yield unit.text(value)
+        else:
+            yield visible(_text(key, value), _MAX_TEXT)
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    if key in _TIMES and _is_number(value):
+        # All times within 2**63 ns are valid dates: from 1677 to 2262.
+        return f"{datetime.fromtimestamp(value / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < _MOST_NS
+
+
+# -- the files of the page -------------------------------------------------------------------------
+# One module in this order, not visible to the rest of the page.
+_SCRIPTS = ("values.js", "tree.js", "labels.js", "flame.js", "table.js", "strip.js", "app.js")
+_STYLES = ("page.css", "table.css")
+
+
+def read_asset(name: str) -> str:
+    """Return the text of a file of the page."""
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    """Return the environment of all templates."""
+    return jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(read_asset),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+@functools.cache
+def script() -> str:
+    """Return the page's script."""
+    return "\n" + "\n".join(read_asset(name) for name in _SCRIPTS)
+
+
+@functools.cache
+def style() -> str:
+    """Return the page's style sheet."""
+    return "\n" + "\n".join(read_asset(name) for name in _STYLES)
+
+
+@functools.cache
+def content_policy() -> str:
+    """Return the policy of the page: its own script and style by their hashes, and nothing else.
+
+    No network, no frames, no forms; markup injected into the page could not run anything.
+    """
+    return (
+        f"default-src 'none'; script-src '{_digest(script())}'; style-src '{_digest(style())}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+# -- in a notebook ---------------------------------------------------------------------------------
+_MAX_ROWS = 30
+_MAX_NAME = 120
+_MAX_INDENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    texts: tuple[str, ...]
+    share: str
+    indent: int
+    name: str
+
+
+def profile_html(profile: Profile) -> str:
+    """Return HTML for the output of a notebook's cell."""
+    profile = without_runners(profile)
+    metrics = shown_metrics(profile)
+    if len(profile) == 1 or not metrics:
+        return _render(profile_summary(profile, None, None), None)
+    tree = build_tree(profile, metrics, Selection(depth=len(profile) + 1, readable=Readable()))
+    summary = profile_summary(profile, tree, None)
+    if not is_amount(tree.metrics[0]):
+        return _render(summary, None)
+    return _render(summary, flame_of_tree(tree, limit=_MAX_ROWS))
+
+
+def _render(summary: Summary, flame: FlameGraph | None) -> str:
+    hidden = flame.hidden if flame is not None else 0
+    shown = [_written(column) for column in flame.columns] if flame is not None else []
+    return (
+        _environment()
+        .get_template("notebook.html")
+        .render(
+            summary=summary,
+            titles=[heading for heading, _ in shown],
+            rows=list(_rows(flame, [texts for _, texts in shown])) if flame is not None else [],
+            hidden=count_text(hidden, "smaller row is", "smaller rows are") if hidden else "",
+        )
+    )
+
+
+def _written(column: HtmlColumn) -> tuple[str, list[str]]:
+    """Return the heading of a column with its unit, and one text per row."""
+    if column.form is Form.TEXT:
+        return column.title, ["-" if value is None else str(value) for value in column.values]
+    unit = form_unit(column.form, column.values)
+    has_unit = not unit.name or column.title.endswith(f" {unit.name}")
+    heading = column.title if has_unit else f"{column.title} ({unit.name})"
+    return heading, unit.texts(column.values)
+
+
+def _rows(flame: FlameGraph, columns: Sequence[Sequence[str]]) -> Iterator[_Row]:
+    depths: list[int] = []
+    widths = [width or 0.0 for width in flame.widths[0][1]]
+    for row, (above, name) in enumerate(zip(flame.parents, flame.names, strict=True)):
+        depths.append(depths[above] + 1 if above >= 0 else 0)
+        share = share_text(widths[row], widths[0])
+        texts = tuple(column[row] for column in columns)
+        shown = visible(flame.strings[name], _MAX_NAME)
+        yield _Row(texts, share, min(depths[row], _MAX_INDENT), shown)

@@ -1,4 +1,4 @@
-"""A gate on GitHub Actions: annotations, shown beside the code, and the summary of the step."""
+"""A gate in CI: JUnit XML, and annotations and the summary of the step on GitHub Actions."""
 
 from __future__ import annotations
 
