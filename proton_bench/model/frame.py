@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 __all__ = [
@@ -61,8 +62,10 @@ class StringTable:
 
     __slots__ = ("_positions",)
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Iterable[str] = ()) -> None:
         self._positions: dict[str, int] = {}
+        for text in texts:
+            self.index(text)
 
     def __len__(self) -> int:
         return len(self._positions)

@@ -202,6 +202,13 @@ class Profile:
         """
         return self._subtree_total(self.column(metric).valid.astype(np.int64)) > 0
 
+    def has_values(self) -> npt.NDArray[np.bool_]:
+        """Return for each row whether it has a value of any metric of its own."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for column in self.columns.values():
+            found |= column.valid
+        return found
+
     def _subtree_total(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         running = np.zeros(len(values) + 1, dtype=np.int64)
         np.cumsum(values, out=running[1:])

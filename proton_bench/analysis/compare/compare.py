@@ -482,8 +482,7 @@ def _rated(sides: _Sides, by: By) -> Comparison:
     """Compare rates, averages and shares: each is computed for the combined rows."""
     measured = np.zeros(len(sides.tree), dtype=np.bool_)
     for profile, places in zip(sides.profiles, sides.tree.places, strict=True):
-        for column in profile.columns.values():
-            measured[places[column.valid]] = True
+        measured[places[profile.has_values()]] = True
     tree = break_down(sides.tree, by, measured).tree
     sampled = is_sample_statistic(sides.measure.name)
     asked = [sides.measure.name]

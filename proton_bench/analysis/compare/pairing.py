@@ -302,7 +302,7 @@ def _unmatched_rows(
     alone = np.zeros(total, dtype=np.bool_)
     runs = zip(profiles, interning.runs, interning.alone, tree.places, strict=True)
     for profile, run, is_alone, place in runs:
-        measured[place[_measured(profile)]] = True
+        measured[place[profile.has_values()]] = True
         identities[place] = run.identities
         alone[place] = is_alone
         sizes += _summed(profile, weight, place, total=total)
@@ -350,13 +350,6 @@ def _shared_codes(runs: Sequence[RunRows]) -> npt.NDArray[Any]:
         codes, counts = np.unique(kernels[:, 0], return_counts=True)
         found.append(codes[counts > 1])
     return np.concatenate(found)
-
-
-def _measured(profile: Profile) -> Mask:
-    found = np.zeros(len(profile), dtype=np.bool_)
-    for column in profile.columns.values():
-        found |= column.valid
-    return found
 
 
 def _summed(profile: Profile, metric: str, place: Rows, *, total: int) -> npt.NDArray[Any]:

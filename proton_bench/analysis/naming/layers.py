@@ -94,9 +94,7 @@ def fold_steps(profile: Profile, *, counted: bool = True) -> Profile:
 
 
 def _renamed(profile: Profile, kinds: int | tuple[int, ...], fold: _Fold) -> Profile:
-    naming = _Naming(profile.frames.copy(), StringTable())
-    for text in profile.strings:
-        naming.strings.index(text)
+    naming = _Naming(profile.frames.copy(), StringTable(profile.strings))
     _rename(profile, naming, is_numbered=np.isin(profile.kinds, kinds).tolist(), fold=fold)
     if not naming.changed:
         return profile

@@ -41,7 +41,9 @@ def fold_library_frames(profile: Profile, *, counted: bool = True) -> Profile:
     if not bool((is_library[1:] & is_library[parents[1:]]).any()):
         return profile
     runs = _runs(profile, libraries, is_library)
-    leads_out = _measured(profile)
+    leads_out = profile.has_values()
+    for samples in profile.distributions.values():
+        leads_out[samples.rows] = True
     leads_out[parents[1:][~is_library[1:]]] = True
     has_child = np.zeros(len(profile), dtype=np.bool_)
     has_child[parents[1:]] = True
@@ -95,42 +97,22 @@ def _runs(profile: Profile, libraries: list[str], is_library: Mask) -> _Runs:
     return runs
 
 
-def _measured(profile: Profile) -> Mask:
-    found = np.zeros(len(profile), dtype=np.bool_)
-    for column in profile.columns.values():
-        found |= column.valid
-    for table in profile.distributions.values():
-        found[table.rows] = True
-    return found
-
-
 def _without_runs(
     profile: Profile, runs: _Runs, kept: Mask, *, is_library: Mask, counted: bool
 ) -> Profile:
-    rows = np.flatnonzero(kept)
-    places = np.cumsum(kept) - 1
-    owners = np.array(runs.owners, dtype=np.int64)
-    parents = np.where(owners[rows] >= 0, places[owners[rows]], -1).astype("<i4")
-    stack = Stack.of(profile)
-    groups = number_paths(parents, row_labels(stack)[rows])
-    # Rows that vanish have no values: their group is that of the row they were below.
-    own = np.where(kept, places, places[np.maximum(owners, 0)])
-    moved = np.where(kept | (owners < 0), owners, owners[np.maximum(owners, 0)]).astype("<i4")
-    moved[0] = -1
-    strings, frames = _named(
-        profile, runs, kept & is_library, groups=groups[places], counted=counted
-    )
-    stack = replace(stack, strings=strings, parents=moved, frames=frames)
-    return regroup(stack, groups[own], profile)
+    above = np.array(runs.owners, dtype=np.int32)
+    owners = np.where(kept, np.arange(len(profile)), above)  # what vanishes has no values
+    stack = replace(Stack.of(profile), parents=above)
+    groups = _groups(stack, owners)
+    strings, frames = _named(profile, runs, kept & is_library, groups=groups, counted=counted)
+    return regroup(replace(stack, strings=strings, frames=frames), groups, profile)
 
 
 def _named(
     profile: Profile, runs: _Runs, folded: Mask, *, groups: Rows, counted: bool
 ) -> tuple[tuple[str, ...], Rows]:
     """Return strings and frames in which folded rows say for how many frames they stand."""
-    table = StringTable()
-    for text in profile.strings:
-        table.index(text)
+    table = StringTable(profile.strings)
     frames = profile.frames.copy()
     members: dict[int, list[int]] = {}
     for row in np.flatnonzero(folded).tolist():
@@ -181,9 +163,7 @@ def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
     frames = [parse_frame(text) for text in profile.strings]
     parents = profile.parents.copy()
     names = profile.frames.copy()
-    table = StringTable()
-    for text in profile.strings:
-        table.index(text)
+    table = StringTable(profile.strings)
     imports = import_rows(profile)
     tops = imports & ~imports[np.maximum(parents, 0)] & (profile.kinds == FrameKind.PYTHON)
     if bool(tops.any()):
@@ -197,7 +177,11 @@ def fold_nested(profile: Profile, *, counted: bool = True) -> Profile:
     owners = _owners(parents, gone)
     if counted:
         _name_levels(profile, recursive, owners, names=names, table=table)
-    return _regrouped(profile, parents, owners, names=names, strings=table.texts())
+    belongs = np.array(owners, dtype=np.int32)
+    above = np.where(~gone & (parents >= 0), belongs[np.maximum(parents, 0)], parents)
+    stack = Stack.of(profile)
+    stack = replace(stack, strings=table.texts(), frames=names, parents=above.astype("<i4"))
+    return regroup(stack, _groups(stack, belongs), profile)
 
 
 def _top_rows(profile: Profile) -> Rows:
@@ -258,17 +242,11 @@ def _name_levels(
         names[owner] = table.index(f"{profile.name(owner)} [{count} levels]")
 
 
-def _regrouped(
-    profile: Profile, parents: Rows, owners: list[int], *, names: Rows, strings: tuple[str, ...]
-) -> Profile:
-    """Sum rows into their owners, and siblings that are then equal."""
-    belongs = np.array(owners, dtype=np.int32)
-    kept = belongs == np.arange(len(profile))
-    above = np.where(kept & (parents >= 0), belongs[np.maximum(parents, 0)], parents)
-    rows = np.flatnonzero(kept)
-    places = np.cumsum(kept) - 1
-    stack = replace(Stack.of(profile), strings=strings, parents=above.astype("<i4"), frames=names)
-    labels = row_labels(stack)[rows]
-    inside = np.where(above[rows] >= 0, places[np.maximum(above[rows], 0)], -1).astype("<i4")
-    groups = number_paths(inside, labels)
-    return regroup(stack, groups[places[belongs]], profile)
+def _groups(stack: Stack, owners: Rows) -> Rows:
+    """Return numbers that are equal for rows to sum: those of one owner, and equal siblings."""
+    kept = owners == np.arange(len(owners))
+    rows, places = np.flatnonzero(kept), np.cumsum(kept) - 1
+    above = stack.parents[rows]
+    parents = np.where(above >= 0, places[np.maximum(above, 0)], -1).astype("<i4")
+    groups: Rows = number_paths(parents, row_labels(stack)[rows])[places[owners]]
+    return groups

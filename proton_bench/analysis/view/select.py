@@ -247,8 +247,7 @@ def _with_values(tree: MetricTree, profile: Profile) -> MetricTree:
     if not tree.metrics:
         return tree
     valid = np.logical_or.reduce([metric.valid for metric in tree.metrics])
-    columns = [column.valid for column in profile.columns.values()]
-    measured = np.logical_or.reduce([valid, *columns])
+    measured = valid | profile.has_values()
     keep = rows_above(valid | (measured & np.isin(tree.kinds, _SCOPES)), profile.subtree_end)
     keep[0] = True
     return replace(tree.take(keep), unvalued=int((measured & ~keep).sum()))
@@ -338,10 +337,7 @@ def _drop(profile: Profile, dropped: Sequence[bool]) -> Profile:
 def _kept(profile: Profile, dropped: Sequence[bool]) -> Mask:
     flags = np.array(dropped, dtype=np.bool_)
     alive = ~rows_below(flags[profile.frames], profile.subtree_end)
-    measured = np.zeros(len(profile), dtype=np.bool_)
-    for column in profile.columns.values():
-        measured |= column.valid
-    keep = rows_above(alive & measured, profile.subtree_end)
+    keep = rows_above(alive & profile.has_values(), profile.subtree_end)
     keep[0] = True
     return keep
 

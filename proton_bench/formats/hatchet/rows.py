@@ -69,11 +69,8 @@ class HatchetRows:
         shown = replace(profile, columns=_shown_columns(profile), kinds=kinds)
         shown = upstream_tree(shown) if upstream_shape else shown
         folded = shown.fold_variants().fold_below(MAX_DEPTH)
-        has_values = np.zeros(len(folded), dtype=np.bool_)
-        for column in folded.columns.values():
-            has_values |= column.valid
         aggregations = {} if upstream_shape else _aggregations(folded)
-        return cls(folded, _cells(folded, first), has_values, aggregations)
+        return cls(folded, _cells(folded, first), folded.has_values(), aggregations)
 
     def nested(self, pack: Callable[[dict[str, Any]], Any] = lambda node: node) -> dict[str, Any]:
         """Return the tree as upstream nests it, keys in its order.
