@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock, Timer
 from types import TracebackType
@@ -17,7 +17,7 @@ from proton_bench.plugin.others import may_have_others
 from proton_bench.store.selection import Selection
 from proton_bench.support.files import write_file
 from proton_bench.support.inputs import unreadable
-from proton_bench.support.text import bytes_for, raw
+from proton_bench.support.text import bytes_for, encode_document, raw
 
 __all__ = [
     "CHROME",
@@ -31,6 +31,8 @@ __all__ = [
     "is_timeline",
     "output_option",
     "print_bytes",
+    "print_document",
+    "print_reports",
     "read_metric_names",
     "refuse_input",
     "register_plugin_formats",
@@ -195,6 +197,19 @@ def print_bytes(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(bytes_for(sys.stdout, content))
     sys.stdout.buffer.flush()
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """Print a document as one line of JSON."""
+    print_bytes(encode_document(document))
+
+
+def print_reports(*reports: Any) -> None:
+    """Print renderables one after the other on the console."""
+    from proton_bench.report.text.tree import print_report
+    from proton_bench.support.console import open_console
+
+    print_report(open_console(), *reports)
 
 
 def write_output(file: Path, content: bytes) -> None:

@@ -18,14 +18,13 @@ from proton_bench.analysis.metrics.derive import (
 from proton_bench.analysis.view.outline import outlined
 from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.files import print_bytes
+from proton_bench.cli.files import print_document
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.tree import SortedReport, TreeReport, print_report, sorted_rows
 from proton_bench.report.words.header import HeaderReport, left_out_text, root_note
 from proton_bench.support.console import open_console
-from proton_bench.support.text import encode_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +103,7 @@ def show(
             from proton_bench.report.text.counters import counter_document
 
             document["counters"] = counter_document(join, str(counters))
-        print_bytes(encode_document(document))
+        print_document(document)
         return
     console = open_console()
     source = str(file) if minus is None else f"{file} minus {minus}"
@@ -154,7 +153,7 @@ def list_metrics(file: Path, *, as_json: bool = False, counters: Path | None = N
     if as_json:
         from proton_bench.report.text.tree import list_document
 
-        print_bytes(encode_document(list_document(profile, available, os.fspath(file))))
+        print_document(list_document(profile, available, os.fspath(file)))
     else:
         from proton_bench.report.text.tree import ListReport
 

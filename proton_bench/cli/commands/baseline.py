@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.files import print_bytes
+from proton_bench.cli.files import print_document, print_reports
 from proton_bench.cli.options import StoreOption, default_store
 from proton_bench.errors import ProfileFormatError, UsageError
 
@@ -135,9 +135,6 @@ def _print(
         ListedEntry,
         baselines_document,
     )
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     entries: list[ListedEntry] = []
     problems: dict[str, str] = {}
@@ -158,6 +155,6 @@ def _print(
         entries = [listed for listed in entries if id in {None, listed.entry.id}]
     listing = BaselineListing(entries, problems, with_facts=with_facts)
     if as_json:
-        print_bytes(encode_document(baselines_document(listing)))
+        print_document(baselines_document(listing))
     else:
-        print_report(open_console(), listing)
+        print_reports(listing)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.files import STDOUT, write_output
+from proton_bench.cli.files import STDOUT, print_reports, write_output
 from proton_bench.cli.options import (
     JsonFileOption,
     PairsOption,
@@ -60,8 +60,6 @@ def command(
     from proton_bench.gate.project import shown
     from proton_bench.gate.runs import drop_unused, new_folder
     from proton_bench.report.text.bisect import BisectReport, bisect_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
     from proton_bench.support.text import encode_document
 
     bisection = Bisection(
@@ -84,5 +82,5 @@ def command(
     if json is not None:
         write_output(json, encode_document(bisect_document(result)))
     if json != STDOUT:
-        print_report(open_console(), BisectReport(result))
+        print_reports(BisectReport(result))
     return result.exit_code

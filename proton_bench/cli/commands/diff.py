@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH, By
-from proton_bench.cli.files import check_profiles, print_bytes
+from proton_bench.cli.files import check_profiles, print_bytes, print_document, print_reports
 from proton_bench.cli.options import (
     DepthOption,
     ExcludeOption,
@@ -105,9 +105,6 @@ def command(
     from proton_bench.analysis.naming.readable import Readable
     from proton_bench.analysis.view.names import NameFilter
     from proton_bench.report.text.diff import DiffReport, diff_document, diff_markdown
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     folds = not every_row
     options = CompareOptions(
@@ -124,7 +121,7 @@ def command(
     names = NameFilter(include, exclude)
     if as_json:
         ranking = rank(comparison, least, depth, names=names)
-        print_bytes(encode_document(diff_document(comparison, ranking)))
+        print_document(diff_document(comparison, ranking))
         return
     if folds and by is By.PATH:
         comparison = _with_layers_folded(comparison, options, names)
@@ -135,7 +132,7 @@ def command(
         text = diff_markdown(comparison, ranking)
         print_bytes(visible_lines(text).encode())
     else:
-        print_report(open_console(), DiffReport(comparison, ranking))
+        print_reports(DiffReport(comparison, ranking))
 
 
 def _sides(files: list[str], base: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proton_bench.cli.files import ProgressLine, print_bytes
+from proton_bench.cli.files import ProgressLine, print_document, print_reports
 from proton_bench.errors import BackendUnavailableError, ProfileFormatError, UsageError
 from proton_bench.support.text import visible
 
@@ -123,14 +123,11 @@ def _calibrated() -> tuple[Section, ...]:
 
 def _print(diagnosis: Diagnosis, required: Sequence[str], *, as_json: bool) -> None:
     from proton_bench.report.text.diagnosis import DiagnosisReport, diagnosis_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     if as_json:
-        print_bytes(encode_document(diagnosis_document(diagnosis, required)))
+        print_document(diagnosis_document(diagnosis, required))
     else:
-        print_report(open_console(), DiagnosisReport(diagnosis))
+        print_reports(DiagnosisReport(diagnosis))
 
 
 def _explain(finding: Finding) -> str:

@@ -18,7 +18,8 @@ from proton_bench.cli.files import (
     STDOUT,
     ProgressLine,
     beside,
-    print_bytes,
+    print_document,
+    print_reports,
     write_output,
 )
 from proton_bench.cli.options import StoreOption, chosen_policy, default_store
@@ -92,9 +93,6 @@ def command(
     from proton_bench.gate.policy import PolicyWords
     from proton_bench.report.html.document import history_page
     from proton_bench.report.text.history import HistoryReport, history_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     if as_json and html == STDOUT:
         raise UsageError("--json and --html - both print to standard output: give one of them")
@@ -113,9 +111,9 @@ def command(
         page = history_page(history, reports_of(history))
         write_output(html, page.encode("utf-8", "backslashreplace"))
     if as_json:
-        print_bytes(encode_document(history_document(history)))
+        print_document(history_document(history))
     elif html != STDOUT:
-        print_report(open_console(), HistoryReport(history, everything))
+        print_reports(HistoryReport(history, everything))
     sys.stderr.write(acknowledged)
 
 
@@ -212,9 +210,6 @@ def judge_history(
     """
     from proton_bench.gate.verdict.result import EXIT_CODES
     from proton_bench.report.text.history import HistoryReport, history_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     given = [name for name, value in unused.items() if value]
     if given:
@@ -224,10 +219,10 @@ def judge_history(
         )
     history, _ = open_history(words, read_followed(policy), store)
     if outputs.json is not None:
-        print_bytes(encode_document(history_document(history)))
+        print_document(history_document(history))
     else:
         report = HistoryReport(history, outputs.everything, judged=True)
-        print_report(open_console(), report)
+        print_reports(report)
     return EXIT_CODES[history.verdict]
 
 

@@ -15,7 +15,8 @@ from proton_bench.cli.files import (
     check_profiles,
     is_timeline,
     output_option,
-    print_bytes,
+    print_document,
+    print_reports,
     refuse_input,
 )
 from proton_bench.errors import UsageError
@@ -81,9 +82,6 @@ def command(
     check_profiles(files)
     from proton_bench.analysis.ranks import find_stragglers
     from proton_bench.report.text.stragglers import StragglerReport, straggler_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     members = _members(files, quantiles=output is not None)
     if output is not None:
@@ -93,9 +91,9 @@ def command(
     found = find_stragglers(members, metric=metric)
     if as_json:
         sources = [member.source for member in members]
-        print_bytes(encode_document(straggler_document(found, sources)))
+        print_document(straggler_document(found, sources))
     else:
-        print_report(open_console(), StragglerReport(found))
+        print_reports(StragglerReport(found))
 
 
 def _check(output: Path | None, by: ApartBy, *, stragglers: bool, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from proton_bench.analysis.query.relations import TABLES
 from proton_bench.cli.boundary import warn
-from proton_bench.cli.files import check_profiles, print_bytes
+from proton_bench.cli.files import check_profiles, print_bytes, print_reports
 from proton_bench.errors import UsageError
 from proton_bench.store.selection import Selection
 
@@ -99,12 +99,10 @@ def _split(words: list[str]) -> tuple[list[str], str]:
 def print_result(result: QueryResult, runs: Sequence[LabelledRun], text: str, *, form: str) -> None:
     """Print a result as ``table``, ``json`` or ``csv``."""
     from proton_bench.report.text.result import ResultReport, result_csv, result_document
-    from proton_bench.report.text.tree import print_report
-    from proton_bench.support.console import open_console
     from proton_bench.support.text import encode_document
 
     if form == "table":
-        print_report(open_console(), ResultReport(result))
+        print_reports(ResultReport(result))
         return
     if form == "json":
         content = encode_document(result_document(result, runs, text))

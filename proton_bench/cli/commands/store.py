@@ -27,7 +27,7 @@ from proton_bench.cli.commands.query import (
     read_output,
     stored_runs,
 )
-from proton_bench.cli.files import output_option
+from proton_bench.cli.files import output_option, print_reports
 from proton_bench.cli.options import JobOption
 from proton_bench.errors import ProfileFormatError, ProtonError, UsageError
 from proton_bench.store.selection import EVERYTHING, Selection
@@ -198,9 +198,7 @@ def path(
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
     from proton_bench.analysis.query.sql import QueryResult
     from proton_bench.report.text.result import PathReport
-    from proton_bench.report.text.tree import print_report
     from proton_bench.store.questions import Question, path_series
-    from proton_bench.support.console import open_console
 
     chosen, most = read_output(as_json=as_json, as_csv=as_csv)
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
@@ -215,7 +213,7 @@ def path(
     if chosen == "table":
         lines = found.to_pylist()
         report = PathReport(lines, question.path, question.by, question.metric, most)
-        print_report(open_console(), report)
+        print_reports(report)
         return
     shown = found if most is None else found.slice(0, most)
     result = QueryResult(

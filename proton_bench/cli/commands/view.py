@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton_bench.analysis.choices import DEFAULT_DEPTH, FrameFormat
-from proton_bench.cli.files import check_profiles, print_bytes, read_metric_names
+from proton_bench.cli.files import check_profiles, print_document, print_reports, read_metric_names
 from proton_bench.cli.options import (
     DepthOption,
     ExcludeOption,
@@ -160,10 +160,7 @@ def _show_source(
     from proton_bench.analysis.kernels.source_lines import sampled_source
     from proton_bench.formats.registry import read_profile
     from proton_bench.report.text.source import DEFAULT_THRESHOLD, SourceReport, source_document
-    from proton_bench.report.text.tree import print_report
     from proton_bench.report.words.header import HeaderReport
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     profile = read_profile(file)
     source = sampled_source(profile, rows)
@@ -171,7 +168,7 @@ def _show_source(
     folder = project_folder() if root is None else root
     if as_json:
         document = source_document(source, profile, name=str(file), threshold=least, root=folder)
-        print_bytes(encode_document(document))
+        print_document(document)
         return
     report = SourceReport(source, profile, folder, least)
-    print_report(open_console(), HeaderReport(profile, str(file)), report)
+    print_reports(HeaderReport(profile, str(file)), report)

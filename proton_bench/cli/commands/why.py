@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from proton_bench.cli.files import check_profiles, print_bytes
+from proton_bench.cli.files import check_profiles, print_document, print_reports
 
 __all__ = ["command"]
 
@@ -32,17 +32,14 @@ def command(
     check_profiles([file])
     from proton_bench.analysis.why.answer import why
     from proton_bench.formats.registry import read_profile
-    from proton_bench.report.text.tree import print_report
     from proton_bench.report.text.why import WhyReport, WhyRowReport, why_document
     from proton_bench.report.words.header import losses
-    from proton_bench.support.console import open_console
-    from proton_bench.support.text import encode_document
 
     profile = read_profile(file)
     found, lost = why(profile, path), losses(profile)
     if as_json:
         document = why_document(found, source=os.fspath(file), losses=lost)
-        print_bytes(encode_document(document))
+        print_document(document)
         return
     report = WhyReport(found, str(file), lost) if path is None else WhyRowReport(found, lost)
-    print_report(open_console(), report)
+    print_reports(report)
