@@ -13,7 +13,13 @@ from dataclasses import replace
 from proton_bench.analysis.accounting.calls import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import SCOPE_METRICS
 from proton_bench.analysis.kernels.stall_reasons import STALL_RATIOS
-from proton_bench.analysis.metrics.formula import SECONDS, SELF, find_metric, unknown_metric
+from proton_bench.analysis.metrics.formula import (
+    SECONDS,
+    SELF,
+    derivable_names,
+    find_metric,
+    unknown_metric,
+)
 from proton_bench.analysis.metrics.measured_work import MEASURED_WORK, UNIT_USE
 from proton_bench.analysis.metrics.occupancy import OCCUPANCY, with_occupancy
 from proton_bench.analysis.metrics.roofline import ROOFLINE
@@ -22,6 +28,7 @@ from proton_bench.analysis.metrics.values import (
     DerivedMetric,
     MetricValues,
     is_inclusive,
+    recorded_names,
     source_values,
 )
 from proton_bench.analysis.why.launch_facts import with_launch_facts
@@ -39,7 +46,11 @@ def _self_names(profile: Profile, numbers: Sequence[str]) -> Iterator[str]:
 
 
 def _self_values(profile: Profile, name: str) -> MetricValues:
-    return replace(source_values(profile, name), name=name)
+    text, recorded = name.lower(), recorded_names(profile)
+    if find_metric(text.removeprefix(SELF), recorded) is None:
+        offered = (*derivable_names(recorded), *_self_names(profile, recorded))
+        raise unknown_metric(name, recorded, offered)
+    return replace(source_values(profile, text), name=text)
 
 
 def _occupancy(profile: Profile, name: str) -> MetricValues:

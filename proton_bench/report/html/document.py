@@ -16,10 +16,10 @@ import jinja2
 from markupsafe import Markup
 
 from proton_bench.analysis.accounting.calls import CALLS
-from proton_bench.analysis.accounting.host_rows import without_runners
 from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
+from proton_bench.analysis.naming.nested import without_runners
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection, build_tree

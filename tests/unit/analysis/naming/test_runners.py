@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.analysis.accounting.host_rows import without_runners
 from proton_bench.analysis.accounting.host_time import HOST_WALL, NOT_RECORDED
+from proton_bench.analysis.naming.nested import without_runners
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
