@@ -1,18 +1,197 @@
 // Metric values of a tree: one typed column per metric, indexed by node.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "calltree/distribution.h"
-#include "calltree/metric_name.h"
-#include "calltree/metric_value.h"
+#include "support/name.h"
 
 namespace proton {
+
+// A value of a metric, and how another value is added to it.
+
+enum class Aggregation : uint8_t { kInclusive, kExclusive, kProperty };
+
+using MetricValue =
+    std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string>;
+
+/// Types of values, by position in `MetricValue`. Each holds those before it: a number is a vector
+/// of one element, and anything can be written as text.
+enum class MetricType : uint8_t { kInt, kDouble, kIntVector, kDoubleVector, kText };
+
+/// A value that is too large for a record of a thread.
+struct LargeValue {
+  MetricValue value;
+};
+
+inline MetricType type_of(const MetricValue &value) {
+  return static_cast<MetricType>(value.index());
+}
+/// The narrowest type that holds values of both.
+MetricType widened(MetricType left, MetricType right);
+
+/// "inc", "exc" or "pty".
+const char *aggregation_text(Aggregation aggregation);
+
+/// Adds; returns false and changes nothing if the sum takes more than 64 bits. [hot]
+inline bool add_exactly(int64_t &sum, int64_t value) {
+  int64_t added = 0;
+  if (__builtin_add_overflow(sum, value, &added))
+    return false;
+  sum = added;
+  return true;
+}
+
+/// Adds to a value of the metric called `name`. Sums have the wider type, and are doubles where
+/// integers need more than 64 bits; a property and a text are replaced. Throws Error(kMetric), and
+/// changes nothing, if a vector meets a number or a vector of another length.
+void add_value(MetricValue &sum, Aggregation aggregation, const MetricValue &value,
+               const std::string &name);
+
+/// Same for nodes that are shown as one, but refuses nothing: the shorter of two vectors, or a
+/// number beside one, counts as padded with zeros.
+void merge_value(MetricValue &total, Aggregation aggregation, MetricValue value);
+
+// The value as one of a wider type.
+double as_double(const MetricValue &value);
+std::vector<int64_t> as_ints(const MetricValue &value);
+std::vector<double> as_doubles(const MetricValue &value);
+/// The text that upstream writes: six digits after the point, lists as `[1,2]`. A number that this
+/// would change has as many digits as it needs.
+std::string metric_text(const MetricValue &value);
+
+// Names of the program's metrics.
+
+/// The name of a metric and how its values are summed. Each pair exists once, for the whole
+/// process.
+class MetricName {
+public:
+  std::string text; ///< with unit, e.g. "time (ns)"
+  Aggregation aggregation = Aggregation::kInclusive;
+  uint32_t number = 0;
+  /// Whether a list of numbers was ever given: only sums of lists can meet a value that does not
+  /// fit.
+  mutable std::atomic<bool> has_lists{false};
+  Name shown; ///< as the program gave it, without what it need not say: "m", "m (exc)"
+
+  static const MetricName &of(std::string_view text, Aggregation aggregation); ///< [any thread]
+  static const MetricName &numbered(uint32_t number);                          ///< [any thread]
+  static size_t count(); ///< for tests that what else has names frees them
+};
+
+// The samples of one metric on one node: moments, up to 64 raw values, then a log-bucket sketch.
+
+/// Relative error of a sketch whose buckets never merged.
+inline constexpr double kSketchAccuracy = 0.001;
+inline constexpr double kSketchGamma = (1 + kSketchAccuracy) / (1 - kSketchAccuracy);
+inline constexpr size_t kMaxRawSamples = 64;
+inline constexpr size_t kMaxSketchBytes = 4000;
+
+/// Counts of values by their logarithm. Bucket i covers (g^(i-1), g^i], where g is `gamma` squared
+/// once for each of `collapses`. Buckets are sparse: a value far from the others costs one page.
+/// Where they would take more than kMaxSketchBytes, all of them merge in pairs, so that the middle
+/// of every bucket stays within (g-1)/(g+1) of its values.
+/// After "UDDSketch: Accurate Tracking of Quantiles in Data Streams", Epicoco et al. 2020,
+/// arXiv:2004.08604.
+class Sketch {
+public:
+  struct Bucket {
+    int32_t index = 0;
+    uint64_t count = 0;
+  };
+
+  explicit Sketch(double bucket_ratio = kSketchGamma);
+  /// Adds a value, given by its natural logarithm, `count` times. Returns the growth in bytes.
+  size_t add(double ln, uint64_t count = 1);
+
+  double gamma() const { return gamma_; }
+  uint8_t collapses() const { return collapses_; }
+  std::vector<Bucket> buckets() const; ///< that are not empty, by rising index
+  size_t bytes() const;                ///< allocated for buckets
+
+private:
+  static constexpr int32_t kPageBits = 3;
+  /// Neighbouring buckets. Sixteen bits each suffice for most; the rest is in `carries_`.
+  struct Page {
+    int32_t number = 0; ///< index of its first bucket / 8
+    uint16_t counts[1 << kPageBits] = {};
+  };
+  /// How often the count of a bucket overflowed.
+  struct Carry {
+    int32_t index = 0;
+    uint32_t times = 0;
+  };
+
+  Page &page(int32_t number);
+  Page &find_page(int32_t number);
+  void add_to(int32_t index, uint64_t count);
+  void carry(int32_t index, uint64_t times);
+  size_t settle();
+  void merge_pairs();
+
+  static constexpr size_t kMaxPages = kMaxSketchBytes / sizeof(Page) + 1;
+  static_assert(kMaxPages <= 256, "places are bytes");
+
+  double gamma_;
+  double ln_gamma_;
+  size_t counted_bytes_;
+  std::vector<Page> pages_;    ///< by rising number
+  std::vector<Carry> carries_; ///< by rising index
+  uint8_t collapses_ = 0;
+  uint8_t places_[256] = {}; ///< where in pages_ a page was last, by the low byte of its number
+};
+
+/// Samples that were counted elsewhere: exact moments, and values near the real ones.
+struct CountedSamples {
+  struct Bin {
+    double value = 0;
+    uint64_t count = 0;
+  };
+  uint64_t n = 0; ///< of all bins
+  double sum = 0, min = 0, max = 0;
+  std::span<const Bin> bins;
+  double value_error = 0;      ///< how far a bin's value may be from a real one, relative to it
+  double gamma = kSketchGamma; ///< of the sketch, also before there is one
+};
+
+class Distribution {
+public:
+  Distribution() = default;
+  Distribution(const Distribution &other) { *this = other; }
+  Distribution &operator=(const Distribution &other);
+  Distribution(Distribution &&) noexcept = default;
+  Distribution &operator=(Distribution &&) noexcept = default;
+  ~Distribution() = default;
+
+  /// Adds one sample. Values <= 0 count in `zero_count` and not in the logarithmic sums. Returns
+  /// the growth in bytes, which is negative where the distribution shrank.
+  std::ptrdiff_t add(double value, bool keep_samples);
+  /// Same for counted samples. Their logarithmic sums are as exact as their bins.
+  std::ptrdiff_t add(const CountedSamples &counted, bool keep_samples);
+
+  uint64_t n = 0;
+  uint64_t zero_count = 0;
+  double sum = 0, min = 0, max = 0;
+  double sum_ln = 0, sum_ln2 = 0;
+  double value_error = 0;         ///< the largest of the counted samples
+  std::vector<float> samples;     ///< all samples while there is no sketch
+  std::unique_ptr<Sketch> sketch; ///< covers all samples; set from sample kMaxRawSamples + 1 on
+  bool moments_only = false;      ///< the session's budget was spent: neither samples nor sketch
+
+private:
+  size_t bytes() const;
+  void forget_samples();
+  void make_sketch(double gamma); ///< of the samples
+};
 
 using NodeIndex = uint32_t;
 /// Unit inside the trailing parentheses of "time (ns)"; empty when there are none.

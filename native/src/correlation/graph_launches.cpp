@@ -1,9 +1,144 @@
 #include "correlation/graph_launches.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <utility>
+#include <vector>
 
 namespace proton {
+
+bool CapturedAt::is_seen_by(uint32_t session) const {
+  return std::find(sessions.begin(), sessions.end(), session) != sessions.end();
+}
+
+size_t CaptureStore::Hash::operator()(const Capture &at) const noexcept {
+  uint64_t hash = (uint64_t{at.shadow} << 32 | at.python) * 0x9E3779B97F4A7C15ull;
+  return (hash ^ at.epoch) * 0xC2B2AE3D27D4EB4Full;
+}
+
+bool CaptureStore::Same::operator()(const Capture &left, const Capture &right) const noexcept {
+  return left.shadow == right.shadow && left.python == right.python && left.epoch == right.epoch;
+}
+
+CaptureId CaptureStore::keep(const Capture &at, const std::vector<uint32_t> &sessions) {
+  auto [found, is_new] = known_.try_emplace(at, next_);
+  if (!is_new) {
+    ++places_.at(found->second).references;
+    return found->second;
+  }
+  try {
+    places_.try_emplace(next_, CapturedAt{at, sessions, {}, 1});
+  } catch (...) {
+    known_.erase(found);
+    throw;
+  }
+  return next_++;
+}
+
+CaptureId CaptureStore::keep(const Capture &at, const std::vector<uint32_t> &sessions,
+                             std::vector<UserMetric> metrics) {
+  places_.try_emplace(next_, CapturedAt{at, sessions, std::move(metrics), 1});
+  return next_++;
+}
+
+void CaptureStore::keep(CaptureId id) {
+  auto found = places_.find(id);
+  if (found != places_.end())
+    ++found->second.references;
+}
+
+void CaptureStore::give_back(CaptureId id) {
+  auto found = places_.find(id);
+  if (found == places_.end() || --found->second.references != 0)
+    return;
+  if (found->second.metrics.empty())
+    known_.erase(found->second.at);
+  places_.erase(found);
+}
+
+const CapturedAt *CaptureStore::find(CaptureId id) const {
+  auto found = places_.find(id);
+  return found == places_.end() ? nullptr : &found->second;
+}
+
+void CaptureStore::append_ids(std::vector<ContextId> &ids) const {
+  for (const auto &[id, place] : places_) {
+    ids.push_back(place.at.shadow);
+    ids.push_back(place.at.python);
+  }
+}
+
+namespace {
+
+// More than the thousand launches that a driver queues for a device, because the host may read
+// nothing between the last of them and the end; small enough for a thousand graphs.
+constexpr uint32_t kMostEntries = 2048;
+constexpr uint32_t kRingWords = 32768; ///< of sets of many values, which get fewer entries
+constexpr uint32_t kLeastEntries = 16;
+
+} // namespace
+
+DeviceValues::DeviceValues(uint64_t *words, uint32_t size, bool is_float, bool is_vector)
+    : words_(words), size_(size), capacity_(capacity_of(size)), is_float_(is_float),
+      is_vector_(is_vector) {
+  exist_.store(true, std::memory_order_relaxed);
+}
+
+std::atomic<bool> DeviceValues::exist_{false};
+
+uint32_t DeviceValues::capacity_of(uint32_t size) {
+  return std::clamp(kRingWords / (size + 1), kLeastEntries, kMostEntries);
+}
+
+size_t DeviceValues::bytes(uint32_t size) {
+  return (kHeaderWords + size_t{capacity_of(size)} * (size + 1)) * sizeof(uint64_t);
+}
+
+void DeviceValues::pull() {
+  uint64_t count = std::atomic_ref(words_[0]).load(std::memory_order_acquire);
+  while (next_ < count) {
+    if (overdue_ != 0)
+      --overdue_;
+    else
+      came_.push_back(read(next_));
+    ++next_;
+    std::atomic_ref(words_[1]).store(next_, std::memory_order_release);
+  }
+}
+
+std::optional<MetricValue> DeviceValues::take() {
+  pull();
+  if (came_.empty()) {
+    ++overdue_;
+    return std::nullopt;
+  }
+  std::optional<MetricValue> value = std::move(came_.front());
+  came_.pop_front();
+  return value;
+}
+
+void DeviceValues::skip() {
+  overdue_ = 0;
+  pull();
+  came_.clear();
+}
+
+std::optional<MetricValue> DeviceValues::read(uint64_t number) const {
+  const uint64_t *entry = words_ + kHeaderWords + number % capacity_ * (size_ + 1);
+  if (entry[0] != number + 1)
+    return std::nullopt;
+  if (is_float_) {
+    std::vector<double> values;
+    for (uint32_t i = 1; i <= size_; ++i)
+      values.push_back(std::bit_cast<double>(entry[i]));
+    return is_vector_ ? MetricValue(std::move(values)) : MetricValue(values[0]);
+  }
+  std::vector<int64_t> values;
+  for (uint32_t i = 1; i <= size_; ++i)
+    values.push_back(std::bit_cast<int64_t>(entry[i]));
+  return is_vector_ ? MetricValue(std::move(values)) : MetricValue(values[0]);
+}
 
 const GraphNode *LayoutEntry::find(uint64_t node) {
   std::vector<GraphNode> &nodes = layout.nodes;

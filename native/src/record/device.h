@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "record/record.h"
+
 namespace proton {
 
 /// One device; 0 and "" mean unknown.
@@ -34,5 +36,12 @@ private:
   std::vector<Device> devices_;
   std::map<std::pair<std::string, int32_t>, int32_t> positions_;
 };
+
+// Process-wide table of variants for records that carry an index instead of a pointer.
+
+/// Position of an equal variant, added when it is new; -1 once 65 536 differ. [any thread] locks
+int32_t intern_variant(const VariantRecord &variant);
+/// The variant at a position that intern_variant returned; null for -1. [any thread] locks
+const VariantRecord *find_variant(int32_t position);
 
 } // namespace proton

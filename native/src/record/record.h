@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace proton {
 
@@ -275,6 +279,105 @@ struct DroppedRecord {
   /// Of work that was launched earlier: where no session listens now, the sessions that listened
   /// last count it.
   bool is_late = false;
+};
+
+// Samples of program counters of a kernel, by line of its source and by what its warps waited for.
+
+/// Reasons that every sampled node has a metric of: upstream's, by its names. `selected` is not
+/// a stall: these warps issued.
+inline constexpr const char *kStallMetrics[] = {"stalled_branch_resolving",
+                                                "stalled_no_instruction",
+                                                "stalled_short_scoreboard",
+                                                "stalled_wait",
+                                                "stalled_long_scoreboard",
+                                                "stalled_tex_throttle",
+                                                "stalled_barrier",
+                                                "stalled_membar",
+                                                "stalled_imc_miss",
+                                                "stalled_mio_throttle",
+                                                "stalled_math_pipe_throttle",
+                                                "stalled_drain",
+                                                "stalled_lg_throttle",
+                                                "stalled_not_selected",
+                                                "stalled_misc",
+                                                "stalled_dispatch_stall",
+                                                "stalled_sleeping",
+                                                "stalled_selected"};
+
+/// Samples with one reason. Both texts live as long as the process.
+struct StallCount {
+  const char *metric = nullptr;            ///< e.g. "stalled_wait"
+  const char *not_issued_metric = nullptr; ///< e.g. "not_issued_wait"
+  uint64_t samples = 0;
+  uint64_t not_issued = 0; ///< of these, at moments when nothing was issued
+};
+
+struct PcLine {
+  const char *place = nullptr; ///< "folder/file:line@function"; null: no line is known
+  std::span<const StallCount> stalls;
+};
+
+/// Pointers are valid only while the record is handed over.
+struct PcSampleRecord {
+  const char *kernel = nullptr;   ///< as it is shown
+  const char *raw_name = nullptr; ///< as the device's tools know it
+  std::span<const PcLine> lines;
+  Capture at; ///< where it was launched; epoch 0: that is not known
+};
+
+// What hardware counters of a device said during a short time.
+
+/// Samples one after the other, each of the whole device between two times.
+struct CounterBurst {
+  const char *device_kind = "CUDA"; ///< these two name the device
+  int32_t device_index = 0;
+  std::shared_ptr<const std::vector<std::string>> metrics; ///< m of them, by their vendor's names
+  std::vector<int64_t> start_ns;                           ///< n of them, ascending
+  std::vector<int64_t> end_ns;                             ///< n of them
+  std::vector<double> counts;                              ///< n rows of m values
+};
+
+// Graphs: work that is captured once and launched many times.
+
+/// Where something was captured, and which sessions saw it. Counted: each holder gives it back.
+using CaptureId = uint32_t; ///< 0: no session saw it
+/// What an executable graph runs, as of one moment. 24 bits; 0: unknown.
+using LayoutId = uint32_t;
+
+/// Node of a record that stands for the whole launch of a graph.
+inline constexpr uint64_t kWholeGraph = ~uint64_t{0};
+
+struct GraphNode {
+  uint64_t id = 0;
+  CaptureId at = 0;
+  bool is_kernel = false; ///< each launch makes a kernel record of it
+};
+
+struct GraphLayout {
+  std::vector<GraphNode> nodes;
+  std::vector<CaptureId> metrics; ///< of values that were added under capture
+  bool is_known = true;           ///< false: it was made before a session listened
+  /// Nothing else in it makes kernel records: a launch is over with that of its last kernel.
+  bool is_exact = true;
+  bool is_whole = false; ///< each launch makes one record, that of kWholeGraph
+};
+
+/// Graphs as a collector reports them. [any thread] locks
+class GraphSink {
+public:
+  virtual ~GraphSink() = default;
+  /// Keeps where the calling thread captured something.
+  virtual CaptureId captured(const Capture &at) noexcept = 0;
+  virtual void keep(std::span<const CaptureId> captures) noexcept = 0;
+  virtual void give_back(std::span<const CaptureId> captures) noexcept = 0;
+  /// A layout that launches may name from now on; it keeps its captures itself.
+  virtual LayoutId add(GraphLayout layout) noexcept = 0;
+  /// It is launched no more; launches that are under way are still joined with it.
+  virtual void retire(LayoutId layout) noexcept = 0;
+  /// Whether graphs leave values in host memory when they are launched.
+  virtual bool has_device_values() noexcept = 0;
+  /// What they left by now is of launches that no session saw.
+  virtual void skip_device_values() noexcept = 0;
 };
 
 } // namespace proton

@@ -1,5 +1,7 @@
 #include "session/session_registry.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,8 +9,12 @@
 #include "aggregate/consumer/given_values.h"
 #include "calltree/context_tree.h"
 #include "context/layer/layer_range.h"
+#include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
+#include "record/device.h"
+#include "session/partial_writer.h"
 #include "support/fork_locks.h"
+#include "writer/file/partial_file.h"
 
 namespace proton {
 namespace {
@@ -97,6 +103,44 @@ void SessionRegistry::reset_after_fork() noexcept {
   for (const auto &[id, session] : sessions_)
     session->reset_after_fork();
   reset_threads_after_fork();
+}
+
+namespace {
+
+void start_child() noexcept {
+  unlock_in_child();
+  SessionRegistry::instance().reset_after_fork();
+  if (was_forked_in_a_change())
+    return;
+  PartialWriter::instance().reset_after_fork();
+  WriterThread::instance().reset_after_fork();
+  HeldFiles::instance().reset_after_fork();
+}
+
+// Every lock must exist before the first fork: one that is made while another thread forks would
+// be missed.
+void make_locks() {
+  PartialWriter::instance();
+  Aggregator::instance();
+  WriterThread::instance();
+  HeldFiles::instance();
+  ContextTree::instance();
+  DeviceTable::instance();
+  find_variant(-1);
+  this_thread();
+  forget_expired(0);
+  layer_below(nullptr, "");
+  Name("ROOT");
+}
+
+} // namespace
+
+void install_fork_handlers() {
+  static const bool installed = [] {
+    make_locks();
+    return pthread_atfork(lock_for_fork, unlock_in_parent, start_child) == 0;
+  }();
+  static_cast<void>(installed);
 }
 
 } // namespace proton

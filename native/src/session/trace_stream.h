@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "aggregate/events/event_sink.h"
+#include "aggregate/events/session_events.h"
 #include "record/timeline_event.h"
 #include "session/writer_thread.h"
 #include "writer/file/growing_file.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "call_parameters.h"
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 #include "driver/roctracer/roctracer_hip_calls.h"
 #include "driver/roctracer/roctracer_library.h"
 #include "machine.h"

@@ -1,6 +1,6 @@
 // The double of libroctx64: ranges of the program's own calls go to the registered callback.
 // Profiler libraries get theirs by fake_amd_range_push.
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 #include "tracer.h"
 
 namespace roctx = proton::roctx;

@@ -8,7 +8,7 @@
 
 #include "call_parameters.h"
 #include "driver/hip/hip_abi.h"
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 #include "driver/rocprofiler/rocprofiler_hip_calls.h"
 #include "machine.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "device.h"
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 
 namespace fake {
 namespace {

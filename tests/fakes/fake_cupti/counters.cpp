@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "driver/cupti/cupti_counters_abi.h"
+#include "driver/cupti/cupti_profiler_host.h"
 #include "library.h"
 
 using namespace fake;

@@ -1,4 +1,4 @@
-#include "calltree/device_use.h"
+#include "calltree/call_path_tree.h"
 
 #include "check.h"
 

@@ -1,4 +1,4 @@
-#include "calltree/distribution.h"
+#include "calltree/metric_columns.h"
 
 #include <algorithm>
 #include <cmath>

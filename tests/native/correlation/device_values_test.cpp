@@ -1,5 +1,5 @@
 // The ring through which a device leaves values for the host; here the test is the device.
-#include "correlation/device_values.h"
+#include "correlation/graph_launches.h"
 
 #include <bit>
 #include <vector>

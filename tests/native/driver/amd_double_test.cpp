@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.h"
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 #include "driver/rocprofiler/rocprofiler_abi.h"
 #include "driver/rocprofiler/rocprofiler_hip_calls.h"
 #include "driver/rocprofiler/rocprofiler_library.h"

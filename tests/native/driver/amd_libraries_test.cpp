@@ -7,7 +7,6 @@
 #include "check.h"
 #include "driver/hip/hip_driver.h"
 #include "driver/hip/hsa_runtime.h"
-#include "driver/hip/roctx_library.h"
 #include "driver/rocprofiler/rocprofiler_library.h"
 #include "driver/roctracer/roctracer_library.h"
 #include "fake_amd/control.h"

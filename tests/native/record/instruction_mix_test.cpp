@@ -1,4 +1,4 @@
-#include "record/instruction_mix.h"
+#include "record/code_table.h"
 
 #include "check.h"
 

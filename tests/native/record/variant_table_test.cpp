@@ -1,4 +1,4 @@
-#include "record/variant_table.h"
+#include "record/device.h"
 
 #include <string>
 

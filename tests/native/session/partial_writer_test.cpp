@@ -8,7 +8,6 @@
 #include "check.h"
 #include "record/device.h"
 #include "scratch_folder.h"
-#include "session/fork_handlers.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
 #include "tree_value.h"

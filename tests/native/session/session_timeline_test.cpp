@@ -6,10 +6,9 @@
 
 #include "check.h"
 #include "context/thread/host_range.h"
-#include "record/counter_burst.h"
+#include "record/record.h"
 #include "record/record_sink.h"
 #include "scratch_folder.h"
-#include "session/fork_handlers.h"
 #include "session/partial_writer.h"
 #include "session/session_registry.h"
 #include "session/text_encoder.h"

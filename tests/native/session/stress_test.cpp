@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "calltree/context_tree.h"
-#include "calltree/metric_name.h"
+#include "calltree/metric_columns.h"
 #include "check.h"
 #include "session/path_check.h"
 #include "support/error.h"

@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "aggregate/consumer/drain_thread.h"
-#include "aggregate/kernels/scope_cycles.h"
+#include "aggregate/kernels/kernel_parts.h"
 #include "calltree/context_tree.h"
 #include "context/thread/current.h"
 #include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
-#include "correlation/device_values.h"
-#include "record/counter_burst.h"
-#include "record/pc_sample_record.h"
+#include "correlation/graph_launches.h"
+#include "record/record.h"
 #include "support/clock.h"
 #include "support/error.h"
 #include "support/fork_locks.h"

@@ -9,8 +9,7 @@
 
 #include "aggregate/consumer/epoch_table.h"
 #include "aggregate/consumer/event_book.h"
-#include "aggregate/consumer/graph_book.h"
-#include "aggregate/kernels/kernel_times.h"
+#include "aggregate/kernels/kernel_parts.h"
 #include "aggregate/times/tick_anchors.h"
 #include "correlation/launch_table.h"
 #include "record/record_sink.h"

@@ -10,7 +10,6 @@
 
 #include "aggregate/consumer/aggregator.h"
 #include "context/thread/current.h"
-#include "context/thread/graph_capture.h"
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
 #include "support/error.h"

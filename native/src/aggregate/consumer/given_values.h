@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "correlation/capture_store.h"
+#include "correlation/graph_launches.h"
 #include "record/record.h"
 
 namespace proton {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calltree/call_path_tree.h"
-#include "record/counter_burst.h"
+#include "record/record.h"
 
 namespace proton {
 

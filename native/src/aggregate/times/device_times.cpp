@@ -4,11 +4,170 @@
 #include <cctype>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
+#include "calltree/call_path_tree.h"
 #include "support/error.h"
 
 namespace proton {
+
+/// Removes from what stands aside the parts before the end of what is closed.
+void IntervalUnion::cut_late() {
+  for (Block &one : aside_) {
+    if (one.start_ns >= closed_until_ns_)
+      continue;
+    late_ns_ += std::min(one.end_ns, closed_until_ns_) - one.start_ns;
+    one.start_ns = closed_until_ns_;
+  }
+  std::erase_if(aside_, [](const Block &one) { return one.end_ns < one.start_ns; });
+}
+
+void IntervalUnion::merge() {
+  if (aside_.empty())
+    return;
+  if (has_closed_)
+    cut_late();
+  auto begins_before = [](const Block &one, const Block &other) {
+    return one.start_ns < other.start_ns;
+  };
+  std::stable_sort(aside_.begin(), aside_.end(), begins_before);
+  std::vector<Block> all;
+  all.reserve(blocks_.size() + aside_.size());
+  std::merge(blocks_.begin(), blocks_.end(), aside_.begin(), aside_.end(), std::back_inserter(all),
+             begins_before);
+  aside_.clear();
+  blocks_.clear();
+  for (const Block &one : all) {
+    if (!blocks_.empty() && one.start_ns <= blocks_.back().end_ns)
+      blocks_.back().end_ns = std::max(blocks_.back().end_ns, one.end_ns);
+    else
+      blocks_.push_back(one);
+  }
+}
+
+void IntervalUnion::forget_older(size_t count) {
+  if (count == 0)
+    return;
+  if (!has_closed_)
+    first_closed_ = blocks_.front();
+  has_closed_ = true;
+  for (size_t i = 0; i < count; ++i)
+    closed_ns_ += blocks_[i].end_ns - blocks_[i].start_ns;
+  closed_until_ns_ = blocks_[count - 1].end_ns;
+  blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+int64_t IntervalUnion::covered_ns() {
+  merge();
+  int64_t covered_ns = closed_ns_;
+  for (const Block &block : blocks_)
+    covered_ns += block.end_ns - block.start_ns;
+  return covered_ns;
+}
+
+namespace {
+
+constexpr int64_t kEver = std::numeric_limits<int64_t>::max();
+
+/// Gives `take` the time that each sample shares with gaps; both are in order. Removes what lies
+/// before the end of the other list.
+template <typename Samples, typename Gaps, typename Take>
+void intersect(Samples &samples, Gaps &gaps, Take take) {
+  while (!samples.empty() && !gaps.empty()) {
+    auto &sample = samples.front();
+    const Gap &gap = gaps.front();
+    int64_t shared_ns =
+        std::min(sample.end_ns, gap.end_ns) - std::max(sample.start_ns, gap.start_ns);
+    if (shared_ns > 0)
+      take(sample.node, shared_ns);
+    if (sample.end_ns <= gap.end_ns)
+      samples.pop_front();
+    else
+      gaps.pop_front();
+  }
+}
+
+} // namespace
+
+void HostIdle::add_gap(const Gap &gap) {
+  gaps_.push_back(gap);
+  if (gaps_.size() > kMostWaiting) // of a span without a sample, such as a long call into C code
+    gaps_.pop_front();
+}
+
+void HostIdle::match() {
+  intersect(samples_, gaps_,
+            [this](NodeIndex node, int64_t shared_ns) { idle_[node].known_ns += shared_ns; });
+}
+
+void HostIdle::add_work(int64_t start_ns, int64_t end_ns) {
+  if (!work_.add(start_ns, end_ns, 0))
+    return;
+  if (!has_closed_)
+    add_gap({-kEver, work_.first_start_ns(), 0});
+  has_closed_ = true;
+  work_.close_older([this](const Gap &gap) { add_gap(gap); });
+  match();
+}
+
+void HostIdle::add_sample(NodeIndex node, int64_t start_ns, int64_t end_ns) {
+  if (!samples_.empty() && samples_.back().node == node && samples_.back().end_ns == start_ns) {
+    samples_.back().end_ns = end_ns;
+    return;
+  }
+  samples_.push_back({start_ns, end_ns, node});
+  if (samples_.size() <= kMostWaiting)
+    return;
+  // No device has worked for many minutes.
+  const Span &oldest = samples_.front();
+  idle_[oldest.node].known_ns += oldest.end_ns - oldest.start_ns;
+  samples_.pop_front();
+}
+
+void HostIdle::publish(CallPathTree &tree) {
+  if (work_.empty())
+    return;
+  match();
+  std::deque<Span> samples = samples_;
+  std::deque<Gap> gaps = gaps_;
+  if (!has_closed_)
+    gaps.push_back({-kEver, work_.first_start_ns(), 0});
+  work_.for_each_open_gap([&](const Gap &gap) { gaps.push_back(gap); });
+  gaps.push_back({work_.last_end_ns(), kEver, 0});
+  std::unordered_map<NodeIndex, int64_t> now_ns;
+  for (const auto &[node, idle] : idle_)
+    now_ns[node] = idle.known_ns;
+  intersect(samples, gaps, [&](NodeIndex node, int64_t shared_ns) { now_ns[node] += shared_ns; });
+  size_t column = tree.metrics().builtin(kIdle, Aggregation::kInclusive);
+  for (const auto &[node, idle_ns] : now_ns) {
+    Idle &idle = idle_[node];
+    if (idle.shown_ns != idle_ns)
+      tree.metrics().add_int(column, node, idle_ns - idle.shown_ns);
+    idle.shown_ns = idle_ns;
+  }
+}
+
+void PauseList::pause(int64_t now_ns) {
+  if (pauses_.size() == kMost) // half at once, so that forgetting costs nothing per pause
+    pauses_.erase(pauses_.begin(), pauses_.begin() + kMost / 2);
+  pauses_.push_back({now_ns, INT64_MAX});
+}
+
+void PauseList::resume(int64_t now_ns) {
+  if (!pauses_.empty() && pauses_.back().end_ns == INT64_MAX)
+    pauses_.back().end_ns = now_ns;
+}
+
+int64_t PauseList::sum_within(int64_t start_ns, int64_t end_ns) const {
+  int64_t sum_ns = 0;
+  auto pause = std::upper_bound(pauses_.begin(), pauses_.end(), start_ns,
+                                [](int64_t at, const Pause &entry) { return at < entry.end_ns; });
+  for (; pause != pauses_.end() && pause->start_ns < end_ns; ++pause)
+    sum_ns += std::min(pause->end_ns, end_ns) - std::max(pause->start_ns, start_ns);
+  return sum_ns;
+}
+
 namespace {
 
 constexpr const char *kLatencySum = "launch_latency_sum (ns)";

@@ -1,19 +1,180 @@
 // When devices were busy, on behalf of one phase of a session.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "aggregate/times/host_idle.h"
-#include "aggregate/times/interval_union.h"
-#include "aggregate/times/pause_list.h"
 #include "calltree/call_path_tree.h"
-#include "calltree/device_use.h"
 
 namespace proton {
+
+// The union of intervals that come nearly in order, in bounded memory.
+
+/// Time between two intervals of a union, and the owner of the interval that ended it.
+struct Gap {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t owner = 0;
+};
+
+/// The newest `fewest_open` disjoint intervals at least stay open: what comes before, between or
+/// across them is exact, in any order. Older ones are closed for good, as a sum; of what comes
+/// later and began before their end, the part before that end counts as late and not as covered. So
+/// the true measure lies between `covered_ns()` and `covered_ns() + late_ns()`.
+///
+/// Intervals that touch are one. Its owner is that of the part that begins first.
+///
+/// Records of several threads come in blocks of thousands, one thread after the other. So what does
+/// not begin last is put aside, and merged when many have come or somebody reads.
+class IntervalUnion {
+public:
+  explicit IntervalUnion(size_t fewest_open) : fewest_open_(fewest_open) {}
+
+  /// Adds [start, end). True when twice as many are open as must be: `close_older` is due.
+  [[nodiscard]] bool add(int64_t start_ns, int64_t end_ns, uint32_t owner) {
+    if (!blocks_.empty() && start_ns < blocks_.back().start_ns) {
+      aside_.push_back({start_ns, end_ns, owner});
+    } else if (!blocks_.empty() && start_ns <= blocks_.back().end_ns) {
+      blocks_.back().end_ns = std::max(blocks_.back().end_ns, end_ns);
+      return false;
+    } else {
+      blocks_.push_back({start_ns, end_ns, owner});
+    }
+    return blocks_.size() + aside_.size() >= 2 * fewest_open_;
+  }
+  /// `visit(Gap)` gets the gap in front of each interval that is closed.
+  template <typename Visit> void close_older(Visit &&visit) {
+    merge();
+    if (blocks_.size() <= fewest_open_)
+      return;
+    size_t count = blocks_.size() - fewest_open_;
+    visit_gaps(count, visit);
+    forget_older(count);
+  }
+
+  bool empty() const { return blocks_.empty(); }
+  int64_t covered_ns();
+  /// After `covered_ns`, it counts what came until then.
+  int64_t late_ns() const { return late_ns_; }
+  /// Start and owner of the first interval of all. Not empty.
+  int64_t first_start_ns() { return first().start_ns; }
+  uint32_t first_owner() { return first().owner; }
+  /// Not empty.
+  int64_t last_end_ns() {
+    merge();
+    return blocks_.back().end_ns;
+  }
+  /// The gaps in front of open intervals, in order.
+  template <typename Visit> void for_each_open_gap(Visit &&visit) {
+    merge();
+    visit_gaps(blocks_.size(), visit);
+  }
+
+private:
+  struct Block {
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t owner;
+  };
+
+  const Block &first() {
+    merge();
+    return has_closed_ ? first_closed_ : blocks_.front();
+  }
+  /// Puts what stands aside where it belongs.
+  void merge();
+  void cut_late();
+  void forget_older(size_t count);
+  template <typename Visit> void visit_gaps(size_t count, Visit &&visit) const {
+    bool has_before = has_closed_;
+    int64_t before_ns = closed_until_ns_;
+    for (size_t i = 0; i < count; ++i) {
+      if (has_before)
+        visit(Gap{before_ns, blocks_[i].start_ns, blocks_[i].owner});
+      before_ns = blocks_[i].end_ns;
+      has_before = true;
+    }
+  }
+
+  size_t fewest_open_;
+  std::vector<Block> blocks_; ///< open, disjoint and in order
+  std::vector<Block> aside_;  ///< that began before the newest of `blocks_`, as they came
+  Block first_closed_{};
+  bool has_closed_ = false;
+  int64_t closed_until_ns_ = 0;
+  int64_t closed_ns_ = 0;
+  int64_t late_ns_ = 0;
+};
+
+// What the host did while no device worked, on behalf of one phase of a session.
+
+/// Splits gaps in the work of all devices together among the nodes at which the main thread was
+/// seen. Work is reported late and nearly in order, samples come at once and in order; either waits
+/// for the other in bounded memory. Time before the first work and after the last one counts.
+///
+/// Not synchronised: the aggregator's lock guards it.
+class HostIdle {
+public:
+  /// A device worked.
+  void add_work(int64_t start_ns, int64_t end_ns);
+  /// The main thread was at the node.
+  void add_sample(NodeIndex node, int64_t start_ns, int64_t end_ns);
+  /// Writes what is known so far into the tree; nothing if no device worked.
+  void publish(CallPathTree &tree);
+
+private:
+  static constexpr size_t kFewestOpen = 32768; ///< as many as a device's
+  static constexpr size_t kMostWaiting = size_t{1} << 16;
+
+  struct Span {
+    int64_t start_ns;
+    int64_t end_ns;
+    NodeIndex node;
+  };
+  struct Idle {
+    int64_t known_ns = 0;
+    int64_t shown_ns = 0; ///< in the tree
+  };
+
+  void add_gap(const Gap &gap);
+  void match();
+
+  IntervalUnion work_{kFewestOpen};
+  bool has_closed_ = false;
+  std::deque<Span> samples_; ///< that no closed gap has passed yet
+  std::deque<Gap> gaps_;     ///< closed ones that no sample has passed yet
+  std::unordered_map<NodeIndex, Idle> idle_;
+};
+
+// When a session did not listen.
+
+/// Pauses of one session in order of time; the oldest of very many are forgotten.
+class PauseList {
+public:
+  void pause(int64_t now_ns);
+  void resume(int64_t now_ns);
+  /// How much of the span was paused.
+  int64_t within(int64_t start_ns, int64_t end_ns) const {
+    bool is_clear = pauses_.empty() || start_ns >= pauses_.back().end_ns;
+    return is_clear ? 0 : sum_within(start_ns, end_ns);
+  }
+
+private:
+  struct Pause {
+    int64_t start_ns;
+    int64_t end_ns; ///< INT64_MAX while it lasts
+  };
+  static constexpr size_t kMost = 4096;
+  int64_t sum_within(int64_t start_ns, int64_t end_ns) const;
+
+  std::vector<Pause> pauses_;
+};
 
 /// Busy and idle time of each device, as a whole and for each top-level scope: the node right below
 /// the root under which something ran. Busy is the union of what ran. A gap between two pieces of

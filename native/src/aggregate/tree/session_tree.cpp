@@ -5,14 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "aggregate/kernels/kernel_times.h"
-#include "aggregate/kernels/sampled_kernel.h"
-#include "aggregate/kernels/scope_cycles.h"
+#include "aggregate/kernels/kernel_parts.h"
+#include "calltree/call_path_tree.h"
 #include "calltree/context_tree.h"
-#include "calltree/host_rows.h"
 #include "record/code_table.h"
 #include "record/device.h"
-#include "record/variant_table.h"
 #include "support/tick_clock.h"
 
 namespace proton {

@@ -13,13 +13,10 @@
 #include "aggregate/events/session_events.h"
 #include "aggregate/kernels/counter_log.h"
 #include "aggregate/times/device_times.h"
-#include "aggregate/times/host_idle.h"
-#include "aggregate/times/pause_list.h"
 #include "calltree/call_path_tree.h"
 #include "calltree/scope_timeline.h"
-#include "correlation/capture_store.h"
+#include "correlation/graph_launches.h"
 #include "record/cycle_record.h"
-#include "record/pc_sample_record.h"
 #include "record/record.h"
 
 namespace proton {

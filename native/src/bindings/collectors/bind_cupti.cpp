@@ -8,15 +8,14 @@
 
 #include "aggregate/consumer/aggregator.h"
 #include "bindings/module/bindings.h"
-#include "bindings/values/device_list.h"
-#include "bindings/values/library_candidates.h"
+#include "bindings/values/python_values.h"
 #include "collector/cupti/control/cupti_collector.h"
 #include "collector/cupti/counters/sampling_service.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/gpu/work/code_text.h"
 #include "collector/gpu/work/kernel_table.h"
 #include "driver/cupti/cupti_pc_sampling.h"
-#include "record/instruction_mix.h"
+#include "record/code_table.h"
 #include "support/error.h"
 
 namespace py = pybind11;

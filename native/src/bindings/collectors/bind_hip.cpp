@@ -3,8 +3,7 @@
 
 #include "aggregate/consumer/aggregator.h"
 #include "bindings/module/bindings.h"
-#include "bindings/values/device_list.h"
-#include "bindings/values/library_candidates.h"
+#include "bindings/values/python_values.h"
 #include "collector/rocprofiler/rocprofiler_collector.h"
 #include "collector/roctracer/roctracer_collector.h"
 

@@ -6,8 +6,7 @@
 #include <new>
 
 #include "bindings/values/plain_metrics.h"
-#include "bindings/values/python_error.h"
-#include "bindings/values/python_text.h"
+#include "bindings/values/python_values.h"
 #include "context/thread/host_range.h"
 #include "context/thread/thread_state.h"
 

@@ -8,8 +8,7 @@
 
 #include "bindings/context/scope_observer.h"
 #include "bindings/values/plain_metrics.h"
-#include "bindings/values/python_error.h"
-#include "bindings/values/python_text.h"
+#include "bindings/values/python_values.h"
 #include "context/thread/host_range.h"
 #include "context/thread/self_cost.h"
 #include "context/thread/thread_state.h"

@@ -7,20 +7,14 @@ namespace proton {
 
 void bind_scope(pybind11::module_ &module);
 void bind_scope_observer(pybind11::module_ &module);
-void bind_device_values(pybind11::module_ &module);
 void bind_launch_hook(pybind11::module_ &module);
 void bind_context(pybind11::module_ &module);
 void bind_layers(pybind11::module_ &module);
-void bind_python_frames(pybind11::module_ &module);
 void bind_metrics(pybind11::module_ &module);
 void bind_session(pybind11::module_ &module);
-void bind_records(pybind11::module_ &module);
 void bind_collectors(pybind11::module_ &module);
-void bind_counters(pybind11::module_ &module);
 void bind_cupti(pybind11::module_ &module);
 void bind_hip(pybind11::module_ &module);
-void bind_cycle_records(pybind11::module_ &module);
 void bind_instrumentation(pybind11::module_ &module);
-void bind_exit(pybind11::module_ &module);
 
 } // namespace proton

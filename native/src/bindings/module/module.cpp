@@ -2,11 +2,11 @@
 #include "bindings/module/bindings.h"
 
 #include "aggregate/consumer/drain_thread.h"
-#include "bindings/values/python_error.h"
+#include "bindings/values/python_values.h"
 #include "context/thread/host_range.h"
 #include "context/thread/python_stack.h"
 #include "proton_bench/record_sink.h"
-#include "session/fork_handlers.h"
+#include "session/session_registry.h"
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of proton_bench.";
@@ -23,20 +23,14 @@ PYBIND11_MODULE(_native, module) {
   proton::set_drain_request(proton::request_background_drain);
   proton::bind_scope(module);
   proton::bind_scope_observer(module);
-  proton::bind_device_values(module);
   proton::bind_launch_hook(module);
   proton::bind_context(module);
   proton::bind_layers(module);
-  proton::bind_python_frames(module);
   proton::bind_metrics(module);
   proton::bind_session(module);
-  proton::bind_records(module);
   proton::bind_collectors(module);
-  proton::bind_counters(module);
   proton::bind_cupti(module);
   proton::bind_hip(module);
-  proton::bind_cycle_records(module);
   proton::bind_instrumentation(module);
-  proton::bind_exit(module);
   proton::install_fork_handlers();
 }

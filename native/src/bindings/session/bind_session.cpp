@@ -1,8 +1,12 @@
 // Sessions: phases, timelines in files, and what is written when Python cannot.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <memory>
@@ -15,6 +19,9 @@
 #include "context/python/python_path.h"
 #include "context/thread/python_stack.h"
 #include "context/thread/self_cost.h"
+#include "driver/cuda/cuda_driver.h"
+#include "record/device.h"
+#include "record/timeline_event.h"
 #include "session/partial_writer.h"
 #include "session/session_registry.h"
 #include "support/clock.h"
@@ -348,9 +355,91 @@ void write_partials(std::shared_ptr<Session> session, const py::bytes &path, dou
                                 static_cast<int64_t>(interval_s * 1e9));
 }
 
+// Readings of what has a value at any time, and which GPUs there are to read.
+
+constexpr const char *kCuda = "CUDA";
+
+/// An empty kind means the host.
+void add_counters(int64_t at_ns, const std::string &device_kind, int32_t device_index,
+                  const std::vector<std::pair<std::string, double>> &readings) {
+  int32_t device = -1;
+  if (!device_kind.empty())
+    device = DeviceTable::instance().find_or_add(device_kind, device_index);
+  std::vector<EventCounter> counters;
+  counters.reserve(readings.size());
+  for (const auto &[name, value] : readings)
+    counters.push_back({at_ns, device, Name(name), value});
+  for (const std::shared_ptr<Session> &session : SessionRegistry::instance().list())
+    session->add_counters(counters);
+}
+
+/// Those that some record was about, or whose context was seen.
+std::vector<int32_t> cuda_ordinals() {
+  std::vector<int32_t> found;
+  for (const Device &device : DeviceTable::instance().list())
+    if (device.kind == kCuda)
+      found.push_back(device.index);
+  return found;
+}
+
+/// Empty where there is no driver, no such device, or CUDA was not started yet.
+std::string cuda_uuid(int32_t ordinal) {
+  try {
+    static const CudaDriver *driver = new CudaDriver(CudaDriver::open());
+    return driver->device(ordinal).uuid;
+  } catch (const Error &) {
+    return {};
+  }
+}
+
+void bind_counters(py::module_ &module) {
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  module.def("add_counters", &add_counters, py::arg("at_ns"), py::arg("device_kind"),
+             py::arg("device_index"), py::arg("readings"), py::pos_only(), Unlocked());
+  module.def("cuda_ordinals", &cuda_ordinals);
+  module.def("cuda_uuid", &cuda_uuid, py::arg("ordinal"), py::pos_only(), Unlocked());
+}
+
+// How a recorded process ends: uncaught errors are shown as the interpreter shows them, and the
+// exit code can be set where raising is too late.
+
+int g_exit_code = 0;
+
+void leave() {
+  std::fflush(nullptr);
+  if (g_exit_code >= 0)
+    std::exit(g_exit_code); // with the exit handlers of C, which come after Python's
+  signal(-g_exit_code, SIG_DFL);
+  raise(-g_exit_code);
+}
+
+/// The process ends with this code once Python is shut down, or by signal `-code`.
+void exit_with(int code) {
+  if (g_exit_code == 0 && Py_AtExit(leave) != 0) { // no room for one more
+    std::fflush(nullptr);
+    _exit(code >= 0 ? code : 128 - code);
+  }
+  g_exit_code = code;
+}
+
+/// Shows an uncaught error as at the end of a program, with sys.excepthook and sys.last_value.
+void print_uncaught(const py::object &error) {
+  py::object type = py::type::of(error);
+  py::object frames = error.attr("__traceback__");
+  PyErr_Restore(type.release().ptr(), py::object(error).release().ptr(), frames.release().ptr());
+  PyErr_PrintEx(1);
+}
+
+void bind_exit(py::module_ &module) {
+  module.def("exit_with", &exit_with);
+  module.def("print_uncaught", &print_uncaught);
+}
+
 } // namespace
 
 void bind_session(py::module_ &module) {
+  bind_exit(module);
+  bind_counters(module);
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def(py::init(&add), py::arg("context"), py::arg("records_wall"),
            py::arg("keeps_timeline") = false, py::arg("upstream_shape") = false, py::pos_only())

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collector/collector.h"
-#include "collector/hip/call_form.h"
+#include "collector/hip/call_reader.h"
 #include "collector/hip/hip_devices.h"
 #include "collector/hip/hip_options.h"
 #include "driver/hip/hsa_runtime.h"

@@ -1,6 +1,11 @@
 #include "context/thread/current.h"
 
+#include <atomic>
+#include <ctime>
+
+#include "context/python/python_lock.h"
 #include "context/thread/thread_state.h"
+#include "support/clock.h"
 
 namespace proton {
 
@@ -43,6 +48,62 @@ Capture capture_current() noexcept {
     capture.python = source(now);
   capture.epoch = now.epoch;
   return capture;
+}
+
+namespace {
+
+[[gnu::tls_model("initial-exec")]] thread_local OpenCapture *t_capture = nullptr;
+
+// Counts open captures and threads that wait for devices, which exclude each other.
+constexpr uint64_t kOneCapture = 1;
+constexpr uint64_t kOneWait = uint64_t{1} << 32;
+std::atomic<uint64_t> g_state{0};
+
+uint64_t captures_of(uint64_t state) { return state % kOneWait; }
+uint64_t waits_of(uint64_t state) { return state / kOneWait; }
+
+// A device that never ends its work must not keep the target from capturing for ever.
+constexpr int64_t kLongestWaitNs = 30'000'000'000;
+constexpr timespec kBetweenLooks{0, 50'000};
+
+} // namespace
+
+OpenCapture *open_capture() noexcept { return t_capture; }
+void set_open_capture(OpenCapture *capture) noexcept { t_capture = capture; }
+
+void capture_begins() noexcept {
+  uint64_t state = g_state.load();
+  if (waits_of(state) == 0 && g_state.compare_exchange_strong(state, state + kOneCapture))
+    return;
+  WithoutPythonLock unlocked; // a thread that waits for the device may need it
+  const int64_t end_ns = monotonic_ns() + kLongestWaitNs;
+  while (true) {
+    state = g_state.load();
+    bool may_begin = waits_of(state) == 0 || monotonic_ns() >= end_ns;
+    if (may_begin && g_state.compare_exchange_weak(state, state + kOneCapture))
+      return;
+    if (!may_begin)
+      nanosleep(&kBetweenLooks, nullptr);
+  }
+}
+
+void capture_found() noexcept { g_state.fetch_add(kOneCapture); }
+
+void captures_ended(size_t count) noexcept { g_state.fetch_sub(count * kOneCapture); }
+
+bool any_capture_open() noexcept { return captures_of(g_state.load()) != 0; }
+
+void forget_captures_after_fork() noexcept { g_state.store(0); }
+
+DeviceWait::DeviceWait() noexcept : is_allowed_(false) {
+  uint64_t state = g_state.load();
+  while (captures_of(state) == 0 && !is_allowed_)
+    is_allowed_ = g_state.compare_exchange_weak(state, state + kOneWait);
+}
+
+DeviceWait::~DeviceWait() {
+  if (is_allowed_)
+    g_state.fetch_sub(kOneWait);
 }
 
 } // namespace proton

@@ -2,15 +2,72 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 
 #include "calltree/context_tree.h"
+#include "calltree/metric_columns.h"
 #include "context/python/python_lock.h"
 #include "context/thread/shadow_stack.h"
 #include "context/thread/thread_state.h"
 #include "support/tick_clock.h"
 
 namespace proton {
+namespace {
+
+std::atomic<uint32_t> g_count_metric{0}; ///< of the newest source
+
+bool is_open(ShadowStack &stack, uint32_t index, uint64_t scope_id) noexcept {
+  return index < stack.depth() && stack.entry(index).scope_id() == scope_id &&
+         !stack.entry(index).has_ended();
+}
+
+} // namespace
+
+void set_count_source(CountSource source, std::string_view metric) {
+  if (source)
+    g_count_metric = MetricName::of(metric, Aggregation::kInclusive).number;
+  g_count_source.store(source, std::memory_order_release);
+}
+
+/// Forgets ranges that nothing will end: their counts are those of the ranges around them.
+void RangeCounts::close_ended(ShadowStack &stack) noexcept {
+  while (!open_.empty() && !is_open(stack, open_.back().index, open_.back().scope_id)) {
+    int64_t count = open_.back().count;
+    open_.pop_back();
+    if (!open_.empty())
+      open_.back().count += count;
+  }
+}
+
+void RangeCounts::take(CountSource source) noexcept {
+  int64_t count = 0;
+  if (source(count) && !open_.empty())
+    open_.back().count += count;
+}
+
+void RangeCounts::enter(CountSource source, ShadowStack &stack) noexcept {
+  close_ended(stack);
+  take(source);
+  try {
+    open_.push_back({stack.depth() - 1, stack.top().scope_id(), 0});
+  } catch (...) { // no memory: the counts stay with the range around it
+  }
+}
+
+const int64_t *RangeCounts::leave(CountSource source, ShadowStack &stack,
+                                  uint64_t scope_id) noexcept {
+  close_ended(stack);
+  take(source);
+  auto range = std::find_if(open_.rbegin(), open_.rend(),
+                            [&](const Range &open) { return open.scope_id == scope_id; });
+  if (range == open_.rend())
+    return nullptr;
+  left_ = range->count;
+  open_.erase(std::next(range).base());
+  return &left_;
+}
+
 namespace {
 
 std::atomic<DrainRequest> g_drain_request{nullptr};
@@ -27,30 +84,49 @@ RangeRecord record_of(ContextId id, RangeKind kind, EpochId epoch, const RangeTi
   return record;
 }
 
+// What is counted inside of ranges is rarely asked for: its code stays out of the hot functions.
+
+[[gnu::cold, gnu::noinline]] void begin_counts(ThreadState &thread, CountSource source) noexcept {
+  thread.counts.enter(source, thread.stack);
+}
+
 /// The top frame was opened for a timed range.
 void begin_counts(ThreadState &thread) noexcept {
   if (CountSource source = count_source()) [[unlikely]]
-    thread.counts.enter(source, thread.stack);
+    begin_counts(thread, source);
 }
 
-/// The frame of a timed range is about to be closed. What was counted inside; null: unknown.
-const int64_t *end_counts(ThreadState &thread, uint64_t scope_id) noexcept {
-  CountSource source = count_source();
-  return source ? thread.counts.leave(source, thread.stack, scope_id) : nullptr;
-}
-
-/// Appends the record of a range and what was counted inside. True as RecordLog::append.
-bool append(ThreadState &thread, const RangeRecord &range, const int64_t *count) noexcept {
+/// Same as `append`, with what `source` counted inside.
+[[gnu::cold, gnu::noinline]] bool append_counted(ThreadState &thread, CountSource source,
+                                                 const RangeRecord &range,
+                                                 uint64_t scope_id) noexcept {
+  const int64_t *count = thread.counts.leave(source, thread.stack, scope_id);
   bool chunk_filled = thread.host.append(range);
-  if (!count) [[likely]]
+  if (!count)
     return chunk_filled;
   CountRecord record;
   record.kind = range.kind;
   record.at = range.at;
   record.variant = range.variant;
-  record.metric = count_metric();
+  record.metric = g_count_metric;
   record.count = *count;
   return thread.host.append(record) || chunk_filled;
+}
+
+/// Appends the record of a range whose frame is about to be closed. True as RecordLog::append.
+bool append(ThreadState &thread, const RangeRecord &range, uint64_t scope_id) noexcept {
+  if (CountSource source = count_source()) [[unlikely]]
+    return append_counted(thread, source, range, scope_id);
+  return thread.host.append(range);
+}
+
+/// Appends the record of a scope of this thread that ends now. True as RecordLog::append.
+bool append_scope(ThreadState &thread, const StackEntry &entry, const SessionState &now) noexcept {
+  int64_t end_ns = TickClock::now_ns();
+  RangeTimes times{end_ns, end_ns - entry.start(), end_ns - entry.start()};
+  RangeRecord record = record_of(entry.id.load(), RangeKind::kScope, now.epoch, times);
+  record.thread = thread.number;
+  return append(thread, record, entry.scope_id());
 }
 
 bool is_scope(const StackEntry &entry) {
@@ -134,7 +210,7 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   if (border && !has_other_scope(thread.stack, index)) [[unlikely]]
     tell(border, false); // while the scope still stands
   bool is_timed = start_ns > 0 && now.wants_times;
-  const int64_t *count = is_timed ? end_counts(thread, entry.scope_id()) : nullptr;
+  bool chunk_filled = is_timed && append_scope(thread, entry, now);
   bool is_first_use = false;
   if (index + 1 == thread.stack.depth()) [[likely]] {
     is_first_use = thread.stack.pop(now);
@@ -142,16 +218,8 @@ void close_at(ThreadState &thread, uint32_t index, const SessionState &now) noex
   } else {
     is_first_use = thread.stack.end(index, now);
   }
-  bool chunk_filled = false;
-  if (is_timed) {
-    int64_t end_ns = TickClock::now_ns();
-    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
-    RangeRecord record = record_of(id, RangeKind::kScope, now.epoch, times);
-    record.thread = thread.number;
-    chunk_filled = append(thread, record, count);
-  } else if (was_scope && is_first_use && now.active) {
+  if (!is_timed && was_scope && is_first_use && now.active)
     chunk_filled = thread.host.append(record_of(id, RangeKind::kSeen, now.epoch));
-  }
   if (chunk_filled)
     request_drain();
 }
@@ -218,7 +286,7 @@ void request_drain() noexcept {
     record.at.python = now.wants_python ? capture_current().python : 0;
     record.variant = variant;
     record.thread = thread.number;
-    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
+    chunk_filled = append(thread, record, range.scope_id);
   }
   close(thread.stack, range.depth, now);
   if (chunk_filled)
@@ -232,15 +300,8 @@ void exit_timed_range(const OpenRange &range) noexcept {
     return;
   SessionState now = session_state();
   const StackEntry &entry = thread.stack.entry(range.depth);
-  int64_t start_ns = entry.start();
-  bool chunk_filled = false;
-  if (start_ns > 0 && now.wants_times) {
-    int64_t end_ns = TickClock::now_ns();
-    RangeTimes times{end_ns, end_ns - start_ns, end_ns - start_ns};
-    RangeRecord record = record_of(entry.id.load(), RangeKind::kScope, now.epoch, times);
-    record.thread = thread.number;
-    chunk_filled = append(thread, record, end_counts(thread, range.scope_id));
-  }
+  bool is_timed = entry.start() > 0 && now.wants_times;
+  bool chunk_filled = is_timed && append_scope(thread, entry, now);
   close(thread.stack, range.depth, now);
   if (chunk_filled)
     request_drain();
@@ -328,8 +389,7 @@ bool exit_scope_range(const OpenRange &range) noexcept {
 }
 
 void begin_timed_frame(StackEntry &top) noexcept {
-  if (count_source()) [[unlikely]]
-    begin_counts(this_thread());
+  begin_counts(this_thread());
   top.set_start(TickClock::now_ns());
 }
 

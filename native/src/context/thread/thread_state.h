@@ -6,7 +6,7 @@
 #include <string>
 
 #include "context/python/python_path.h"
-#include "context/thread/range_counts.h"
+#include "context/thread/host_range.h"
 #include "context/thread/shadow_stack.h"
 #include "record/record_log.h"
 

@@ -1,5 +1,7 @@
 #include "driver/cuda/cuda_driver.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +10,50 @@
 #include "support/error.h"
 
 namespace proton {
+namespace {
+
+constexpr std::string_view kPrefix = ".text.";
+
+/// Reads a structure that lies wholly inside the image.
+template <typename T> bool read_at(std::string_view image, uint64_t offset, T &value) {
+  if (offset > image.size() || image.size() - offset < sizeof value)
+    return false;
+  std::memcpy(&value, image.data() + offset, sizeof value);
+  return true;
+}
+
+/// The text that begins at an offset and ends with a NUL inside the image; empty without one.
+std::string_view text_at(std::string_view image, uint64_t offset) {
+  if (offset >= image.size())
+    return {};
+  std::string_view rest = image.substr(offset);
+  size_t end = rest.find('\0');
+  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+}
+
+} // namespace
+
+std::vector<std::string_view> kernels_of_cubin(const char *image, size_t bytes) {
+  std::vector<std::string_view> names;
+  std::string_view all(image, image ? bytes : 0);
+  Elf64_Ehdr header;
+  bool is_elf = read_at(all, 0, header) && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_shentsize == sizeof(Elf64_Shdr);
+  Elf64_Shdr texts;
+  uint64_t texts_at = is_elf ? header.e_shoff + uint64_t{header.e_shstrndx} * sizeof texts : 0;
+  if (!is_elf || !read_at(all, texts_at, texts))
+    return names;
+  for (uint64_t number = 0; number < header.e_shnum; ++number) {
+    Elf64_Shdr section;
+    if (!read_at(all, header.e_shoff + number * sizeof section, section))
+      break;
+    std::string_view name = text_at(all, texts.sh_offset + section.sh_name);
+    if (name.starts_with(kPrefix))
+      names.push_back(name.substr(kPrefix.size()));
+  }
+  return names;
+}
+
 namespace {
 
 constexpr const char *kDriverAdvice =
@@ -184,6 +230,103 @@ void *CudaDriver::allocate_host(size_t bytes) const noexcept {
   if (result != cuda::kSuccess || !memory)
     return nullptr;
   return std::memset(memory, 0, bytes);
+}
+
+namespace {
+
+constexpr const char *kWorkAdvice = "install NVIDIA's driver of CUDA 11.3 or later, or run in a "
+                                    "container that was given it (docker run --gpus all)";
+
+/// Resolves what is needed; the first name that is missing, or null.
+const char *resolve_needed(const SharedLibrary &library, CudaWorkFunctions &to) {
+  const char *missing = nullptr;
+  auto need = [&](const char *name, auto &function) {
+    if (!library.resolve(name, function) && !missing)
+      missing = name;
+  };
+  need("cuCtxGetCurrent", to.ctx_get_current);
+  need("cuCtxGetDevice", to.ctx_get_device);
+  need("cuCtxPushCurrent_v2", to.ctx_push_current);
+  need("cuCtxPopCurrent_v2", to.ctx_pop_current);
+  need("cuCtxSynchronize", to.ctx_synchronize);
+  need("cuDeviceGetAttribute", to.device_get_attribute);
+  need("cuModuleLoadData", to.module_load_data);
+  need("cuModuleUnload", to.module_unload);
+  need("cuModuleGetFunction", to.module_get_function);
+  need("cuLaunchKernel", to.launch_kernel);
+  need("cuMemAlloc_v2", to.mem_alloc);
+  need("cuMemFree_v2", to.mem_free);
+  need("cuMemHostAlloc", to.mem_host_alloc);
+  need("cuMemFreeHost", to.mem_free_host);
+  need("cuMemsetD8Async", to.memset_d8_async);
+  need("cuMemcpyDtoHAsync_v2", to.memcpy_dtoh_async);
+  need("cuStreamCreate", to.stream_create);
+  need("cuStreamDestroy_v2", to.stream_destroy);
+  need("cuStreamSynchronize", to.stream_synchronize);
+  need("cuStreamWaitEvent", to.stream_wait_event);
+  need("cuEventCreate", to.event_create);
+  need("cuEventDestroy_v2", to.event_destroy);
+  need("cuEventRecord", to.event_record);
+  need("cuEventQuery", to.event_query);
+  need("cuEventSynchronize", to.event_synchronize);
+  return missing;
+}
+
+} // namespace
+
+CudaWork CudaWork::open() {
+  CudaWork work;
+  work.library_ = SharedLibrary::open("NVIDIA's driver", {{"libcuda.so.1", "system"}}, kWorkAdvice);
+  const SharedLibrary &library = work.library_;
+  CudaWorkFunctions &to = work.functions_;
+  if (const char *missing = resolve_needed(library, to))
+    throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing + "; " + kWorkAdvice);
+  library.resolve("cuDevicePrimaryCtxRetain", to.device_primary_ctx_retain);
+  library.resolve("cuCtxSetCurrent", to.ctx_set_current);
+  library.resolve("cuStreamIsCapturing", to.stream_is_capturing);
+  library.resolve("cuStreamGetCaptureInfo_v2", to.stream_get_capture_info);
+  library.resolve("cuStreamGetId", to.stream_get_id);
+  library.resolve("cuThreadExchangeStreamCaptureMode", to.exchange_capture_mode);
+  library.resolve("cuGetErrorName", to.get_error_name);
+  return work;
+}
+
+std::string CudaWork::describe(cuda::Result result) const {
+  const char *name = nullptr;
+  if (functions_.get_error_name)
+    functions_.get_error_name(result, &name);
+  return std::string(name ? name : "CUDA error") + " (" + std::to_string(result) + ")";
+}
+
+void CudaWork::check(cuda::Result result, const char *function, const std::string &purpose) const {
+  if (result == cuda::kSuccess)
+    return;
+  std::string advice = result == cuda::kErrorOutOfMemory
+                           ? "; free memory of the device, or record fewer warps or programs"
+                           : "";
+  throw Error(ErrorCode::kUnavailable,
+              purpose + " failed: " + function + " answered " + describe(result) + advice);
+}
+
+CurrentContext::CurrentContext(const CudaWorkFunctions &functions, void *context) noexcept
+    : functions_(functions),
+      holds_(context && functions.ctx_push_current(context) == cuda::kSuccess) {}
+
+CurrentContext::~CurrentContext() {
+  void *popped = nullptr;
+  if (holds_)
+    functions_.ctx_pop_current(&popped);
+}
+
+RelaxedCapture::RelaxedCapture(const CudaWorkFunctions &functions) noexcept
+    : functions_(functions) {
+  is_exchanged_ =
+      functions.exchange_capture_mode && functions.exchange_capture_mode(&mode_) == cuda::kSuccess;
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (is_exchanged_)
+    functions_.exchange_capture_mode(&mode_);
 }
 
 } // namespace proton

@@ -142,4 +142,20 @@ const char *HipDriver::kernel_name(const void *host_function, void *stream) cons
   return functions_.kernel_name_ref_by_ptr(host_function, stream);
 }
 
+RoctxLibrary RoctxLibrary::open(const std::vector<LibraryCandidate> &candidates) {
+  RoctxLibrary roctx;
+  roctx.library_ = SharedLibrary::open(
+      "libroctx64", candidates,
+      "install roctracer of ROCm, or name a libroctx64 by PROTON_BENCH_ROCTX_LIB");
+  roctx.library_.resolve("roctxRegisterTracerCallback", roctx.register_callback_);
+  return roctx;
+}
+
+bool RoctxLibrary::set_callback(roctx::TracerCallback callback) const noexcept {
+  if (!register_callback_)
+    return false;
+  register_callback_(callback);
+  return true;
+}
+
 } // namespace proton

@@ -8,6 +8,31 @@
 #include "driver/hip/hip_abi.h"
 #include "driver/shared_library.h"
 
+namespace proton::roctx {
+enum Operation : uint32_t { // roctx_api_id_t and rocprofiler_marker_core_api_id_t
+  kMark = 0,
+  kRangePush = 1,
+  kRangePop = 2,
+  kRangeStart = 3,
+  kRangeStop = 4,
+};
+struct CallbackData {
+  const char *message;
+  uint64_t range_id; ///< of kRangeStart and kRangeStop
+};
+extern "C" {
+using TracerCallback = int (*)(uint32_t domain, uint32_t operation, void *data);
+}
+namespace function {
+using Mark = void (*)(const char *message);
+using RangePush = int (*)(const char *message);
+using RangePop = int (*)();
+using RangeStart = uint64_t (*)(const char *message);
+using RangeStop = void (*)(uint64_t range_id);
+using RegisterTracerCallback = void (*)(TracerCallback callback);
+} // namespace function
+} // namespace proton::roctx
+
 namespace proton {
 
 /// What HIP says of a device; 0 and "" where it does not answer.
@@ -76,6 +101,24 @@ public:
 private:
   SharedLibrary library_;
   HipFunctions functions_;
+};
+
+// libroctx64 opened at run time: the source of ranges where no profiler library reports them.
+
+class RoctxLibrary {
+public:
+  /// Throws Error(kUnavailable) where none of the candidates loads.
+  static RoctxLibrary open(const std::vector<LibraryCandidate> &candidates);
+
+  const std::string &path() const { return library_.path(); }
+  const std::string &origin() const { return library_.origin(); }
+  /// Has the callback called before every operation; null removes it. The library keeps one
+  /// callback only. Returns false on failure.
+  bool set_callback(roctx::TracerCallback callback) const noexcept;
+
+private:
+  SharedLibrary library_;
+  roctx::function::RegisterTracerCallback register_callback_ = nullptr;
 };
 
 } // namespace proton

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "record/instruction_mix.h"
+#include "record/code_table.h"
 #include "support/deflate.h"
 #include "support/error.h"
 #include "writer/bytes/msgpack_bytes.h"

@@ -1,5 +1,5 @@
 // Values that the program gives to scopes and launches.
-#include "aggregate/events/instance_values.h"
+#include "aggregate/events/session_events.h"
 
 #include <thread>
 

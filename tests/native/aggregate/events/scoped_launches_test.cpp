@@ -1,5 +1,5 @@
 // Scopes inside kernels and the kernels that another collector saw, joined.
-#include "aggregate/events/scoped_launches.h"
+#include "aggregate/events/session_events.h"
 
 #include <thread>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "aggregate/kernels/fair_split.h"
+#include "aggregate/kernels/kernel_parts.h"
 
 #include <cmath>
 #include <numeric>

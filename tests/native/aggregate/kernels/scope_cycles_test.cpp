@@ -1,4 +1,4 @@
-#include "aggregate/kernels/scope_cycles.h"
+#include "aggregate/kernels/kernel_parts.h"
 
 #include <map>
 

@@ -1,11 +1,11 @@
-#include "aggregate/times/host_idle.h"
+#include "aggregate/times/device_times.h"
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <vector>
 
-#include "calltree/host_rows.h"
+#include "calltree/call_path_tree.h"
 #include "check.h"
 #include "support/name.h"
 

@@ -1,4 +1,4 @@
-#include "aggregate/times/interval_union.h"
+#include "aggregate/times/device_times.h"
 
 #include <algorithm>
 #include <random>

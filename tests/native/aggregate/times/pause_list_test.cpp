@@ -1,4 +1,4 @@
-#include "aggregate/times/pause_list.h"
+#include "aggregate/times/device_times.h"
 
 #include "check.h"
 

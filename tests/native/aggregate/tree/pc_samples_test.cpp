@@ -3,7 +3,7 @@
 #include <random>
 #include <string>
 
-#include "aggregate/kernels/kernel_times.h"
+#include "aggregate/kernels/kernel_parts.h"
 #include "aggregate/tree/session_tree.h"
 #include "calltree/context_tree.h"
 #include "check.h"

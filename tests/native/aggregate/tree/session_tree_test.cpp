@@ -1,10 +1,10 @@
 #include "aggregate/tree/session_tree.h"
 
+#include "calltree/call_path_tree.h"
 #include "calltree/context_tree.h"
-#include "calltree/host_rows.h"
 #include "check.h"
 #include "record/code_table.h"
-#include "record/variant_table.h"
+#include "record/device.h"
 #include "support/error.h"
 
 using namespace proton;

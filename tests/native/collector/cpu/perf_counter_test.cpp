@@ -1,4 +1,3 @@
-#include "collector/cpu/perf_counter.h"
 
 #include <linux/perf_event.h>
 #include <sys/mman.h>

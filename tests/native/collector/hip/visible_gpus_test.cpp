@@ -1,4 +1,4 @@
-#include "collector/hip/visible_gpus.h"
+#include "collector/hip/hip_devices.h"
 
 #include "check.h"
 

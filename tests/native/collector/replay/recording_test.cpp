@@ -1,4 +1,4 @@
-#include "collector/replay/recording.h"
+#include "collector/replay/replay_collector.h"
 
 #include "check.h"
 #include "scratch_folder.h"

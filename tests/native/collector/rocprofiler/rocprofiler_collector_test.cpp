@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "check.h"
-#include "collector/rocprofiler/record_stream.h"
 #include "collector/rocprofiler/rocprofiler_session.h"
 #include "driver/hip/hip_abi.h"
 #include "driver/own_work.h"

@@ -1,4 +1,4 @@
-#include "driver/cuda/cubin.h"
+#include "driver/cuda/cuda_driver.h"
 
 #include <elf.h>
 

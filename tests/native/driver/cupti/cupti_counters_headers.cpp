@@ -1,7 +1,7 @@
 // cupti_counters_abi.h says what NVIDIA's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py, as cupti_headers.cpp is.
-#include "driver/cupti/cupti_counters_abi.h"
+#include "driver/cupti/cupti_profiler_host.h"
 
 #include <cuda.h>
 

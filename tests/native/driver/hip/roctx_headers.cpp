@@ -2,7 +2,7 @@
 //
 // Compiled, never run, by test_vendor_headers.py; no part of the native tests, because the headers
 // need not be there.
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 
 #include <roctracer/roctracer_roctx.h>
 

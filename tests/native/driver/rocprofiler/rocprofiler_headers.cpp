@@ -17,7 +17,7 @@
 #include <rocprofiler-sdk/marker/api_id.h>
 #include <rocprofiler-sdk/registration.h>
 
-#include "driver/hip/roctx_library.h"
+#include "driver/hip/hip_driver.h"
 #include "driver/vendor_checks.h"
 
 #define STATUS(ours, theirs) SAME(ours, ROCPROFILER_STATUS_##theirs)

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "check.h"
-#include "record/instruction_mix.h"
+#include "record/code_table.h"
 #include "support/error.h"
 #include "writer/bytes/msgpack_reader.h"
 #include "writer/tree/sample_tree.h"

@@ -2,8 +2,8 @@
 
 #include <iterator>
 
-#include "driver/cuda/cubin.h"
 #include "driver/cuda/cuda_abi.h"
+#include "driver/cuda/cuda_driver.h"
 #include "driver/cupti/cupti_abi.h"
 
 namespace proton {

@@ -12,11 +12,11 @@
 #include "collector/cupti/callbacks/nvtx_source.h"
 #include "collector/cupti/control/subscription.h"
 #include "collector/cupti/counters/counter_sampler.h"
-#include "collector/cupti/cuda_devices.h"
 #include "collector/cupti/pc_sampling/pc_sources.h"
+#include "collector/gpu/devices/device_facts.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "collector/gpu/records/delivery.h"
-#include "context/thread/graph_capture.h"
+#include "context/thread/current.h"
 #include "context/thread/host_range.h"
 #include "driver/cuda/cuda_driver.h"
 #include "support/error.h"
@@ -24,6 +24,33 @@
 
 namespace proton {
 namespace {
+
+// NVIDIA's driver as the source of facts about devices.
+
+class CudaDevices : public DeviceSource {
+public:
+  explicit CudaDevices(const CudaDriver &driver) : driver_(driver) {}
+  DeviceDescription describe(int32_t device) const override;
+
+private:
+  const CudaDriver &driver_;
+};
+
+DeviceDescription CudaDevices::describe(int32_t device) const {
+  CudaDeviceFacts facts = driver_.device(device);
+  DeviceDescription described;
+  described.name = facts.name;
+  described.uuid = facts.uuid;
+  Device &known = described.device;
+  known.kind = "CUDA";
+  known.index = device;
+  known.arch = facts.capability == 0 ? "" : std::to_string(facts.capability);
+  known.num_sms = facts.multiprocessors;
+  known.clock_rate_khz = facts.clock_rate_khz;
+  known.memory_clock_rate_khz = facts.memory_clock_rate_khz;
+  known.bus_width_bits = facts.bus_width_bits;
+  return described;
+}
 
 constexpr uint32_t kOpenCallbacksMs = 100; // for calls whose ends are no longer reported
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "collector/cupti/activity/record_reader.h"
+#include "collector/cupti/activity/activity_stream.h"
 #include "collector/cupti/callbacks/callback_table.h"
 #include "driver/cupti/cupti_library.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "record/pc_sample_record.h"
+#include "record/record.h"
 
 namespace proton {
 namespace {

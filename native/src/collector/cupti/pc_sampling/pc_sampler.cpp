@@ -7,12 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_context.h"
-#include "collector/cupti/pc_sampling/sampled_functions.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "context/python/python_lock.h"
 #include "context/thread/current.h"
-#include "context/thread/graph_capture.h"
 #include "context/thread/host_range.h"
 #include "driver/own_work.h"
 #include "support/error.h"

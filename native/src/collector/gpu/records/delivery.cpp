@@ -4,7 +4,7 @@
 
 #include "collector/gpu/launches/launch_log.h"
 #include "collector/gpu/launches/launch_thread.h"
-#include "context/thread/graph_capture.h"
+#include "context/thread/current.h"
 
 namespace proton {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "record/instruction_mix.h"
+#include "record/code_table.h"
 
 namespace proton {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collector/gpu/launches/launch_thread.h"
-#include "record/graph.h"
+#include "record/record.h"
 
 namespace proton {
 

@@ -9,7 +9,7 @@
 
 #include "collector/instrumentation/decoder/host_decoder.h"
 #include "collector/instrumentation/device/reduce_task.h"
-#include "driver/cuda/cuda_work.h"
+#include "driver/cuda/cuda_driver.h"
 #include "record/cycle_record.h"
 
 namespace proton {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "context/thread/current.h"
-#include "context/thread/graph_capture.h"
 #include "support/error.h"
 
 namespace proton {

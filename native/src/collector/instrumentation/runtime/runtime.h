@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "collector/collector.h"
-#include "collector/instrumentation/buffers/scratch_pool.h"
 #include "collector/instrumentation/runtime/launch_places.h"
 #include "collector/instrumentation/timeline/timeline_copies.h"
 #include "record/record_sink.h"

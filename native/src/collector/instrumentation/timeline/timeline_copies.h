@@ -5,18 +5,74 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "collector/instrumentation/buffers/device_context.h"
-#include "collector/instrumentation/timeline/device_timer.h"
+#include "collector/instrumentation/decoder/host_decoder.h"
 #include "record/record_sink.h"
+#include "record/timeline_record.h"
 
 namespace proton {
+
+// Compares a device's nanosecond timer with CLOCK_MONOTONIC. The timer counts roughly unix time: it
+// is up to some tenths of a millisecond off, and has its own pace.
+
+/// Facts about a device's timer.
+struct DeviceTimerFacts {
+  int device = 0;
+  TimerOffset newest;    ///< of the newest reading
+  uint64_t readings = 0; ///< that were kept
+  double drift_ppm = 0;  ///< from the first to the newest; 0: less than readings can tell
+  std::string failure;   ///< why there is no reading, or no newer one
+};
+
+/// A kernel that notes the timer runs between two readings of the host's clock. For one thread at a
+/// time; the context must be current.
+class DeviceTimer {
+public:
+  static constexpr int64_t kBetweenNs = 1'000'000'000;
+
+  explicit DeviceTimer(DeviceContext &context, int64_t between_ns = kBetweenNs)
+      : context_(context), between_ns_(between_ns) {}
+
+  /// Reads both clocks, if the last time is long ago. The reading is kept unless an older one is
+  /// better: a busy device takes long to run the kernel.
+  void observe() noexcept;
+  /// The offset at a time of the timer, on the line from the first to the newest reading.
+  TimerOffset at(uint64_t timer_ns) const noexcept;
+  DeviceTimerFacts facts() const;
+  /// Frees its memory. [nothing of ours runs]
+  void free() noexcept;
+
+private:
+  struct Reading {
+    uint64_t timer_ns = 0;
+    TimerOffset offset;
+  };
+
+  void read();
+  /// Bounds from one run of the kernel; empty if it noted nothing.
+  std::optional<Reading> read_once();
+  bool is_worth_keeping(const Reading &reading) const noexcept;
+  double drift() const noexcept;
+
+  DeviceContext &context_;
+  const int64_t between_ns_;
+  device::ClockAnchor *anchors_ = nullptr; ///< memory of the host
+  int64_t tried_ns_ = 0;                   ///< when it was last read; 0: never
+  uint64_t readings_ = 0;
+  Reading first_;
+  Reading newest_;
+  std::string failure_;
+};
 
 inline constexpr const char *kFailedCopy = "launch whose timeline the device did not copy";
 
@@ -120,6 +176,46 @@ private:
   TimelineCopyFacts facts_;
   std::map<const DeviceContext *, DeviceTimer> timers_; ///< the thread alone reads them
   std::thread thread_;                                  ///< last: it uses the others
+};
+
+// The timeline of one launch, in true time: cycles of a multiprocessor are placed between the times
+// that its clock and the device's nanosecond timer had before and after the launch.
+
+class LaunchTimeline final : public BufferVisitor {
+public:
+  /// Reads the launch's copied buffer; `kernel` must live longer.
+  LaunchTimeline(const InstrumentedKernel &kernel, const TimelineLayout &layout,
+                 const std::byte *buffer);
+
+  void decode();
+  /// Instead of `decode`: only counts what headers say.
+  void leave_out();
+
+  /// Valid while the timeline lives; without place and device.
+  TimelineRecord record() const;
+  /// Clock of the multiprocessors while the launch ran; 0 if it is not known.
+  double clock_hz() const { return clock_hz_; }
+
+  void begin_program(const BlockHeader &header) override;
+  void instance(const BlockHeader &header, const ScopeInstance &instance) override;
+  void end_program(const BlockHeader &header) override;
+
+private:
+  void measure_clock();
+  bool is_kept(uint32_t program) const;
+  /// Cycles from the program's first time to a clock of one of its records.
+  uint64_t cycles_since_init(const BlockHeader &header, uint64_t clock) const;
+
+  const InstrumentedKernel &kernel_;
+  std::span<const std::byte> records_;
+  uint32_t processors_;
+  const device::ClockAnchor *before_;
+  const device::ClockAnchor *after_;
+  uint64_t clock_mask_;
+  double clock_hz_ = 0;
+  TimelineRows rows_;
+  uint64_t left_out_ = 0;     ///< instances
+  uint64_t newest_start_ = 0; ///< clock as the device read it
 };
 
 } // namespace proton

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "collector/cupti/control/cupti_session.h"
-#include "collector/gpu/launches/marker_ranges.h"
+#include "collector/gpu/launches/launch_thread.h"
 
 using namespace proton;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.h"
-#include "collector/cupti/activity/record_reader.h"
+#include "collector/cupti/activity/activity_stream.h"
 #include "collector/cupti/control/cupti_session.h"
 #include "driver/cupti/cupti_library.h"
 #include "support/error.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "check.h"
-#include "collector/cupti/pc_sampling/sampled_functions.h"
 
 namespace {
 

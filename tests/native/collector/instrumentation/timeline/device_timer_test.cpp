@@ -1,5 +1,5 @@
 // A device's timer against the host's clock, on the double of libcuda.
-#include "collector/instrumentation/timeline/device_timer.h"
+#include "collector/instrumentation/timeline/timeline_copies.h"
 
 #include <cstdlib>
 

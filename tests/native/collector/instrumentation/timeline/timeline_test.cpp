@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "collector/instrumentation/runtime/instrumented_launches.h"
-#include "collector/instrumentation/timeline/launch_timeline.h"
+#include "collector/instrumentation/timeline/timeline_copies.h"
 #include "support/clock.h"
 #include "support/error.h"
 
