@@ -16,17 +16,14 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "native" / "src"
 COLLECTOR_SEES = ("support", "record", "driver")
 # host_range.h lets a collector of host work open and close frames of its own on the calling
-# thread: operators, and ranges such as NVTX, are part of the path of what they launch.
-# graph_capture.h lets it say that a thread captures work into a graph, python_lock.h lets it wait
-# where the program may hold Python's lock, self_cost.h times calls of the program into collectors,
-# stack_reader.h reads the frames of all threads,
-# range_counts.h asks it what was counted inside of ranges, and context/layer lets nodes of a
-# backward pass stand below the layers of their forward pass.
+# thread, because operators, and ranges such as NVTX, are part of the path of what they launch, and
+# asks it what was counted inside of ranges. current.h lets it say that a thread captures work into
+# a graph, python_lock.h lets it wait where the program may hold Python's lock, self_cost.h times
+# calls of the program into collectors, stack_reader.h reads the frames of all threads, and
+# context/layer lets nodes of a backward pass stand below the layers of their forward pass.
 COLLECTOR_SEES_FILES = (
     "context/thread/current.h",
-    "context/thread/graph_capture.h",
     "context/thread/host_range.h",
-    "context/thread/range_counts.h",
     "context/thread/self_cost.h",
     "context/thread/stack_reader.h",
     "context/python/python_lock.h",

@@ -50,9 +50,16 @@ void *SharedLibrary::symbol(const char *name) const {
   return handle_ ? dlsym(handle_, name) : nullptr;
 }
 
-void RequiredSymbols::check(const std::string &advice) const {
+SymbolTable::Symbol SymbolTable::need(const char *name) {
+  Symbol symbol = find(name);
+  if (library_ && !symbol.address)
+    missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+  return symbol;
+}
+
+void SymbolTable::check(const SharedLibrary &library, const std::string &advice) const {
   if (!missing_.empty())
-    throw Error(ErrorCode::kUnavailable, library_.path() + " lacks " + missing_ + "; " + advice);
+    throw Error(ErrorCode::kUnavailable, library.path() + " lacks " + missing_ + "; " + advice);
 }
 
 } // namespace proton

@@ -41,19 +41,28 @@ private:
   std::string origin_;
 };
 
-/// Entry points of a library that must all be there.
-class RequiredSymbols {
+/// Base of the entry points of a library: each is a member of a derived class, which is looked up
+/// where it is declared. Null in a table without a library.
+class SymbolTable {
 public:
-  explicit RequiredSymbols(const SharedLibrary &library) : library_(library) {}
-  template <typename Function> void resolve(const char *name, Function &function) {
-    if (!library_.resolve(name, function))
-      missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
-  }
+  SymbolTable() = default;
+  explicit SymbolTable(const SharedLibrary &library) : library_(&library) {}
   /// Throws Error(kUnavailable) that names the symbols which the library lacks, if it lacks any.
-  void check(const std::string &advice) const;
+  void check(const SharedLibrary &library, const std::string &advice) const;
+
+protected:
+  /// Becomes a pointer to any type of function.
+  struct Symbol {
+    void *address;
+    template <typename Function> operator Function *() const {
+      return reinterpret_cast<Function *>(address);
+    }
+  };
+  Symbol need(const char *name);
+  Symbol find(const char *name) const { return {library_ ? library_->symbol(name) : nullptr}; }
 
 private:
-  const SharedLibrary &library_;
+  const SharedLibrary *library_ = nullptr; ///< while the table is made
   std::string missing_;
 };
 

@@ -12,7 +12,7 @@ __all__ = ["append_values"]
 def append_values(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - arguments of a kernel
     words, values, size, capacity, is_float: tl.constexpr, block: tl.constexpr
 ):
-    """Append ``size`` values to a ring; see native/src/correlation/device_values.h for its words.
+    """Append ``size`` values to a ring; see native/src/correlation/graph_launches.h for its words.
 
     It has one program. A full ring is not changed, except for the count.
     """

@@ -355,7 +355,7 @@ _INT32 = range(-(2**31), 2**31)
 def name_of_range(text: str) -> str:
     """Return NAME of ``NAME, seq = N, op_id = N, ...``: emit_nvtx of torch numbers every call.
 
-    Recorded ranges have the same names (``native/src/collector/gpu/launches/marker_ranges.cpp``).
+    Recorded ranges have the same names (``native/src/collector/gpu/launches/launch_thread.cpp``).
     """
     name, is_torch = text, False
     for key in (", op_id = ", ", seq = "):

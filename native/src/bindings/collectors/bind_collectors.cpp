@@ -190,8 +190,6 @@ void bind_cpu_collector(py::module_ &module) {
           py::arg("fwd_thread_offset") = 0)
       .def("detach_torch",
            [](CpuCollector &) { TorchObserver::instance().detach(TorchObserver::kTimes); })
-      .def_property_readonly("torch_attached",
-                             [](CpuCollector &) { return TorchObserver::instance().installed(); })
       .def(
           "enter_kernel",
           [](CpuCollector &, const py::str &name, const py::object &variant) {

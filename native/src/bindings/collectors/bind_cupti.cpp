@@ -180,19 +180,12 @@ std::vector<py::str> find_lines(const std::vector<ListedCandidate> &candidates,
   return lines;
 }
 
-/// Texts are hashed; the result is what VariantRecord holds.
-uint64_t hash_of(const py::object &hash) {
-  if (py::isinstance<py::str>(hash))
-    return std::hash<std::string>{}(hash.cast<std::string>());
-  return hash.cast<uint64_t>();
-}
-
 void set_kernel_hash(const py::object &kernel, const py::object &hash, const std::string &config) {
   KernelCodes &codes = KernelCodes::instance();
   if (py::isinstance<py::str>(kernel))
-    codes.set_name(kernel.cast<std::string>(), hash_of(hash));
+    codes.set_name(kernel.cast<std::string>(), read_hash(hash));
   else
-    codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), hash_of(hash), config);
+    codes.set(reinterpret_cast<const void *>(kernel.cast<uintptr_t>()), read_hash(hash), config);
 }
 
 /// Counts the instructions of a code once; hash 0 is noted nowhere.

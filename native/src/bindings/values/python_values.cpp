@@ -109,14 +109,13 @@ void read_extent(const std::string &key, py::handle value, uint32_t (&extent)[3]
   std::copy(sizes.begin(), sizes.end(), std::begin(extent));
 }
 
-/// Hashes come as numbers or as the hexadecimal text that compilers print.
+} // namespace
+
 uint64_t read_hash(py::handle value) {
   if (py::isinstance<py::str>(value))
     return std::hash<std::string>{}(value.cast<std::string>());
   return value.cast<uint64_t>();
 }
-
-} // namespace
 
 PythonVariant::PythonVariant(const py::object &mapping) {
   if (mapping.is_none())

@@ -48,6 +48,9 @@ private:
 
 // A variant given as a mapping from Python.
 
+/// Hashes of codes come as numbers, or as the hexadecimal text that compilers print.
+uint64_t read_hash(pybind11::handle value);
+
 /// Reads {"code_hash", "grid", "block", "shared_bytes", "signature"}, or None for no variant.
 /// Throws Error(kUsage) for unknown keys or values that do not fit. The record lives as long as
 /// this.

@@ -322,6 +322,4 @@ void unmute_ops() noexcept {
     stack->muted -= stack->muted != 0 ? 1 : 0;
 }
 
-bool ops_muted() noexcept { return t_ops && t_ops->muted != 0; }
-
 } // namespace proton

@@ -73,8 +73,6 @@ void end_kernel() noexcept;
 /// While muted, operators of this thread are not recorded. Nests.
 void mute_ops() noexcept;
 void unmute_ops() noexcept;
-/// Whether operators of this thread are muted.
-bool ops_muted() noexcept;
 
 // Operators that ended on another thread than the one where they began, which reads them here.
 

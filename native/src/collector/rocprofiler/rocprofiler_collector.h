@@ -53,7 +53,6 @@ public:
   /// HIP ordinal of a GPU; -1: unknown, or hidden from HIP. HIP is asked at the first call, when
   /// work of it has ended. [completing thread, one at a time]
   int ordinal(uint64_t agent, const HipDevices &devices);
-  size_t gpu_count() const { return gpus_.size(); }
 
 private:
   struct Gpu {

@@ -56,7 +56,7 @@ private:
 
 // HIP calls as roctracer's callbacks carry them.
 
-/// Calls to listen to, as of rocprofiler-sdk (collector/rocprofiler/record_stream.h).
+/// Calls to listen to, as of rocprofiler-sdk (collector/rocprofiler/rocprofiler_collector.h).
 std::vector<int> roctracer_operations(bool copies);
 /// Whether the call changes what is known of graphs.
 bool is_graph_operation(int operation) noexcept;

@@ -57,8 +57,6 @@ enum GraphNodeType : int {
   kNodeEventRecord = 7,
   kNodeMemAlloc = 10,
   kNodeMemFree = 11,
-  kNodeBatchMemOp = 12,
-  kNodeConditional = 13,
 };
 
 // CallbackData::function_params of the driver calls that matter.
@@ -157,12 +155,10 @@ using CtxSetCurrent = Result (*)(void *context);
 using CtxPushCurrent = Result (*)(void *context); ///< cuCtxPushCurrent_v2
 using CtxPopCurrent = Result (*)(void **context); ///< cuCtxPopCurrent_v2
 using CtxGetDevice = Result (*)(Device *device);
-using CtxGetId = Result (*)(void *context, unsigned long long *id); ///< from 12.0
 using CtxSynchronize = Result (*)();
 using MemHostAlloc = Result (*)(void **memory, size_t bytes, unsigned flags);
 using ThreadExchangeStreamCaptureMode = Result (*)(int *mode);
 using StreamIsCapturing = Result (*)(void *stream, int *status);
-using StreamGetCtx = Result (*)(void *stream, void **context);
 using StreamGetId = Result (*)(void *stream, unsigned long long *id); ///< from 12.0
 /// cuStreamGetCaptureInfo_v2, from 11.3; all but the status may be null.
 using StreamGetCaptureInfo = Result (*)(void *stream, int *status, unsigned long long *id,

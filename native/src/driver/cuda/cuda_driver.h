@@ -29,10 +29,77 @@ struct CudaDeviceFacts {
   int64_t bus_width_bits = 0;
 };
 
+/// Entry points by their names without "cu". What is neither needed nor checked for may be null.
+class CudaFunctions : public SymbolTable {
+  std::string missing_for_work_; // first: it is filled while the others are made
+
+  /// Needed for work of our own on the device alone: memory, copies, kernels, events.
+  Symbol work(const char *name);
+
+public:
+  using SymbolTable::SymbolTable;
+  /// What the library lacks for such work, with commas; empty: nothing.
+  const std::string &missing_for_work() const { return missing_for_work_; }
+
+  cuda::function::CtxPushCurrent ctx_push_current = need("cuCtxPushCurrent_v2");
+  cuda::function::CtxPopCurrent ctx_pop_current = need("cuCtxPopCurrent_v2");
+  cuda::function::CtxSynchronize ctx_synchronize = need("cuCtxSynchronize");
+  cuda::function::CtxGetCurrent ctx_get_current = work("cuCtxGetCurrent");
+  cuda::function::CtxGetDevice ctx_get_device = work("cuCtxGetDevice");
+  cuda::function::DeviceGetAttribute device_get_attribute = work("cuDeviceGetAttribute");
+  cuda::function::ModuleLoadData module_load_data = work("cuModuleLoadData");
+  cuda::function::ModuleUnload module_unload = work("cuModuleUnload");
+  cuda::function::ModuleGetFunction module_get_function = work("cuModuleGetFunction");
+  cuda::function::LaunchKernel launch_kernel = work("cuLaunchKernel");
+  cuda::function::MemAlloc mem_alloc = work("cuMemAlloc_v2");
+  cuda::function::MemFree mem_free = work("cuMemFree_v2");
+  cuda::function::MemHostAlloc mem_host_alloc = work("cuMemHostAlloc");
+  cuda::function::MemFreeHost mem_free_host = work("cuMemFreeHost");
+  cuda::function::MemsetD8Async memset_d8_async = work("cuMemsetD8Async");
+  cuda::function::MemcpyDtoHAsync memcpy_dtoh_async = work("cuMemcpyDtoHAsync_v2");
+  cuda::function::StreamCreate stream_create = work("cuStreamCreate");
+  cuda::function::StreamDestroy stream_destroy = work("cuStreamDestroy_v2");
+  cuda::function::StreamSynchronize stream_synchronize = work("cuStreamSynchronize");
+  cuda::function::StreamWaitEvent stream_wait_event = work("cuStreamWaitEvent");
+  cuda::function::EventCreate event_create = work("cuEventCreate");
+  cuda::function::EventDestroy event_destroy = work("cuEventDestroy_v2");
+  cuda::function::EventRecord event_record = work("cuEventRecord");
+  cuda::function::EventQuery event_query = work("cuEventQuery");
+  cuda::function::EventSynchronize event_synchronize = work("cuEventSynchronize");
+  cuda::function::DevicePrimaryCtxRetain device_primary_ctx_retain =
+      find("cuDevicePrimaryCtxRetain");
+  cuda::function::CtxSetCurrent ctx_set_current = find("cuCtxSetCurrent");
+  cuda::function::StreamIsCapturing stream_is_capturing = find("cuStreamIsCapturing");
+  cuda::function::StreamGetCaptureInfo stream_get_capture_info = find("cuStreamGetCaptureInfo_v2");
+  cuda::function::StreamGetId stream_get_id = find("cuStreamGetId");
+  cuda::function::ThreadExchangeStreamCaptureMode exchange_capture_mode =
+      find("cuThreadExchangeStreamCaptureMode");
+  cuda::function::GetErrorName get_error_name = find("cuGetErrorName");
+  cuda::function::Init init = find("cuInit");
+  cuda::function::DriverGetVersion driver_get_version = find("cuDriverGetVersion");
+  cuda::function::DeviceGet device_get = find("cuDeviceGet");
+  cuda::function::DeviceGetName device_get_name = find("cuDeviceGetName");
+  cuda::function::DeviceGetUuid device_get_uuid = find("cuDeviceGetUuid_v2");
+  cuda::function::DeviceGetUuid device_get_old_uuid = find("cuDeviceGetUuid");
+  cuda::function::DeviceGetCount device_get_count = find("cuDeviceGetCount");
+  cuda::function::DevicePrimaryCtxGetState device_primary_ctx_get_state =
+      find("cuDevicePrimaryCtxGetState");
+  cuda::function::DevicePrimaryCtxRelease device_primary_ctx_release =
+      find("cuDevicePrimaryCtxRelease_v2");
+};
+
 class CudaDriver {
 public:
   /// Throws Error(kUnavailable) where there is no driver or it lacks an entry point.
   static CudaDriver open();
+  /// Same, with all that work of our own on the device takes.
+  static CudaDriver open_for_work();
+
+  const CudaFunctions &functions() const { return functions_; }
+  /// "CUDA_ERROR_OUT_OF_MEMORY (2)".
+  std::string describe(cuda::Result result) const;
+  /// Throws Error(kUnavailable) for every result but success: which call failed, while doing what.
+  void check(cuda::Result result, const char *function, const std::string &purpose) const;
 
   /// Call before anything of CUDA in a process that does not use it otherwise. Throws
   /// Error(kUnavailable).
@@ -59,84 +126,13 @@ public:
 
 private:
   SharedLibrary library_;
-  cuda::function::Init init_ = nullptr;
-  cuda::function::DriverGetVersion driver_get_version_ = nullptr;
-  cuda::function::DeviceGet device_get_ = nullptr;
-  cuda::function::StreamGetCaptureInfo stream_get_capture_info_ = nullptr;
-  cuda::function::DeviceGetName device_get_name_ = nullptr;
-  cuda::function::DeviceGetUuid device_get_uuid_ = nullptr;
-  cuda::function::DeviceGetAttribute device_get_attribute_ = nullptr;
-  cuda::function::DeviceGetCount device_get_count_ = nullptr;
-  cuda::function::DevicePrimaryCtxGetState primary_ctx_get_state_ = nullptr;
-  cuda::function::DevicePrimaryCtxRetain primary_ctx_retain_ = nullptr;
-  cuda::function::DevicePrimaryCtxRelease primary_ctx_release_ = nullptr;
-  cuda::function::CtxGetCurrent ctx_get_current_ = nullptr;
-  cuda::function::CtxGetDevice ctx_get_device_ = nullptr;
-  cuda::function::CtxPushCurrent ctx_push_current_ = nullptr;
-  cuda::function::CtxPopCurrent ctx_pop_current_ = nullptr;
-  cuda::function::CtxSynchronize ctx_synchronize_ = nullptr;
-  cuda::function::MemHostAlloc mem_host_alloc_ = nullptr;
-};
-
-// Entry points of libcuda for work of our own on the device: memory, copies, kernels, events.
-
-/// Entry points by their names without "cu". Those below `optional` may be null.
-struct CudaWorkFunctions {
-  cuda::function::CtxGetCurrent ctx_get_current = nullptr;
-  cuda::function::CtxGetDevice ctx_get_device = nullptr;
-  cuda::function::CtxPushCurrent ctx_push_current = nullptr;
-  cuda::function::CtxPopCurrent ctx_pop_current = nullptr;
-  cuda::function::CtxSynchronize ctx_synchronize = nullptr;
-  cuda::function::DeviceGetAttribute device_get_attribute = nullptr;
-  cuda::function::ModuleLoadData module_load_data = nullptr;
-  cuda::function::ModuleUnload module_unload = nullptr;
-  cuda::function::ModuleGetFunction module_get_function = nullptr;
-  cuda::function::LaunchKernel launch_kernel = nullptr;
-  cuda::function::MemAlloc mem_alloc = nullptr;
-  cuda::function::MemFree mem_free = nullptr;
-  cuda::function::MemHostAlloc mem_host_alloc = nullptr;
-  cuda::function::MemFreeHost mem_free_host = nullptr;
-  cuda::function::MemsetD8Async memset_d8_async = nullptr;
-  cuda::function::MemcpyDtoHAsync memcpy_dtoh_async = nullptr;
-  cuda::function::StreamCreate stream_create = nullptr;
-  cuda::function::StreamDestroy stream_destroy = nullptr;
-  cuda::function::StreamSynchronize stream_synchronize = nullptr;
-  cuda::function::StreamWaitEvent stream_wait_event = nullptr;
-  cuda::function::EventCreate event_create = nullptr;
-  cuda::function::EventDestroy event_destroy = nullptr;
-  cuda::function::EventRecord event_record = nullptr;
-  cuda::function::EventQuery event_query = nullptr;
-  cuda::function::EventSynchronize event_synchronize = nullptr;
-  // optional
-  cuda::function::DevicePrimaryCtxRetain device_primary_ctx_retain = nullptr;
-  cuda::function::CtxSetCurrent ctx_set_current = nullptr;
-  cuda::function::StreamIsCapturing stream_is_capturing = nullptr;
-  cuda::function::StreamGetCaptureInfo stream_get_capture_info = nullptr;
-  cuda::function::StreamGetId stream_get_id = nullptr;
-  cuda::function::ThreadExchangeStreamCaptureMode exchange_capture_mode = nullptr;
-  cuda::function::GetErrorName get_error_name = nullptr;
-};
-
-class CudaWork {
-public:
-  /// Throws Error(kUnavailable) where there is no driver or it lacks an entry point.
-  static CudaWork open();
-
-  const CudaWorkFunctions &functions() const { return functions_; }
-  /// "CUDA_ERROR_OUT_OF_MEMORY (2)".
-  std::string describe(cuda::Result result) const;
-  /// Throws Error(kUnavailable) for every result but success: which call failed, while doing what.
-  void check(cuda::Result result, const char *function, const std::string &purpose) const;
-
-private:
-  SharedLibrary library_;
-  CudaWorkFunctions functions_;
+  CudaFunctions functions_;
 };
 
 /// Makes a context current while it lives. A null context changes nothing.
 class CurrentContext {
 public:
-  CurrentContext(const CudaWorkFunctions &functions, void *context) noexcept;
+  CurrentContext(const CudaFunctions &functions, void *context) noexcept;
   ~CurrentContext();
   CurrentContext(const CurrentContext &) = delete;
   CurrentContext &operator=(const CurrentContext &) = delete;
@@ -144,20 +140,20 @@ public:
   bool holds() const { return holds_; }
 
 private:
-  const CudaWorkFunctions &functions_;
+  const CudaFunctions &functions_;
   bool holds_;
 };
 
 /// Lets the calling thread allocate and wait although some thread captures a graph.
 class RelaxedCapture {
 public:
-  explicit RelaxedCapture(const CudaWorkFunctions &functions) noexcept;
+  explicit RelaxedCapture(const CudaFunctions &functions) noexcept;
   ~RelaxedCapture();
   RelaxedCapture(const RelaxedCapture &) = delete;
   RelaxedCapture &operator=(const RelaxedCapture &) = delete;
 
 private:
-  const CudaWorkFunctions &functions_;
+  const CudaFunctions &functions_;
   int mode_ = cuda::kCaptureModeRelaxed;
   bool is_exchanged_ = false;
 };

@@ -18,16 +18,11 @@ enum ResultCode : int {
   kErrorInvalidContext = 3,
   kErrorInvalidOperation = 7,
   kErrorOutOfMemory = 8,
-  kErrorParameterSizeNotSufficient = 10,
-  kErrorApiNotImplemented = 11,
   kErrorMaxLimitReached = 12,
   kErrorNotReady = 13,
   kErrorNotCompatible = 14,
   kErrorNotInitialized = 15,
-  kErrorInvalidMetricName = 17,
-  kErrorQueueEmpty = 18,
   kErrorInvalidKind = 21,
-  kErrorInvalidModule = 24,
   kErrorHardwareBusy = 26,
   kErrorNotSupported = 27,
   kErrorVirtualizedDevice = 33,
@@ -35,7 +30,6 @@ enum ResultCode : int {
   kErrorMultipleSubscribers = 39,
   kErrorVirtualizedPrivileges = 40,
   kErrorConfidentialComputing = 41,
-  kErrorCmpDevice = 42,
   kErrorMigDevice = 43,
   kErrorWslDevice = 45,
   kErrorInvalidChipName = 46,
@@ -45,8 +39,6 @@ enum ResultCode : int {
 /// cuptiGetVersion: small integers up to 12.x, MMmmpp from 13.0 on.
 enum Version : uint32_t {
   kVersion12_4 = 22,
-  kVersion12_8 = 26,
-  kVersion13_0 = 130000,
   kVersion13_5 = 130500,
 };
 
@@ -54,9 +46,7 @@ enum Domain : int { // CUpti_CallbackDomain
   kDomainDriver = 1,
   kDomainRuntime = 2,
   kDomainResource = 3,
-  kDomainSynchronize = 4,
   kDomainNvtx = 5,
-  kDomainState = 6,
 };
 
 enum Site : int { kEnter = 0, kExit = 1 }; // CUpti_ApiCallbackSite
@@ -74,26 +64,21 @@ enum DriverCbid : uint32_t {
   kCuStreamBeginCapturePtsz = 496,
   kCuStreamEndCapture = 497,
   kCuStreamEndCapturePtsz = 498,
-  kCuGraphInstantiate = 513,
   kCuGraphLaunch = 514,
   kCuGraphLaunchPtsz = 515,
   kCuGraphExecDestroy = 516,
   kCuGraphDestroy = 517,
   kCuGraphClone = 523,
   kCuGraphAddChildGraphNode = 525,
-  kCuGraphExecKernelNodeSetParams = 538,
   kCuStreamBeginCaptureV2 = 539,
   kCuStreamBeginCaptureV2Ptsz = 540,
   kCuGraphExecUpdate = 561,
   kCuGraphInstantiateV2 = 578,
-  kCuGraphUpload = 580,
-  kCuGraphExecChildGraphNodeSetParams = 586,
   kCuGraphInstantiateWithFlags = 643,
   kCuLaunchKernelEx = 652,
   kCuLaunchKernelExPtsz = 653,
   kCuGraphInstantiateWithParams = 656,
   kCuGraphInstantiateWithParamsPtsz = 657,
-  kCuGraphExecKernelNodeSetParamsV2 = 692,
   kCuGraphExecUpdateV2 = 696,
   kCuStreamBeginCaptureToGraph = 720,
   kCuStreamBeginCaptureToGraphPtsz = 721,
@@ -104,7 +89,6 @@ enum ResourceCbid : uint32_t {
   kContextDestroyStarting = 2,
   kStreamCreated = 3,
   kStreamDestroyStarting = 4,
-  kCuInitFinished = 5,
   kModuleLoaded = 6,
   kModuleUnloadStarting = 7,
   kModuleProfiled = 8,
@@ -119,8 +103,6 @@ enum ResourceCbid : uint32_t {
   kGraphExecCreated = 18,
   kGraphExecDestroyStarting = 19,
   kGraphNodeCloned = 20,
-  kGraphNodeUpdated = 22,   ///< from 13.0
-  kGraphNodeSetParams = 23, ///< from 13.0
 };
 
 struct CallbackData { // domains driver and runtime

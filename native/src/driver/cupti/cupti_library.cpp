@@ -59,32 +59,9 @@ CuptiLibrary CuptiLibrary::open(const std::vector<LibraryCandidate> &candidates)
   CuptiLibrary cupti;
   cupti.library_ = SharedLibrary::open("libcupti", candidates, kCuptiAdvice);
   const SharedLibrary &library = cupti.library_;
-  CuptiFunctions &to = cupti.functions_;
-  RequiredSymbols required(library);
-  required.resolve("cuptiGetVersion", to.get_version);
-  required.resolve("cuptiGetResultString", to.get_result_string);
-  required.resolve("cuptiSubscribe", to.subscribe);
-  required.resolve("cuptiUnsubscribe", to.unsubscribe);
-  required.resolve("cuptiEnableCallback", to.enable_callback);
-  required.resolve("cuptiActivityRegisterCallbacks", to.activity_register_callbacks);
-  required.resolve("cuptiActivityEnable", to.activity_enable);
-  required.resolve("cuptiActivityDisable", to.activity_disable);
-  required.resolve("cuptiActivityFlushAll", to.activity_flush_all);
-  required.resolve("cuptiActivityGetNextRecord", to.activity_get_next_record);
-  required.resolve("cuptiActivityGetNumDroppedRecords", to.activity_get_num_dropped_records);
-  required.resolve("cuptiGetTimestamp", to.get_timestamp);
-  required.check(kCuptiAdvice);
-  library.resolve("cuptiSubscribe_v2", to.subscribe_v2);
-  library.resolve("cuptiActivityFlushPeriod", to.activity_flush_period);
-  library.resolve("cuptiActivityEnableHWTrace", to.activity_enable_hw_trace);
-  library.resolve("cuptiActivityRegisterTimestampCallback",
-                  to.activity_register_timestamp_callback);
-  library.resolve("cuptiGetCubinCrc", to.get_cubin_crc);
-  library.resolve("cuptiGetGraphId", to.get_graph_id);
-  library.resolve("cuptiGetGraphExecId", to.get_graph_exec_id);
-  library.resolve("cuptiGetGraphNodeId", to.get_graph_node_id);
-  library.resolve("cuptiFinalize", to.finalize);
-  cupti.check(to.get_version(&cupti.version_), "cuptiGetVersion");
+  cupti.functions_ = CuptiFunctions(library);
+  cupti.functions_.check(library, kCuptiAdvice);
+  cupti.check(cupti.functions_.get_version(&cupti.version_), "cuptiGetVersion");
   if (cupti.version_ < cupti::kVersion12_4)
     throw Error(ErrorCode::kUnavailable,
                 library.path() + " is of CUDA " + cupti_release(cupti.version_) +

@@ -50,8 +50,6 @@ using ActivityDisable = Result (*)(int kind);
 using ActivityFlushAll = Result (*)(uint32_t flag);
 using ActivityGetNextRecord = Result (*)(uint8_t *buffer, size_t valid_bytes, void **record);
 using ActivityGetNumDroppedRecords = Result (*)(void *context, uint32_t stream, size_t *dropped);
-using ActivitySetAttribute = Result (*)(int attribute, size_t *bytes, void *value);
-using ActivityGetAttribute = Result (*)(int attribute, size_t *bytes, void *value);
 using GetTimestamp = Result (*)(uint64_t *ns);
 using Finalize = Result (*)();
 // Optional.
@@ -59,21 +57,15 @@ using SubscribeV2 = Result (*)(void **subscriber, CallbackFunction callback, voi
                                SubscriberParameters *parameters);
 using ActivityFlushPeriod = Result (*)(uint32_t milliseconds);
 using ActivityEnableHwTrace = Result (*)(uint8_t enable);
-using ActivityEnableLatencyTimestamps = Result (*)(uint8_t enable);
 extern "C" {
 using TimestampSource = uint64_t (*)();
 }
 using ActivityRegisterTimestampCallback = Result (*)(TimestampSource source);
-using ActivityEnableDriverApi = Result (*)(uint32_t cbid, uint8_t enable); ///< from 12.6
 using GetContextId = Result (*)(void *context, uint32_t *id);
-using GetStreamId = Result (*)(void *context, void *stream, uint32_t *id);
-using GetDeviceId = Result (*)(void *context, uint32_t *id);
 using GetGraphId = Result (*)(void *graph, uint32_t *id);
 using GetGraphExecId = Result (*)(void *graph_exec, uint32_t *id);
 using GetGraphNodeId = Result (*)(void *node, uint64_t *id);
 using GetCubinCrc = Result (*)(CubinCrcParameters *parameters);
-using PushExternalCorrelationId = Result (*)(int kind, uint64_t id);
-using PopExternalCorrelationId = Result (*)(int kind, uint64_t *last);
 } // namespace function
 
 } // namespace proton::cupti
@@ -81,29 +73,35 @@ using PopExternalCorrelationId = Result (*)(int kind, uint64_t *last);
 namespace proton {
 
 /// Entry points by their names without "cupti". Those below `optional` may be null.
-struct CuptiFunctions {
-  cupti::function::GetVersion get_version = nullptr;
-  cupti::function::GetResultString get_result_string = nullptr;
-  cupti::function::Subscribe subscribe = nullptr;
-  cupti::function::Unsubscribe unsubscribe = nullptr;
-  cupti::function::EnableCallback enable_callback = nullptr;
-  cupti::function::ActivityRegisterCallbacks activity_register_callbacks = nullptr;
-  cupti::function::ActivityEnable activity_enable = nullptr;
-  cupti::function::ActivityDisable activity_disable = nullptr;
-  cupti::function::ActivityFlushAll activity_flush_all = nullptr;
-  cupti::function::ActivityGetNextRecord activity_get_next_record = nullptr;
-  cupti::function::ActivityGetNumDroppedRecords activity_get_num_dropped_records = nullptr;
-  cupti::function::GetTimestamp get_timestamp = nullptr;
-  // optional
-  cupti::function::SubscribeV2 subscribe_v2 = nullptr;
-  cupti::function::ActivityFlushPeriod activity_flush_period = nullptr;
-  cupti::function::ActivityEnableHwTrace activity_enable_hw_trace = nullptr;
-  cupti::function::ActivityRegisterTimestampCallback activity_register_timestamp_callback = nullptr;
-  cupti::function::GetCubinCrc get_cubin_crc = nullptr;
-  cupti::function::GetGraphId get_graph_id = nullptr;
-  cupti::function::GetGraphExecId get_graph_exec_id = nullptr;
-  cupti::function::GetGraphNodeId get_graph_node_id = nullptr;
-  cupti::function::Finalize finalize = nullptr;
+struct CuptiFunctions : SymbolTable {
+  using SymbolTable::SymbolTable;
+
+  cupti::function::GetVersion get_version = need("cuptiGetVersion");
+  cupti::function::GetResultString get_result_string = need("cuptiGetResultString");
+  cupti::function::Subscribe subscribe = need("cuptiSubscribe");
+  cupti::function::Unsubscribe unsubscribe = need("cuptiUnsubscribe");
+  cupti::function::EnableCallback enable_callback = need("cuptiEnableCallback");
+  cupti::function::ActivityRegisterCallbacks activity_register_callbacks =
+      need("cuptiActivityRegisterCallbacks");
+  cupti::function::ActivityEnable activity_enable = need("cuptiActivityEnable");
+  cupti::function::ActivityDisable activity_disable = need("cuptiActivityDisable");
+  cupti::function::ActivityFlushAll activity_flush_all = need("cuptiActivityFlushAll");
+  cupti::function::ActivityGetNextRecord activity_get_next_record =
+      need("cuptiActivityGetNextRecord");
+  cupti::function::ActivityGetNumDroppedRecords activity_get_num_dropped_records =
+      need("cuptiActivityGetNumDroppedRecords");
+  cupti::function::GetTimestamp get_timestamp = need("cuptiGetTimestamp");
+  cupti::function::SubscribeV2 subscribe_v2 = find("cuptiSubscribe_v2");
+  cupti::function::ActivityFlushPeriod activity_flush_period = find("cuptiActivityFlushPeriod");
+  cupti::function::ActivityEnableHwTrace activity_enable_hw_trace =
+      find("cuptiActivityEnableHWTrace");
+  cupti::function::ActivityRegisterTimestampCallback activity_register_timestamp_callback =
+      find("cuptiActivityRegisterTimestampCallback");
+  cupti::function::GetCubinCrc get_cubin_crc = find("cuptiGetCubinCrc");
+  cupti::function::GetGraphId get_graph_id = find("cuptiGetGraphId");
+  cupti::function::GetGraphExecId get_graph_exec_id = find("cuptiGetGraphExecId");
+  cupti::function::GetGraphNodeId get_graph_node_id = find("cuptiGetGraphNodeId");
+  cupti::function::Finalize finalize = find("cuptiFinalize");
 };
 
 class CuptiLibrary {

@@ -18,7 +18,6 @@ inline constexpr uint32_t kLargestPeriodLog2 = 31;
 
 enum PcCollectionMode : int { // CUpti_PCSamplingCollectionMode
   kPcContinuous = 1,
-  kPcSerialized = 2,
 };
 
 /// Samples of one PC with one stall reason.
@@ -59,7 +58,6 @@ enum PcAttribute : int { // CUpti_PCSamplingConfigurationAttributeType
   kPcHardwareBytes = 4,
   kPcCollectionMode = 5,
   kPcStartStopControl = 6,
-  kPcOutputFormat = 7,
   kPcBuffer = 8,
 };
 
@@ -145,20 +143,26 @@ using GetSassToSourceCorrelation = Result (*)(SassToSourceParameters *parameters
 namespace proton {
 
 /// Looked up when a session samples, by their names without "cupti". None is null.
-struct CuptiPcSampling {
+struct CuptiPcSampling : SymbolTable {
+  using SymbolTable::SymbolTable;
+
   /// Throws Error(kUnavailable) when the library lacks one.
   static CuptiPcSampling of(const CuptiLibrary &library);
 
-  cupti::function::PcSamplingEnable enable = nullptr;
-  cupti::function::PcSamplingDisable disable = nullptr;
-  cupti::function::PcSamplingStart start = nullptr;
-  cupti::function::PcSamplingStop stop = nullptr;
-  cupti::function::PcSamplingSetConfigurationAttribute set_configuration_attribute = nullptr;
-  cupti::function::PcSamplingGetData get_data = nullptr;
-  cupti::function::PcSamplingGetNumStallReasons get_num_stall_reasons = nullptr;
-  cupti::function::PcSamplingGetStallReasons get_stall_reasons = nullptr;
-  cupti::function::GetSassToSourceCorrelation get_sass_to_source_correlation = nullptr;
-  cupti::function::GetCubinCrc get_cubin_crc = nullptr;
+  cupti::function::PcSamplingEnable enable = need("cuptiPCSamplingEnable");
+  cupti::function::PcSamplingDisable disable = need("cuptiPCSamplingDisable");
+  cupti::function::PcSamplingStart start = need("cuptiPCSamplingStart");
+  cupti::function::PcSamplingStop stop = need("cuptiPCSamplingStop");
+  cupti::function::PcSamplingSetConfigurationAttribute set_configuration_attribute =
+      need("cuptiPCSamplingSetConfigurationAttribute");
+  cupti::function::PcSamplingGetData get_data = need("cuptiPCSamplingGetData");
+  cupti::function::PcSamplingGetNumStallReasons get_num_stall_reasons =
+      need("cuptiPCSamplingGetNumStallReasons");
+  cupti::function::PcSamplingGetStallReasons get_stall_reasons =
+      need("cuptiPCSamplingGetStallReasons");
+  cupti::function::GetSassToSourceCorrelation get_sass_to_source_correlation =
+      need("cuptiGetSassToSourceCorrelation");
+  cupti::function::GetCubinCrc get_cubin_crc = need("cuptiGetCubinCrc");
 };
 
 } // namespace proton

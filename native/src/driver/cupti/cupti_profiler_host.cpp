@@ -23,24 +23,28 @@ void load_beside(const std::string &library_path, const char *name) {
   }
 }
 
+template <typename Function> Function entry_point(const CuptiLibrary &library, const char *name) {
+  Function function = nullptr;
+  if (!library.shared().resolve(name, function))
+    throw Error(ErrorCode::kUnavailable,
+                library.path() + " lacks " + name + "; " + kWithoutCounters);
+  return function;
+}
+
 } // namespace
 
 void initialize_counters(const CuptiLibrary &library) {
   load_beside(library.path(), "libnvperf_target.so");
   load_beside(library.path(), "libnvperf_host.so"); // needs the one above
-  cupti::function::ProfilerInitialize initialize = nullptr;
-  RequiredSymbols required(library.shared());
-  required.resolve("cuptiProfilerInitialize", initialize);
-  required.check(kWithoutCounters);
+  const auto initialize =
+      entry_point<cupti::function::ProfilerInitialize>(library, "cuptiProfilerInitialize");
   cupti::ProfilerParameters parameters;
   library.check(initialize(&parameters), "cuptiProfilerInitialize");
 }
 
 std::string chip_name(const CuptiLibrary &library, int32_t device) {
-  cupti::function::DeviceGetChipName get = nullptr;
-  RequiredSymbols required(library.shared());
-  required.resolve("cuptiDeviceGetChipName", get);
-  required.check(kWithoutCounters);
+  const auto get =
+      entry_point<cupti::function::DeviceGetChipName>(library, "cuptiDeviceGetChipName");
   cupti::ChipNameParameters parameters;
   parameters.device = static_cast<size_t>(device);
   library.check(get(&parameters), "cuptiDeviceGetChipName");
@@ -51,10 +55,10 @@ CuptiProfilerHost::CuptiProfilerHost(const CuptiLibrary &library, std::string ch
                                      std::vector<std::string> metrics,
                                      std::vector<uint8_t> availability)
     : library_(library), chip_(std::move(chip)), metrics_(std::move(metrics)),
-      availability_(std::move(availability)) {
+      availability_(std::move(availability)), functions_(library.shared()) {
   for (const std::string &metric : metrics_)
     names_.push_back(metric.c_str());
-  resolve();
+  functions_.check(library_.shared(), kWithoutCounters);
   initialize();
   try {
     schedule();
@@ -65,18 +69,6 @@ CuptiProfilerHost::CuptiProfilerHost(const CuptiLibrary &library, std::string ch
 }
 
 CuptiProfilerHost::~CuptiProfilerHost() { release(); }
-
-void CuptiProfilerHost::resolve() {
-  RequiredSymbols required(library_.shared());
-  required.resolve("cuptiProfilerHostInitialize", functions_.initialize);
-  required.resolve("cuptiProfilerHostDeinitialize", functions_.deinitialize);
-  required.resolve("cuptiProfilerHostConfigAddMetrics", functions_.add_metrics);
-  required.resolve("cuptiProfilerHostGetConfigImageSize", functions_.image_size);
-  required.resolve("cuptiProfilerHostGetConfigImage", functions_.image);
-  required.resolve("cuptiProfilerHostGetNumOfPasses", functions_.passes);
-  required.resolve("cuptiProfilerHostEvaluateToGpuValues", functions_.evaluate);
-  required.check(kWithoutCounters);
-}
 
 void CuptiProfilerHost::initialize() {
   cupti::HostInitializeParameters parameters;
@@ -144,20 +136,10 @@ cupti::Result CuptiProfilerHost::evaluate(const uint8_t *data, size_t data_bytes
 }
 
 CuptiPmSampling CuptiPmSampling::of(const CuptiLibrary &library) {
-  CuptiPmSampling to;
-  RequiredSymbols required(library.shared());
-  required.resolve("cuptiPmSamplingEnable", to.enable);
-  required.resolve("cuptiPmSamplingDisable", to.disable);
-  required.resolve("cuptiPmSamplingStart", to.start);
-  required.resolve("cuptiPmSamplingStop", to.stop);
-  required.resolve("cuptiPmSamplingSetConfig", to.set_config);
-  required.resolve("cuptiPmSamplingDecodeData", to.decode_data);
-  required.resolve("cuptiPmSamplingGetCounterDataSize", to.get_data_size);
-  required.resolve("cuptiPmSamplingCounterDataImageInitialize", to.initialize_data);
-  required.resolve("cuptiPmSamplingGetCounterDataInfo", to.get_data_info);
-  required.resolve("cuptiPmSamplingCounterDataGetSampleInfo", to.get_sample_info);
-  required.check("hardware counters are sampled from CUDA 12.6 on: name such a libcupti by "
-                 "PROTON_BENCH_CUPTI_LIB, or leave out mode counters");
+  CuptiPmSampling to(library.shared());
+  to.check(library.shared(),
+           "hardware counters are sampled from CUDA 12.6 on: name such a libcupti by "
+           "PROTON_BENCH_CUPTI_LIB, or leave out mode counters");
   return to;
 }
 

@@ -214,7 +214,6 @@ using PmSamplingStart = Result (*)(PmParameters *parameters);
 using PmSamplingStop = Result (*)(PmParameters *parameters);
 using PmSamplingSetConfig = Result (*)(PmConfigParameters *parameters);
 using PmSamplingDecodeData = Result (*)(PmDecodeParameters *parameters);
-using PmSamplingGetCounterAvailability = Result (*)(PmAvailabilityParameters *parameters);
 using PmSamplingGetCounterDataSize = Result (*)(PmDataSizeParameters *parameters);
 using PmSamplingCounterDataImageInitialize = Result (*)(PmDataParameters *parameters);
 using PmSamplingGetCounterDataInfo = Result (*)(PmDataInfoParameters *parameters);
@@ -250,17 +249,20 @@ public:
                          double *values) noexcept;
 
 private:
-  struct Functions {
-    cupti::function::HostInitialize initialize = nullptr;
-    cupti::function::HostDeinitialize deinitialize = nullptr;
-    cupti::function::HostConfigAddMetrics add_metrics = nullptr;
-    cupti::function::HostGetConfigImageSize image_size = nullptr;
-    cupti::function::HostGetConfigImage image = nullptr;
-    cupti::function::HostGetNumOfPasses passes = nullptr;
-    cupti::function::HostEvaluateToGpuValues evaluate = nullptr;
+  struct Functions : SymbolTable {
+    using SymbolTable::SymbolTable;
+
+    cupti::function::HostInitialize initialize = need("cuptiProfilerHostInitialize");
+    cupti::function::HostDeinitialize deinitialize = need("cuptiProfilerHostDeinitialize");
+    cupti::function::HostConfigAddMetrics add_metrics = need("cuptiProfilerHostConfigAddMetrics");
+    cupti::function::HostGetConfigImageSize image_size =
+        need("cuptiProfilerHostGetConfigImageSize");
+    cupti::function::HostGetConfigImage image = need("cuptiProfilerHostGetConfigImage");
+    cupti::function::HostGetNumOfPasses passes = need("cuptiProfilerHostGetNumOfPasses");
+    cupti::function::HostEvaluateToGpuValues evaluate =
+        need("cuptiProfilerHostEvaluateToGpuValues");
   };
 
-  void resolve();
   void initialize();
   cupti::Result add(const char **names, size_t count) noexcept;
   void schedule();
@@ -288,20 +290,26 @@ std::string chip_name(const CuptiLibrary &library, int32_t device);
 // The entry points of libcupti that sample hardware counters of a whole device.
 
 /// Looked up when a session counts, by their names without "cuptiPmSampling". None is null.
-struct CuptiPmSampling {
+struct CuptiPmSampling : SymbolTable {
+  using SymbolTable::SymbolTable;
+
   /// Throws Error(kUnavailable) when the library lacks one.
   static CuptiPmSampling of(const CuptiLibrary &library);
 
-  cupti::function::PmSamplingEnable enable = nullptr;
-  cupti::function::PmSamplingDisable disable = nullptr;
-  cupti::function::PmSamplingStart start = nullptr;
-  cupti::function::PmSamplingStop stop = nullptr;
-  cupti::function::PmSamplingSetConfig set_config = nullptr;
-  cupti::function::PmSamplingDecodeData decode_data = nullptr;
-  cupti::function::PmSamplingGetCounterDataSize get_data_size = nullptr;
-  cupti::function::PmSamplingCounterDataImageInitialize initialize_data = nullptr;
-  cupti::function::PmSamplingGetCounterDataInfo get_data_info = nullptr;
-  cupti::function::PmSamplingCounterDataGetSampleInfo get_sample_info = nullptr;
+  cupti::function::PmSamplingEnable enable = need("cuptiPmSamplingEnable");
+  cupti::function::PmSamplingDisable disable = need("cuptiPmSamplingDisable");
+  cupti::function::PmSamplingStart start = need("cuptiPmSamplingStart");
+  cupti::function::PmSamplingStop stop = need("cuptiPmSamplingStop");
+  cupti::function::PmSamplingSetConfig set_config = need("cuptiPmSamplingSetConfig");
+  cupti::function::PmSamplingDecodeData decode_data = need("cuptiPmSamplingDecodeData");
+  cupti::function::PmSamplingGetCounterDataSize get_data_size =
+      need("cuptiPmSamplingGetCounterDataSize");
+  cupti::function::PmSamplingCounterDataImageInitialize initialize_data =
+      need("cuptiPmSamplingCounterDataImageInitialize");
+  cupti::function::PmSamplingGetCounterDataInfo get_data_info =
+      need("cuptiPmSamplingGetCounterDataInfo");
+  cupti::function::PmSamplingCounterDataGetSampleInfo get_sample_info =
+      need("cuptiPmSamplingCounterDataGetSampleInfo");
 };
 
 } // namespace proton

@@ -16,27 +16,10 @@ enum ActivityKind : int { // CUpti_ActivityKind
   kKindMemcpy = 1,
   kKindMemset = 2,
   kKindKernel = 3, ///< serialises kernels; the record is that of kKindConcurrentKernel
-  kKindDriver = 4,
-  kKindRuntime = 5,
   kKindDevice = 8,
-  kKindContext = 9,
   kKindConcurrentKernel = 10,
-  kKindOverhead = 17,
   kKindMemcpyPeer = 22, ///< CUPTI_ACTIVITY_KIND_MEMCPY2
-  kKindStream = 37,
-  kKindSynchronization = 38,
-  kKindExternalCorrelation = 39,
   kKindGraphTrace = 51, ///< one record per graph launch, instead of its kernels, copies and sets
-  kKindDeviceGraphTrace = 53,
-};
-
-enum ActivityAttribute : int {           // CUpti_ActivityAttribute
-  kAttributeDeviceBufferSize = 0,        ///< size_t, bytes
-  kAttributeDeviceBufferPoolLimit = 2,   ///< size_t, buffers
-  kAttributeZeroedOutBuffer = 5,         ///< uint8_t; 1: our buffers come zeroed
-  kAttributeDeviceBufferPreAllocate = 6, ///< size_t, buffers
-  kAttributeHostPinned = 8,              ///< uint8_t
-  kAttributePerThreadActivityBuffer = 9, ///< uint8_t
 };
 
 inline constexpr uint32_t kFlushForced = 1; ///< flag of cuptiActivityFlushAll
@@ -52,7 +35,6 @@ enum : size_t {
   kRegisters = 6, ///< uint16_t
   kStart = 16,    ///< uint64_t, ns
   kEnd = 24,      ///< uint64_t, ns
-  kCompleted = 32,
   kDevice = 40,
   kContext = 44,
   kStream = 48,
@@ -62,16 +44,9 @@ enum : size_t {
   kDynamicShared = 80, ///< int32_t, bytes
   kLocalPerThread = 84,
   kCorrelation = 92,
-  kGridId = 96,
-  kName = 104, ///< const char *, lives as long as the module
-  kQueued = 120,
-  kSubmitted = 128,
-  kLaunchType = 136,
-  kSharedExecuted = 140, ///< uint32_t, bytes
-  kGraphNode = 144,      ///< uint64_t; 0: not launched by a graph
-  kGraph = 156,          ///< uint32_t, id of the executable graph
-  kChannel = 168,        ///< from version 7
-  kCluster = 176,        ///< uint32_t[3], from version 8
+  kName = 104,      ///< const char *, lives as long as the module
+  kGraphNode = 144, ///< uint64_t; 0: not launched by a graph
+  kGraph = 156,     ///< uint32_t, id of the executable graph
 };
 } // namespace kernel_offset
 
@@ -83,9 +58,7 @@ inline constexpr int kLastKernelVersion = 13;
 /// CUpti_ActivityMemcpy5 to 7.
 namespace memcpy_offset {
 enum : size_t {
-  kCopyKind = 4,   ///< uint8_t, CopyKind
-  kSourceKind = 5, ///< uint8_t, MemoryKind
-  kTargetKind = 6, ///< uint8_t, MemoryKind
+  kCopyKind = 4, ///< uint8_t, CopyKind
   kFlags = 7,
   kBytes = 8, ///< uint64_t
   kStart = 16,
@@ -104,25 +77,8 @@ inline constexpr size_t kMemcpy6Bytes = 96;
 enum CopyKind : uint8_t {
   kCopyHostToDevice = 1,
   kCopyDeviceToHost = 2,
-  kCopyHostToArray = 3,
-  kCopyArrayToHost = 4,
-  kCopyArrayToArray = 5,
-  kCopyArrayToDevice = 6,
-  kCopyDeviceToArray = 7,
   kCopyDeviceToDevice = 8,
   kCopyHostToHost = 9,
-  kCopyPeerToPeer = 10,
-};
-
-enum MemoryKind : uint16_t {
-  kMemoryUnknown = 0,
-  kMemoryPageable = 1,
-  kMemoryPinned = 2,
-  kMemoryDevice = 3,
-  kMemoryArray = 4,
-  kMemoryManaged = 5,
-  kMemoryDeviceStatic = 6,
-  kMemoryManagedStatic = 7,
 };
 
 /// CUpti_ActivityMemcpyPtoP4 (kKindMemcpyPeer).
@@ -135,8 +91,6 @@ enum : size_t {
   kDevice = 32,
   kContext = 36,
   kStream = 40,
-  kSourceDevice = 44,
-  kTargetDevice = 52,
   kCorrelation = 60,
   kGraphNode = 72,
   kGraph = 80,
@@ -155,8 +109,7 @@ enum : size_t {
   kContext = 36,
   kStream = 40,
   kCorrelation = 44,
-  kFlags = 48,      ///< uint16_t
-  kMemoryKind = 50, ///< uint16_t, MemoryKind
+  kFlags = 48, ///< uint16_t
   kGraphNode = 64,
   kGraph = 72,
 };
@@ -202,23 +155,15 @@ enum : size_t { kContext = 4, kDevice = 8, kNullStream = 14 };
 /// CUpti_ActivityDevice5.
 namespace device_offset {
 enum : size_t {
-  kMemoryBandwidth = 8, ///< uint64_t, kB/s
-  kMemoryBytes = 16,    ///< uint64_t
-  kCoreClock = 36,      ///< uint32_t, kHz
-  kMultiprocessors = 44,
-  kCapabilityMajor = 104,
-  kCapabilityMinor = 108,
   kDevice = 112,
   kUuid = 120, ///< 16 bytes
   kName = 136, ///< const char *
-  kIsMig = 145,
 };
 }
 
 /// CUpti_ActivityAPI (kKindDriver, kKindRuntime).
 namespace api_offset {
 enum : size_t {
-  kCbid = 4,
   kStart = 8,
   kEnd = 16,
   kProcess = 24,

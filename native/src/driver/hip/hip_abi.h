@@ -15,7 +15,6 @@ enum ResultCode : int {
   kErrorOutOfMemory = 2,
   kErrorNotInitialized = 3,
   kErrorDeinitialized = 4,
-  kErrorInsufficientDriver = 35,
   kErrorNoDevice = 100,
   kErrorInvalidDevice = 101,
   kErrorNotFound = 500,
@@ -38,11 +37,7 @@ enum DeviceAttribute : int { // hipDeviceAttribute_t
   kAttributeMemoryBusWidthBits = 59,
   kAttributeMemoryClockRateKhz = 60,
   kAttributeMultiprocessors = 63,
-  kAttributePciBus = 67,
-  kAttributePciDevice = 68,
-  kAttributePciDomain = 69,
   kAttributeWarpSize = 87,
-  kAttributeWallClockRateKhz = 10017,
 };
 
 enum CopyKind : int { // hipMemcpyKind
@@ -50,7 +45,6 @@ enum CopyKind : int { // hipMemcpyKind
   kCopyHostToDevice = 1,
   kCopyDeviceToHost = 2,
   kCopyDeviceToDevice = 3,
-  kCopyDefault = 4,
 };
 
 enum GraphNodeType : int {
@@ -64,8 +58,6 @@ enum GraphNodeType : int {
   kNodeEventRecord = 7,
   kNodeMemAlloc = 10,
   kNodeMemFree = 11,
-  kNodeMemcpyFromSymbol = 12,
-  kNodeMemcpyToSymbol = 13,
 };
 
 /// What hipGetDevicePropertiesR0600 (ROCm 6 and later) writes, read by offset. The entry point
@@ -146,13 +138,8 @@ using StreamIsCapturing = Result (*)(void *stream, int *status);
 using StreamGetCaptureInfo = Result (*)(void *stream, int *status, unsigned long long *id,
                                         void **graph, void *const **dependencies, size_t *count);
 using ThreadExchangeStreamCaptureMode = Result (*)(int *mode);
-using GetStreamDeviceId = int (*)(void *stream);
-using HostMalloc = Result (*)(void **memory, size_t bytes, unsigned flags);
 using GraphGetNodes = Result (*)(void *graph, void **nodes, size_t *count);
 using GraphNodeGetType = Result (*)(void *node, int *type);
-using GraphKernelNodeGetParams = Result (*)(void *node, KernelNodeParams *parameters);
-using GraphChildGraphNodeGetGraph = Result (*)(void *node, void **graph);
-using GraphNodeGetDependencies = Result (*)(void *node, void **dependencies, size_t *count);
 /// Name of a kernel; lives as long as its module. Null where it is not known.
 using KernelNameRef = const char *(*)(void *function);
 using KernelNameRefByPtr = const char *(*)(const void *host_function, void *stream);

@@ -22,32 +22,8 @@ std::string text_of(const char *bytes, size_t most) { return {bytes, strnlen(byt
 HipDriver HipDriver::open(const std::vector<LibraryCandidate> &candidates) {
   HipDriver driver;
   driver.library_ = SharedLibrary::open("libamdhip64", candidates, kHipAdvice);
-  const SharedLibrary &library = driver.library_;
-  HipFunctions &to = driver.functions_;
-  RequiredSymbols required(library);
-  required.resolve("hipGetDeviceCount", to.get_device_count);
-  required.resolve("hipGetDevice", to.get_device);
-  required.resolve("hipSetDevice", to.set_device);
-  required.resolve("hipDeviceSynchronize", to.device_synchronize);
-  required.resolve("hipDeviceGetAttribute", to.device_get_attribute);
-  required.check(kHipAdvice);
-  library.resolve("hipRuntimeGetVersion", to.runtime_get_version);
-  library.resolve("hipGetErrorName", to.get_error_name);
-  library.resolve("hipDeviceGetName", to.device_get_name);
-  library.resolve("hipDeviceGetPCIBusId", to.device_get_pci_bus_id);
-  library.resolve("hipGetDevicePropertiesR0600", to.get_device_properties);
-  library.resolve("hipStreamIsCapturing", to.stream_is_capturing);
-  library.resolve("hipStreamGetCaptureInfo_v2", to.stream_get_capture_info);
-  library.resolve("hipThreadExchangeStreamCaptureMode", to.exchange_capture_mode);
-  library.resolve("hipGetStreamDeviceId", to.get_stream_device_id);
-  library.resolve("hipHostMalloc", to.host_malloc);
-  library.resolve("hipGraphGetNodes", to.graph_get_nodes);
-  library.resolve("hipGraphNodeGetType", to.graph_node_get_type);
-  library.resolve("hipGraphKernelNodeGetParams", to.graph_kernel_node_get_params);
-  library.resolve("hipGraphChildGraphNodeGetGraph", to.graph_child_graph_node_get_graph);
-  library.resolve("hipGraphNodeGetDependencies", to.graph_node_get_dependencies);
-  library.resolve("hipKernelNameRef", to.kernel_name_ref);
-  library.resolve("hipKernelNameRefByPtr", to.kernel_name_ref_by_ptr);
+  driver.functions_ = HipFunctions(driver.library_);
+  driver.functions_.check(driver.library_, kHipAdvice);
   return driver;
 }
 

@@ -25,10 +25,6 @@ using TracerCallback = int (*)(uint32_t domain, uint32_t operation, void *data);
 }
 namespace function {
 using Mark = void (*)(const char *message);
-using RangePush = int (*)(const char *message);
-using RangePop = int (*)();
-using RangeStart = uint64_t (*)(const char *message);
-using RangeStop = void (*)(uint64_t range_id);
 using RegisterTracerCallback = void (*)(TracerCallback callback);
 } // namespace function
 } // namespace proton::roctx
@@ -49,30 +45,27 @@ struct HipDeviceFacts {
 };
 
 /// Entry points by their names without "hip". Those below `optional` may be null.
-struct HipFunctions {
-  hip::function::GetDeviceCount get_device_count = nullptr;
-  hip::function::GetDevice get_device = nullptr;
-  hip::function::SetDevice set_device = nullptr;
-  hip::function::DeviceSynchronize device_synchronize = nullptr;
-  hip::function::DeviceGetAttribute device_get_attribute = nullptr;
-  // optional
-  hip::function::RuntimeGetVersion runtime_get_version = nullptr;
-  hip::function::GetErrorName get_error_name = nullptr;
-  hip::function::DeviceGetName device_get_name = nullptr;
-  hip::function::DeviceGetPciBusId device_get_pci_bus_id = nullptr;
-  hip::function::GetDeviceProperties get_device_properties = nullptr; ///< ...R0600, from ROCm 6
-  hip::function::StreamIsCapturing stream_is_capturing = nullptr;
-  hip::function::StreamGetCaptureInfo stream_get_capture_info = nullptr;
-  hip::function::ThreadExchangeStreamCaptureMode exchange_capture_mode = nullptr;
-  hip::function::GetStreamDeviceId get_stream_device_id = nullptr;
-  hip::function::HostMalloc host_malloc = nullptr;
-  hip::function::GraphGetNodes graph_get_nodes = nullptr;
-  hip::function::GraphNodeGetType graph_node_get_type = nullptr;
-  hip::function::GraphKernelNodeGetParams graph_kernel_node_get_params = nullptr;
-  hip::function::GraphChildGraphNodeGetGraph graph_child_graph_node_get_graph = nullptr;
-  hip::function::GraphNodeGetDependencies graph_node_get_dependencies = nullptr;
-  hip::function::KernelNameRef kernel_name_ref = nullptr;
-  hip::function::KernelNameRefByPtr kernel_name_ref_by_ptr = nullptr;
+struct HipFunctions : SymbolTable {
+  using SymbolTable::SymbolTable;
+
+  hip::function::GetDeviceCount get_device_count = need("hipGetDeviceCount");
+  hip::function::GetDevice get_device = need("hipGetDevice");
+  hip::function::SetDevice set_device = need("hipSetDevice");
+  hip::function::DeviceSynchronize device_synchronize = need("hipDeviceSynchronize");
+  hip::function::DeviceGetAttribute device_get_attribute = need("hipDeviceGetAttribute");
+  hip::function::RuntimeGetVersion runtime_get_version = find("hipRuntimeGetVersion");
+  hip::function::GetErrorName get_error_name = find("hipGetErrorName");
+  hip::function::DeviceGetName device_get_name = find("hipDeviceGetName");
+  hip::function::DeviceGetPciBusId device_get_pci_bus_id = find("hipDeviceGetPCIBusId");
+  hip::function::GetDeviceProperties get_device_properties =
+      find("hipGetDevicePropertiesR0600"); ///< ...R0600, from ROCm 6
+  hip::function::StreamIsCapturing stream_is_capturing = find("hipStreamIsCapturing");
+  hip::function::StreamGetCaptureInfo stream_get_capture_info = find("hipStreamGetCaptureInfo_v2");
+  hip::function::ThreadExchangeStreamCaptureMode exchange_capture_mode =
+      find("hipThreadExchangeStreamCaptureMode");
+  hip::function::GraphGetNodes graph_get_nodes = find("hipGraphGetNodes");
+  hip::function::KernelNameRef kernel_name_ref = find("hipKernelNameRef");
+  hip::function::KernelNameRefByPtr kernel_name_ref_by_ptr = find("hipKernelNameRefByPtr");
 };
 
 class HipDriver {

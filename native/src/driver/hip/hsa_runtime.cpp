@@ -68,21 +68,16 @@ std::string pci_text(uint32_t domain, uint32_t location) {
 HsaRuntime HsaRuntime::open(const std::vector<LibraryCandidate> &candidates) {
   HsaRuntime runtime;
   runtime.library_ = SharedLibrary::open("libhsa-runtime64", candidates, kHsaAdvice);
-  RequiredSymbols required(runtime.library_);
-  required.resolve("hsa_init", runtime.init_);
-  required.resolve("hsa_shut_down", runtime.shut_down_);
-  required.resolve("hsa_iterate_agents", runtime.iterate_agents_);
-  required.resolve("hsa_agent_get_info", runtime.agent_get_info_);
-  required.check(kHsaAdvice);
-  runtime.library_.resolve("hsa_status_string", runtime.status_string_);
+  runtime.functions_ = Functions(runtime.library_);
+  runtime.functions_.check(runtime.library_, kHsaAdvice);
   return runtime;
 }
 
 std::vector<HsaGpu> HsaRuntime::gpus() const {
-  check(init_(), "hsa_init"); // counted: HIP's own start is not touched
-  Search search{agent_get_info_, {}, false};
-  hsa::Status status = iterate_agents_(on_agent, &search);
-  shut_down_();
+  check(functions_.init(), "hsa_init"); // counted: HIP's own start is not touched
+  Search search{functions_.agent_get_info, {}, false};
+  hsa::Status status = functions_.iterate_agents(on_agent, &search);
+  functions_.shut_down();
   if (search.is_out_of_memory)
     throw std::bad_alloc();
   check(status, "hsa_iterate_agents");
@@ -91,7 +86,8 @@ std::vector<HsaGpu> HsaRuntime::gpus() const {
 
 std::string HsaRuntime::describe(hsa::Status status) const {
   const char *text = nullptr;
-  bool is_known = status_string_ && status_string_(status, &text) == hsa::kSuccess && text;
+  bool is_known =
+      functions_.status_string && functions_.status_string(status, &text) == hsa::kSuccess && text;
   char number[16];
   std::snprintf(number, sizeof number, "0x%x", static_cast<unsigned>(status));
   return (is_known ? std::string(text) : "error") + " (" + number + ")";

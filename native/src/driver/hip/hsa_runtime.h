@@ -39,11 +39,6 @@ inline constexpr int kUuidBytes = 24;
 
 enum DeviceType : int { kDeviceCpu = 0, kDeviceGpu = 1, kDeviceDsp = 2 };
 
-enum SystemInfo : int {
-  kSystemTimestamp = 2,          ///< uint64_t, ticks
-  kSystemTimestampFrequency = 3, ///< uint64_t, Hz
-};
-
 extern "C" {
 using AgentCallback = Status (*)(Agent agent, void *user);
 }
@@ -53,7 +48,6 @@ using Init = Status (*)();
 using ShutDown = Status (*)();
 using IterateAgents = Status (*)(AgentCallback callback, void *user);
 using AgentGetInfo = Status (*)(Agent agent, int info, void *value);
-using SystemGetInfo = Status (*)(int info, void *value);
 using StatusString = Status (*)(Status status, const char **text);
 } // namespace function
 
@@ -86,12 +80,17 @@ public:
 private:
   void check(hsa::Status status, const char *function) const;
 
+  struct Functions : SymbolTable {
+    using SymbolTable::SymbolTable;
+    hsa::function::Init init = need("hsa_init");
+    hsa::function::ShutDown shut_down = need("hsa_shut_down");
+    hsa::function::IterateAgents iterate_agents = need("hsa_iterate_agents");
+    hsa::function::AgentGetInfo agent_get_info = need("hsa_agent_get_info");
+    hsa::function::StatusString status_string = find("hsa_status_string");
+  };
+
   SharedLibrary library_;
-  hsa::function::Init init_ = nullptr;
-  hsa::function::ShutDown shut_down_ = nullptr;
-  hsa::function::IterateAgents iterate_agents_ = nullptr;
-  hsa::function::AgentGetInfo agent_get_info_ = nullptr;
-  hsa::function::StatusString status_string_ = nullptr;
+  Functions functions_;
 };
 
 /// "0000:c1:00.0" of a domain and of bus << 8 | device << 3 | function.

@@ -18,11 +18,6 @@ enum StatusCode : int {
   kError = 1,
   kErrorContextNotFound = 2,
   kErrorBufferNotFound = 3,
-  kErrorKindNotFound = 4,
-  kErrorOperationNotFound = 5,
-  kErrorContextError = 9,
-  kErrorContextInvalid = 10,
-  kErrorContextNotStarted = 11,
   kErrorContextConflict = 12,
   kErrorBufferBusy = 14,
   kErrorServiceAlreadyConfigured = 15,
@@ -31,11 +26,8 @@ enum StatusCode : int {
   kErrorIncompatibleAbi = 18,
   kErrorInvalidArgument = 19,
   kErrorFinalized = 21,
-  kErrorHsaNotLoaded = 22,
   kErrorIncompatibleKernel = 28, ///< the amdgpu driver is too old
   kErrorOutOfResources = 29,
-  kErrorNotAvailable = 37,
-  kErrorAgentArchNotSupported = 39,
   kErrorPermissionDenied = 40,
   kErrorIncompatibleRegisterVersion = 41,
 };
@@ -59,31 +51,22 @@ enum CallbackKind : int { // rocprofiler_callback_tracing_kind_t
   kCallbackHipRuntimeApi = 5,
   kCallbackMarkerCoreApi = 7,
   kCallbackCodeObject = 10,
-  kCallbackKernelDispatch = 12,
-  kCallbackMemoryCopy = 13,
-  kCallbackRuntimeInitialization = 17,
-  kCallbackHipStream = 20,
-  kCallbackMarkerCoreRangeApi = 21,
 };
 
 enum BufferKind : int { // rocprofiler_buffer_tracing_kind_t
   kBufferMemoryCopy = 10,
   kBufferKernelDispatch = 11,
-  kBufferCorrelationIdRetirement = 13,
 };
 
 enum BufferPolicy : int { kPolicyDiscard = 1, kPolicyLossless = 2 };
 
 enum CorrelationRequestKind : int { // rocprofiler_external_correlation_id_request_kind_t
-  kRequestHipRuntimeApi = 5,
   kRequestMemoryCopy = 10,
   kRequestKernelDispatch = 11,
 };
 
 enum CodeObjectOperation : int {
-  kCodeObjectLoad = 1,
   kKernelSymbolRegister = 2,
-  kHostKernelSymbolRegister = 3,
 };
 enum HipStreamOperation : int { kStreamCreate = 1, kStreamDestroy = 2, kStreamSet = 3 };
 enum DispatchOperation : int { kDispatchEnqueue = 1, kDispatchComplete = 2 };
@@ -132,16 +115,13 @@ enum : size_t {
   kSize = 0,                ///< uint64_t
   kId = 8,                  ///< uint64_t, DispatchInfo::agent
   kType = 16,               ///< int, AgentType
-  kMemoryBankCount = 28,    ///< uint32_t
   kWaveSize = 64,           ///< uint32_t
   kComputeUnits = 72,       ///< uint32_t
   kGfxVersion = 100,        ///< uint32_t, 10000 * major + 100 * minor + stepping: 90402
   kLocation = 108,          ///< uint32_t, PCI bus << 8 | device << 3 | function
   kPciDomain = 112,         ///< uint32_t
   kMaxClockMhz = 140,       ///< uint32_t, of the GPU
-  kLocalMemoryBytes = 176,  ///< uint64_t
   kGpuId = 192,             ///< uint64_t
-  kMemoryBanks = 224,       ///< const memory_bank *
   kName = 248,              ///< const char *, e.g. "gfx942"
   kProduct = 264,           ///< const char *, e.g. "AMD Instinct MI300X"
   kNode = 280,              ///< uint32_t, node of the driver

@@ -73,32 +73,9 @@ RocprofilerLibrary RocprofilerLibrary::open(const std::vector<LibraryCandidate> 
   sdk.register_ = open_register(candidates);
   sdk.library_ = SharedLibrary::open("librocprofiler-sdk", visible, kRocprofilerAdvice);
   const SharedLibrary &library = sdk.library_;
-  RocprofilerFunctions &to = sdk.functions_;
-  RequiredSymbols required(library);
-  required.resolve("rocprofiler_force_configure", to.force_configure);
-  required.resolve("rocprofiler_is_initialized", to.is_initialized);
-  required.resolve("rocprofiler_create_context", to.create_context);
-  required.resolve("rocprofiler_start_context", to.start_context);
-  required.resolve("rocprofiler_stop_context", to.stop_context);
-  required.resolve("rocprofiler_context_is_valid", to.context_is_valid);
-  required.resolve("rocprofiler_create_buffer", to.create_buffer);
-  required.resolve("rocprofiler_destroy_buffer", to.destroy_buffer);
-  required.resolve("rocprofiler_flush_buffer", to.flush_buffer);
-  required.resolve("rocprofiler_create_callback_thread", to.create_callback_thread);
-  required.resolve("rocprofiler_assign_callback_thread", to.assign_callback_thread);
-  required.resolve("rocprofiler_configure_callback_tracing_service", to.configure_callback_tracing);
-  required.resolve("rocprofiler_configure_buffer_tracing_service", to.configure_buffer_tracing);
-  required.resolve("rocprofiler_configure_external_correlation_id_request_service",
-                   to.configure_correlation_request);
-  required.resolve("rocprofiler_query_available_agents", to.query_available_agents);
-  required.resolve("rocprofiler_get_timestamp", to.get_timestamp);
-  required.check(kRocprofilerAdvice);
-  library.resolve("rocprofiler_get_status_name", to.get_status_name);
-  library.resolve("rocprofiler_get_status_string", to.get_status_string);
-  library.resolve("rocprofiler_get_version", to.get_version);
-  library.resolve("rocprofiler_is_finalized", to.is_finalized);
-  library.resolve("rocprofiler_context_is_active", to.context_is_active);
-  library.resolve("rocprofiler_get_thread_id", to.get_thread_id);
+  sdk.functions_ = RocprofilerFunctions(library);
+  sdk.functions_.check(library, kRocprofilerAdvice);
+  const RocprofilerFunctions &to = sdk.functions_;
   uint32_t major = 1;
   if (to.get_version && to.get_version(&major, nullptr, nullptr) == rocprofiler::kSuccess &&
       major < 1)

@@ -53,16 +53,11 @@ using AgentsCallback = Status (*)(int version, const void **agents, size_t count
 namespace function {
 using ForceConfigure = Status (*)(Configure configure);
 using IsInitialized = Status (*)(int *status); ///< 0 not yet, 1 done, -1 now
-using IsFinalized = Status (*)(int *status);
 using CreateContext = Status (*)(Handle *context);
-using DestroyContext = Status (*)(Handle context);
-using ContextIsValid = Status (*)(Handle context, int *is_valid);
-using ContextIsActive = Status (*)(Handle context, int *is_active);
 using StartContext = Status (*)(Handle context);
 using StopContext = Status (*)(Handle context);
 using CreateBuffer = Status (*)(Handle context, size_t bytes, size_t watermark_bytes, int policy,
                                 BufferCallback callback, void *user, Handle *buffer);
-using DestroyBuffer = Status (*)(Handle buffer);
 using FlushBuffer = Status (*)(Handle buffer);
 using CreateCallbackThread = Status (*)(Handle *thread);
 using AssignCallbackThread = Status (*)(Handle buffer, Handle thread);
@@ -76,7 +71,6 @@ using ConfigureCorrelationRequest = Status (*)(Handle context, const int *kinds,
 using QueryAvailableAgents = Status (*)(int version, AgentsCallback callback, size_t agent_bytes,
                                         void *user);
 using GetTimestamp = Status (*)(uint64_t *ns);
-using GetThreadId = Status (*)(uint64_t *thread);
 using GetStatusName = const char *(*)(Status status);
 using GetStatusString = const char *(*)(Status status);
 using GetVersion = Status (*)(uint32_t *major, uint32_t *minor, uint32_t *patch);
@@ -88,30 +82,32 @@ namespace proton {
 
 /// Entry points by their names without "rocprofiler_" and "_service". Those below `optional` may be
 /// null.
-struct RocprofilerFunctions {
-  rocprofiler::function::ForceConfigure force_configure = nullptr;
-  rocprofiler::function::IsInitialized is_initialized = nullptr;
-  rocprofiler::function::CreateContext create_context = nullptr;
-  rocprofiler::function::StartContext start_context = nullptr;
-  rocprofiler::function::StopContext stop_context = nullptr;
-  rocprofiler::function::ContextIsValid context_is_valid = nullptr;
-  rocprofiler::function::CreateBuffer create_buffer = nullptr;
-  rocprofiler::function::DestroyBuffer destroy_buffer = nullptr;
-  rocprofiler::function::FlushBuffer flush_buffer = nullptr;
-  rocprofiler::function::CreateCallbackThread create_callback_thread = nullptr;
-  rocprofiler::function::AssignCallbackThread assign_callback_thread = nullptr;
-  rocprofiler::function::ConfigureCallbackTracing configure_callback_tracing = nullptr;
-  rocprofiler::function::ConfigureBufferTracing configure_buffer_tracing = nullptr;
-  rocprofiler::function::ConfigureCorrelationRequest configure_correlation_request = nullptr;
-  rocprofiler::function::QueryAvailableAgents query_available_agents = nullptr;
-  rocprofiler::function::GetTimestamp get_timestamp = nullptr;
-  // optional
-  rocprofiler::function::GetStatusName get_status_name = nullptr;
-  rocprofiler::function::GetStatusString get_status_string = nullptr;
-  rocprofiler::function::GetVersion get_version = nullptr;
-  rocprofiler::function::IsFinalized is_finalized = nullptr;
-  rocprofiler::function::ContextIsActive context_is_active = nullptr;
-  rocprofiler::function::GetThreadId get_thread_id = nullptr;
+struct RocprofilerFunctions : SymbolTable {
+  using SymbolTable::SymbolTable;
+
+  rocprofiler::function::ForceConfigure force_configure = need("rocprofiler_force_configure");
+  rocprofiler::function::IsInitialized is_initialized = need("rocprofiler_is_initialized");
+  rocprofiler::function::CreateContext create_context = need("rocprofiler_create_context");
+  rocprofiler::function::StartContext start_context = need("rocprofiler_start_context");
+  rocprofiler::function::StopContext stop_context = need("rocprofiler_stop_context");
+  rocprofiler::function::CreateBuffer create_buffer = need("rocprofiler_create_buffer");
+  rocprofiler::function::FlushBuffer flush_buffer = need("rocprofiler_flush_buffer");
+  rocprofiler::function::CreateCallbackThread create_callback_thread =
+      need("rocprofiler_create_callback_thread");
+  rocprofiler::function::AssignCallbackThread assign_callback_thread =
+      need("rocprofiler_assign_callback_thread");
+  rocprofiler::function::ConfigureCallbackTracing configure_callback_tracing =
+      need("rocprofiler_configure_callback_tracing_service");
+  rocprofiler::function::ConfigureBufferTracing configure_buffer_tracing =
+      need("rocprofiler_configure_buffer_tracing_service");
+  rocprofiler::function::ConfigureCorrelationRequest configure_correlation_request =
+      need("rocprofiler_configure_external_correlation_id_request_service");
+  rocprofiler::function::QueryAvailableAgents query_available_agents =
+      need("rocprofiler_query_available_agents");
+  rocprofiler::function::GetTimestamp get_timestamp = need("rocprofiler_get_timestamp");
+  rocprofiler::function::GetStatusName get_status_name = find("rocprofiler_get_status_name");
+  rocprofiler::function::GetStatusString get_status_string = find("rocprofiler_get_status_string");
+  rocprofiler::function::GetVersion get_version = find("rocprofiler_get_version");
 };
 
 class RocprofilerLibrary {

@@ -62,27 +62,9 @@ RoctracerLibrary RoctracerLibrary::open(const std::vector<LibraryCandidate> &can
   RoctracerLibrary tracer;
   tracer.library_ = SharedLibrary::open("libroctracer64", candidates, kRoctracerAdvice);
   const SharedLibrary &library = tracer.library_;
-  RoctracerFunctions &to = tracer.functions_;
-  RequiredSymbols required(library);
-  required.resolve("roctracer_enable_op_callback", to.enable_op_callback);
-  required.resolve("roctracer_disable_op_callback", to.disable_op_callback);
-  required.resolve("roctracer_enable_domain_callback", to.enable_domain_callback);
-  required.resolve("roctracer_disable_domain_callback", to.disable_domain_callback);
-  required.resolve("roctracer_open_pool_expl", to.open_pool);
-  required.resolve("roctracer_close_pool_expl", to.close_pool);
-  required.resolve("roctracer_enable_domain_activity_expl", to.enable_domain_activity);
-  required.resolve("roctracer_disable_domain_activity", to.disable_domain_activity);
-  required.resolve("roctracer_flush_activity_expl", to.flush_activity);
-  required.resolve("roctracer_next_record", to.next_record);
-  required.resolve("roctracer_get_timestamp", to.get_timestamp);
-  required.check(kRoctracerAdvice);
-  library.resolve("roctracer_error_string", to.error_string);
-  library.resolve("roctracer_version_major", to.version_major);
-  library.resolve("roctracer_version_minor", to.version_minor);
-  library.resolve("roctracer_set_properties", to.set_properties);
-  library.resolve("roctracer_op_string", to.op_string);
-  library.resolve("roctracer_start", to.start);
-  library.resolve("roctracer_stop", to.stop);
+  tracer.functions_ = RoctracerFunctions(library);
+  tracer.functions_.check(library, kRoctracerAdvice);
+  const RoctracerFunctions &to = tracer.functions_;
   bool is_old =
       to.version_major && to.version_minor && 100 * to.version_major() + to.version_minor() < 401;
   if (is_old)

@@ -33,10 +33,8 @@ enum StatusCode : int {
 };
 
 enum Domain : uint32_t { // activity_domain_t
-  kDomainHsaOps = 1,
   kDomainHipOps = 2,
   kDomainHipApi = 3,
-  kDomainExternal = 5,
   kDomainRoctx = 6,
 };
 
@@ -47,7 +45,6 @@ enum HipOp : uint32_t { kOpDispatch = 0, kOpCopy = 1, kOpBarrier = 2 };
 /// Record::kind of kDomainHipOps; the numbers are those of OpenCL's commands.
 enum CommandKind : uint32_t {
   kCommandKernel = 0x11F0,
-  kCommandTask = 0x11F1,
   kCommandCopyDeviceToHost = 0x11F3,
   kCommandCopyHostToDevice = 0x11F4,
   kCommandCopyDeviceToDevice = 0x11F5,
@@ -109,25 +106,15 @@ namespace function {
 using VersionMajor = uint32_t (*)();
 using VersionMinor = uint32_t (*)();
 using ErrorString = const char *(*)(); ///< of the calling thread's last failure; may be null
-using OpString = const char *(*)(uint32_t domain, uint32_t op, uint32_t kind);
-using SetProperties = Status (*)(uint32_t domain, void *properties);
 using EnableOpCallback = Status (*)(uint32_t domain, uint32_t op, ApiCallback callback, void *user);
 using DisableOpCallback = Status (*)(uint32_t domain, uint32_t op);
 using EnableDomainCallback = Status (*)(uint32_t domain, ApiCallback callback, void *user);
 using DisableDomainCallback = Status (*)(uint32_t domain);
-using OpenPool = Status (*)(const PoolProperties *properties);
-using ClosePool = Status (*)();
 /// As OpenPool and ClosePool, for a pool of our own beside the default one of another tool.
 using OpenPoolExpl = Status (*)(const PoolProperties *properties, void **pool);
 using ClosePoolExpl = Status (*)(void *pool);
-using EnableDomainActivity = Status (*)(uint32_t domain);
 using EnableDomainActivityExpl = Status (*)(uint32_t domain, void *pool);
-using EnableOpActivity = Status (*)(uint32_t domain, uint32_t op);
-using EnableOpActivityExpl = Status (*)(uint32_t domain, uint32_t op, void *pool);
 using DisableDomainActivity = Status (*)(uint32_t domain);
-using DisableOpActivity = Status (*)(uint32_t domain, uint32_t op);
-/// Stops at the first record that is not finished.
-using FlushActivity = Status (*)();
 using FlushActivityExpl = Status (*)(void *pool);
 using NextRecord = Status (*)(const Record *record, const Record **next);
 using GetTimestamp = Status (*)(uint64_t *ns);
@@ -140,26 +127,31 @@ using Stop = void (*)();
 namespace proton {
 
 /// Entry points by their names without "roctracer_". Those below `optional` may be null.
-struct RoctracerFunctions {
-  roctracer::function::EnableOpCallback enable_op_callback = nullptr;
-  roctracer::function::DisableOpCallback disable_op_callback = nullptr;
-  roctracer::function::EnableDomainCallback enable_domain_callback = nullptr;
-  roctracer::function::DisableDomainCallback disable_domain_callback = nullptr;
-  roctracer::function::OpenPoolExpl open_pool = nullptr;                          ///< ..._expl
-  roctracer::function::ClosePoolExpl close_pool = nullptr;                        ///< ..._expl
-  roctracer::function::EnableDomainActivityExpl enable_domain_activity = nullptr; ///< ..._expl
-  roctracer::function::DisableDomainActivity disable_domain_activity = nullptr;
-  roctracer::function::FlushActivityExpl flush_activity = nullptr; ///< ..._expl
-  roctracer::function::NextRecord next_record = nullptr;
-  roctracer::function::GetTimestamp get_timestamp = nullptr;
-  // optional
-  roctracer::function::ErrorString error_string = nullptr;
-  roctracer::function::VersionMajor version_major = nullptr;
-  roctracer::function::VersionMinor version_minor = nullptr;
-  roctracer::function::SetProperties set_properties = nullptr;
-  roctracer::function::OpString op_string = nullptr;
-  roctracer::function::Start start = nullptr;
-  roctracer::function::Stop stop = nullptr;
+struct RoctracerFunctions : SymbolTable {
+  using SymbolTable::SymbolTable;
+
+  roctracer::function::EnableOpCallback enable_op_callback = need("roctracer_enable_op_callback");
+  roctracer::function::DisableOpCallback disable_op_callback =
+      need("roctracer_disable_op_callback");
+  roctracer::function::EnableDomainCallback enable_domain_callback =
+      need("roctracer_enable_domain_callback");
+  roctracer::function::DisableDomainCallback disable_domain_callback =
+      need("roctracer_disable_domain_callback");
+  roctracer::function::OpenPoolExpl open_pool = need("roctracer_open_pool_expl");    ///< ..._expl
+  roctracer::function::ClosePoolExpl close_pool = need("roctracer_close_pool_expl"); ///< ..._expl
+  roctracer::function::EnableDomainActivityExpl enable_domain_activity =
+      need("roctracer_enable_domain_activity_expl"); ///< ..._expl
+  roctracer::function::DisableDomainActivity disable_domain_activity =
+      need("roctracer_disable_domain_activity");
+  roctracer::function::FlushActivityExpl flush_activity =
+      need("roctracer_flush_activity_expl"); ///< ..._expl
+  roctracer::function::NextRecord next_record = need("roctracer_next_record");
+  roctracer::function::GetTimestamp get_timestamp = need("roctracer_get_timestamp");
+  roctracer::function::ErrorString error_string = find("roctracer_error_string");
+  roctracer::function::VersionMajor version_major = find("roctracer_version_major");
+  roctracer::function::VersionMinor version_minor = find("roctracer_version_minor");
+  roctracer::function::Start start = find("roctracer_start");
+  roctracer::function::Stop stop = find("roctracer_stop");
 };
 
 class RoctracerLibrary {

@@ -49,8 +49,6 @@ SAME(kNodeWaitEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
 SAME(kNodeEventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 SAME(kNodeMemAlloc, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 SAME(kNodeMemFree, CU_GRAPH_NODE_TYPE_MEM_FREE);
-SAME(kNodeBatchMemOp, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
-SAME(kNodeConditional, CU_GRAPH_NODE_TYPE_CONDITIONAL);
 FIELD(LaunchKernelParams, function, cuLaunchKernel_params, f);
 FIELD(LaunchKernelParams, grid, cuLaunchKernel_params, gridDimX);
 FIELD(LaunchKernelParams, block, cuLaunchKernel_params, blockDimX);

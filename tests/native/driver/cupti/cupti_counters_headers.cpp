@@ -1,4 +1,4 @@
-// cupti_counters_abi.h says what NVIDIA's headers say.
+// cupti_profiler_host.h says what NVIDIA's headers say.
 //
 // Compiled, never run, by test_vendor_headers.py, as cupti_headers.cpp is.
 #include "driver/cupti/cupti_profiler_host.h"
@@ -14,7 +14,6 @@
 
 using namespace proton::cupti;
 
-SAME(kErrorInvalidMetricName, CUPTI_ERROR_INVALID_METRIC_NAME);
 SAME(kErrorVirtualizedPrivileges, CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
 SAME(kProfilerOfPmSamples, CUPTI_PROFILER_TYPE_PM_SAMPLING);
 SAME(kPmBySystemClock, CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL);
@@ -140,7 +139,6 @@ SAME_CALL(PmSamplingStart, cuptiPmSamplingStart);
 SAME_CALL(PmSamplingStop, cuptiPmSamplingStop);
 SAME_CALL(PmSamplingSetConfig, cuptiPmSamplingSetConfig);
 SAME_CALL(PmSamplingDecodeData, cuptiPmSamplingDecodeData);
-SAME_CALL(PmSamplingGetCounterAvailability, cuptiPmSamplingGetCounterAvailability);
 SAME_CALL(PmSamplingGetCounterDataSize, cuptiPmSamplingGetCounterDataSize);
 SAME_CALL(PmSamplingCounterDataImageInitialize, cuptiPmSamplingCounterDataImageInitialize);
 SAME_CALL(PmSamplingGetCounterDataInfo, cuptiPmSamplingGetCounterDataInfo);

@@ -20,31 +20,24 @@ SAME(kErrorInvalidDevice, CUPTI_ERROR_INVALID_DEVICE);
 SAME(kErrorInvalidContext, CUPTI_ERROR_INVALID_CONTEXT);
 SAME(kErrorInvalidOperation, CUPTI_ERROR_INVALID_OPERATION);
 SAME(kErrorOutOfMemory, CUPTI_ERROR_OUT_OF_MEMORY);
-SAME(kErrorParameterSizeNotSufficient, CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
-SAME(kErrorApiNotImplemented, CUPTI_ERROR_API_NOT_IMPLEMENTED);
 SAME(kErrorMaxLimitReached, CUPTI_ERROR_MAX_LIMIT_REACHED);
 SAME(kErrorNotReady, CUPTI_ERROR_NOT_READY);
 SAME(kErrorNotCompatible, CUPTI_ERROR_NOT_COMPATIBLE);
 SAME(kErrorNotInitialized, CUPTI_ERROR_NOT_INITIALIZED);
-SAME(kErrorQueueEmpty, CUPTI_ERROR_QUEUE_EMPTY);
 SAME(kErrorInvalidKind, CUPTI_ERROR_INVALID_KIND);
-SAME(kErrorInvalidModule, CUPTI_ERROR_INVALID_MODULE);
 SAME(kErrorHardwareBusy, CUPTI_ERROR_HARDWARE_BUSY);
 SAME(kErrorNotSupported, CUPTI_ERROR_NOT_SUPPORTED);
 SAME(kErrorVirtualizedDevice, CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED);
 SAME(kErrorInsufficientPrivileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
 SAME(kErrorMultipleSubscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
 SAME(kErrorConfidentialComputing, CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED);
-SAME(kErrorCmpDevice, CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED);
 SAME(kErrorMigDevice, CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED);
 SAME(kErrorWslDevice, CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED);
 SAME(kErrorUnknown, CUPTI_ERROR_UNKNOWN);
 SAME(kDomainDriver, CUPTI_CB_DOMAIN_DRIVER_API);
 SAME(kDomainRuntime, CUPTI_CB_DOMAIN_RUNTIME_API);
 SAME(kDomainResource, CUPTI_CB_DOMAIN_RESOURCE);
-SAME(kDomainSynchronize, CUPTI_CB_DOMAIN_SYNCHRONIZE);
 SAME(kDomainNvtx, CUPTI_CB_DOMAIN_NVTX);
-SAME(kDomainState, CUPTI_CB_DOMAIN_STATE);
 SAME(kEnter, CUPTI_API_ENTER);
 SAME(kExit, CUPTI_API_EXIT);
 SAME(kFlushForced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -61,27 +54,21 @@ SAME(kCuStreamBeginCapture, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture);
 SAME(kCuStreamBeginCapturePtsz, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz);
 SAME(kCuStreamEndCapture, CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture);
 SAME(kCuStreamEndCapturePtsz, CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz);
-SAME(kCuGraphInstantiate, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate);
 SAME(kCuGraphLaunch, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch);
 SAME(kCuGraphLaunchPtsz, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz);
 SAME(kCuGraphExecDestroy, CUPTI_DRIVER_TRACE_CBID_cuGraphExecDestroy);
 SAME(kCuGraphDestroy, CUPTI_DRIVER_TRACE_CBID_cuGraphDestroy);
 SAME(kCuGraphClone, CUPTI_DRIVER_TRACE_CBID_cuGraphClone);
 SAME(kCuGraphAddChildGraphNode, CUPTI_DRIVER_TRACE_CBID_cuGraphAddChildGraphNode);
-SAME(kCuGraphExecKernelNodeSetParams, CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams);
 SAME(kCuStreamBeginCaptureV2, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2);
 SAME(kCuStreamBeginCaptureV2Ptsz, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz);
 SAME(kCuGraphExecUpdate, CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate);
 SAME(kCuGraphInstantiateV2, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2);
-SAME(kCuGraphUpload, CUPTI_DRIVER_TRACE_CBID_cuGraphUpload);
-SAME(kCuGraphExecChildGraphNodeSetParams,
-     CUPTI_DRIVER_TRACE_CBID_cuGraphExecChildGraphNodeSetParams);
 SAME(kCuGraphInstantiateWithFlags, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags);
 SAME(kCuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
 SAME(kCuLaunchKernelExPtsz, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz);
 SAME(kCuGraphInstantiateWithParams, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams);
 SAME(kCuGraphInstantiateWithParamsPtsz, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz);
-SAME(kCuGraphExecKernelNodeSetParamsV2, CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2);
 SAME(kCuGraphExecUpdateV2, CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2);
 SAME(kCuStreamBeginCaptureToGraph, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph);
 SAME(kCuStreamBeginCaptureToGraphPtsz, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz);
@@ -89,7 +76,6 @@ SAME(kContextCreated, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
 SAME(kContextDestroyStarting, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
 SAME(kStreamCreated, CUPTI_CBID_RESOURCE_STREAM_CREATED);
 SAME(kStreamDestroyStarting, CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING);
-SAME(kCuInitFinished, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
 SAME(kModuleLoaded, CUPTI_CBID_RESOURCE_MODULE_LOADED);
 SAME(kModuleUnloadStarting, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 SAME(kModuleProfiled, CUPTI_CBID_RESOURCE_MODULE_PROFILED);
@@ -105,53 +91,22 @@ SAME(kGraphExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 SAME(kGraphExecDestroyStarting, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING);
 SAME(kGraphNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 #if CUPTI_API_VERSION >= 130000
-SAME(kGraphNodeUpdated, CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED);
-SAME(kGraphNodeSetParams, CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS);
 #endif
 SAME(kKindMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
 SAME(kKindMemset, CUPTI_ACTIVITY_KIND_MEMSET);
 SAME(kKindKernel, CUPTI_ACTIVITY_KIND_KERNEL);
-SAME(kKindDriver, CUPTI_ACTIVITY_KIND_DRIVER);
-SAME(kKindRuntime, CUPTI_ACTIVITY_KIND_RUNTIME);
 SAME(kKindDevice, CUPTI_ACTIVITY_KIND_DEVICE);
-SAME(kKindContext, CUPTI_ACTIVITY_KIND_CONTEXT);
 SAME(kKindConcurrentKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-SAME(kKindOverhead, CUPTI_ACTIVITY_KIND_OVERHEAD);
 SAME(kKindMemcpyPeer, CUPTI_ACTIVITY_KIND_MEMCPY2);
-SAME(kKindStream, CUPTI_ACTIVITY_KIND_STREAM);
-SAME(kKindSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
-SAME(kKindExternalCorrelation, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 SAME(kKindGraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-SAME(kKindDeviceGraphTrace, CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE);
-SAME(kAttributeDeviceBufferSize, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE);
-SAME(kAttributeDeviceBufferPoolLimit, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT);
-SAME(kAttributeZeroedOutBuffer, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
-SAME(kAttributeDeviceBufferPreAllocate, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE);
-SAME(kAttributeHostPinned, CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED);
-SAME(kAttributePerThreadActivityBuffer, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);
 SAME(kCopyHostToDevice, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
 SAME(kCopyDeviceToHost, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
-SAME(kCopyHostToArray, CUPTI_ACTIVITY_MEMCPY_KIND_HTOA);
-SAME(kCopyArrayToHost, CUPTI_ACTIVITY_MEMCPY_KIND_ATOH);
-SAME(kCopyArrayToArray, CUPTI_ACTIVITY_MEMCPY_KIND_ATOA);
-SAME(kCopyArrayToDevice, CUPTI_ACTIVITY_MEMCPY_KIND_ATOD);
-SAME(kCopyDeviceToArray, CUPTI_ACTIVITY_MEMCPY_KIND_DTOA);
 SAME(kCopyDeviceToDevice, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
 SAME(kCopyHostToHost, CUPTI_ACTIVITY_MEMCPY_KIND_HTOH);
-SAME(kCopyPeerToPeer, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
-SAME(kMemoryUnknown, CUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN);
-SAME(kMemoryPageable, CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
-SAME(kMemoryPinned, CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
-SAME(kMemoryDevice, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
-SAME(kMemoryArray, CUPTI_ACTIVITY_MEMORY_KIND_ARRAY);
-SAME(kMemoryManaged, CUPTI_ACTIVITY_MEMORY_KIND_MANAGED);
-SAME(kMemoryDeviceStatic, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC);
-SAME(kMemoryManagedStatic, CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC);
 #define KERNEL(version)                                                                            \
   AT(kernel_offset::kRegisters, CUpti_ActivityKernel##version, registersPerThread);                \
   AT(kernel_offset::kStart, CUpti_ActivityKernel##version, start);                                 \
   AT(kernel_offset::kEnd, CUpti_ActivityKernel##version, end);                                     \
-  AT(kernel_offset::kCompleted, CUpti_ActivityKernel##version, completed);                         \
   AT(kernel_offset::kDevice, CUpti_ActivityKernel##version, deviceId);                             \
   AT(kernel_offset::kContext, CUpti_ActivityKernel##version, contextId);                           \
   AT(kernel_offset::kStream, CUpti_ActivityKernel##version, streamId);                             \
@@ -161,12 +116,7 @@ SAME(kMemoryManagedStatic, CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC);
   AT(kernel_offset::kDynamicShared, CUpti_ActivityKernel##version, dynamicSharedMemory);           \
   AT(kernel_offset::kLocalPerThread, CUpti_ActivityKernel##version, localMemoryPerThread);         \
   AT(kernel_offset::kCorrelation, CUpti_ActivityKernel##version, correlationId);                   \
-  AT(kernel_offset::kGridId, CUpti_ActivityKernel##version, gridId);                               \
   AT(kernel_offset::kName, CUpti_ActivityKernel##version, name);                                   \
-  AT(kernel_offset::kQueued, CUpti_ActivityKernel##version, queued);                               \
-  AT(kernel_offset::kSubmitted, CUpti_ActivityKernel##version, submitted);                         \
-  AT(kernel_offset::kLaunchType, CUpti_ActivityKernel##version, launchType);                       \
-  AT(kernel_offset::kSharedExecuted, CUpti_ActivityKernel##version, sharedMemoryExecuted);         \
   AT(kernel_offset::kGraphNode, CUpti_ActivityKernel##version, graphNodeId);                       \
   AT(kernel_offset::kGraph, CUpti_ActivityKernel##version, graphId);                               \
   SAME(kKernelBytes[version - kFirstKernelVersion], sizeof(CUpti_ActivityKernel##version))
@@ -176,8 +126,6 @@ KERNEL(6);
 KERNEL(7);
 KERNEL(8);
 KERNEL(9);
-AT(kernel_offset::kChannel, CUpti_ActivityKernel7, channelID);
-AT(kernel_offset::kCluster, CUpti_ActivityKernel8, clusterX);
 #if CUPTI_API_VERSION >= 130500
 KERNEL(10);
 KERNEL(11);
@@ -186,8 +134,6 @@ KERNEL(13);
 #endif
 
 AT(memcpy_offset::kCopyKind, CUpti_ActivityMemcpy5, copyKind);
-AT(memcpy_offset::kSourceKind, CUpti_ActivityMemcpy5, srcKind);
-AT(memcpy_offset::kTargetKind, CUpti_ActivityMemcpy5, dstKind);
 AT(memcpy_offset::kFlags, CUpti_ActivityMemcpy5, flags);
 AT(memcpy_offset::kBytes, CUpti_ActivityMemcpy5, bytes);
 AT(memcpy_offset::kStart, CUpti_ActivityMemcpy5, start);
@@ -208,8 +154,6 @@ AT(peer_offset::kEnd, CUpti_ActivityMemcpyPtoP4, end);
 AT(peer_offset::kDevice, CUpti_ActivityMemcpyPtoP4, deviceId);
 AT(peer_offset::kContext, CUpti_ActivityMemcpyPtoP4, contextId);
 AT(peer_offset::kStream, CUpti_ActivityMemcpyPtoP4, streamId);
-AT(peer_offset::kSourceDevice, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
-AT(peer_offset::kTargetDevice, CUpti_ActivityMemcpyPtoP4, dstDeviceId);
 AT(peer_offset::kCorrelation, CUpti_ActivityMemcpyPtoP4, correlationId);
 AT(peer_offset::kGraphNode, CUpti_ActivityMemcpyPtoP4, graphNodeId);
 AT(peer_offset::kGraph, CUpti_ActivityMemcpyPtoP4, graphId);
@@ -223,7 +167,6 @@ AT(memset_offset::kContext, CUpti_ActivityMemset4, contextId);
 AT(memset_offset::kStream, CUpti_ActivityMemset4, streamId);
 AT(memset_offset::kCorrelation, CUpti_ActivityMemset4, correlationId);
 AT(memset_offset::kFlags, CUpti_ActivityMemset4, flags);
-AT(memset_offset::kMemoryKind, CUpti_ActivityMemset4, memoryKind);
 AT(memset_offset::kGraphNode, CUpti_ActivityMemset4, graphNodeId);
 AT(memset_offset::kGraph, CUpti_ActivityMemset4, graphId);
 SAME(kMemsetBytes, sizeof(CUpti_ActivityMemset4));
@@ -250,17 +193,9 @@ SAME(kExternalBytes, sizeof(CUpti_ActivityExternalCorrelation));
 AT(context_offset::kContext, CUpti_ActivityContext3, contextId);
 AT(context_offset::kDevice, CUpti_ActivityContext3, deviceId);
 AT(context_offset::kNullStream, CUpti_ActivityContext3, nullStreamId);
-AT(device_offset::kMemoryBandwidth, CUpti_ActivityDevice5, globalMemoryBandwidth);
-AT(device_offset::kMemoryBytes, CUpti_ActivityDevice5, globalMemorySize);
-AT(device_offset::kCoreClock, CUpti_ActivityDevice5, coreClockRate);
-AT(device_offset::kMultiprocessors, CUpti_ActivityDevice5, numMultiprocessors);
-AT(device_offset::kCapabilityMajor, CUpti_ActivityDevice5, computeCapabilityMajor);
-AT(device_offset::kCapabilityMinor, CUpti_ActivityDevice5, computeCapabilityMinor);
 AT(device_offset::kDevice, CUpti_ActivityDevice5, id);
 AT(device_offset::kUuid, CUpti_ActivityDevice5, uuid);
 AT(device_offset::kName, CUpti_ActivityDevice5, name);
-AT(device_offset::kIsMig, CUpti_ActivityDevice5, isMigEnabled);
-AT(api_offset::kCbid, CUpti_ActivityAPI, cbid);
 AT(api_offset::kStart, CUpti_ActivityAPI, start);
 AT(api_offset::kEnd, CUpti_ActivityAPI, end);
 AT(api_offset::kProcess, CUpti_ActivityAPI, processId);

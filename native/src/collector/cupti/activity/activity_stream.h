@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "collector/cupti/callbacks/launch_source.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "collector/gpu/devices/clock_pairs.h"
 #include "collector/gpu/devices/device_facts.h"
 #include "collector/gpu/launches/launch_log.h"

@@ -32,42 +32,32 @@ Id id_of(Function function, void *handle, Id &&none) noexcept {
 
 } // namespace
 
-std::vector<uint32_t> GraphCallSource::callbacks() const {
-  using namespace cupti;
-  return {kCuGraphLaunch,
-          kCuGraphLaunchPtsz,
-          kCuGraphExecUpdate,
-          kCuGraphExecUpdateV2,
-          kCuStreamBeginCapture,
-          kCuStreamBeginCapturePtsz,
-          kCuStreamBeginCaptureV2,
-          kCuStreamBeginCaptureV2Ptsz,
-          kCuStreamBeginCaptureToGraph,
-          kCuStreamBeginCaptureToGraphPtsz,
-          kCuStreamEndCapture,
-          kCuStreamEndCapturePtsz};
-}
-
-void GraphCallSource::handle(uint32_t cbid, const void *data) noexcept {
-  const auto &call = *static_cast<const cupti::CallbackData *>(data);
-  if (cbid == cupti::kCuGraphLaunch || cbid == cupti::kCuGraphLaunchPtsz) {
-    launch(call);
-    return;
-  }
-  if (!call.function_params)
-    return;
+void GraphSource::handle(int domain, uint32_t cbid, const void *data) noexcept {
   try {
-    if (call.site != cupti::kExit)
-      enter(cbid);
-    else if (cbid == cupti::kCuGraphExecUpdate || cbid == cupti::kCuGraphExecUpdateV2)
-      update(call);
-    else
-      capture(cbid, call);
-  } catch (...) { // no memory: the graph keeps what is known of it
+    if (domain == cupti::kDomainDriver)
+      call(cbid, *static_cast<const cupti::CallbackData *>(data));
+    else if (const auto *graph = static_cast<const cupti::GraphData *>(
+                 static_cast<const cupti::ResourceData *>(data)->descriptor))
+      change(cbid, *graph);
+  } catch (...) { // no memory: the graph keeps what is known of it, and nodes the names of kernels
   }
 }
 
-void GraphCallSource::launch(const cupti::CallbackData &call) noexcept {
+void GraphSource::call(uint32_t cbid, const cupti::CallbackData &call) {
+  if (cbid == cupti::kCuGraphLaunch || cbid == cupti::kCuGraphLaunchPtsz)
+    launch(call);
+  else if (!call.function_params)
+    return;
+  else if (call.site == cupti::kExit &&
+           (cbid == cupti::kCuGraphExecUpdate || cbid == cupti::kCuGraphExecUpdateV2))
+    update(call);
+  else if (call.site == cupti::kExit)
+    capture(cbid, call);
+  else if (begins_capture(cbid))
+    table_.capture_starting();
+}
+
+void GraphSource::launch(const cupti::CallbackData &call) noexcept {
   if (call.site == cupti::kExit) {
     leave_launch(log_, call);
     return;
@@ -82,7 +72,7 @@ void GraphCallSource::launch(const cupti::CallbackData &call) noexcept {
   enter_launch(log_, call, LaunchKind::kGraph, layout);
 }
 
-LayoutId GraphCallSource::layout_of(void *executable) {
+LayoutId GraphSource::layout_of(void *executable) {
   LaunchThread *thread = this_launch_thread();
   if (!thread || !log_.is_armed())
     return 0;
@@ -99,12 +89,7 @@ LayoutId GraphCallSource::layout_of(void *executable) {
   return layout;
 }
 
-void GraphCallSource::enter(uint32_t cbid) {
-  if (begins_capture(cbid))
-    table_.capture_starting();
-}
-
-void GraphCallSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
+void GraphSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
   LaunchThread *thread = this_launch_thread();
   if (!thread || (begins_capture(cbid) && has_failed(call))) {
     if (begins_capture(cbid))
@@ -132,7 +117,7 @@ void GraphCallSource::capture(uint32_t cbid, const cupti::CallbackData &call) {
   set_open_capture(&thread->captures);
 }
 
-void GraphCallSource::note_capture(const void *stream, void *graph) {
+void GraphSource::note_capture(const void *stream, void *graph) {
   LaunchThread *thread = this_launch_thread();
   if (!thread)
     return;
@@ -140,44 +125,26 @@ void GraphCallSource::note_capture(const void *stream, void *graph) {
   set_open_capture(&thread->captures);
 }
 
-void GraphCallSource::update(const cupti::CallbackData &call) {
+void GraphSource::update(const cupti::CallbackData &call) {
   if (has_failed(call))
     return;
   const auto &update = *static_cast<const cuda::GraphExecUpdateParams *>(call.function_params);
   table_.executable_updated(executable_id(update.graph_exec), graph_id(update.graph));
 }
 
-uint32_t GraphCallSource::executable_id(void *executable) const noexcept {
-  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id, executable,
-               uint32_t{0});
+uint32_t GraphSource::executable_id(void *executable) const noexcept {
+  return id_of(functions().get_graph_exec_id, executable, uint32_t{0});
 }
 
-uint32_t GraphCallSource::graph_id(void *graph) const noexcept {
-  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_id, graph,
-               uint32_t{0});
+uint32_t GraphSource::graph_id(void *graph) const noexcept {
+  return id_of(functions().get_graph_id, graph, uint32_t{0});
 }
 
-std::vector<uint32_t> GraphChangeSource::callbacks() const {
-  using namespace cupti;
-  return {kGraphNodeCreateStarting,  kGraphCreated,
-          kGraphDestroyStarting,     kGraphCloned,
-          kGraphNodeCreated,         kGraphNodeDestroyStarting,
-          kGraphExecCreateStarting,  kGraphExecCreated,
-          kGraphExecDestroyStarting, kGraphNodeCloned};
+uint64_t GraphSource::node_id(void *node) const noexcept {
+  return id_of(functions().get_graph_node_id, node, uint64_t{0});
 }
 
-void GraphChangeSource::handle(uint32_t cbid, const void *data) noexcept {
-  const auto *resource = static_cast<const cupti::ResourceData *>(data);
-  const auto *graph = static_cast<const cupti::GraphData *>(resource->descriptor);
-  if (!graph)
-    return;
-  try {
-    change(cbid, *graph);
-  } catch (...) { // no memory: nodes are shown by the names of their kernels
-  }
-}
-
-void GraphChangeSource::change(uint32_t cbid, const cupti::GraphData &graph) {
+void GraphSource::change(uint32_t cbid, const cupti::GraphData &graph) {
   switch (cbid) {
   case cupti::kGraphCreated:
     table_.graph_created(graph_id(graph.graph));
@@ -189,7 +156,9 @@ void GraphChangeSource::change(uint32_t cbid, const cupti::GraphData &graph) {
     table_.graph_cloned(graph_id(graph.graph), graph_id(graph.original_graph));
     break;
   case cupti::kGraphNodeCreated:
-    add_node(graph);
+    // libcupti's type of a node says nothing of whether it is a kernel.
+    table_.node_created(graph_id(graph.graph), node_id(graph.node), LaunchLog::captured(),
+                        sink_.captured(capture_current()));
     break;
   case cupti::kGraphNodeCreateStarting:
     table_.node_starting(graph_id(graph.graph));
@@ -205,35 +174,14 @@ void GraphChangeSource::change(uint32_t cbid, const cupti::GraphData &graph) {
     table_.executable_starting();
     break;
   case cupti::kGraphExecCreated:
-    table_.executable_created(
-        graph_id(graph.graph),
-        id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id,
-              graph.graph_exec, uint32_t{0}));
+    table_.executable_created(graph_id(graph.graph), executable_id(graph.graph_exec));
     break;
   case cupti::kGraphExecDestroyStarting:
-    table_.executable_destroyed(
-        id_of(library_.load(std::memory_order_acquire)->functions().get_graph_exec_id,
-              graph.graph_exec, uint32_t{0}));
+    table_.executable_destroyed(executable_id(graph.graph_exec));
     break;
   default:
     break;
   }
-}
-
-void GraphChangeSource::add_node(const cupti::GraphData &graph) {
-  bool is_kernel = LaunchLog::captured(); // libcupti's type of a node says nothing
-  table_.node_created(graph_id(graph.graph), node_id(graph.node), is_kernel,
-                      sink_.captured(capture_current()));
-}
-
-uint32_t GraphChangeSource::graph_id(void *graph) const noexcept {
-  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_id, graph,
-               uint32_t{0});
-}
-
-uint64_t GraphChangeSource::node_id(void *node) const noexcept {
-  return id_of(library_.load(std::memory_order_acquire)->functions().get_graph_node_id, node,
-               uint64_t{0});
 }
 
 } // namespace proton

@@ -14,23 +14,40 @@
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
 
-#include "collector/cupti/callbacks/callback_table.h"
-#include "collector/cupti/callbacks/launch_source.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "collector/gpu/work/graph_table.h"
 #include "driver/cupti/cupti_library.h"
 
 namespace proton {
 
-/// Driver calls: launches, captures and updates.
-class GraphCallSource : public CallbackSource {
+/// Driver calls about graphs, and how graphs and nodes are created and destroyed.
+class GraphSource : public CallbackListener {
 public:
-  GraphCallSource(LaunchLog &log, GraphTable &table) : log_(log), table_(table) {}
-  int domain() const override { return cupti::kDomainDriver; }
-  std::vector<uint32_t> callbacks() const override;
-  bool may_lack_some() const override { return true; }
-  void handle(uint32_t cbid, const void *data) noexcept override;
+  /// Launches, captures and updates, of the domain of driver calls.
+  static constexpr uint32_t kCalls[] = {cupti::kCuGraphLaunch,
+                                        cupti::kCuGraphLaunchPtsz,
+                                        cupti::kCuGraphExecUpdate,
+                                        cupti::kCuGraphExecUpdateV2,
+                                        cupti::kCuStreamBeginCapture,
+                                        cupti::kCuStreamBeginCapturePtsz,
+                                        cupti::kCuStreamBeginCaptureV2,
+                                        cupti::kCuStreamBeginCaptureV2Ptsz,
+                                        cupti::kCuStreamBeginCaptureToGraph,
+                                        cupti::kCuStreamBeginCaptureToGraphPtsz,
+                                        cupti::kCuStreamEndCapture,
+                                        cupti::kCuStreamEndCapturePtsz};
+  /// Of the domain of resources.
+  static constexpr uint32_t kEvents[] = {
+      cupti::kGraphNodeCreateStarting,  cupti::kGraphCreated,
+      cupti::kGraphDestroyStarting,     cupti::kGraphCloned,
+      cupti::kGraphNodeCreated,         cupti::kGraphNodeDestroyStarting,
+      cupti::kGraphExecCreateStarting,  cupti::kGraphExecCreated,
+      cupti::kGraphExecDestroyStarting, cupti::kGraphNodeCloned};
+
+  GraphSource(LaunchLog &log, GraphSink &sink, GraphTable &table)
+      : log_(log), sink_(sink), table_(table) {}
+  void handle(int domain, uint32_t cbid, const void *data) noexcept override;
 
   /// A callback of an earlier start may still run.
   void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
@@ -40,41 +57,24 @@ public:
   void warn_again() noexcept { late_graph_.warn_again(); }
 
 private:
+  void call(uint32_t cbid, const cupti::CallbackData &call);
   void launch(const cupti::CallbackData &call) noexcept;
-  void enter(uint32_t cbid);
   void capture(uint32_t cbid, const cupti::CallbackData &call);
   void update(const cupti::CallbackData &call);
+  void change(uint32_t cbid, const cupti::GraphData &graph);
   LayoutId layout_of(void *executable);
   uint32_t executable_id(void *executable) const noexcept;
   uint32_t graph_id(void *graph) const noexcept;
+  uint64_t node_id(void *node) const noexcept;
+  const CuptiFunctions &functions() const noexcept {
+    return library_.load(std::memory_order_acquire)->functions();
+  }
 
   LaunchLog &log_;
-  GraphTable &table_;
-  std::atomic<const CuptiLibrary *> library_{nullptr};
-  LateGraph late_graph_{"CUDA"};
-};
-
-/// How graphs and nodes are created and destroyed.
-class GraphChangeSource : public CallbackSource {
-public:
-  GraphChangeSource(GraphSink &sink, GraphTable &table) : sink_(sink), table_(table) {}
-  int domain() const override { return cupti::kDomainResource; }
-  std::vector<uint32_t> callbacks() const override;
-  bool may_lack_some() const override { return true; }
-  void handle(uint32_t cbid, const void *data) noexcept override;
-
-  /// A callback of an earlier start may still run.
-  void set_library(const CuptiLibrary *library) noexcept { library_ = library; }
-
-private:
-  void change(uint32_t cbid, const cupti::GraphData &graph);
-  void add_node(const cupti::GraphData &graph);
-  uint32_t graph_id(void *graph) const noexcept;
-  uint64_t node_id(void *node) const noexcept;
-
   GraphSink &sink_;
   GraphTable &table_;
   std::atomic<const CuptiLibrary *> library_{nullptr};
+  LateGraph late_graph_{"CUDA"};
 };
 
 } // namespace proton

@@ -59,19 +59,7 @@ void pop(const void *domain) noexcept {
 
 } // namespace
 
-std::vector<uint32_t> NvtxSource::callbacks() const {
-  using namespace cupti;
-  return {kNvtxRangePushA,
-          kNvtxRangePushW,
-          kNvtxRangePushEx,
-          kNvtxRangePop,
-          kNvtxDomainRangePushEx,
-          kNvtxDomainRangePop,
-          kNvtxDomainRegisterStringA,
-          kNvtxDomainRegisterStringW};
-}
-
-void NvtxSource::handle(uint32_t cbid, const void *data) noexcept {
+void NvtxSource::handle(int, uint32_t cbid, const void *data) noexcept {
   try {
     dispatch(cbid, *static_cast<const cupti::NvtxData *>(data));
   } catch (...) { // no memory: the range is lost, and its end may close another one

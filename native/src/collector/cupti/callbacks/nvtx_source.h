@@ -6,9 +6,8 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "collector/cupti/callbacks/callback_table.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "driver/cupti/cupti_abi.h"
 
 namespace proton {
@@ -31,12 +30,18 @@ private:
 
 /// Pushed and popped ranges of every domain, with every kind of text. The target must be started
 /// with NVTX_INJECTION64_PATH naming libcupti: see docs/explanation/graphs.md.
-class NvtxSource : public CallbackSource {
+class NvtxSource : public CallbackListener {
 public:
-  int domain() const override { return cupti::kDomainNvtx; }
-  std::vector<uint32_t> callbacks() const override;
-  bool may_lack_some() const override { return true; }
-  void handle(uint32_t cbid, const void *data) noexcept override;
+  static constexpr uint32_t kCalls[] = {cupti::kNvtxRangePushA,
+                                        cupti::kNvtxRangePushW,
+                                        cupti::kNvtxRangePushEx,
+                                        cupti::kNvtxRangePop,
+                                        cupti::kNvtxDomainRangePushEx,
+                                        cupti::kNvtxDomainRangePop,
+                                        cupti::kNvtxDomainRegisterStringA,
+                                        cupti::kNvtxDomainRegisterStringW};
+
+  void handle(int domain, uint32_t cbid, const void *data) noexcept override;
 
 private:
   void dispatch(uint32_t cbid, const cupti::NvtxData &call);

@@ -5,14 +5,16 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "collector/cupti/activity/activity_stream.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "collector/cupti/callbacks/graph_source.h"
-#include "collector/cupti/callbacks/launch_source.h"
 #include "collector/cupti/callbacks/nvtx_source.h"
-#include "collector/cupti/control/subscription.h"
 #include "collector/cupti/counters/counter_sampler.h"
-#include "collector/cupti/pc_sampling/pc_sources.h"
+#include "collector/cupti/pc_sampling/pc_sampler.h"
 #include "collector/gpu/devices/device_facts.h"
 #include "collector/gpu/launches/launch_thread.h"
 #include "collector/gpu/records/delivery.h"
@@ -52,6 +54,162 @@ DeviceDescription CudaDevices::describe(int32_t device) const {
   return described;
 }
 
+extern "C" void proton_bench_cupti_callback(void *table, int domain, uint32_t cbid,
+                                            const void *data) {
+  if (data)
+    static_cast<const CallbackTable *>(table)->dispatch(domain, cbid, data);
+}
+
+/// A subscriber of CUPTI with its callbacks and activities. A step that fails undoes those before.
+class Subscription {
+public:
+  Subscription(const CuptiLibrary &library, CallbackTable &table)
+      : library_(library), table_(table) {}
+  ~Subscription() {
+    disable_activities();
+    unsubscribe();
+  }
+  Subscription(const Subscription &) = delete;
+  Subscription &operator=(const Subscription &) = delete;
+
+  /// Each throws Error(kUnavailable).
+  void subscribe();
+  /// `may_lack`: a library that does not know some of the ids is good enough.
+  void listen(int domain, std::span<const uint32_t> ids, CallbackListener &listener,
+              bool may_lack = false);
+  void enable(const RecordReader &reader);
+  void set_flush_period(uint32_t period_ms);
+  /// Throws if the library or the GPU cannot. CUPTI cannot switch it off again.
+  void enable_hardware_trace();
+
+  /// Switches activities off, then callbacks; returns how many of the calls failed.
+  uint64_t disable_activities() noexcept;
+  uint64_t unsubscribe() noexcept;
+
+private:
+  const CuptiLibrary &library_;
+  CallbackTable &table_;
+  void *subscriber_ = nullptr;
+  std::vector<int> kinds_;
+  bool has_period_ = false;
+};
+
+void Subscription::subscribe() {
+  void *subscriber = nullptr;
+  library_.check(library_.functions().subscribe(&subscriber, proton_bench_cupti_callback, &table_),
+                 "cuptiSubscribe");
+  subscriber_ = subscriber;
+  table_.clear();
+}
+
+void Subscription::listen(int domain, std::span<const uint32_t> ids, CallbackListener &listener,
+                          bool may_lack) {
+  for (uint32_t cbid : ids) {
+    table_.add(domain, cbid, listener);
+    cupti::Result result = library_.functions().enable_callback(1, subscriber_, domain, cbid);
+    if (result != cupti::kErrorInvalidParameter || !may_lack)
+      library_.check(result, "cuptiEnableCallback");
+  }
+}
+
+void Subscription::enable(const RecordReader &reader) {
+  for (int kind : reader.kinds()) {
+    library_.check(library_.functions().activity_enable(kind), "cuptiActivityEnable");
+    kinds_.push_back(kind);
+  }
+}
+
+void Subscription::set_flush_period(uint32_t period_ms) {
+  if (!library_.functions().activity_flush_period || period_ms == 0)
+    return; // CUPTI decides when full buffers come
+  library_.check(library_.functions().activity_flush_period(period_ms), "cuptiActivityFlushPeriod");
+  has_period_ = true;
+}
+
+void Subscription::enable_hardware_trace() {
+  if (!library_.functions().activity_enable_hw_trace)
+    throw Error(ErrorCode::kUnavailable,
+                "this libcupti has no hardware trace: take one of CUDA 12.8 or newer, or unset "
+                "TRITON_ENABLE_HW_TRACE");
+  library_.check(library_.functions().activity_enable_hw_trace(1), "cuptiActivityEnableHWTrace");
+}
+
+uint64_t Subscription::disable_activities() noexcept {
+  uint64_t failed = 0;
+  for (int kind : kinds_)
+    failed += library_.functions().activity_disable(kind) == cupti::kSuccess ? 0 : 1;
+  kinds_.clear();
+  if (has_period_)
+    failed += library_.functions().activity_flush_period(0) == cupti::kSuccess ? 0 : 1;
+  has_period_ = false;
+  return failed;
+}
+
+uint64_t Subscription::unsubscribe() noexcept {
+  if (!subscriber_)
+    return 0;
+  void *subscriber = std::exchange(subscriber_, nullptr);
+  return library_.functions().unsubscribe(subscriber) == cupti::kSuccess ? 0 : 1;
+}
+
+/// Has the sampler of program counters hear of contexts and modules.
+class SampledResources : public CallbackListener {
+public:
+  static constexpr uint32_t kEvents[] = {cupti::kContextCreated, cupti::kContextDestroyStarting,
+                                         cupti::kModuleLoaded, cupti::kModuleUnloadStarting};
+
+  explicit SampledResources(PcSampler &sampler) : sampler_(sampler) {}
+  void handle(int, uint32_t cbid, const void *data) noexcept override {
+    const auto &resource = *static_cast<const cupti::ResourceData *>(data);
+    const auto *module = static_cast<const cupti::ModuleResourceData *>(resource.descriptor);
+    if (cbid == cupti::kContextCreated)
+      sampler_.context_created(resource.context);
+    else if (cbid == cupti::kContextDestroyStarting)
+      sampler_.context_ending(resource.context);
+    else if (module && cbid == cupti::kModuleLoaded)
+      sampler_.module_loaded(resource.context, *module);
+    else if (module)
+      sampler_.module_ending(resource.context, *module);
+  }
+
+private:
+  PcSampler &sampler_;
+};
+
+/// Driver calls that make and end contexts and modules (cupti::kModuleCalls): CUPTI takes part in
+/// them, so they are held back as launches are.
+class HeldCalls : public CallbackListener {
+public:
+  void handle(int, uint32_t, const void *data) noexcept override {
+    LaunchThread *thread = this_launch_thread();
+    if (!thread)
+      return; // no memory: it is not held back
+    if (static_cast<const cupti::CallbackData *>(data)->site == cupti::kEnter)
+      enter_call(*thread);
+    else
+      thread->leave();
+  }
+};
+
+/// Driver calls that launch kernels, or a graph, where each launch is sampled by itself.
+class SampledLaunches : public CallbackListener {
+public:
+  static constexpr uint32_t kGraphCalls[] = {cupti::kCuGraphLaunch, cupti::kCuGraphLaunchPtsz};
+
+  explicit SampledLaunches(PcSampler &sampler) : sampler_(sampler) {}
+  void handle(int, uint32_t cbid, const void *data) noexcept override {
+    const auto &call = *static_cast<const cupti::CallbackData *>(data);
+    bool is_graph = cbid == cupti::kCuGraphLaunch || cbid == cupti::kCuGraphLaunchPtsz;
+    if (call.site == cupti::kEnter)
+      sampler_.launch_begins(call.context);
+    else
+      sampler_.launch_ended(call.context, is_graph);
+  }
+
+private:
+  PcSampler &sampler_;
+};
+
 constexpr uint32_t kOpenCallbacksMs = 100; // for calls whose ends are no longer reported
 
 std::atomic<bool> g_is_forked{false};
@@ -59,13 +217,11 @@ std::atomic<bool> g_is_forked{false};
 /// Everything that callbacks may use at any time: made once, never destroyed.
 struct Engine {
   explicit Engine(RecordSink &to)
-      : sink(to), launches(to, ids), launch_source(launches, KernelCodes::instance()),
-        copy_source(launches), resource_source(launches), module_source(KernelCodes::instance()),
-        graphs(to.graphs()), graph_calls(launches, graphs), graph_changes(to.graphs(), graphs),
-        stream(to, launches), kernel_reader(context()), copy_reader(context()),
-        graph_reader(context()), sampler(to, launches.contexts()),
-        sampled_resources(sampler, resource_source, module_source),
-        sampled_launches(sampler, launch_source, graph_calls), counters(to, launches.contexts()) {
+      : sink(to), launches(to, ids), kernel_calls(launches, KernelCodes::instance()),
+        copy_calls(launches), resources(launches, KernelCodes::instance()), graphs(to.graphs()),
+        graph_source(launches, to.graphs(), graphs), stream(to, launches), kernel_reader(context()),
+        copy_reader(context()), graph_reader(context()), sampler(to, launches.contexts()),
+        sampled_resources(sampler), sampled_launches(sampler), counters(to, launches.contexts()) {
     stream.readers().add(kernel_reader);
     stream.readers().add(copy_reader);
     stream.readers().add(graph_reader);
@@ -82,13 +238,11 @@ struct Engine {
 
   CorrelationIds ids;
   LaunchLog launches;
-  LaunchSource launch_source;
-  CopySource copy_source;
-  ResourceSource resource_source;
-  ModuleSource module_source;
+  KernelCalls kernel_calls;
+  CopyCalls copy_calls;
+  Resources resources;
   GraphTable graphs;
-  GraphCallSource graph_calls;
-  GraphChangeSource graph_changes;
+  GraphSource graph_source;
   NvtxSource nvtx_source;
   CallbackTable callbacks;
   ActivityStream stream;
@@ -97,9 +251,9 @@ struct Engine {
   CopyReader copy_reader;
   GraphReader graph_reader;
   PcSampler sampler;
-  PcResourceSource sampled_resources;
-  PcCallSource sampled_calls;
-  PcLaunchSource sampled_launches;
+  SampledResources sampled_resources;
+  HeldCalls held_calls;
+  SampledLaunches sampled_launches;
   CounterSampler counters;
 };
 
@@ -127,28 +281,39 @@ void load(Engine &self, const CuptiOptions &options) {
     self.library = CuptiLibrary::open(options.candidates);
   self.devices.set_source(&*self.cuda_devices);
   self.stream.set_library(&*self.library);
-  self.module_source.set_library(&*self.library);
-  self.graph_calls.set_library(&*self.library);
-  self.graph_changes.set_library(&*self.library);
+  self.resources.set_library(&*self.library);
+  self.graph_source.set_library(&*self.library);
 }
 
-/// Enables callbacks that replace others.
-void enable_sampling_callbacks(Engine &self, Subscription &subscription,
-                               const CuptiOptions &options) {
-  if (options.pc_sampling.mode == PcSamplingMode::kOff)
+void listen_for_samples(Engine &self, Subscription &to, PcSamplingMode mode) {
+  if (mode == PcSamplingMode::kOff)
     return;
-  subscription.enable(self.callbacks, self.sampled_resources);
-  subscription.enable(self.callbacks, self.sampled_calls);
-  if (options.pc_sampling.mode == PcSamplingMode::kLaunch)
-    subscription.enable(self.callbacks, self.sampled_launches);
+  to.listen(cupti::kDomainResource, SampledResources::kEvents, self.sampled_resources);
+  to.listen(cupti::kDomainDriver, cupti::kModuleCalls, self.held_calls, true);
+  if (mode != PcSamplingMode::kLaunch)
+    return;
+  to.listen(cupti::kDomainDriver, KernelCalls::kCalls, self.sampled_launches, true);
+  to.listen(cupti::kDomainDriver, SampledLaunches::kGraphCalls, self.sampled_launches, true);
+}
+
+void listen(Engine &self, Subscription &to, const CuptiOptions &options) {
+  to.listen(cupti::kDomainResource, Resources::kEvents, self.resources);
+  to.listen(cupti::kDomainResource, GraphSource::kEvents, self.graph_source, true);
+  to.listen(cupti::kDomainDriver, GraphSource::kCalls, self.graph_source, true);
+  if (options.nvtx)
+    to.listen(cupti::kDomainNvtx, NvtxSource::kCalls, self.nvtx_source, true);
+  to.listen(cupti::kDomainDriver, KernelCalls::kCalls, self.kernel_calls);
+  if (options.copies)
+    to.listen(cupti::kDomainDriver, cupti::kCopyCalls, self.copy_calls, true);
+  listen_for_samples(self, to, options.pc_sampling.mode);
 }
 
 /// The steps of a start. If one of them throws, what was switched on is switched off.
 std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &options) {
   const CuptiLibrary &library = *self.library;
-  auto subscription = std::make_unique<Subscription>(library);
+  auto subscription = std::make_unique<Subscription>(library, self.callbacks);
   forget_open_calls(); // they ended while no callbacks came
-  subscription->subscribe(self.callbacks);
+  subscription->subscribe();
   // Samples of counters have the vendor's time, so records need it too.
   bool counts = !options.counters.sets.empty();
   self.stream.timebase().start(library, options.vendor_clock || counts);
@@ -168,17 +333,8 @@ std::unique_ptr<Subscription> subscribe(Engine &self, const CuptiOptions &option
     self.sink.graphs().skip_device_values();
   }
   self.graphs.start(options.whole_graphs);
-  self.graph_calls.warn_again();
-  subscription->enable(self.callbacks, self.resource_source);
-  subscription->enable(self.callbacks, self.module_source);
-  subscription->enable(self.callbacks, self.graph_changes);
-  subscription->enable(self.callbacks, self.graph_calls);
-  if (options.nvtx)
-    subscription->enable(self.callbacks, self.nvtx_source);
-  subscription->enable(self.callbacks, self.launch_source);
-  if (options.copies)
-    subscription->enable(self.callbacks, self.copy_source);
-  enable_sampling_callbacks(self, *subscription, options);
+  self.graph_source.warn_again();
+  listen(self, *subscription, options);
   subscription->enable(self.kernel_reader);
   // Also without `copies`: a graph's small copy is a kernel of the driver's until CUPTI watches the
   // graph being made. Records of other copies then have no launch.
@@ -224,7 +380,7 @@ void forget_earlier_use(Engine &self) {
   DeviceWait wait;
   if (!self.was_used || !self.library->functions().finalize || !wait.is_allowed())
     return;
-  Subscription(*self.library).subscribe(self.callbacks); // and off again
+  Subscription(*self.library, self.callbacks).subscribe(); // and off again
   for (void *context : self.driver->contexts())
     self.driver->synchronize(context);
   if (self.library->functions().finalize() != cupti::kSuccess)
@@ -264,7 +420,7 @@ void CuptiCollector::start(void *stream) {
     throw Error(ErrorCode::kUnavailable, "the cupti collector runs already; stop it first");
   load(self, options_);
   if (void *graph = nullptr; stream && self.driver->is_captured(stream, graph))
-    self.graph_calls.note_capture(stream, graph);
+    self.graph_source.note_capture(stream, graph);
   TickClock::calibrate(); // launches are stamped with it
   if (options_.pc_sampling.mode != PcSamplingMode::kOff)
     forget_earlier_use(self);

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "collector/cupti/callbacks/callback_table.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "collector/cupti/cupti_options.h"
 #include "collector/cupti/pc_sampling/line_table.h"
 #include "collector/cupti/pc_sampling/pc_context.h"

@@ -11,7 +11,7 @@ constexpr uint32_t kThreads = 256;
 constexpr uint32_t kAnchorsPerProcessor = 4; // so that every processor gets a block
 
 template <typename Task>
-cuda::Result launch(const CudaWorkFunctions &functions, void *function, const Task &task,
+cuda::Result launch(const CudaFunctions &functions, void *function, const Task &task,
                     uint32_t blocks, uint32_t threads, uint32_t shared_bytes,
                     void *stream) noexcept {
   OwnWork own;
@@ -22,7 +22,8 @@ cuda::Result launch(const CudaWorkFunctions &functions, void *function, const Ta
 
 } // namespace
 
-DeviceContext::DeviceContext(const CudaWork &work, void *context) : work_(work), context_(context) {
+DeviceContext::DeviceContext(const CudaDriver &work, void *context)
+    : work_(work), context_(context) {
   try {
     load();
   } catch (...) {
@@ -38,7 +39,7 @@ uint32_t DeviceContext::attribute(cuda::DeviceAttribute which) const {
 }
 
 void DeviceContext::load() {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   const std::string purpose = "loading the kernels that reduce records";
   RelaxedCapture relaxed(functions);
   work_.check(functions.ctx_get_device(&device_), "cuCtxGetDevice", purpose);
@@ -58,7 +59,7 @@ void DeviceContext::load() {
 }
 
 cuda::DevicePointer DeviceContext::allocate(size_t bytes, const std::string &purpose) const {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   RelaxedCapture relaxed(functions);
   cuda::DevicePointer memory = 0;
   work_.check(functions.mem_alloc(&memory, bytes), "cuMemAlloc",
@@ -80,7 +81,7 @@ void DeviceContext::free(cuda::DevicePointer memory) const noexcept {
 }
 
 void *DeviceContext::allocate_host(size_t bytes, const std::string &purpose) const {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   RelaxedCapture relaxed(functions);
   void *memory = nullptr;
   work_.check(functions.mem_host_alloc(&memory, bytes,
@@ -95,7 +96,7 @@ void DeviceContext::free_host(void *memory) const noexcept {
 }
 
 void *DeviceContext::copy_stream() {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   RelaxedCapture relaxed(functions);
   if (!copy_stream_)
     work_.check(functions.stream_create(&copy_stream_, cuda::kStreamNonBlocking), "cuStreamCreate",
@@ -104,7 +105,7 @@ void *DeviceContext::copy_stream() {
 }
 
 void *DeviceContext::make_event(const std::string &purpose) const {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   RelaxedCapture relaxed(functions);
   void *event = nullptr;
   work_.check(functions.event_create(&event, cuda::kEventDisableTiming), "cuEventCreate", purpose);
@@ -139,7 +140,7 @@ cuda::Result DeviceContext::clear(cuda::DevicePointer memory, size_t bytes,
 }
 
 uint64_t DeviceContext::release() noexcept {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   RelaxedCapture relaxed(functions);
   uint64_t failed = 0;
   if (side_stream_)

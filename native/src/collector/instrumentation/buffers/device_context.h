@@ -19,7 +19,7 @@ class DeviceContext {
 public:
   /// Loads our kernels into the calling thread's context. Throws Error(kUnavailable) and then
   /// leaves nothing behind.
-  DeviceContext(const CudaWork &work, void *context);
+  DeviceContext(const CudaDriver &work, void *context);
   DeviceContext(const DeviceContext &) = delete;
   DeviceContext &operator=(const DeviceContext &) = delete;
 
@@ -33,7 +33,7 @@ public:
   /// A second one, for work that follows launches without being on their streams; null before
   /// `copy_stream`.
   void *made_copy_stream() const { return copy_stream_; }
-  const CudaWork &work() const { return work_; }
+  const CudaDriver &work() const { return work_; }
 
   // The context must be current in the following.
 
@@ -64,7 +64,7 @@ private:
   void load();
   uint32_t attribute(cuda::DeviceAttribute which) const;
 
-  const CudaWork &work_;
+  const CudaDriver &work_;
   void *context_;
   int device_ = 0;
   uint32_t processors_ = 1;

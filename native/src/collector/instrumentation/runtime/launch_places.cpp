@@ -34,10 +34,8 @@ cuda::DevicePointer TotalsStore::find(const std::shared_ptr<const InstrumentedKe
                                       const Capture &at, uint64_t capture_id) {
   TotalsKey key{kernel.get(), at, capture_id};
   auto found = places_.find(key);
-  if (found == places_.end()) {
+  if (found == places_.end())
     found = places_.emplace(key, make_place(kernel, capture_id != 0)).first;
-    has_graphs_ |= capture_id != 0;
-  }
   return slabs_[found->second.slab].address + found->second.offset;
 }
 
@@ -82,7 +80,7 @@ void TotalsStore::copy_slab(const Slab &slab) {
   task.words = slab.used / sizeof(uint64_t);
   if (task.words == 0)
     return;
-  const CudaWork &work = context_.work();
+  const CudaDriver &work = context_.work();
   work.check(context_.harvest(task, context_.side_stream()), "cuLaunchKernel",
              "reading totals of kernels");
   work.check(work.functions().stream_synchronize(context_.side_stream()), "cuStreamSynchronize",
@@ -238,7 +236,7 @@ ScratchBuffer *ScratchPool::take_copied(size_t bytes, void *stream) {
   if (!context_.is_over(oldest->event)) {
     if (ScratchBuffer *added = has_room(bytes) ? try_add(bytes) : nullptr)
       return added;
-    const CudaWork &work = context_.work();
+    const CudaDriver &work = context_.work();
     work.check(work.functions().stream_wait_event(stream, oldest->event, 0), "cuStreamWaitEvent",
                kOrderPurpose);
   }
@@ -261,7 +259,7 @@ ScratchBuffer &ScratchPool::take(size_t bytes, void *stream, bool copies) {
 }
 
 void ScratchPool::hand_over(ScratchBuffer &buffer, void *stream) {
-  const CudaWork &work = context_.work();
+  const CudaDriver &work = context_.work();
   void *copies = context_.copy_stream();
   work.check(work.functions().event_record(buffer.event, stream), "cuEventRecord", kOrderPurpose);
   work.check(work.functions().stream_wait_event(copies, buffer.event, 0), "cuStreamWaitEvent",
@@ -274,7 +272,7 @@ void ScratchPool::give_back(ScratchBuffer &buffer) noexcept {
   buffer.is_taken = false;
   if (!buffer.is_copied)
     return;
-  const CudaWorkFunctions &functions = context_.work().functions();
+  const CudaFunctions &functions = context_.work().functions();
   void *copies = context_.made_copy_stream();
   if (functions.event_record(buffer.event, copies) == cuda::kSuccess)
     return;
@@ -297,7 +295,7 @@ size_t ScratchPool::bytes() const {
 }
 
 uint64_t ContextPlaces::capture_of(void *stream) {
-  const CudaWorkFunctions &functions = device_.work().functions();
+  const CudaFunctions &functions = device_.work().functions();
   int status = cuda::kCaptureNone;
   if (!functions.stream_is_capturing ||
       functions.stream_is_capturing(stream, &status) != cuda::kSuccess ||
@@ -321,7 +319,7 @@ uint64_t ContextPlaces::capture_of(void *stream) {
 }
 
 ScratchPool &ContextPlaces::pool(void *stream, uint64_t capture_id) {
-  const CudaWorkFunctions &functions = device_.work().functions();
+  const CudaFunctions &functions = device_.work().functions();
   unsigned long long id = 0; // handles of streams are used again
   // Asking for the id of a captured stream would end the capture.
   bool asks = capture_id == 0 && functions.stream_get_id;
@@ -334,7 +332,7 @@ ScratchPool &ContextPlaces::pool(void *stream, uint64_t capture_id) {
 }
 
 bool ContextPlaces::is_capturing() {
-  const CudaWorkFunctions &functions = device_.work().functions();
+  const CudaFunctions &functions = device_.work().functions();
   std::erase_if(captures_, [&](const OpenCapture &capture) {
     int status = cuda::kCaptureNone;
     unsigned long long id = 0;
@@ -371,7 +369,7 @@ size_t ContextPlaces::graph_bytes() const {
 }
 
 ContextPlaces &LaunchPlaces::current() {
-  const CudaWorkFunctions &functions = work_.functions();
+  const CudaFunctions &functions = work_.functions();
   void *context = nullptr;
   cuda::Result result = functions.ctx_get_current(&context);
   bool can_make = functions.device_primary_ctx_retain && functions.ctx_set_current;

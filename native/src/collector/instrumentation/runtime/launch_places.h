@@ -44,7 +44,6 @@ public:
   /// Frees everything but what graphs may still add to. [the context is idle]
   void free_all() noexcept;
 
-  bool has_graphs() const { return has_graphs_; }
   size_t bytes() const;
   size_t graph_bytes() const;
 
@@ -77,7 +76,6 @@ private:
   std::vector<Slab> slabs_;
   Places places_;
   std::map<size_t, std::vector<std::pair<size_t, size_t>>> free_; ///< (slab, offset) by bytes
-  bool has_graphs_ = false;
 };
 
 // Profile buffers of the launches of one stream, or of one stream in one captured graph. A buffer
@@ -161,7 +159,7 @@ private:
 /// The state of one context.
 class ContextPlaces {
 public:
-  ContextPlaces(const CudaWork &work, void *context) : device_(work, context), totals_(device_) {}
+  ContextPlaces(const CudaDriver &work, void *context) : device_(work, context), totals_(device_) {}
 
   DeviceContext &device() { return device_; }
   TotalsStore &totals() { return totals_; }
@@ -193,14 +191,14 @@ private:
 
 class LaunchPlaces {
 public:
-  explicit LaunchPlaces(const CudaWork &work) : work_(work) {}
+  explicit LaunchPlaces(const CudaDriver &work) : work_(work) {}
 
   /// The calling thread's context. Throws Error(kUnavailable) without one.
   ContextPlaces &current();
   std::vector<ContextPlaces *> list() const;
 
 private:
-  const CudaWork &work_;
+  const CudaDriver &work_;
   std::map<void *, std::unique_ptr<ContextPlaces>> contexts_; ///< few, and never removed
 };
 

@@ -50,7 +50,7 @@ void InstrumentationRuntime::start() {
     throw Error(ErrorCode::kUnavailable,
                 "the instrumentation collector runs already; stop it first");
   if (!work_)
-    work_ = std::make_unique<CudaWork>(CudaWork::open());
+    work_ = std::make_unique<CudaDriver>(CudaDriver::open_for_work());
   places_ = std::make_unique<LaunchPlaces>(*work_);
   if (options_.timeline)
     copies_ = std::make_unique<TimelineCopies>(sink_);
@@ -453,7 +453,7 @@ std::optional<std::vector<std::byte>> InstrumentationRuntime::read_open(void *st
     return std::nullopt;
   // The buffer belongs to this thread's launch until that ends.
   const OpenLaunch &launch = open.newest();
-  const CudaWorkFunctions &functions = work_->functions();
+  const CudaFunctions &functions = work_->functions();
   std::vector<std::byte> bytes(launch.bytes);
   work_->check(
       functions.memcpy_dtoh_async(bytes.data(), launch.buffer->address, launch.bytes, stream),

@@ -146,7 +146,7 @@ private:
 
   std::mutex flush_mutex_;   ///< one flush at a time; before `mutex_`
   mutable std::mutex mutex_; ///< of all that follows
-  std::unique_ptr<CudaWork> work_;
+  std::unique_ptr<CudaDriver> work_;
   std::unique_ptr<LaunchPlaces> places_;
   std::unique_ptr<TimelineCopies> copies_;       ///< for timelines
   std::unordered_map<uint64_t, Kernel> kernels_; ///< by function; null: without records

@@ -68,7 +68,7 @@ void DeviceTimer::read() {
 }
 
 std::optional<DeviceTimer::Reading> DeviceTimer::read_once() {
-  const CudaWork &work = context_.work();
+  const CudaDriver &work = context_.work();
   RelaxedCapture relaxed(work.functions());
   std::memset(anchors_, 0, context_.processors() * sizeof(device::ClockAnchor));
   device::AnchorTask task{};
@@ -160,7 +160,7 @@ cuda::Result TimelineCopies::mark(DeviceContext &context, const CopiedLaunch &la
 }
 
 void TimelineCopies::copy(DeviceContext &context, const CopiedLaunch &launch) {
-  const CudaWork &work = context.work();
+  const CudaDriver &work = context.work();
   void *stream = context.copy_stream();
   Jobs job;
   job.push_back({&context, launch, take_chunk(context, launch.layout.bytes())});
@@ -250,7 +250,7 @@ void TimelineCopies::add_chunks(DeviceContext &context, size_t bytes) {
 }
 
 void TimelineCopies::free_chunk(Chunk &chunk) noexcept {
-  const CudaWorkFunctions &functions = chunk.context->work().functions();
+  const CudaFunctions &functions = chunk.context->work().functions();
   CurrentContext current(functions, chunk.context->context());
   functions.event_destroy(chunk.event);
   chunk.block.reset(); // the last one gives the memory back
@@ -282,7 +282,7 @@ void TimelineCopies::run() {
 }
 
 bool TimelineCopies::wait_for(const Job &job) noexcept {
-  const CudaWorkFunctions &functions = job.context->work().functions();
+  const CudaFunctions &functions = job.context->work().functions();
   CurrentContext current(functions, job.context->context());
   RelaxedCapture relaxed(functions);
   if (functions.event_synchronize(job.chunk->event) == cuda::kSuccess)

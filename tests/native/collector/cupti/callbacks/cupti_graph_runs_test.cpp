@@ -60,13 +60,13 @@ TEST(each_thread_captures_its_own_default_stream) {
   static CorrelationIds ids;
   static LaunchLog log(Aggregator::instance(), ids);
   static GraphTable table(book());
-  GraphCallSource source(log, table);
+  GraphSource source(log, book(), table);
   auto call = [&source](uint32_t cbid) {
     cuda::StreamBeginCaptureParams parameters{reinterpret_cast<void *>(cuda::kStreamPerThread)};
     cupti::CallbackData data{};
     data.site = cupti::kExit;
     data.function_params = &parameters;
-    source.handle(cbid, &data);
+    source.handle(cupti::kDomainDriver, cbid, &data);
   };
   call(cupti::kCuStreamBeginCapture);
   std::thread([&call] {

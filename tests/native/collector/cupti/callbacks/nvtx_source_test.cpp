@@ -21,7 +21,7 @@ CuptiOptions with_nvtx() {
 void call(uint32_t cbid, const void *parameters, const void *result = nullptr) {
   static NvtxSource source;
   cupti::NvtxData data{"", parameters, result};
-  source.handle(cbid, &data);
+  source.handle(cupti::kDomainNvtx, cbid, &data);
 }
 
 struct Attributes {

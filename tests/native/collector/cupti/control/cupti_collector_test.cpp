@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.h"
-#include "collector/cupti/callbacks/launch_source.h"
+#include "collector/cupti/callbacks/callbacks.h"
 #include "collector/cupti/control/cupti_session.h"
 #include "driver/cupti/cupti_abi.h"
 #include "support/clock.h"
@@ -59,15 +59,15 @@ TEST(every_copy_of_a_batch_is_recorded) {
   CorrelationIds ids;
   LaunchLog log(sink, ids);
   log.arm();
-  CopySource source(log);
+  CopyCalls source(log);
   constexpr uint32_t kMemcpyBatchAsync = 776;
   cupti::CallbackData call{};
   call.correlation_id = 5;
   {
     ScopeGuard guard("load");
-    source.handle(kMemcpyBatchAsync, &call);
+    source.handle(cupti::kDomainDriver, kMemcpyBatchAsync, &call);
     call.site = cupti::kExit;
-    source.handle(kMemcpyBatchAsync, &call);
+    source.handle(cupti::kDomainDriver, kMemcpyBatchAsync, &call);
   }
   CopyRecord copy;
   copy.correlation_id = ids.widen(5);

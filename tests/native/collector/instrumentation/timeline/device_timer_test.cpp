@@ -22,7 +22,7 @@ void pass(int64_t duration_ns) {
 
 struct Timed {
   explicit Timed(int64_t between_ns = 0)
-      : work(CudaWork::open()), device(work, current()), timer(device, between_ns) {}
+      : work(CudaDriver::open_for_work()), device(work, current()), timer(device, between_ns) {}
   ~Timed() {
     timer.free();
     device.release();
@@ -42,7 +42,7 @@ struct Timed {
   int64_t uncertainty_ns() const { return timer.facts().newest.uncertainty_ns; }
 
   size_t before = fake_cuda_allocations();
-  CudaWork work;
+  CudaDriver work;
   DeviceContext device;
   DeviceTimer timer;
 };

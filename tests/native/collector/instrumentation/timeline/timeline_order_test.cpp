@@ -121,7 +121,7 @@ namespace {
 /// Buffers of stream 1, without a runtime.
 class Pooled {
 public:
-  Pooled() : work_(CudaWork::open()), device(work_, current()), pool(device, false) {}
+  Pooled() : work_(CudaDriver::open_for_work()), device(work_, current()), pool(device, false) {}
   ~Pooled() {
     fake_cuda_let_go(device.copy_stream());
     pool.free_all();
@@ -141,7 +141,7 @@ private:
     work_.functions().ctx_get_current(&context);
     return context;
   }
-  CudaWork work_;
+  CudaDriver work_;
 
 public:
   DeviceContext device;

@@ -172,8 +172,9 @@ namespace {
 class Copied {
 public:
   Copied(RecordSink &sink, size_t pinned_bytes)
-      : before_(fake_cuda_allocations()), handles_(fake_cuda_handles()), work_(CudaWork::open()),
-        device(work_, current()), copies(std::make_unique<TimelineCopies>(sink, pinned_bytes)),
+      : before_(fake_cuda_allocations()), handles_(fake_cuda_handles()),
+        work_(CudaDriver::open_for_work()), device(work_, current()),
+        copies(std::make_unique<TimelineCopies>(sink, pinned_bytes)),
         launched{make_kernel("matmul"), {}, {4 * kScratchBytes, device.processors()}, 0, nullptr} {
     launched.buffer = device.allocate(launched.layout.bytes(), "testing");
   }
@@ -196,7 +197,7 @@ private:
   }
   size_t before_;
   size_t handles_;
-  CudaWork work_;
+  CudaDriver work_;
 
 public:
   DeviceContext device;
