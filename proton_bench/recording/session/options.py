@@ -110,11 +110,6 @@ class CapturePlan:
         return "+".join(backend.name for backend in self.backends)
 
     @property
-    def keeps_kernel_scopes(self) -> bool:
-        """Whether a timeline may hold what ran inside of kernels."""
-        return self.data == "trace" and any(backend.trace_option for backend in self.backends)
-
-    @property
     def end_formats(self) -> tuple[str, ...]:
         """Formats that the end writes where none is named."""
         if self.flushing is not None:

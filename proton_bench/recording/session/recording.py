@@ -111,7 +111,6 @@ def _facts(plan: CapturePlan) -> dict[str, Any]:
     return {
         "process_name": plan.program,
         "host": os.uname().nodename,
-        "keeps_kernel_scopes": plan.keeps_kernel_scopes,
         "upstream_shape": plan.upstream_shape,
         **rank_facts(os.environ),
     }
