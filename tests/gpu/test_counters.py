@@ -21,6 +21,7 @@ __all__ = ["no_session_left"]
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.usefixtures("only_sampler"),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use"),
     pytest.mark.skipif(
         read_privileges().permission is Permission.REFUSED, reason=read_privileges().text
@@ -31,7 +32,9 @@ RUN_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Profile, CounterFacts]:
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory, only_sampler: None
+) -> tuple[Profile, CounterFacts]:
     """Return a profile of copies and products, with the facts of its counters."""
     torch.manual_seed(1)
     source = torch.randn(1 << 27, device="cuda")

@@ -30,6 +30,7 @@ __all__ = ["no_session_left"]
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.usefixtures("only_sampler"),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that torch can use"),
     pytest.mark.skipif(
         read_privileges().permission is Permission.REFUSED, reason=read_privileges().text
