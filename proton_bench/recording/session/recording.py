@@ -383,7 +383,6 @@ class Session:
                 left_out = self._store_counters(formats)
                 self.core.settle()
                 if self._converter is not None:
-                    self._converter.stop()  # both would import and decode for the first time
                     steps.callback(self._converter.end)  # after the files of this end
                 counts = self.core.counts()
                 ended = self._facts_so_far()
