@@ -24,7 +24,7 @@ from proton_bench.analysis.why.run import BACKWARD, WholeRun
 from proton_bench.analysis.why.verdict import Evidence, Finding, Verdict
 from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
-from proton_bench.support.units import duration_text
+from proton_bench.support.units import duration_text, share_text
 
 __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 
@@ -32,7 +32,6 @@ __all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
 _SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100
 _LEAST_PART = 0.01  # of the run
-_ALMOST_ALL = 0.995
 _TOP_LEVEL = " <module>"
 _MOST_ADDED = 2  # names that tell rows of equal places apart
 
@@ -376,8 +375,7 @@ def _device(run: WholeRun) -> str:
 
 
 def _percent(fraction: float) -> str:
-    # "100 %" idle would contradict the kernels below.
-    return f"{fraction * 100:.0f} %" if not _ALMOST_ALL <= fraction < 1.0 else ">99 %"
+    return share_text(fraction, decimals=0)
 
 
 def _gpu(profile: Profile) -> str:

@@ -29,6 +29,7 @@ from proton_bench.analysis.why.cpu_rules import SHORT_CALL_NS
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
+    TUNING,
     WholeRun,
     compile_stage,
     host_limit_ns,
@@ -41,7 +42,7 @@ from proton_bench.analysis.why.verdict import Claim, Evidence, Finding
 from proton_bench.errors import MetricError
 from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
-from proton_bench.support.units import Unit, count_text, duration_text
+from proton_bench.support.units import Unit, count_text, duration_text, share_text
 
 __all__ = ["FINDINGS", "FindingRule", "find"]
 
@@ -150,7 +151,7 @@ def _limit_evidence(limit_ns: float) -> Evidence:
 
 
 def _percent(fraction: float) -> str:
-    return f"{fraction * 100:.0f} %"
+    return share_text(fraction, decimals=0)
 
 
 def _rough(time_ns: float) -> str:
@@ -169,7 +170,7 @@ _CUDA_FOLDER = "/torch/cuda/"
 
 def _syncs(run: WholeRun) -> Iterator[Claim]:
     """Find where the host waits for the device, so that the device then waits for the host."""
-    if not run.between_ns > 0 or not _has_idle_device(run):
+    if not run.open_ns > 0 or not _has_idle_device(run):
         return
     waits_ns, lines = _sync_lines(run)
     evidence = _sync_evidence(run)
@@ -184,7 +185,7 @@ def _syncs(run: WholeRun) -> Iterator[Claim]:
         waits_ns, most_sampled_ns(run.recorded, waits_ns), recorded_in_ns(run.recorded, SYNC_OPS)
     )
     text = f"the host waits for the GPU: {', '.join(each.text for each in evidence[:2])}"
-    yield Claim(text, tuple(evidence), pools={_BETWEEN: min(shown_ns, run.between_ns)})
+    yield Claim(text, tuple(evidence), pools={_BETWEEN: min(shown_ns, run.open_ns)})
 
 
 def _sync_evidence(run: WholeRun) -> list[Evidence]:
@@ -199,7 +200,7 @@ def _compiles(run: WholeRun) -> Iterator[Claim]:
     found = run.compilation
     if not found.total_ns > 0:
         return
-    stages = ", ".join(f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages)
+    texts = {name: f"{name} {duration_text(time_ns)}" for name, time_ns in found.stages}
     evidence = [
         Evidence("host.compile", f"{duration_text(time_ns)} in {name}", time_ns, "ns")
         for name, time_ns in found.stages
@@ -207,12 +208,28 @@ def _compiles(run: WholeRun) -> Iterator[Claim]:
     if found.trials_ns > 0:
         trials = f"{duration_text(found.trials_ns)} of trials of autotuners on the GPU"
         evidence.append(Evidence("kernels.trials", trials, found.trials_ns, "ns"))
-        stages = f"{stages}, {trials}" if stages else trials
+        if TUNING in texts:
+            trials = f"{texts[TUNING]} ({duration_text(found.trials_ns)} on the GPU)"
+        texts[TUNING] = trials
     between_ns = min(found.idle_ns, run.between_ns)
     outside_ns = min(found.idle_ns - between_ns, run.outside_ns)
     rest_ns = max(found.total_ns - between_ns - outside_ns, 0.0)
     pools = {_BETWEEN: between_ns, _OUTSIDE: outside_ns, _BUSY: rest_ns}
-    yield Claim(f"compilation: {stages}", tuple(evidence), pools=pools)
+    helps = _of_compilers({name for name, ns in found.stages if ns >= _IDLE * found.total_ns})
+    text = f"compilation: {', '.join(texts.values())}"
+    yield Claim(text, tuple(evidence), pools=pools, helps=helps)
+
+
+def _of_compilers(stages: set[str]) -> str:
+    """Return what helps against these stages, and trials of autotuners."""
+    folders = {"Inductor": "TORCHINDUCTOR_CACHE_DIR", "Triton": "TRITON_CACHE_DIR"}
+    kept = [folder for stage, folder in folders.items() if stage in stages]
+    helps = [f"a cache that lasts ({', '.join(kept)})"] if kept else []
+    if stages & {"dynamo", "torch.compile"}:
+        helps.append("fixed shapes, fewer graph breaks")
+    if "Inductor" not in stages and (TUNING in stages or not stages):
+        helps.append("fewer configurations, or autotune(cache_results=True)")
+    return f"{', '.join(helps)}; of no weight in a long run"
 
 
 def _counted(count: int, unit: str) -> str:
@@ -320,11 +337,10 @@ def _gaps(run: WholeRun) -> Iterator[Claim]:
     """Find the gaps that late launches do not explain: long ones beside those of launches."""
     if not _has_idle_device(run):
         return
-    compiled_ns = min(run.compilation.idle_ns, run.between_ns)
-    gaps_ns, text = run.between_ns - compiled_ns, "GPU idle between kernels"
+    gaps_ns, text = run.open_ns, "GPU idle between kernels"
     if any(_launches(run)):
         long_ns = run.most(device.use.long_idle_ns for device in run.devices)
-        gaps_ns = min(run.between_ns, long_ns) - compiled_ns
+        gaps_ns -= max(run.between_ns - long_ns, 0.0)
         text = f"{text} for {duration_text(LONG_IDLE_NS)} and more at once"
     if not gaps_ns > 0 or gaps_ns < _IDLE * run.between_ns:
         return
@@ -437,14 +453,14 @@ def _optimizer(run: WholeRun) -> Iterator[Claim]:
     found = _Chain.of(run, _optimizer_rows(run), max)
     if found is None:
         return
-    kernels, share = count_text(found.kernels, "kernel"), found.time_ns / run.work_ns
-    text = f"unfused optimizer: {kernels} per step, {_percent(share)} of GPU time"
+    share = found.time_ns / run.work_ns
+    text = f"unfused optimizer: {found.kernels} kernels for one, {_percent(share)} of GPU time"
     evidence, gap_ns = found.evidence(run, text), found.gap_ns(run)
     host_ns = _in_optimizers_ns(run)
     if gap_ns > 0 and host_ns > 0:
         host = f"the host is in torch.optim for {duration_text(host_ns)} at most"
         evidence += (Evidence("host.optimizer", host, host_ns, "ns"),)
-        gap_ns = min(max(gap_ns, host_ns), run.between_ns)
+        gap_ns = min(max(gap_ns, host_ns), run.open_ns)
     yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=found.gains)
 
 
@@ -501,10 +517,10 @@ def _chains(run: WholeRun) -> Iterator[Claim]:
     share = time_ns / run.work_ns
     text = (
         f"unfused elementwise kernels: {_percent(share)} of GPU time, "
-        f"such as {chains[largest].kernels} per call of {name}"
+        f"such as {chains[largest].kernels} for one in {name}"
     )
     gains = {row: gain for each in chains.values() for row, gain in each.gains.items()}
-    gap_ns = min(sum(each.gap_ns(run) for each in chains.values()), run.between_ns)
+    gap_ns = min(sum(each.gap_ns(run) for each in chains.values()), run.open_ns)
     evidence = chains[largest].evidence(run, text)
     yield Claim(text, evidence, pools={_BETWEEN: gap_ns}, rows=gains)
 
@@ -516,7 +532,7 @@ class _Chain:
     Attributes:
         gains: Time in ns that each row can save at most: one launch of a kernel remains for each
             call.
-        kernels: Launches of one call.
+        kernels: Launches that one could replace.
         spared: Launches by the host that are spared in all calls.
         time_ns: Time of all of them.
     """
@@ -570,7 +586,7 @@ class _Chain:
     def evidence(self, run: WholeRun, text: str) -> tuple[Evidence, ...]:
         """Return the chain as evidence, with its bytes where counters tell."""
         found = [
-            Evidence("kernels.chain", text, float(self.kernels), "kernels per call"),
+            Evidence("kernels.chain", text, float(self.kernels), "kernels for one"),
         ]
         moved = _moved_bytes(run, self.gains)
         if moved is not None:
@@ -667,8 +683,7 @@ FINDINGS: tuple[FindingRule, ...] = (
         "samples of the host in dynamo, Inductor, Triton's compiler or an autotuner, ranges of "
         "torch.compile, or trials of autotuners",
         _compiles,
-        "a cache that lasts (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR), fixed shapes, fewer graph "
-        "breaks; of no weight in a long run",
+        "a cache that lasts, fixed shapes, fewer graph breaks; of no weight in a long run",
         "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html",
         is_once=True,
     ),

@@ -37,6 +37,7 @@ from proton_bench.model.profile import Profile
 __all__ = [
     "BACKWARD",
     "SYNC_OPS",
+    "TUNING",
     "WholeRun",
     "compile_stage",
     "host_limit_ns",
@@ -129,12 +130,13 @@ def outermost(profile: Profile, names: Collection[str]) -> Iterator[int]:
             row += 1
 
 
+TUNING = "autotuning"
 # What is compiled, by the end of a frame's file and its function; the innermost frame decides.
 _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
     (stage, re.compile(file), re.compile(function))
     for stage, file, function in (
         (
-            "autotuning",
+            TUNING,
             r"/torch/_inductor/(runtime/(triton_heuristics|benchmarking|coordinate_descent_tuner)"
             r"|autotune_process|select_algorithm)\.py$|/triton/(testing|runtime/autotuner)\.py$",
             r"autotune|bench|tun(e|ing)|precompile|do_bench",
@@ -163,7 +165,8 @@ _PLACES: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
         ("C++ extensions", r"/torch/utils/cpp_extension\.py$", r"load|compile|build"),
     )
 )
-_MODULE = "<module>"  # a compiler that is imported
+_MODULE = "<module>"
+_LIBRARY_MODULE, _LIBRARY = f"@{_MODULE}", re.compile("/(torch|triton)/")
 _RANGE = " (dynamo_timed)"  # ends the names of torch's ranges
 
 
@@ -203,8 +206,16 @@ def compilation_of(profile: Profile) -> Compilation:
 
 
 def compile_stage(path: Sequence[str]) -> str:
-    """Return what the innermost frame that compiles or tunes works on, "" if none does."""
-    return next(filter(None, map(_stage_of, reversed(path))), "")
+    """Return what the innermost frame that compiles or tunes works on, "" if none does.
+
+    A library that is imported compiles nothing, whatever it calls then.
+    """
+    stage = ""
+    for name in path:
+        stage = _stage_of(name) or stage
+        if name.endswith(_LIBRARY_MODULE) and _LIBRARY.search(name):
+            break
+    return stage
 
 
 @lru_cache(maxsize=4096)
@@ -299,6 +310,11 @@ class WholeRun:
         most so long all of them were idle.
         """
         return 0.0 if self.is_one_by_one else self._gaps_ns - self.recording_ns
+
+    @property
+    def open_ns(self) -> float:
+        """The part of `between_ns` in which nothing was compiled."""
+        return max(self.between_ns - self.compilation.idle_ns, 0.0)
 
     def short_gaps_ns(self, use: DeviceUse) -> float:
         """Return the part of `between_ns` that late launches on a device may have caused."""

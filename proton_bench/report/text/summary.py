@@ -243,7 +243,7 @@ def _idle_line(profile: Profile) -> str:
         source = fitting(source_line(profile, frame), _MAX_SOURCE)
         part = f"{share_text(spent_ns, times.wall_ns, decimals=0)} in {visible(line, _MAX_LINE)}"
         parts.append(f"{part} ({source})" if source else part)
-    return f"GPU idle meanwhile: {', '.join(parts)}" if parts else ""
+    return f"main thread meanwhile: {', '.join(parts)}" if parts else ""
 
 
 def _trials_line(profile: Profile) -> str:

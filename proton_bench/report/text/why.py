@@ -62,12 +62,13 @@ class WhyReport:
         yield from prose(console, visible(answer.sentence), HEADING, edge=edge)
         if answer.host:
             when = "meanwhile" if answer.idle_ns > 0 else "outside of recorded work"
-            lines = f"host {when}: {', '.join(each.text for each in answer.host)}"
+            lines = f"main thread {when}: {', '.join(each.text for each in answer.host)}"
             yield from prose(console, visible(lines, _MAX_TEXT), None, edge=edge)
         yield from _losses(console, self.losses, edge)
         if answer.findings:
             whole = "of run" if answer.is_length_known else "of work"
-            yield Segment(f"\nsaves at most{whole:>9}  finding\n", HEADING)
+            shared = " (several may save the same time)" if len(answer.findings) > 1 else ""
+            yield Segment(f"\nsaves at most{whole:>9}  finding{shared}\n", HEADING)
             yield from self._findings(edge)
         if answer.rows:
             yield from self._rows(edge)
@@ -94,7 +95,9 @@ class WhyReport:
         wide = max(len(row.verdict.kind) for row in shown)
         is_host = self.answer.device == "CPU"
         heading = f"{'' if is_host else self.answer.device:>3} time  {'verdict'.ljust(wide)}  row"
-        yield Segment(f"\n{heading}\n", HEADING)
+        evidence = (each for finding in self.answer.findings for each in finding.evidence)
+        trials = next((each.text for each in evidence if each.id == "kernels.trials"), "")
+        yield Segment(f"\n{heading}{f', without {trials}' if trials else ''}\n", HEADING)
         for row in shown:
             share = share_text(row.time_ns, self.answer.work_ns)
             yield Segment(f"{duration_text(row.time_ns) if is_host else share:>8}  ", DIM)

@@ -287,7 +287,7 @@ def _device_line(verdict: DeviceVerdict, run_ns: int | None) -> str:
     parts = [f"busy {share_text(use.busy_ns, whole, decimals=0)}{' of the run' if run_ns else ''}"]
     if use.waiting_ns:
         parts.append(f"of it only waiting {share_text(use.waiting_ns, whole, decimals=0)}")
-    where = "between its first and last work" if run_ns else f"of {duration_text(whole)}"
+    where = "of it between its first and last work" if run_ns else f"of {duration_text(whole)}"
     parts.append(f"idle {share_text(use.idle_ns, whole, decimals=0)} {where}")
     if verdict.latency_ns is not None:
         mean_ns = use.latency_sum_ns / use.launches

@@ -381,6 +381,29 @@ def test_waiting_for_trials_of_an_autotuner_is_tuning_alone() -> None:
     assert found["compile"].gain_ns == 150 * MS
 
 
+def test_waiting_saves_no_more_than_the_gaps_in_which_nothing_was_compiled() -> None:
+    wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
+    jit = "/usr/lib/python3/site-packages/triton/compiler/compiler.py:300@compile"
+    line = "/home/me/train.py:12@step"
+    profile = sampled(([line, wait], 150 * MS), ([line, jit], 420 * MS), use=used(100, 500))
+
+    found = found_in(profile)
+
+    assert found["sync"].gain_ns == 80 * MS
+    assert "TRITON_CACHE_DIR" in found["compile"].helps
+
+
+def test_a_compiler_that_is_imported_compiles_nothing() -> None:
+    importing = "/usr/lib/python3/site-packages/torch/_compile.py:3@<module>"
+    dynamo = "/usr/lib/python3/site-packages/torch/_dynamo/variables/base.py:9@register"
+    line = "/home/me/train.py:12@step"
+    profile = sampled(
+        ([line, importing, dynamo], 150 * MS), ([line], 350 * MS), use=used(100, 500)
+    )
+
+    assert "compile" not in found_in(profile)
+
+
 def test_functions_that_wait_may_have_been_sampled_too_rarely() -> None:
     wait = "/usr/lib/python3/site-packages/torch/cuda/__init__.py:900@synchronize"
     line = (["/home/me/train.py:12@step", wait], 10 * MS)

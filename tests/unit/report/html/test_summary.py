@@ -46,7 +46,7 @@ def test_busy_devices_and_the_profilers_own_cost_are_reported() -> None:
     summary = summary_of(replace(training_profile(), device_use=(use,), provenance=facts))
 
     assert summary.lines[1] == (
-        "CUDA:0 busy 30 % of the run, idle 10 % between its first and last work"
+        "CUDA:0 busy 30 % of the run, idle 10 % of it between its first and last work"
     )
     assert "40 %" in summary.lines[2]
     assert summary.lines[3].startswith("own cost of the profiler: about 20 us (its estimate)")

@@ -47,7 +47,7 @@ def test_idle_time_is_that_of_lines_of_own_code() -> None:
 
     assert lines[:2] == [
         "run of 10 s: GPU busy 10 %, idle 90 %",
-        "GPU idle meanwhile: 40 % in train.py:40 <module>, 40 % in train.py:31 load",
+        "main thread meanwhile: 40 % in train.py:40 <module>, 40 % in train.py:31 load",
     ]
 
 

@@ -90,7 +90,7 @@ def test_shares_of_devices_are_those_of_the_run_where_its_length_is_known() -> N
 
     (line,) = device_lines(profile)
 
-    assert line == "CUDA:0 busy 15 % of the run, idle 5 % between its first and last work"
+    assert line == "CUDA:0 busy 15 % of the run, idle 5 % of it between its first and last work"
     assert recorded_line(profile) != ""
 
 
