@@ -117,6 +117,9 @@ def duration_text(nanoseconds: float) -> str:
     return Unit.of_times([nanoseconds]).text(nanoseconds)
 
 
+_ALL = 100.0 - 1e-7  # sums of parts round
+
+
 def share_text(part: float, whole: float = 1.0, *, decimals: int | None = 1) -> str:
     """Return a part of a whole without a sign: ``12.3 %``.
 
@@ -130,10 +133,11 @@ def share_text(part: float, whole: float = 1.0, *, decimals: int | None = 1) -> 
     percent = 100.0 * abs(part) / whole if whole > 0 else math.nan
     if math.isnan(percent):
         return "-"
-    if percent in (0.0, 100.0) or percent > 100.0 or (decimals is None and percent >= 10.0):
+    if percent == 0.0 or percent > _ALL:
         return f"{percent:.0f} %"
-    if decimals is None:
+    if decimals is None and percent < 10.0:
         return f"{percent:.2g} %"
+    decimals = decimals or 0
     least = 10**-decimals
     if percent < least:
         return f"<{least:g} %"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from proton_bench.analysis.accounting.calls import LAUNCHES, launch_values
 from proton_bench.analysis.kernels.scope_cycles import SCOPE_METRICS
@@ -48,8 +49,8 @@ def _self_names(profile: Profile, numbers: Sequence[str]) -> Iterator[str]:
 def _self_values(profile: Profile, name: str) -> MetricValues:
     text, recorded = name.lower(), recorded_names(profile)
     if find_metric(text.removeprefix(SELF), recorded) is None:
-        offered = (*derivable_names(recorded), *_self_names(profile, recorded))
-        raise unknown_metric(name, recorded, offered)
+        offered = [each.offered(profile, recorded) for each in REGISTRY]
+        raise unknown_metric(name, recorded, chain(derivable_names(recorded), *offered))
     return replace(source_values(profile, text), name=text)
 
 

@@ -402,7 +402,9 @@ def _why(comparison: Comparison, cause: Cause) -> Iterator[str]:
             word = "slower" if growth > 0 else "faster"
         else:
             word = "more" if growth > 0 else "less"
-        yield f"{word} per call by {_rounded(abs(growth))}"
+        size = abs(growth)
+        text = f"{100 * size:.0f} %" if size >= _WHOLE else share_text(size)
+        yield f"{word} per call by {text}"
     launches = round(cause.new_count - cause.base_count)
     if launches:
         word = "more" if launches > 0 else "fewer"

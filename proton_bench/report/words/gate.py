@@ -231,7 +231,11 @@ def row_text(row: GateRow, outcome: Outcome) -> str:
     )
     unit = _unit(_dimension(row, outcome), [row.base, row.new])
     base, new = (unit.text(each) if math.isfinite(each) else "-" for each in (row.base, row.new))
-    change = f"{share_text(row.change)} {word}" if math.isfinite(row.change) else "unknown"
+    change = (
+        f"{percent_text(abs(row.change)).lstrip('+')} {word}"
+        if math.isfinite(row.change)
+        else "unknown"
+    )
     sides = f", {base} -> {new}" if word else ""
     return f"{shown_row(row, outcome)}: {row.metric} {change}{bounds}{sides}"
 

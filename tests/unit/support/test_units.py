@@ -115,6 +115,9 @@ def test_changes_are_percent_with_a_sign(share: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("part", "whole", "decimals", "text"),
     [
+        (1280012, 1280012, 1, "100 %"),
+        (sum([0.7, 0.1, 0.1, 0.1]), 1, 1, "100 %"),
+        (0.997, 1, None, ">99 %"),
         (1.0, 8.0, 1, "12.5 %"),
         (8.0, 8.0, 1, "100 %"),
         (8.0, 8.0, 0, "100 %"),

@@ -397,9 +397,7 @@ def test_a_compiler_that_is_imported_compiles_nothing() -> None:
     importing = "/usr/lib/python3/site-packages/torch/_compile.py:3@<module>"
     dynamo = "/usr/lib/python3/site-packages/torch/_dynamo/variables/base.py:9@register"
     line = "/home/me/train.py:12@step"
-    profile = sampled(
-        ([line, importing, dynamo], 150 * MS), ([line], 350 * MS), use=used(100, 500)
-    )
+    profile = sampled(([line, importing, dynamo], 150 * MS), ([line], 350 * MS), use=used(100, 500))
 
     assert "compile" not in found_in(profile)
 
