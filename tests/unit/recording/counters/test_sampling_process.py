@@ -18,7 +18,8 @@ from proton_bench.recording.counters.sampling_process import SamplingProcess
 def ended() -> tuple[int, dict[str, str]]:
     """Return the code of a process whose socket is closed, and its environment."""
     process = SamplingProcess()
-    started = Path(f"/proc/{process.number}/environ").read_bytes()
+    while not (started := Path(f"/proc/{process.number}/environ").read_bytes()):
+        pass  # the kernel is not done with it yet
     socket.socket(fileno=process.socket).close()
     pairs = (pair.partition(b"=") for pair in started.split(b"\0"))
     return process.end(), {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
