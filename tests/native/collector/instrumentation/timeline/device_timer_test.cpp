@@ -69,11 +69,12 @@ TEST(the_drift_between_readings_is_corrected) {
   int64_t first_ns = monotonic_ns();
   int64_t uncertainty_ns = timed.uncertainty_ns();
 
-  pass(20'000'000);
-  timed.timer.observe();
+  do {
+    pass(20'000'000);
+    timed.timer.observe();
+  } while (timed.timer.facts().readings < 2); // one that the machine interrupts is not kept
 
   uncertainty_ns += timed.uncertainty_ns();
-  CHECK_EQ(timed.timer.facts().readings, 2);
   // Of 20 ms a tenth is 2 ms, which is 9.1 % of what the timer counts meanwhile.
   CHECK(std::abs(timed.timer.facts().drift_ppm + 1e6 * kTenth / 1.1) < 10'000);
   for (int64_t at_ns :
