@@ -269,7 +269,8 @@ def _matched(tree: StackTree, glob: str) -> npt.NDArray[np.int64]:
     found = np.flatnonzero(np.array(Selectors([glob]).of_tree(tree), dtype=object) != 0)
     if not len(found):
         raise UsageError(
-            f"no call path in the store matches {glob!a}; `proton store ls --paths` lists them"
+            f"no call path in the store matches {glob!a}; `proton store path STORE '**' --by path` "
+            "lists them"
         )
     return found
 

@@ -115,11 +115,11 @@ def test_files_form_a_history_in_order_of_time(proton: Proton, tmp_path: Path) -
     folder = put(tmp_path / "nightly", *recorded(COUNT, {"b": (STEP, 0.06)}))
     files = sorted(folder.iterdir(), key=lambda file: file.name)  # 0, 1, 10, 11, ...
 
-    code, out, _ = proton("history", "--path", "b", "--metric", "mean", *files)
+    code, out, _ = proton("history", "--path", "b", *files)
 
     assert code == 0
     assert f"/{STEP}.proton, revision {revision(STEP)[:12]}" in out
-    assert "1 of 1 series got worse" in out
+    assert "series got worse" in out
 
 
 def test_a_folder_is_one_point(proton: Proton, tmp_path: Path) -> None:
@@ -198,10 +198,6 @@ def test_paths_that_no_run_has_are_refused(slower: BaselineStore, proton: Proton
 
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "'nosuch/*'" in err
-
-
-def test_an_unknown_metric_is_refused(slower: BaselineStore, proton: Proton) -> None:
-    assert proton("history", "--metric", "nothing")[:2] == (2, "")
 
 
 def test_an_empty_project_has_no_history(store: BaselineStore, proton: Proton) -> None:

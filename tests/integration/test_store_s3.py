@@ -70,7 +70,7 @@ def test_commands_take_urls(url: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
     assert main(["store", "init", f"{url}/named"]) == 0
     add_runs(Store.open(f"{url}/named"), tmp_path, range(1))
-    assert main(["store", "path", f"{url}/named", "**", "--by", "path", "--csv"]) == 0
+    assert main(["store", "path", f"{url}/named", "**", "--by", "path", "--json"]) == 0
     assert "fwd/softmax" in capsys.readouterr().out
     assert main(["store", "ls", f"{url}/nowhere"]) == 2
 

@@ -81,7 +81,7 @@ def questions(place: str, folder: Path) -> list[list[str]]:
         ["store", "path", place, "fwd/*", "--by", "path,job,run", "--json"],
         ["diff", days[0], days[1], "-m", "p95_time/us", "--json"],
         ["merge", "--stragglers", days[2], "--json"],
-        ["history", place, "--path", "fwd/*", "--metric", "p90", "--json"],
+        ["history", place, "--path", "fwd/*", "--json"],
         ["store", "export", days[0], "-o", str(folder / "written/sum.proton")],
     ]
 

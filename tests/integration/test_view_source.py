@@ -165,18 +165,3 @@ def test_a_profile_opens_no_file_elsewhere(
     assert "PATH=" not in shown
     if form:
         assert [line["text"] for line in json.loads(shown)["files"][0]["lines"]] == [None]
-
-
-def test_source_elsewhere_is_read_below_a_root_that_was_named(
-    proton_here: Run, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    outside = tmp_path_factory.mktemp("outside")
-    (outside / "key").write_text("text of mine\n")
-    write_profile(
-        sampled_profile((Line(f"{outside}/key:1@f", {"wait": 9}, 9),)), tmp_path / "x.proton"
-    )
-
-    root = ("--source-root", outside)
-    shown = succeeded(proton_here("view", "--source", *root, tmp_path / "x.proton"))
-
-    assert "text of mine" in shown

@@ -58,15 +58,6 @@ def command(
             "them; may be repeated.",
         ),
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            metavar="M",
-            help="Show only this metric, such as min, mean, p95, total or cycles (default: one for "
-            "each path, and those of the policy).",
-        ),
-    ] = None,
     store: StoreOption = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also show paths that did not change.")
@@ -96,9 +87,8 @@ def command(
 
     if as_json and html == STDOUT:
         raise UsageError("--json and --html - both print to standard output: give one of them")
-    history, baselines = open_history(
-        runs or (), read_followed(PolicyWords(None), paths or (), metric), store
-    )
+    followed = read_followed(PolicyWords(None), paths or ())
+    history, baselines = open_history(runs or (), followed, store)
     acknowledged = ""
     if acknowledges:
         new = acknowledge(history.traces, by=_user(), at_ns=time.time_ns())
@@ -117,26 +107,19 @@ def command(
     sys.stderr.write(acknowledged)
 
 
-def read_followed(
-    policy: PolicyWords, paths: Sequence[str] = (), metric: str | None = None
-) -> Followed:
+def read_followed(policy: PolicyWords, paths: Sequence[str] = ()) -> Followed:
     """Return what a history follows.
 
     Args:
         policy: The policy options.
         paths: Globs; none means the paths that the policy says.
-        metric: A metric as in thresholds; None means those of the policy.
 
     Raises:
-        UsageError: The policy cannot be read, or there is no such metric.
+        UsageError: The policy cannot be read.
     """
     from proton_bench.gate.history.points import Followed
-    from proton_bench.gate.policy import parse_threshold
 
-    found = chosen_policy(policy)
-    if metric is not None:
-        metric = parse_threshold(f"{metric}:{found.default_threshold().amounts[0]}").metric
-    return Followed(found, tuple(paths), metric or "")
+    return Followed(chosen_policy(policy), tuple(paths))
 
 
 def open_history(

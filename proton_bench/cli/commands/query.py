@@ -72,7 +72,7 @@ def command(
     print_result(result, runs, sql, form=chosen)
 
 
-def read_output(*, as_json: bool, as_csv: bool) -> tuple[str, int | None]:
+def read_output(*, as_json: bool, as_csv: bool = False) -> tuple[str, int | None]:
     """Return how a result is printed, and its most lines, None for all, by the options.
 
     Raises:

@@ -52,14 +52,6 @@ def command(
             help="Show changes from this profile; may be repeated for several runs.",
         ),
     ] = None,
-    paths: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--path",
-            metavar="GLOB",
-            help="Of a store: only these call paths, such as 'fwd/**/softmax*'; may be repeated.",
-        ),
-    ] = None,
     output: Annotated[
         Path | None,
         output_option(
@@ -94,14 +86,14 @@ def command(
     file = _first(files, others)
     names = read_metric_names(metrics)
     stored = Selection.of(file)
-    if bool(paths) > (stored is not None) or (stored is not None and (others or names)):
-        raise UsageError("--path is for a store: it takes no --base and --metrics")
+    if stored is not None and (others or names):
+        raise UsageError("the page of a store is its history: leave --base and --metrics out")
     if ignore_devices and not others:
         raise UsageError("--ignore-devices is for comparisons: give --base FILE too")
     check_profiles([*files, *others])
     if stored is not None:
         name = os.path.basename(stored.place.rstrip("/")) + REPORT_SUFFIX
-        _write_history(file, paths or (), output or Path(name))
+        _write_history(file, output or Path(name))
         return
     profiles = [Path(each) for each in files]
     suffix = _DIFF_SUFFIX if others else REPORT_SUFFIX
@@ -158,12 +150,11 @@ def _write_page(page: str, target: Path) -> None:
     typer.echo(visible(name))
 
 
-def _write_history(word: str, paths: Sequence[str], target: Path) -> None:
-    """Write a page about the runs of a store over time, with these call paths or all."""
+def _write_history(word: str, target: Path) -> None:
+    """Write a page about the runs of a store over time."""
     from proton_bench.cli.commands.history import open_history, read_followed, reports_of
     from proton_bench.gate.policy import PolicyWords
     from proton_bench.report.html.document import history_page
 
-    followed = read_followed(PolicyWords(None), paths)
-    history, _ = open_history((word,), followed, None)
+    history, _ = open_history((word,), read_followed(PolicyWords(None)), None)
     _write_page(history_page(history, reports_of(history)), target)

@@ -72,16 +72,6 @@ _Selection = Annotated[
         "as \"/fleet?job = 'llama' AND rank < 8\" (default: all).",
     ),
 ]
-_Run = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        metavar="NAME",
-        help="The run of the job that the files are of (default: for each file the name of its "
-        "folder).",
-        show_default=False,
-    ),
-]
 
 
 @group.command("init")
@@ -106,7 +96,16 @@ def add(
         ),
     ],
     job: JobOption = "default",
-    run: _Run = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            help="The run of the job that the files are of (default: for each file the name of its "
+            "folder).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """Add profiles in one commit; those that the job has already are not added again."""
     from proton_bench.store.adding.ingest import Labels, find_files
@@ -122,7 +121,6 @@ def watch(
         Path, typer.Argument(metavar="FOLDER", help="Folder that others write profiles to.")
     ],
     job: JobOption = "default",
-    run: _Run = None,
 ) -> None:
     """Add profiles as they come to a folder and all folders below, until Ctrl-C.
 
@@ -132,7 +130,7 @@ def watch(
     from proton_bench.store.adding.spool import Spool
     from proton_bench.store.store import Store
 
-    target, files, labels = Store.open(store), Spool(spool), Labels(job, run)
+    target, files, labels = Store.open(store), Spool(spool), Labels(job)
     pause = threading.Event()
     files.take()
     while True:
@@ -145,12 +143,11 @@ def watch(
 def list_runs(
     selection: _Selection,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """List the runs of a store."""
     from proton_bench.store.store import where_clause
 
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
+    chosen, most = read_output(as_json=as_json)
     named = Selection.named(selection)
     sql = _RUNS.format(where=where_clause(named.condition))
     _query(named.place, sql, limit=most, form=chosen)
@@ -193,14 +190,13 @@ def path(
         str, typer.Option("-m", "--metric", metavar="NAME", help="Full name of a metric.")
     ] = "time (ns)",
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Show the values of call paths over runs, ranks, revisions or GPUs."""
     from proton_bench.analysis.query.sql import QueryResult
     from proton_bench.report.text.result import PathReport
     from proton_bench.store.questions import Question, path_series
 
-    chosen, most = read_output(as_json=as_json, as_csv=as_csv)
+    chosen, most = read_output(as_json=as_json)
     columns = tuple(name.strip() for name in by.split(",") if name.strip())
     stored = Selection.named(selection)
     question = Question(glob, metric, columns, stored.condition)

@@ -71,16 +71,6 @@ def command(
             help="Show the source lines with samples of `-m pcsampling`.",
         ),
     ] = False,
-    source_root: Annotated[
-        Path | None,
-        typer.Option(
-            "--source-root",
-            metavar="FOLDER",
-            help="Read source only below this folder, instead of the current project.",
-            exists=True,
-            file_okay=False,
-        ),
-    ] = None,
     counters: Annotated[
         Path | None,
         typer.Option(
@@ -122,7 +112,7 @@ def command(
         return
     rows = NameFilter(include, exclude)
     if source:
-        _show_source(file, rows, threshold, as_json=as_json, root=source_root)
+        _show_source(file, rows, threshold, as_json=as_json)
         return
     folds = not every_row
     selection = Selection(
@@ -153,9 +143,7 @@ def command(
     show_while_recorded(file, show_file) if watch else show_file(file)
 
 
-def _show_source(
-    file: Path, rows: NameFilter, threshold: float | None, *, as_json: bool, root: Path | None
-) -> None:
+def _show_source(file: Path, rows: NameFilter, threshold: float | None, *, as_json: bool) -> None:
     """Print the source with its hot lines, those of the samples of some rows."""
     from proton_bench.analysis.kernels.source_lines import sampled_source
     from proton_bench.formats.registry import read_profile
@@ -165,7 +153,7 @@ def _show_source(
     profile = read_profile(file)
     source = sampled_source(profile, rows)
     least = DEFAULT_THRESHOLD if threshold is None else threshold
-    folder = project_folder() if root is None else root
+    folder = project_folder()
     if as_json:
         document = source_document(source, profile, name=str(file), threshold=least, root=folder)
         print_document(document)

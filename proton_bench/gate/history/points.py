@@ -39,27 +39,22 @@ Machine = tuple[tuple[str, str], ...]
 class Followed:
     """Which paths and metrics have series.
 
-    Without paths and a metric these are the checks of the policy, but one for each path where the
-    policy does not ask for more: several numbers that say the same would only make steps harder to
-    find. It is the time of a launch where there are launches, and the total else.
+    These are the checks of the policy, but one for each path where the policy does not ask for
+    more: several numbers that say the same would only make steps harder to find. It is the time of
+    a launch where there are launches, and the total else.
 
     Attributes:
         policy: The policy of the gate.
         paths: Globs of the only paths; the totals around these are followed too.
-        metric: The only metric, as in thresholds; "" for those of the policy.
     """
 
     policy: Policy
     paths: tuple[str, ...] = ()
-    metric: str = ""
 
     def of_runs(self) -> Policy:
         """Return the policy by which runs are measured."""
-        globs = self.paths or ("",) if self.paths or self.metric else ()
         amounts = self.policy.default_threshold().amounts
-        asked = [
-            Threshold(self.metric, amounts, glob, is_written=bool(self.metric)) for glob in globs
-        ]
+        asked = [Threshold("", amounts, glob, is_written=False) for glob in self.paths]
         return replace(
             self.policy,
             # A path whose share varies around the policy's must not come and go.
@@ -69,22 +64,19 @@ class Followed:
 
     def chosen(self, measured: Measured, checks: Sequence[Check]) -> tuple[Check, ...]:
         """Return the checks that have a series."""
-        if self.metric:
-            checks = [each for each in checks if each.threshold.metric == self.metric]
-        else:
-            written = (*self.policy.thresholds, *self.policy.overriding)
-            asks_totals = any(each.metric == "total" for each in written)
-            launched = {
-                check.row
-                for check in checks
-                if check.threshold.is_about_launches and check.threshold.metric != TAIL
-            }
-            checks = [
-                check
-                for check in checks
-                if not check.is_extra
-                and (check.threshold.metric != "total" or asks_totals or check.row not in launched)
-            ]
+        written = (*self.policy.thresholds, *self.policy.overriding)
+        asks_totals = any(each.metric == "total" for each in written)
+        launched = {
+            check.row
+            for check in checks
+            if check.threshold.is_about_launches and check.threshold.metric != TAIL
+        }
+        checks = [
+            check
+            for check in checks
+            if not check.is_extra
+            and (check.threshold.metric != "total" or asks_totals or check.row not in launched)
+        ]
         if not self.paths:
             return tuple(checks)
         tree = measured.comparison.tree

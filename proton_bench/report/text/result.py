@@ -229,7 +229,7 @@ class PathReport:
         yield f"{mean}; quantiles are those of its calls" if quantiles else mean
         if shown < len(self.lines):
             left_out = count_text(len(self.lines) - shown, "line")
-            yield f"{left_out} left out; --json and --csv have all"
+            yield f"{left_out} left out; --json has all"
 
 
 def _mean(line: Mapping[str, Any]) -> float:

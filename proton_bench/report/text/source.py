@@ -326,7 +326,7 @@ def read_source(path: str, profile: Profile, last_line: int, *, root: Path) -> S
             return SourceText(lines, _note(place, path, profile, is_short=last_line > len(lines)))
     return SourceText(
         note=f"the file is not below {root}: lines are shown without their text; "
-        "--source-root names another folder"
+        "show them from the folder of the project"
     )
 
 

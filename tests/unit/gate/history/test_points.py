@@ -143,20 +143,6 @@ def test_a_chosen_path_may_be_small() -> None:
     assert found.values[("step", "tiny"), 0, "median"].share == 1.0
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        ("mean", {("a", "mean"), ("b", "mean")}),
-        ("tail", {("a", "tail"), ("b", "tail")}),
-        ("total", {("fwd", "total"), ("bwd", "total"), ("", "total")}),
-    ],
-)
-def test_a_chosen_metric_is_the_only_one(metric: str, expected: set[tuple[str, str]]) -> None:
-    (found,) = points(nested(), metric=metric)
-
-    assert followed_by(found) == expected
-
-
 def test_values_without_a_logarithm_are_left_out() -> None:
     profile = profile_of_times({"step/a": [1e5, 1e5], "step/zero": [0.0, 0.0]})
 

@@ -22,7 +22,7 @@ from proton_bench.gate.baselines import BaselineStore
 from proton_bench.gate.history.history import History, SeriesKey, history_of
 from proton_bench.gate.history.points import Followed, Point
 from proton_bench.gate.history.sources import Sources
-from proton_bench.gate.policy import Policy
+from proton_bench.gate.policy import Policy, parse_threshold
 
 pytest.importorskip("deltalake", reason="needs the extra store")
 
@@ -49,8 +49,12 @@ def sources(store: Store, *words: str) -> Sources:
     return Sources.named(words or [store.uri], BaselineStore(Path(store.uri).parent / ".proton"))
 
 
+def asking_for(metric: str) -> Policy:
+    return Policy(thresholds=(parse_threshold(f"{metric}:5%"),)) if metric else Policy()
+
+
 def points(store: Store, *paths: str, metric: str = "") -> list[Point]:
-    return list(sources(store).points(Followed(Policy(), paths, metric)))
+    return list(sources(store).points(Followed(asking_for(metric), paths)))
 
 
 def history(found: Sources, followed: Followed) -> History:
@@ -98,7 +102,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Store]
 def test_files_and_their_store_have_one_history(
     slower: tuple[list[Path], Store], metric: str, paths: tuple[str, ...]
 ) -> None:
-    found = assert_same(*slower, Followed(Policy(), paths, metric))
+    found = assert_same(*slower, Followed(asking_for(metric), paths))
 
     if metric in {"", "median", "mean", "p95"}:
         failing = {trace.series.key.path: trace for trace in found.failing}
@@ -150,7 +154,7 @@ def test_a_store_has_the_history_of_any_files(
     store = Store.create(place / "fleet")
     add_all(store, files)
 
-    assert_same(files, store, Followed(Policy(), (), metric))
+    assert_same(files, store, Followed(asking_for(metric)))
 
 
 def test_an_unfinished_run_is_left_out_and_named(store: Store, tmp_path: Path) -> None:
