@@ -112,9 +112,8 @@ gate: $(INSTALLED)
 
 bench-native: $(INSTALLED)
 	cmake -S native --preset tests -DPython_EXECUTABLE="$(CURDIR)/$(VENV)/bin/python"
-	cmake --build build/native-tests -j $(JOBS) --target native_hot_paths native_cupti native_amd trace_encoders
+	cmake --build build/native-tests -j $(JOBS) --target native_hot_paths native_cupti native_amd
 	build/native-tests/native_hot_paths
-	build/native-tests/trace_encoders
 	PROTON_BENCH_CUPTI_LIB=build/native-tests/tests/fakes/doubles/libcupti.so \
 	  LD_LIBRARY_PATH=build/native-tests/tests/fakes/doubles build/native-tests/native_cupti
 	set -e; cd build/native-tests; doubles=tests/fakes/doubles; \

@@ -7,14 +7,17 @@ what the benchmark adds to it.
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-__all__ = ["RoundResults", "SchemaError", "machine", "merged"]
+__all__ = ["RoundResults", "SchemaError", "machine", "measure", "merged"]
 
 
 class SchemaError(SystemExit):
@@ -98,3 +101,31 @@ def machine() -> dict[str, Any]:
         "triton": triton.__version__,
         "gpu": torch.cuda.get_device_name() if has_gpu else "",
     }
+
+
+def measure(
+    options: argparse.Namespace,
+    results: RoundResults,
+    once: Callable[[random.Random], Mapping[str, Any]],
+) -> None:
+    """Measure rounds until there are enough or time is up, and save each.
+
+    Args:
+        options: Command line: rounds, budget_seconds, seed, json.
+        results: Earlier rounds; new ones are added.
+        once: Measures one round.
+    """
+    begin, longest = time.monotonic(), 0.0
+    while len(results.rounds) < options.rounds:
+        spent = time.monotonic() - begin
+        if spent + longest > options.budget_seconds:
+            print(f"{spent:.0f} s are spent: stopped before the next round", flush=True)
+            return
+        number, began = len(results.rounds), time.monotonic()
+        arms = once(random.Random(f"{options.seed}/{number}"))
+        seconds = time.monotonic() - began
+        # The first one fills the caches of compilers; the next is faster.
+        longest = max(longest, seconds) if number else seconds / 2
+        results.rounds.append({"number": number, "seconds": seconds, "arms": arms})
+        results.save(options.json)
+        print(f"round {number + 1}: {seconds:.0f} s", flush=True)

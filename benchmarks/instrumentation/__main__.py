@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.instrumentation.plan import ARMS, PARTS, chosen
 from benchmarks.instrumentation.report import print_report
 from benchmarks.instrumentation.results import Results
 from benchmarks.instrumentation.rounds import measure_round
-from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.runner import ROOT, Setting
-from benchmarks.round_results import machine, merged
+from benchmarks.round_results import machine, measure, merged
 
 __all__ = ["main", "parse"]
 
@@ -54,31 +51,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="go on with the file of --json")
     parser.add_argument("--dry", action="store_true", help="tiny, without a GPU")
     return parser.parse_args(arguments)
-
-
-def measure(options: argparse.Namespace, results: Results, arms: Mapping[str, Arm]) -> None:
-    """Measure rounds until there are enough or time is up, and save each.
-
-    Args:
-        options: Command line.
-        results: Earlier rounds; new ones are added.
-        arms: What to measure.
-    """
-    setting = _setting(options)
-    begin, longest = time.monotonic(), 0.0
-    while len(results.rounds) < options.rounds:
-        spent = time.monotonic() - begin
-        if spent + longest > options.budget_seconds:
-            print(f"{spent:.0f} s are spent: stopped before the next round", flush=True)
-            return
-        number, began = len(results.rounds), time.monotonic()
-        measured = measure_round(arms, setting, random.Random(f"{options.seed}/{number}"))
-        seconds = time.monotonic() - began
-        # The first one fills the caches of compilers; the next is faster.
-        longest = max(longest, seconds) if number else seconds / 2
-        results.rounds.append({"number": number, "seconds": seconds, "arms": measured})
-        results.save(options.json)
-        print(f"round {number + 1}: {seconds:.0f} s", flush=True)
 
 
 def _setting(options: argparse.Namespace) -> Setting:
@@ -111,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arms = chosen(options.part, options.arm, options.work)
     if options.dry:
         arms = {name: arm for name, arm in arms.items() if not name.startswith("upstream")}
-    measure(options, results, arms)
+    setting = _setting(options)
+    measure(options, results, lambda order: measure_round(arms, setting, order))
     return 0 if print_report(results) else 1
 
 

@@ -15,10 +15,8 @@ instead. See benchmarks/overhead/report.py for the estimator.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,41 +26,10 @@ from benchmarks.overhead.plan import ARMS, SAMPLED, WORKLOADS, chosen
 from benchmarks.overhead.preparation import setting_of
 from benchmarks.overhead.report import ROWS, print_report
 from benchmarks.overhead.results import Results
-from benchmarks.overhead.runner import Measured, measure_round
-from benchmarks.round_results import machine, merged
+from benchmarks.overhead.runner import measure_round
+from benchmarks.round_results import machine, measure, merged
 
-__all__ = ["main", "measure", "parse"]
-
-REPORT_EVERY = 3  # rounds
-Once = Callable[[random.Random], dict[str, Measured]]
-
-
-def measure(options: argparse.Namespace, results: Results, once: Once) -> None:
-    """Measure rounds until there are enough or time is up, and save each.
-
-    Args:
-        options: Command line: rounds, budget_seconds, seed, json.
-        results: Earlier rounds; new ones are added.
-        once: Measures one round.
-    """
-    begin, longest = time.monotonic(), 0.0
-    while len(results.rounds) < options.rounds:
-        spent = time.monotonic() - begin
-        if spent + longest > options.budget_seconds:
-            print(f"{spent:.0f} s are spent: stopped before the next round", flush=True)
-            return
-        number = len(results.rounds)
-        began = time.monotonic()
-        arms = once(random.Random(f"{options.seed}/{number}"))
-        seconds = time.monotonic() - began
-        # The first one fills the caches of compilers; the next is faster.
-        longest = max(longest, seconds) if number else seconds / 2
-        results.rounds.append({"number": number, "seconds": seconds, "arms": arms})
-        results.save(options.json)
-        print(f"round {number + 1}: {seconds:.0f} s", flush=True)
-        if number % REPORT_EVERY == REPORT_EVERY - 1:
-            print_report(results)
-            sys.stdout.flush()
+__all__ = ["main", "parse"]
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -7,10 +7,6 @@ unit tests run as `--unit-files` says, in the same order. The table shows which 
 no test catches is a hole in the tests, or a change without an effect. Seeded: the same number gives
 the same mutations while the code is the same. No file is changed: processes load the mutated text
 instead of the file's. Returns 1 where less than `--least` of the mutations are caught.
-
-`--other` names a second tree, such as a worktree of an earlier commit with its compiled module, and
-`--other-python` the interpreter of its environment. Then each line that is chosen stands once in
-both trees, in functions of one name, and each tree runs its own tests on the same mutation of it.
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,6 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 TOP = Path(__file__).parents[2]
+PACKAGE = TOP / "proton_bench"
 OTHER_TESTS = ("integration", "plugins", "architecture")
 COMPARED = {
     "==": "!=",
@@ -63,54 +59,32 @@ machinery.SourceFileLoader.get_code = get_code
 """
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A checkout and the interpreter that runs its tests."""
-
-    top: Path
-    python: str
-
-    @property
-    def package(self) -> Path:
-        """The folder of the package."""
-        return self.top / "proton_bench"
-
-    def pytest(
-        self, words: list[str], seconds: float, first: str = ""
-    ) -> subprocess.CompletedProcess[str]:
-        """Run pytest there, with one folder ahead of all others."""
-        path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
-        programs = f"{Path(self.python).parent}{os.pathsep}{os.environ['PATH']}"
-        return subprocess.run(
-            [self.python, "-m", "pytest", *words],
-            cwd=self.top,
-            env={**os.environ, "COLUMNS": "1000", "PATH": programs, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+def run_pytest(
+    words: list[str], seconds: float, first: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest, with one folder ahead of all others."""
+    path = os.pathsep.join(filter(None, [first, os.environ.get("PYTHONPATH", "")]))
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=TOP,
+        env={**os.environ, "COLUMNS": "1000", "PATH": programs, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
 
 
 @dataclass(frozen=True)
 class Mutation:
     """One changed line of a file."""
 
-    tree: Tree
     path: Path
     line: int
     start: int
     end: int
     new: str
-    function: str
-
-    @property
-    def content(self) -> tuple[str, str, int, int, str]:
-        """What it changes, wherever its module lies and its line stands."""
-        line = self._lines()[self.line - 1].encode()
-        indent = len(line) - len(line.lstrip())
-        text = line.strip().decode()
-        return self.function, text, self.start - indent, self.end - indent, self.new
 
     @property
     def name(self) -> str:
@@ -121,7 +95,7 @@ class Mutation:
     @property
     def module(self) -> str:
         """The module, without the name of the package."""
-        return ".".join(self.path.relative_to(self.tree.package).with_suffix("").parts)
+        return ".".join(self.path.relative_to(PACKAGE).with_suffix("").parts)
 
     def text(self) -> str:
         """Return the whole file with the line changed."""
@@ -141,15 +115,14 @@ def _lines_of(path: Path) -> tuple[str, ...]:
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects what may be mutated: (line, start, end, new, function), offsets in bytes."""
+    """Collects what may be mutated: (line, start, end, new), offsets in bytes."""
 
     def __init__(self, text: str) -> None:
         self.lines = [line.encode() for line in text.splitlines(keepends=True)]
-        self.found: list[tuple[int, int, int, str, str]] = []
-        self.names: list[str] = []
+        self.found: list[tuple[int, int, int, str]] = []
 
     def _add(self, line: int, start: int, end: int, *, new: str) -> None:
-        self.found.append((line, start, end, new, ".".join(self.names)))
+        self.found.append((line, start, end, new))
 
     def _between(self, left: ast.expr, right: ast.expr, words: dict[str, str]) -> None:
         """Change what stands between two expressions on one line."""
@@ -212,17 +185,10 @@ class _Finder(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Leave out annotations, which are not computed."""
-        self.names.append(node.name)
         for each in (*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body):
             self.visit(each)
         for each in node.decorator_list:
             self.visit(each)
-        self.names.pop()
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.names.append(node.name)
-        self.generic_visit(node)
-        self.names.pop()
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -233,37 +199,22 @@ def _for_types_only(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def mutations(tree: Tree) -> list[Mutation]:
-    """Return all that a tree may have, by path and line."""
+def mutations() -> list[Mutation]:
+    """Return all that the package may have, by path and line."""
     found = []
-    for path in sorted(tree.package.rglob("*.py")):
+    for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
         finder = _Finder(text)
         finder.visit(ast.parse(text))
-        found += [Mutation(tree, path, *each) for each in sorted(set(finder.found))]
+        found += [Mutation(path, *each) for each in sorted(set(finder.found))]
     return found
 
 
-def pairs(tree: Tree, other: Tree) -> list[tuple[Mutation, ...]]:
-    """Return the same mutations in both trees, by content: of lines that each of them has once."""
-    sides = [_once(mutations(each)) for each in (tree, other)]
-    return [
-        tuple(side[content] for side in sides) for content in sorted(sides[0].keys() & sides[1])
-    ]
-
-
-def _once(found: list[Mutation]) -> dict[tuple[str, str, int, int, str], Mutation]:
-    times = Counter(each.content for each in found)
-    return {each.content: each for each in found if times[each.content] == 1}
-
-
-def drawn(choices: list[tuple[Mutation, ...]], seed: int) -> Iterator[tuple[Mutation, ...]]:
+def drawn(choices: list[Mutation], seed: int) -> Iterator[Mutation]:
     """Yield different choices until there is none left; larger files have more of them."""
     shuffled = list(choices)
     random.Random(seed).shuffle(shuffled)
-    for choice in shuffled:
-        if all(_compiles(each) for each in choice):
-            yield choice
+    yield from filter(_compiles, shuffled)
 
 
 def _compiles(mutation: Mutation) -> bool:
@@ -276,7 +227,7 @@ def _compiles(mutation: Mutation) -> bool:
 
 def unit_tests(mutation: Mutation, most: int | None) -> list[Path]:
     """Return unit tests of its room, which is a folder of the package; the nearest ones first."""
-    top = mutation.tree.top / "tests" / "unit"
+    top = TOP / "tests" / "unit"
     room = top / mutation.module.partition(".")[0]
     found = room.rglob("test_*.py") if room.is_dir() else top.glob("test_*.py")
     ordered = sorted((*_distance(mutation, path), path) for path in found)
@@ -287,7 +238,7 @@ def other_tests(mutation: Mutation, most: int) -> list[Path]:
     """Return other test files that import the module, then those with words of its name."""
     found = []
     for folder in OTHER_TESTS:
-        for path in (mutation.tree.top / "tests" / folder).rglob("test_*.py"):
+        for path in (TOP / "tests" / folder).rglob("test_*.py"):
             distance = _distance(mutation, path)
             if distance != (True, 0):
                 found.append((*distance, path.stat().st_size, path))
@@ -320,9 +271,9 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     text = LOADER.format(place=place, text=mutation.text(), mark=str(folder / "loaded"))
     (folder / "sitecustomize.py").write_text(text)
     words = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", f"--basetemp={folder}/temp"]
-    paths = [str(each.relative_to(mutation.tree.top)) for each in tests]
+    paths = [str(each.relative_to(TOP)) for each in tests]
     try:
-        done = mutation.tree.pytest([*words, *paths], seconds, first=str(folder))
+        done = run_pytest([*words, *paths], seconds, first=str(folder))
     except subprocess.TimeoutExpired:
         return f"no end in {seconds:.0f} s"
     if done.returncode in {0, 5}:
@@ -335,7 +286,7 @@ def _failing(mutation: Mutation, tests: list[Path], *, folder: Path, seconds: fl
     name = failed[1]
     # What fails without the mutation as well says nothing of it.
     alone = ["-q", "-p", "no:cacheprovider", name.partition("[")[0]]
-    again = mutation.tree.pytest(alone, seconds)
+    again = run_pytest(alone, seconds)
     return name if again.returncode == 0 else None
 
 
@@ -363,31 +314,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="the longest of one run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.0)
-    parser.add_argument("--other", type=Path, help="a second tree")
-    parser.add_argument("--other-python", default=sys.executable)
     options = parser.parse_args()
-    tree = Tree(TOP, sys.executable)
-    if options.other is None:
-        choices: list[tuple[Mutation, ...]] = [(each,) for each in mutations(tree)]
-    else:
-        choices = pairs(tree, Tree(options.other.resolve(), options.other_python))
-    caught = [0, 0]
-    count = 0
-    columns = len(choices[0]) if choices else 1
-    print("| mutation |" + " | by | s |" * columns)
-    print("|---|" + "---|---|---:|" * columns)
+    caught = count = 0
+    print("| mutation | | by | s |\n|---|---|---|---:|")
     with ThreadPoolExecutor(options.jobs) as pool:
-        chosen = islice(drawn(choices, options.seed), options.count)
-        for row in pool.map(lambda one: [examine(each, options) for each in one], chosen):
+        chosen = islice(drawn(mutations(), options.seed), options.count)
+        for found in pool.map(lambda one: examine(one, options), chosen):
             count += 1
-            cells = [f"`{row[0].mutation.name}`"]
-            for place, found in enumerate(row):
-                caught[place] += found.caught
-                word = "caught" if found.caught else "missed"
-                cells += [word, found.what, f"{found.seconds:.0f}"]
+            caught += found.caught
+            word = "caught" if found.caught else "missed"
+            cells = [f"`{found.mutation.name}`", word, found.what, f"{found.seconds:.0f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
-    print("\n" + ", ".join(f"{each} of {count} caught" for each in caught[:columns]))
-    return int(caught[0] < options.least * count)
+    print(f"\n{caught} of {count} caught")
+    return int(caught < options.least * count)
 
 
 if __name__ == "__main__":

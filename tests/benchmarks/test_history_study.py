@@ -13,7 +13,6 @@ from benchmarks.studies.gate.history import (
     false_alarms,
     ours,
     simulated,
-    stored,
 )
 
 
@@ -23,14 +22,6 @@ def nothing(series: Sequence[Numbers]) -> list[list[int]]:
 
 def everywhere(series: Sequence[Numbers]) -> list[list[int]]:
     return [list(range(1, len(values))) for values in series]
-
-
-def test_through_a_store_the_same_steps_are_found() -> None:
-    pytest.importorskip("deltalake", reason="needs the extra store")
-    values = NOISES[0].draw(np.random.default_rng(5), 6, 24)
-    values[1, 12:] += 0.05
-
-    assert stored(list(values)) == ours(list(values))
 
 
 def test_a_rule_that_finds_nothing_has_no_recall_and_no_alarms() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from overhead_results import measured, results
 
-from benchmarks.overhead.__main__ import measure, parse
+from benchmarks.overhead.__main__ import parse
 from benchmarks.overhead.plan import ARMS, WORKLOADS, chosen
 from benchmarks.overhead.results import Results
-from benchmarks.round_results import SchemaError, merged
+from benchmarks.round_results import SchemaError, measure, merged
 
 
 def once(order: random.Random) -> dict[str, Any]:

@@ -15,20 +15,13 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.registry import write_profile
 from proton_bench.gate.experiment import Rate
-from proton_bench.gate.history.history import LEVEL, history_of
-from proton_bench.gate.history.points import Followed
+from proton_bench.gate.history.history import LEVEL
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps
-from proton_bench.gate.policy import Policy
-from proton_bench.model.builder import ProfileBuilder
-from proton_bench.model.frame import FrameKind
 
 __all__ = [
     "NOISES",
@@ -47,8 +40,6 @@ Numbers = npt.NDArray[np.float64]
 Rule = Callable[[Sequence[Numbers]], list[list[int]]]
 
 _SERIES, _POINTS, _STEPS = 300, 60, 50
-_FLEET_SERIES, _FLEET_POINTS = 2000, 100
-_LEVEL_NS, _HOUR_NS = 1e9, 3600 * 10**9
 _SIZES = (0.015, 0.02, 0.03, 0.05, 0.10)
 # A step is found if it is placed within this many points.
 _NEAR = 2
@@ -140,42 +131,11 @@ def otava_rules() -> dict[str, Rule]:
     return {"Otava": default, "Otava, at least 0.5 %": least}
 
 
-def stored(series: Sequence[Numbers]) -> list[list[int]]:
-    """Return the steps as `proton history STORE` finds them, with a file added for each point."""
-    from proton_bench.gate.baselines import BaselineStore
-    from proton_bench.gate.history.sources import Sources
-    from proton_bench.store.adding.ingest import Labels, add_files
-    from proton_bench.store.store import Store
-
-    with TemporaryDirectory() as folder:
-        files = []
-        for number, values in enumerate(np.exp(np.array(series)).T * _LEVEL_NS):
-            files.append(Path(folder, f"run{number}", "all.proton"))
-            files[-1].parent.mkdir()
-            builder = ProfileBuilder()
-            for name, value in enumerate(np.rint(values).tolist()):
-                builder.add(0, f"k{name}", FrameKind.KERNEL, metrics={"time (ns)": value})
-            facts = {"start_time_ns": (number + 1) * _HOUR_NS}
-            write_profile(builder.build(provenance=facts), files[-1])
-        store = Store.create(f"{folder}/store")
-        add_files(store, files, Labels("fleet"))
-        sources = Sources.named([store.uri], BaselineStore(Path(folder, ".proton")))
-        points = sources.points(Followed(Policy(), ("k*",)))
-        history = history_of(points, Policy(), acknowledged={})
-    found: list[list[int]] = [[] for _ in series]
-    for trace in history.traces:
-        if trace.series.key.path:  # the total around them is followed too
-            found[int(trace.series.key.path[0][1:])] = [step.at for step in trace.steps]
-    return found
-
-
-def simulated(
-    noise: Noise, rule: Rule, seed: int, *, series: int = _SERIES, points: int = _POINTS
-) -> Found:
+def simulated(noise: Noise, rule: Rule, seed: int) -> Found:
     """Return what a rule finds in series of which `_STEPS` have a step."""
     generator = np.random.default_rng(seed)
-    values = noise.draw(generator, series, points)
-    places = generator.integers(6, points - 6, _STEPS)
+    values = noise.draw(generator, _SERIES, _POINTS)
+    places = generator.integers(6, _POINTS - 6, _STEPS)
     for number, place in enumerate(places):
         values[number, place:] += np.log1p(generator.choice(_SIZES))
     begin = time.process_time()
@@ -230,21 +190,6 @@ def compared(families: int, seeds: int) -> None:
     _speed()
 
 
-def compared_in_store() -> None:
-    """Print what is found in the many series of a fleet, ours through a store."""
-    rules: dict[str, Rule] = {"ours, through a store": stored, **otava_rules()}
-    print(f"{_STEPS} steps in {_FLEET_SERIES} series of {_FLEET_POINTS} points")
-    print("\n| noise | rule | recall | precision | processor seconds |\n|---|---|---|---|---|")
-    for noise in NOISES:
-        for name, rule in rules.items():
-            found = simulated(noise, rule, 0, series=_FLEET_SERIES, points=_FLEET_POINTS)
-            print(
-                f"| {noise.name} | {name} | {_text(found.recall)} | {_text(found.precision)} "
-                f"| {found.seconds:.0f} |",
-                flush=True,
-            )
-
-
 def _text(rate: Rate) -> str:
     low, high = rate.bounds()
     return f"{rate.value:.1%} [{low:.1%}, {high:.1%}]"
@@ -282,9 +227,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", type=int, default=400, help="families without a step")
     parser.add_argument("--seeds", type=int, default=4, help="families with steps")
-    parser.add_argument("--store", action="store_true", help="compare in a store of a fleet alone")
-    asked = parser.parse_args()
-    if asked.store:
-        compared_in_store()
-    else:
-        compared(asked.families, asked.seeds)
+    options = parser.parse_args()
+    compared(options.families, options.seeds)

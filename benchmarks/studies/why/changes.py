@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.studies.model_layers import models
-
 __all__ = ["main"]
 
 _MODULE = "benchmarks.studies.why.changes"
@@ -36,9 +34,10 @@ _TOKENS = 300  # of a generated text
 
 def _training(change: str) -> Callable[[], None]:
     import torch
+    import transformers
 
     torch.backends.cuda.matmul.allow_tf32 = change == "tf32"
-    model = models()["gpt2"]().cuda()
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config()).cuda()
     ids = torch.randint(0, 50_000, (4, 256), device="cuda")
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -59,7 +58,14 @@ def _generating(change: str) -> Callable[[], None]:
     import torch
     import transformers
 
-    model = models()["llama"]().cuda().eval().requires_grad_(False)
+    config = transformers.LlamaConfig(
+        hidden_size=1024,
+        intermediate_size=2816,
+        num_hidden_layers=12,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+    )
+    model = transformers.LlamaForCausalLM(config).cuda().eval().requires_grad_(False)
     cache = transformers.StaticCache(config=model.config, max_cache_len=_TOKENS)
     token = torch.ones((1, 1), dtype=torch.long, device="cuda")
     place = torch.zeros(1, dtype=torch.long, device="cuda")
