@@ -43,13 +43,16 @@ class scope:
 class launch_hook:
     """The part of the launch hook that runs at every launch; subclasses add what is rare.
 
-    They define ``wants(kernel) -> bool``, ``stage(kernel, values)``, ``add_staged(kernel, staged)``
-    and ``report(kernel, error)``.
+    They define ``stage(kernel, values)``, ``add_staged(kernel, staged)``, ``report(kernel, error)``
+    and, for ``set_filtered(True)``, ``wants(kernel) -> bool``.
     """
 
     def enter(self, metadata: Any, /) -> None: ...
     def exit(self, metadata: Any, /) -> None: ...
-    def forget_names(self) -> None: ...
+    def set_filtered(self, is_filtered: bool, /) -> None: ...
+
+# replaces Triton's launch_metadata: (original, kernels, flags, add_new)
+def code_bytes(*parts: Any) -> Any: ...
 
 # of the calling thread: number, kernel, is it open, is its metadata being evaluated
 def newest_launch() -> tuple[int | None, str | None, bool, bool]: ...

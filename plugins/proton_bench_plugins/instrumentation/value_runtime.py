@@ -82,11 +82,6 @@ class _Launch:
 class _LaunchFrames(_native.launch_hook):
     """Opens the frame of a kernel below the scopes that are open on the calling thread."""
 
-    def wants(self, kernel: str) -> bool:
-        """Return True for every kernel."""
-        del kernel
-        return True
-
     def keep_place(self, kernel: str) -> int:
         """Keep the place of a kernel's frame for values that come later; 0 without a session."""
         self.enter(SimpleNamespace(data={"name": kernel}, extras=[]))

@@ -6,7 +6,6 @@ its loops and branches depend on.
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 import weakref
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from proton_bench import _native
 from proton_bench.errors import MetricError
 from proton_bench.flags import flags
 from proton_bench_plugins.triton.asked_bytes import asked_bytes
@@ -39,6 +39,8 @@ class KernelBytes:
 
     Attributes:
         names: Arguments of its source.
+        read: Reads the arguments that matter at a launch; None if none does.
+        known: Bytes by grid, or by grid and these arguments; None where the code does not say.
 
     Raises:
         MetricError: Its code does not say.
@@ -54,8 +56,8 @@ class KernelBytes:
         if used and len(places) != len(types):
             raise MetricError("the kernel's arguments are not those of its source")
         self._used = {at: places[at] for at in used}
-        self._read = _reader(list(self._used.values()))
-        self._known: dict[Any, int | None] = {}
+        self.read = _reader(list(self._used.values())) if used else None
+        self.known: dict[Any, int | None] = {}
         self.names = tuple(kernel.src.fn.arg_names)
 
     def of_launch(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
@@ -65,15 +67,12 @@ class KernelBytes:
             grid: Programs along up to three axes.
             arguments: All arguments of the source, constants included.
         """
-        key = (grid, self._read(arguments)) if self._used else grid
-        try:
-            return self._known[key]
-        except KeyError:
-            pass
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        found = self._known[key] = self._computed(grid, arguments)
-        return found
+        key = grid if self.read is None else (grid, self.read(arguments))
+        if key not in self.known:
+            if len(self.known) >= _MOST_KNOWN:
+                self.known.clear()
+            self.known[key] = self._computed(grid, arguments)
+        return self.known[key]
 
     def _computed(self, grid: tuple[int, ...], arguments: Sequence[Any]) -> int | None:
         if self._used and len(arguments) != len(self.names):
@@ -131,9 +130,7 @@ class CodeBytes:
 
     def __init__(self) -> None:
         self._is_on = False
-        self._kernels: weakref.WeakKeyDictionary[Any, KernelBytes | None] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._kernels: dict[weakref.ref[Any], KernelBytes | None] = {}
 
     def watch(self, module: ModuleType) -> Callable[[], None]:
         """Add the metric until the returned function is called.
@@ -142,45 +139,32 @@ class CodeBytes:
             module: ``triton.compiler.compiler``.
         """
         owner, original = module.CompiledKernel, module.CompiledKernel.launch_metadata
-        replacement = self._adding(original)
+        replacement = _native.code_bytes(original, self._kernels, flags, self._add_new)
         owner.launch_metadata, self._is_on = replacement, True
 
         def restore() -> None:
             self._is_on = False  # also for one that was wrapped again, and stays
+            self._kernels.clear()
             if vars(owner).get("launch_metadata") is replacement:
                 owner.launch_metadata = original
 
         return restore
 
-    def _adding(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        kernels = self._kernels
-
-        @functools.wraps(original)
-        def launch_metadata(kernel: Any, grid: Any, stream: Any, *arguments: Any) -> Any:
-            # One function, because every launch calls it.
-            found = original(kernel, grid, stream, *arguments)
-            if found is None or not self._is_on or flags.upstream_shape:
-                return found
-            try:
-                asked = kernels[kernel]
-            except KeyError:
-                asked = self._new(kernel)
-            try:
-                if asked is not None:
-                    size = asked.of_launch(tuple(grid), arguments)
-                    if size is not None:
-                        # The kernel's own metadata is added later, and wins.
-                        found.data[CODE_BYTES] = size
-            except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
-                kernels[kernel] = None
-            return found
-
-        return launch_metadata
-
-    def _new(self, kernel: Any) -> KernelBytes | None:
+    def _add_new(  # noqa: PLR0917 - the native part's call
+        self, found: Any, kernel: Any, grid: Any, arguments: Sequence[Any]
+    ) -> None:
+        """Add the metric to a launch that the native part does not know, and let it know it."""
+        if not self._is_on:
+            return
+        kernels, key = self._kernels, weakref.ref(kernel)
         try:
-            asked = KernelBytes(kernel)
-        except Exception:  # noqa: BLE001 - as above
-            asked = None
-        self._kernels[kernel] = asked
-        return asked
+            if key not in kernels:
+                for gone in [each for each in kernels if each() is None]:
+                    del kernels[gone]
+                kernels[key] = KernelBytes(kernel)
+            asked = kernels[key]
+            size = asked and asked.of_launch(tuple(grid), arguments)
+            if size is not None:
+                found.data[CODE_BYTES] = size
+        except Exception:  # noqa: BLE001 - the target's launch must not fail because of us
+            kernels[key] = None

@@ -73,7 +73,7 @@ class LaunchHook(_native.launch_hook, Hook):
             UsageError: An expression is malformed.
         """
         self._include, self._exclude = _compiled("include", include), _compiled("exclude", exclude)
-        self.forget_names()
+        self.set_filtered(include is not None or exclude is not None)
 
     def init_handle(  # noqa: PLR0917 - Triton's signature
         self, module: Any, function: Any, name: str, metadata_group: Mapping[str, str], hash: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,17 @@ def test_it_adds_up_over_launches(metrics: Callable[[], dict[str, Any]]) -> None
 
     assert metrics()["code_bytes"] == 6 * 256 + 6 * 384 + 4 * 256
     assert metrics()["count"] == 3
+
+
+def test_a_kernel_that_is_gone_is_not_kept(metrics: Callable[[], dict[str, Any]]) -> None:
+    kernel = Loaded()
+    alive = weakref.ref(kernel)
+    launch(kernel, 128)
+    del kernel
+
+    assert alive() is None
+    launch(Loaded(), 128)
+    assert metrics()["code_bytes"] == 2 * 6 * 256
 
 
 def test_own_metadata_stands_beside_it(

@@ -32,6 +32,7 @@ struct KnownName {
 };
 
 struct HookState {
+  bool is_filtered = false; ///< whether `wants` decides; kernels may have new names for ever
   std::array<KnownName, 256> names; ///< by address: Triton passes the same object at each launch
   PlainMetrics metrics{PlainMetrics::Source::kLaunch};
 
@@ -58,6 +59,10 @@ struct HookNames {
   PyObject *stage = PyUnicode_InternFromString("stage");
   PyObject *add_staged = PyUnicode_InternFromString("add_staged");
   PyObject *report = PyUnicode_InternFromString("report");
+  PyObject *read = PyUnicode_InternFromString("read");
+  PyObject *known = PyUnicode_InternFromString("known");
+  PyObject *upstream_shape = PyUnicode_InternFromString("upstream_shape");
+  PyObject *code_bytes = PyUnicode_InternFromString("code_bytes");
 };
 
 const HookNames &hook_names() {
@@ -93,8 +98,10 @@ void open_launch(HookThread &thread, PyObject *name, const SessionState &now) {
 }
 
 bool is_wanted(PyObject *hook, PyObject *name) {
-  auto address = reinterpret_cast<uintptr_t>(name) * 0x9E3779B97F4A7C15ull;
   HookState &state = state_of(hook);
+  if (!state.is_filtered)
+    return true;
+  auto address = reinterpret_cast<uintptr_t>(name) * 0x9E3779B97F4A7C15ull;
   KnownName &known = state.names[(address >> 40) % state.names.size()];
   if (known.name == name)
     return known.is_wanted;
@@ -270,8 +277,10 @@ PyObject *hook_exit(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 
-PyObject *hook_forget_names(PyObject *object, PyObject *) {
-  state_of(object).forget_names();
+PyObject *hook_set_filtered(PyObject *object, PyObject *is_filtered) {
+  HookState &state = state_of(object);
+  state.is_filtered = is_filtered == Py_True;
+  state.forget_names();
   Py_RETURN_NONE;
 }
 
@@ -312,13 +321,86 @@ void hook_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
+/// One call of Triton's `launch_metadata`, a method of kernels: kernel, grid, stream, arguments.
+struct MetadataCall {
+  PyObject *const *given;
+  Py_ssize_t count;
+
+  static constexpr Py_ssize_t kBeforeArguments = 3;
+  PyObject *kernel() const { return given[0]; }
+  PyObject *grid() const { return given[1]; }
+  py::object arguments() const {
+    py::object all = owned(PyTuple_New(count - kBeforeArguments));
+    for (Py_ssize_t at = kBeforeArguments; at != count; ++at)
+      PyTuple_SET_ITEM(all.ptr(), at - kBeforeArguments, Py_NewRef(given[at]));
+    return all;
+  }
+};
+
+/// The bytes of a launch: None where the code does not say, null where that is not known yet.
+/// `kernels` is a dict: weak reference to a kernel -> KernelBytes, or None.
+py::object known_bytes(PyObject *kernels, const MetadataCall &call) try {
+  py::object key = owned(PyWeakref_NewRef(call.kernel(), nullptr));
+  PyObject *kernel = PyDict_GetItemWithError(kernels, key.ptr());
+  if (!kernel || kernel == Py_None)
+    return py::reinterpret_borrow<py::object>(kernel);
+  py::object read = owned(PyObject_GetAttr(kernel, hook_names().read));
+  py::object sizes = owned(PyObject_GetAttr(kernel, hook_names().known));
+  key = owned(PySequence_Tuple(call.grid()));
+  if (!read.is_none())
+    key = py::make_tuple(key, owned(PyObject_CallOneArg(read.ptr(), call.arguments().ptr())));
+  return py::reinterpret_borrow<py::object>(PyDict_GetItem(sizes.ptr(), key.ptr()));
+} catch (const py::error_already_set &) {
+  return {}; // arguments that cannot be read: Python's side knows what to do
+}
+
+/// Calls Triton's `launch_metadata` and adds `code_bytes`; `parts` are those of code_bytes().
+PyObject *launch_metadata(PyObject *parts, PyObject *const *given, Py_ssize_t count,
+                          PyObject *names) {
+  PyObject *original = PyTuple_GET_ITEM(parts, 0), *kernels = PyTuple_GET_ITEM(parts, 1),
+           *flags = PyTuple_GET_ITEM(parts, 2), *add_new = PyTuple_GET_ITEM(parts, 3);
+  PyObject *found = PyObject_Vectorcall(original, given, static_cast<size_t>(count), names);
+  if (!found || found == Py_None || names || count < MetadataCall::kBeforeArguments)
+    return found;
+  py::object metadata = py::reinterpret_steal<py::object>(found);
+  return guarded<PyObject *>(nullptr, [&] {
+    if (owned(PyObject_GetAttr(flags, hook_names().upstream_shape)).ptr() == Py_True)
+      return metadata.release().ptr();
+    MetadataCall call{given, count};
+    py::object size = known_bytes(kernels, call);
+    if (!size)
+      owned(PyObject_CallFunctionObjArgs(add_new, found, call.kernel(), call.grid(),
+                                         call.arguments().ptr(), nullptr));
+    else if (!size.is_none()) // the kernel's own metadata is added later, and wins
+      owned(PyObject_GetAttr(found, hook_names().data))[hook_names().code_bytes] = size;
+    return metadata.release().ptr();
+  });
+}
+
+PyMethodDef kLaunchMetadata = {
+    "launch_metadata", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_metadata)),
+    METH_FASTCALL | METH_KEYWORDS, "Triton's launch_metadata, which adds code_bytes."};
+
+/// code_bytes(original, kernels, flags, add_new): a method that replaces Triton's launch_metadata.
+PyObject *code_bytes(PyObject *, PyObject *parts) {
+  return guarded<PyObject *>(nullptr, [&] {
+    if (PyTuple_GET_SIZE(parts) != 4)
+      throw py::type_error("code_bytes: four arguments are needed");
+    py::object function = owned(PyCFunction_New(&kLaunchMetadata, parts));
+    return PyInstanceMethod_New(function.ptr());
+  });
+}
+
+PyMethodDef kCodeBytes = {"code_bytes", code_bytes, METH_VARARGS,
+                          "Replaces the method launch_metadata of Triton's kernels."};
 PyMethodDef kNewestLaunch = {"newest_launch", newest_launch, METH_NOARGS,
                              "Facts of the calling thread's newest launch with the hook."};
 PyMethodDef kHookMethods[] = {
     {"enter", hook_enter, METH_O,
      "enter($self, metadata, /)\n--\n\nOpens the frame of a launch and adds its metrics."},
     {"exit", hook_exit, METH_O, "exit($self, metadata, /)\n--\n\nCloses the frame of a launch."},
-    {"forget_names", hook_forget_names, METH_NOARGS, "Asks `wants` again for every kernel."},
+    {"set_filtered", hook_set_filtered, METH_O,
+     "set_filtered($self, is_filtered, /)\n--\n\nAsks `wants` for every kernel, or takes all."},
     {nullptr, nullptr, 0, nullptr}};
 char kHookDoc[] =
     "The part of the launch hook that runs at every launch.\n\n"
@@ -341,6 +423,8 @@ void bind_launch_hook(py::module_ &module) {
   module.attr("launch_hook") = type;
   module.attr("newest_launch") =
       py::reinterpret_steal<py::object>(PyCFunction_New(&kNewestLaunch, nullptr));
+  module.attr("code_bytes") =
+      py::reinterpret_steal<py::object>(PyCFunction_New(&kCodeBytes, nullptr));
 }
 
 } // namespace proton
