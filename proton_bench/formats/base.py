@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -23,10 +24,12 @@ __all__ = [
     "WriteOnly",
     "corrupt",
     "decoded",
+    "deeply",
     "plain_map",
 ]
 
 MAX_NESTING = 64
+_MOST_CALLS = 6000  # inside each other, which fit the stack of a thread
 UTF8_MARK = b"\xef\xbb\xbf"  # which some tools write before JSON
 
 T = TypeVar("T")
@@ -148,13 +151,26 @@ def decoded(decode: Callable[[], T], source: str) -> T:
         ProfileFormatError: The bytes are invalid for the decoder.
     """
     try:
-        return decode()
+        return deeply(decode)
     except RecursionError:
         raise corrupt(source, "values are nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError) as error:
         raise corrupt(source, _shortened(str(error))) from None
     except MemoryError:
         raise corrupt(source, "it declares more memory than there is") from None
+
+
+def deeply(decode: Callable[[], T]) -> T:
+    """Run something that recurses twice for each level of a tree, whose paths may be long."""
+    limit = sys.getrecursionlimit()
+    try:
+        return decode()
+    except RecursionError:
+        sys.setrecursionlimit(max(limit, _MOST_CALLS))
+    try:
+        return decode()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _shortened(text: str) -> str:

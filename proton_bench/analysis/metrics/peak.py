@@ -45,15 +45,11 @@ class ArchitectureRates:
 
     Attributes:
         operations: Operations per unit and clock by width of the operands in bits.
-        source: Sources, with their figures and board.
-        unchecked: Rates that no source confirms.
         transfers: Transfers per reported memory clock and pin; 0 if that clock is not usable.
         bytes_per_second: Memory bandwidth if device facts do not give it.
     """
 
     operations: Mapping[int, float]
-    source: str
-    unchecked: str = ""
     transfers: int = 2
     bytes_per_second: float = 0.0
 
@@ -62,156 +58,106 @@ def _rates(w8: float, w16: float, w32: float, w64: float) -> Mapping[int, float]
     return {8: w8, 16: w16, 32: w32, 64: w64}
 
 
-# OpenXLA names NVIDIA's white papers on A100 and H100 and the Blackwell technical brief for it.
-_XLA = "github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc"
-_PYTORCH = "github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py"
-_RDNA = "gpuopen.com/learn/using_matrix_core_amd_rdna4"
-_THROTTLE = "torring.dev/blog/2026/rtx-spark-throttling"
-
+# With the source of each, its figures and board. OpenXLA names NVIDIA's white papers on A100 and
+# H100 and the Blackwell technical brief for its table.
 _CUDA = {
-    "75": ArchitectureRates(
-        _rates(2048, 1024, 128, 4),
-        "gist.github.com/hewumars/3631ad794aa19fa4ad3d7f5589912c5b: T4 130 TOPS INT8, 65 TFLOPS "
-        "FP16; huggingface.co/RajBhope/gpu-runtime-predictor gpu_catalog.json: 8.1 TFLOPS FP32, "
-        "40 SMs, 1.59 GHz; github.com/InJuly7/High-performance-operators: FP64 1/32 of FP32",
-    ),
-    "80": ArchitectureRates(
-        _rates(4096, 2048, 1024, 128),
-        f"{_XLA}: per clock; {_PYTORCH}: A100 624 TOPS INT8, 312 TFLOPS FP16, 156 TF32, 19.5 FP64 "
-        "(108 SMs, 1.41 GHz)",
-    ),
-    "86": ArchitectureRates(
-        _rates(2048, 1024, 512, 4),
-        "github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16. "
-        "GeForce halves FP16 with FP32 accumulation",
-        unchecked="the 72 SMs and 1.695 GHz of that board, TF32, FP64",
-    ),
-    "87": ArchitectureRates(
-        _rates(4096, 2048, 1024, 4),
-        "mzph.cn/web/30785.shtml on the Jetson AGX Orin technical brief: 170 sparse INT8 TOPS and "
-        "5.3 TFLOPS FP32 of 16 SMs, which makes 1.3 GHz",
-        unchecked="FP16 and TF32 (ratios of A100), FP64, bandwidth",
-        bytes_per_second=204.8e9,
-    ),
-    "89": ArchitectureRates(
-        _rates(2048, 1024, 512, 4),
-        "www.mullet.se/product.html?product_id=355414: L40S 733 TFLOPS FP8, 362 FP16, 183 TF32 "
-        "(142 SMs); www.itcreations.com/nvidia-gpu/nvidia-l40s-gpu-accelerator: 2.52 GHz, FP64 "
-        "1/64 of FP32. GeForce halves FP8 and FP16 with FP32 accumulation",
-    ),
-    "90": ArchitectureRates(
-        _rates(8192, 4096, 2048, 256),
-        f"{_XLA}: per clock; tensor cores of H100 at 1.83 GHz, FP64 at 1.98 GHz, 132 SMs",
-    ),
-    "100": ArchitectureRates(
-        _rates(16384, 8192, 4096, 128),
-        f"{_XLA}: per clock; hmc-tech.com/gpu/nvidia-b200-vs-nvidia-gb200: B200 dense 4.5 PFLOPS "
-        "FP8, 2.25 FP16, 1.13 TF32, 37.5 TFLOPS FP64 (148 SMs, 1.86 to 1.98 GHz)",
-    ),
-    "101": ArchitectureRates(
-        _rates(16384, 8192, 4096, 4),
-        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
-        "forums.developer.nvidia.com/t/356355: 20 SMs",
-        unchecked="that 10.1 is the older name of 11.0, FP16 and TF32 (ratios of B200), FP64, "
-        "bandwidth",
-        bytes_per_second=273e9,
-    ),
-    "103": ArchitectureRates(
-        _rates(16384, 8192, 4096, 4),
-        "glennklockwood.com/garden/processors/B300: HGX B300 dense 4.5 PFLOPS FP8, 2.25 FP16, "
-        "1.125 TF32, 1.25 TFLOPS FP64. Others give 7 PFLOPS FP8: "
-        "itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
-        unchecked="148 SMs, at which these are the operations per clock",
-    ),
-    "110": ArchitectureRates(
-        _rates(16384, 8192, 4096, 4),
-        f"{_THROTTLE}: Jetson Thor 65536 sparse FP4 operations per SM and clock; "
-        "forums.developer.nvidia.com/t/356355: 20 SMs; developer.nvidia.com/cuda-gpus: T5000 is "
-        "11.0",
-        unchecked="FP16 and TF32 (ratios of B200), FP64, bandwidth",
-        bytes_per_second=273e9,
-    ),
-    "120": ArchitectureRates(
-        _rates(2048, 1024, 512, 4),
-        "hmc-tech.com/gpu/nvidia-rtx-pro-6000-blackwell-vs-amd-radeon-pro-duo-polaris: dense 1.01 "
-        "PFLOPS FP8, 503.8 TFLOPS FP16, 251.9 TF32, 1.97 FP64 (188 SMs, 2.617 GHz). GeForce halves "
-        "FP8 and FP16 with FP32 accumulation",
-    ),
-    "121": ArchitectureRates(
-        _rates(2048, 1024, 512, 4),
-        f"{_THROTTLE}: 1 PFLOPS sparse FP4 of 48 SMs; huggingface.co/blog/exolabs/"
-        "the-dgx-spark-handbook: 273 GB/s; developer.nvidia.com/cuda-gpus: GB10 is 12.1",
-        unchecked="the clock (about 2.5 GHz), FP16, TF32 and FP64 (ratios of 12.0)",
-        bytes_per_second=273e9,
-    ),
+    # gist.github.com/hewumars/3631ad794aa19fa4ad3d7f5589912c5b: T4 130 TOPS INT8, 65 TFLOPS FP16;
+    # huggingface.co/RajBhope/gpu-runtime-predictor gpu_catalog.json: 8.1 TFLOPS FP32, 40 SMs, 1.59
+    # GHz; github.com/InJuly7/High-performance-operators: FP64 1/32 of FP32
+    "75": ArchitectureRates(_rates(2048, 1024, 128, 4)),
+    # github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc: per clock;
+    # github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py: A100 624 TOPS INT8, 312
+    # TFLOPS FP16, 156 TF32, 19.5 FP64 (108 SMs, 1.41 GHz)
+    "80": ArchitectureRates(_rates(4096, 2048, 1024, 128)),
+    # github.com/citsjtu2020/LLM-Prof hardware_spec.md: A10 250 TOPS INT8, 125 TFLOPS FP16. GeForce
+    # halves FP16 with FP32 accumulation
+    # Unchecked: the 72 SMs and 1.695 GHz of that board, TF32, FP64
+    "86": ArchitectureRates(_rates(2048, 1024, 512, 4)),
+    # mzph.cn/web/30785.shtml on the Jetson AGX Orin technical brief: 170 sparse INT8 TOPS and 5.3
+    # TFLOPS FP32 of 16 SMs, which makes 1.3 GHz
+    # Unchecked: FP16 and TF32 (ratios of A100), FP64, bandwidth
+    "87": ArchitectureRates(_rates(4096, 2048, 1024, 4), bytes_per_second=204.8e9),
+    # www.mullet.se/product.html?product_id=355414: L40S 733 TFLOPS FP8, 362 FP16, 183 TF32 (142
+    # SMs); www.itcreations.com/nvidia-gpu/nvidia-l40s-gpu-accelerator: 2.52 GHz, FP64 1/64 of
+    # FP32. GeForce halves FP8 and FP16 with FP32 accumulation
+    "89": ArchitectureRates(_rates(2048, 1024, 512, 4)),
+    # github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc: per clock; tensor
+    # cores of H100 at 1.83 GHz, FP64 at 1.98 GHz, 132 SMs
+    "90": ArchitectureRates(_rates(8192, 4096, 2048, 256)),
+    # github.com/openxla/xla xla/stream_executor/cuda/cuda_core_info_table.cc: per clock;
+    # hmc-tech.com/gpu/nvidia-b200-vs-nvidia-gb200: B200 dense 4.5 PFLOPS FP8, 2.25 FP16, 1.13
+    # TF32, 37.5 TFLOPS FP64 (148 SMs, 1.86 to 1.98 GHz)
+    "100": ArchitectureRates(_rates(16384, 8192, 4096, 128)),
+    # torring.dev/blog/2026/rtx-spark-throttling: Jetson Thor 65536 sparse FP4 operations per SM
+    # and clock; forums.developer.nvidia.com/t/356355: 20 SMs
+    # Unchecked: that 10.1 is the older name of 11.0, FP16 and TF32 (ratios of B200), FP64,
+    # bandwidth
+    "101": ArchitectureRates(_rates(16384, 8192, 4096, 4), bytes_per_second=273e9),
+    # glennklockwood.com/garden/processors/B300: HGX B300 dense 4.5 PFLOPS FP8, 2.25 FP16, 1.125
+    # TF32, 1.25 TFLOPS FP64. Others give 7 PFLOPS FP8:
+    # itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html
+    # Unchecked: 148 SMs, at which these are the operations per clock
+    "103": ArchitectureRates(_rates(16384, 8192, 4096, 4)),
+    # torring.dev/blog/2026/rtx-spark-throttling: Jetson Thor 65536 sparse FP4 operations per SM
+    # and clock; forums.developer.nvidia.com/t/356355: 20 SMs; developer.nvidia.com/cuda-gpus:
+    # T5000 is 11.0
+    # Unchecked: FP16 and TF32 (ratios of B200), FP64, bandwidth
+    "110": ArchitectureRates(_rates(16384, 8192, 4096, 4), bytes_per_second=273e9),
+    # hmc-tech.com/gpu/nvidia-rtx-pro-6000-blackwell-vs-amd-radeon-pro-duo-polaris: dense 1.01
+    # PFLOPS FP8, 503.8 TFLOPS FP16, 251.9 TF32, 1.97 FP64 (188 SMs, 2.617 GHz). GeForce halves FP8
+    # and FP16 with FP32 accumulation
+    "120": ArchitectureRates(_rates(2048, 1024, 512, 4)),
+    # torring.dev/blog/2026/rtx-spark-throttling: 1 PFLOPS sparse FP4 of 48 SMs;
+    # huggingface.co/blog/exolabs/the-dgx-spark-handbook: 273 GB/s; developer.nvidia.com/cuda-gpus:
+    # GB10 is 12.1
+    # Unchecked: the clock (about 2.5 GHz), FP16, TF32 and FP64 (ratios of 12.0)
+    "121": ArchitectureRates(_rates(2048, 1024, 512, 4), bytes_per_second=273e9),
 }
 # HIP counts work-group processors of two compute units where the architecture has them (gfx11 and
 # later: github.com/ROCm/hip/issues/3767), so those rates are twice what is said of a compute unit.
 _HIP = {
+    # github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py: MI210 181 TFLOPS FP16 and
+    # TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s: one die, as a device of MI250X is;
+    # triton.profiler.specs: 1024 of 8 bits per CU and clock
+    # Unchecked: the 104 CUs and 1.7 GHz of that board
     "gfx90a": ArchitectureRates(
-        _rates(1024, 1024, 256, 256),
-        f"{_PYTORCH}: MI210 181 TFLOPS FP16 and TOPS INT8, 45.3 FP32 and FP64, 1.6 TB/s: one die, "
-        "as a device of MI250X is; triton.profiler.specs: 1024 of 8 bits per CU and clock",
-        unchecked="the 104 CUs and 1.7 GHz of that board",
-        transfers=0,
-        bytes_per_second=1.6384e12,
+        _rates(1024, 1024, 256, 256), transfers=0, bytes_per_second=1.6384e12
     ),
+    # github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py: MI300X 2615 TFLOPS FP8,
+    # 1307 FP16, 654 TF32, 163 FP64, 5.3 TB/s (2.1 GHz);
+    # rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 304 CUs
     "gfx942": ArchitectureRates(
-        _rates(4096, 2048, 1024, 256),
-        f"{_PYTORCH}: MI300X 2615 TFLOPS FP8, 1307 FP16, 654 TF32, 163 FP64, 5.3 TB/s (2.1 GHz); "
-        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 304 CUs",
-        transfers=0,
-        bytes_per_second=5.3e12,
+        _rates(4096, 2048, 1024, 256), transfers=0, bytes_per_second=5.3e12
     ),
-    "gfx950": ArchitectureRates(
-        _rates(8192, 4096, 256, 128),
-        f"{_PYTORCH}: MI350X 4614 TFLOPS FP8, 2310 FP16, 144 FP32, 72 FP64, 8 TB/s; "
-        "rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 256 CUs. No TF32. "
-        "github.com/ROCm/rocprofiler-compute analysis_configs/gfx950: 4096 of FP16 and 256 of FP32 "
-        "per CU and clock; it gives FP64 twice as fast",
-        unchecked="the 2.2 GHz of that board",
-        transfers=0,
-        bytes_per_second=8.0e12,
-    ),
-    "gfx110": ArchitectureRates(
-        _rates(1024, 1024, 512, 16),
-        f"{_RDNA}: RX 7900 XTX 512 of FP16 and of INT8 per CU and clock; "
-        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 61.4 TFLOPS FP32 (96 "
-        "CUs, 2.5 GHz); github.com/Avarok-Cybersecurity/atlas/issues/1067: FP64 1/32 of FP32, 960 "
-        "GB/s of 384 bits",
-        unchecked="the unit of the reported memory clock",
-        transfers=16,
-    ),
-    "gfx1103": ArchitectureRates(
-        _rates(1024, 1024, 512, 16),
-        f"{_RDNA}: RDNA 3",
-        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
-        transfers=0,
-        bytes_per_second=120e9,
-    ),
-    "gfx115": ArchitectureRates(
-        _rates(1024, 1024, 512, 16),
-        "fpsbench.com/compare/gpu/amd-radeon-8060s-vs-amd-radeon-r9-m295x: FP64 1/32 of FP32",
-        unchecked="that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)",
-        transfers=0,
-        bytes_per_second=120e9,
-    ),
-    "gfx1151": ArchitectureRates(
-        _rates(1024, 1024, 512, 16),
-        "www.svethardware.cz/amd-predstavuje-ryzen-ai-max-strix-halo-s-az-16-jadry-a-gpu-se-40-cu/"
-        "61477: LPDDR5X-8000, 256 GB/s, 40 CUs, 2.9 GHz",
-        unchecked="that it is as fast per clock as gfx1100",
-        transfers=0,
-        bytes_per_second=256e9,
-    ),
-    "gfx120": ArchitectureRates(
-        _rates(4096, 2048, 512, 8),
-        f"{_RDNA}: RX 9070 XT 1024 of FP16 and 2048 of INT8 per CU and clock; "
-        "hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 48.7 TFLOPS FP32 (64 "
-        "CUs, 2.97 GHz); pocketmags.com/it/linux-format-magazine/june-2025: 256 bits of 20 Gbit/s",
-        unchecked="FP64 (1/64 of FP32), the unit of the reported memory clock",
-        transfers=16,
-    ),
+    # github.com/pytorch/pytorch torch/_inductor/analysis/device_info.py: MI350X 4614 TFLOPS FP8,
+    # 2310 FP16, 144 FP32, 72 FP64, 8 TB/s;
+    # rocm.docs.amd.com/en/7.13.0-preview/reference/gpu-specs.html: 256 CUs. No TF32.
+    # github.com/ROCm/rocprofiler-compute analysis_configs/gfx950: 4096 of FP16 and 256 of FP32 per
+    # CU and clock; it gives FP64 twice as fast
+    # Unchecked: the 2.2 GHz of that board
+    "gfx950": ArchitectureRates(_rates(8192, 4096, 256, 128), transfers=0, bytes_per_second=8.0e12),
+    # gpuopen.com/learn/using_matrix_core_amd_rdna4: RX 7900 XTX 512 of FP16 and of INT8 per CU and
+    # clock; hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 61.4 TFLOPS FP32 (96
+    # CUs, 2.5 GHz); github.com/Avarok-Cybersecurity/atlas/issues/1067: FP64 1/32 of FP32, 960 GB/s
+    # of 384 bits
+    # Unchecked: the unit of the reported memory clock
+    "gfx110": ArchitectureRates(_rates(1024, 1024, 512, 16), transfers=16),
+    # gpuopen.com/learn/using_matrix_core_amd_rdna4: RDNA 3
+    # Unchecked: that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)
+    "gfx1103": ArchitectureRates(_rates(1024, 1024, 512, 16), transfers=0, bytes_per_second=120e9),
+    # fpsbench.com/compare/gpu/amd-radeon-8060s-vs-amd-radeon-r9-m295x: FP64 1/32 of FP32
+    # Unchecked: that it is as fast per clock as gfx1100, bandwidth (LPDDR5X-7500, 128 bits)
+    "gfx115": ArchitectureRates(_rates(1024, 1024, 512, 16), transfers=0, bytes_per_second=120e9),
+    # www.svethardware.cz/amd-predstavuje-ryzen-ai-max-strix-halo-s-az-16-jadry-a-gpu-se-40-cu/
+    # 61477: LPDDR5X-8000, 256 GB/s, 40 CUs, 2.9 GHz
+    # Unchecked: that it is as fast per clock as gfx1100
+    "gfx1151": ArchitectureRates(_rates(1024, 1024, 512, 16), transfers=0, bytes_per_second=256e9),
+    # gpuopen.com/learn/using_matrix_core_amd_rdna4: RX 9070 XT 1024 of FP16 and 2048 of INT8 per
+    # CU and clock; hmc-tech.com/gpu/amd-radeon-rx-9070-xt-vs-amd-radeon-rx-7900-xtx: 48.7 TFLOPS
+    # FP32 (64 CUs, 2.97 GHz); pocketmags.com/it/linux-format-magazine/june-2025: 256 bits of 20
+    # Gbit/s
+    # Unchecked: FP64 (1/64 of FP32), the unit of the reported memory clock
+    "gfx120": ArchitectureRates(_rates(4096, 2048, 512, 8), transfers=16),
 }
 ARCHITECTURES: Mapping[str, Mapping[str, ArchitectureRates]] = {"CUDA": _CUDA, "HIP": _HIP}
 

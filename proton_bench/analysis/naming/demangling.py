@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from proton_bench.analysis.naming.operation import parse
 from proton_bench.errors import BackendUnavailableError
 
 __all__ = ["all_demangled", "base_name", "base_names", "demangled"]
@@ -21,14 +22,12 @@ __all__ = ["all_demangled", "base_name", "base_names", "demangled"]
 _MANGLED = "_Z"
 # Longer names than any compiler writes stay as they are.
 _MOST_MANGLED = 1 << 16
-_ANONYMOUS = "(anonymous namespace)"
 # A name can refer to parts of itself, and each reference may double its length.
 _REFERENCE = re.compile(r"[ST][0-9A-Z]*_")
 _MOST_EXPANDED = 1 << 18  # characters that are safe to make in this process
 # Of all names of a file; those of real templates take less than a hundredth of this.
 _MOST_MEMORY, _MOST_SECONDS = 256 << 20, 0.5
 _MANY = 20
-_SUFFIXES = (" [clone .kd]", " (.kd)", ".kd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,44 +133,19 @@ def _limit_own_process() -> None:
     signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_SECONDS)
 
 
-def _shortened(name: str, text: str) -> str:
-    """Return a declaration's qualified name, without types and arguments."""
-    for suffix in _SUFFIXES:
-        text = text.removesuffix(suffix)
-    if "(" not in text and "<" not in text:
-        return text
-    kept = _outside_brackets(text)
-    words = kept.split()
-    short = words[-1] if words else ""
-    is_function = bool(short) and all(c.isalnum() or c in "_:~$.{}" for c in short)
-    return short.replace("{}", _ANONYMOUS) if is_function else name
-
-
-def _outside_brackets(text: str) -> str:
-    """Return the text outside <...>, up to the first argument list."""
-    kept, depth, parens = [], 0, 0
-    for character in text.replace(_ANONYMOUS, "{}"):
-        if character == "(":
-            if depth == 0:
-                break
-            parens += 1
-        elif character == ")":
-            parens -= 1
-        elif character == "<" and not parens:
-            depth += 1
-        elif character == ">" and not parens:
-            depth -= 1
-        elif depth == 0:
-            kept.append(character)
-    return "".join(kept)
-
-
 def base_name(name: str) -> str:
     """Return the function's own name, without scopes and arguments, as tools may print it."""
-    return _shortened(name, demangled(name)).rpartition("::")[2]
+    return _base_name(name, demangled(name))
 
 
 def base_names(names: Collection[str]) -> dict[str, str]:
     """Return `base_name` of each of many names."""
     known = all_demangled(names)
-    return {name: _shortened(name, known.get(name, name)).rpartition("::")[2] for name in names}
+    return {name: _base_name(name, known.get(name, name)) for name in names}
+
+
+def _base_name(name: str, text: str) -> str:
+    if "(" not in text and "<" not in text:
+        return text.removesuffix(".kd").rpartition("::")[2]
+    declaration = parse(text)
+    return (name if declaration is None else declaration.name).rpartition("::")[2]

@@ -11,9 +11,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-__all__ = ["SYMBOLS", "TEMPLATES", "Symbol", "Template", "template_of"]
-
-_ATEN = "pytorch, aten/src/ATen/native/cuda/"
+__all__ = ["SYMBOLS", "Template", "template_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +21,11 @@ class Template:
     Attributes:
         name: The function's own name, or with a star the beginning of it.
         form: What to show.
-        source: Where the name and the order of its template arguments are defined.
         scope: A part of the namespaces; "" for any.
     """
 
     name: str
     form: str
-    source: str
     scope: str = ""
 
 
@@ -40,193 +36,150 @@ class Symbol:
     Attributes:
         start: Matches the beginning of a name; its groups fill holes.
         form: What to show.
-        source: Where the rule is defined, or how it became known.
     """
 
     start: re.Pattern[str]
     form: str
-    source: str
 
 
 TEMPLATES = (
     # PyTorch, elementwise and reductions
-    Template(
-        "vectorized_elementwise_kernel", "elementwise {op}{<} vec{0}", _ATEN + "CUDALoops.cuh"
-    ),
-    Template(
-        "vectorized_templated_elementwise_kernel",
-        "elementwise {op}{<} cast vec{0}",
-        _ATEN + "CUDALoops.cuh",
-    ),
-    Template(
-        "unrolled_elementwise_kernel*", "elementwise {op}{<} unrolled", _ATEN + "CUDALoops.cuh"
-    ),
-    Template("elementwise_kernel_with_index", "elementwise index {op}{<}", _ATEN + "Loops.cuh"),
-    Template("elementwise_kernel*", "elementwise {op}{<}", _ATEN + "CUDALoops.cuh"),
-    Template("index_elementwise_kernel", "index {op}{<}", _ATEN + "IndexKernel.cu"),
-    Template(
-        "_scatter_gather_elementwise_kernel",
-        "scatter_gather {op}{<}",
-        _ATEN + "ScatterGatherKernel.cu",
-    ),
-    Template("vectorized_gather_kernel", "gather {0} B", _ATEN + "IndexKernelUtils.cu"),
-    Template("reduce_kernel", "reduce {op}{<}", _ATEN + "Reduce.cuh", scope="native"),
-    Template("multi_tensor_apply_kernel", "foreach {op}{<}", _ATEN + "MultiTensorApply.cuh"),
-    Template(
-        "distribution_elementwise_grid_stride_kernel*",
-        "random {op}{<}",
-        _ATEN + "DistributionTemplates.h",
-    ),
-    Template("CatArrayBatchedCopy*", "cat{variant}{<:0} {2}d", _ATEN + "Shape.cu"),
-    Template("fused_dropout_kernel*", "dropout fwd{<}", _ATEN + "Dropout.cu"),
-    Template("tensor_kernel_scan_*", "scan{variant}{<}", _ATEN + "ScanUtils.cuh"),
-    Template("triu_tril_kernel", "triu_tril{<}", _ATEN + "TriangularOps.cu"),
+    # aten/CUDALoops.cuh
+    Template("vectorized_elementwise_kernel", "elementwise {op}{<} vec{0}"),
+    Template("vectorized_templated_elementwise_kernel", "elementwise {op}{<} cast vec{0}"),
+    Template("unrolled_elementwise_kernel*", "elementwise {op}{<} unrolled"),
+    # aten/Loops.cuh
+    Template("elementwise_kernel_with_index", "elementwise index {op}{<}"),
+    # aten/CUDALoops.cuh
+    Template("elementwise_kernel*", "elementwise {op}{<}"),
+    # aten/IndexKernel.cu
+    Template("index_elementwise_kernel", "index {op}{<}"),
+    # aten/ScatterGatherKernel.cu
+    Template("_scatter_gather_elementwise_kernel", "scatter_gather {op}{<}"),
+    # aten/IndexKernelUtils.cu
+    Template("vectorized_gather_kernel", "gather {0} B"),
+    # aten/Reduce.cuh
+    Template("reduce_kernel", "reduce {op}{<}", scope="native"),
+    # aten/MultiTensorApply.cuh
+    Template("multi_tensor_apply_kernel", "foreach {op}{<}"),
+    # aten/DistributionTemplates.h
+    Template("distribution_elementwise_grid_stride_kernel*", "random {op}{<}"),
+    # aten/Shape.cu
+    Template("CatArrayBatchedCopy*", "cat{variant}{<:0} {2}d"),
+    # aten/Dropout.cu
+    Template("fused_dropout_kernel*", "dropout fwd{<}"),
+    # aten/ScanUtils.cuh
+    Template("tensor_kernel_scan_*", "scan{variant}{<}"),
+    # aten/TriangularOps.cu
+    Template("triu_tril_kernel", "triu_tril{<}"),
     # PyTorch, normalisation and losses
-    Template("vectorized_layer_norm_kernel", "layer_norm fwd{<}", _ATEN + "layer_norm_kernel.cu"),
-    Template(
-        "LayerNormForwardCUDAKernel",
-        "layer_norm fwd{<} unvectorized",
-        _ATEN + "layer_norm_kernel.cu",
-    ),
-    Template(
-        "layer_norm_grad_input_kernel*", "layer_norm bwd input{<}", _ATEN + "layer_norm_kernel.cu"
-    ),
-    Template("GammaBetaBackward*", "layer_norm bwd weight{<}", _ATEN + "layer_norm_kernel.cu"),
-    Template(
-        "cuComputePartGradGammaBeta",
-        "layer_norm bwd weight part{<}",
-        _ATEN + "layer_norm_kernel.cu",
-    ),
-    Template("cuComputeGradGammaBeta", "layer_norm bwd weight{<}", _ATEN + "layer_norm_kernel.cu"),
-    Template("RowwiseMomentsCUDAKernel", "norm moments{<}", _ATEN + "group_norm_kernel.cu"),
-    Template("softmax_warp_forward", "{log:4}softmax fwd{<}", _ATEN + "PersistentSoftmax.cuh"),
-    Template("softmax_warp_backward", "{log:4}softmax bwd{<}", _ATEN + "PersistentSoftmax.cuh"),
-    Template("cunn_SoftMaxForward*", "{log}softmax fwd{<}", _ATEN + "SoftMax.cu"),
-    Template("cunn_SoftMaxBackward*", "{log}softmax bwd{<}", _ATEN + "SoftMax.cu"),
-    Template("cunn_SpatialSoftMaxForward", "{log}softmax spatial fwd{<}", _ATEN + "SoftMax.cu"),
-    Template("cunn_SpatialSoftMaxBackward", "{log}softmax spatial bwd{<}", _ATEN + "SoftMax.cu"),
-    Template("batch_norm_*", "batch_norm {rest}{<}", _ATEN + "Normalization.cuh"),
-    Template("nll_loss*", "{words}{<}", _ATEN + "Loss.cu"),
-    Template("cross_kernel", "cross{<}", _ATEN + "CrossKernel.cu"),
-    Template("embedding_backward_feature_kernel", "embedding bwd{<}", _ATEN + "Embedding.cu"),
-    Template("indexing_backward_kernel*", "index bwd{<}", _ATEN + "Indexing.cu"),
-    Template("indexSelect*", "index_select{variant}{<}", _ATEN + "Indexing.cu"),
-    Template("gatherTopK", "topk gather{<}", _ATEN + "TensorTopK.cu"),
+    # aten/layer_norm_kernel.cu
+    Template("vectorized_layer_norm_kernel", "layer_norm fwd{<}"),
+    Template("LayerNormForwardCUDAKernel", "layer_norm fwd{<} unvectorized"),
+    Template("layer_norm_grad_input_kernel*", "layer_norm bwd input{<}"),
+    Template("GammaBetaBackward*", "layer_norm bwd weight{<}"),
+    Template("cuComputePartGradGammaBeta", "layer_norm bwd weight part{<}"),
+    Template("cuComputeGradGammaBeta", "layer_norm bwd weight{<}"),
+    # aten/group_norm_kernel.cu
+    Template("RowwiseMomentsCUDAKernel", "norm moments{<}"),
+    # aten/PersistentSoftmax.cuh
+    Template("softmax_warp_forward", "{log:4}softmax fwd{<}"),
+    Template("softmax_warp_backward", "{log:4}softmax bwd{<}"),
+    # aten/SoftMax.cu
+    Template("cunn_SoftMaxForward*", "{log}softmax fwd{<}"),
+    Template("cunn_SoftMaxBackward*", "{log}softmax bwd{<}"),
+    Template("cunn_SpatialSoftMaxForward", "{log}softmax spatial fwd{<}"),
+    Template("cunn_SpatialSoftMaxBackward", "{log}softmax spatial bwd{<}"),
+    # aten/Normalization.cuh
+    Template("batch_norm_*", "batch_norm {rest}{<}"),
+    # aten/Loss.cu
+    Template("nll_loss*", "{words}{<}"),
+    # aten/CrossKernel.cu
+    Template("cross_kernel", "cross{<}"),
+    # aten/Embedding.cu
+    Template("embedding_backward_feature_kernel", "embedding bwd{<}"),
+    # aten/Indexing.cu
+    Template("indexing_backward_kernel*", "index bwd{<}"),
+    Template("indexSelect*", "index_select{variant}{<}"),
+    # aten/TensorTopK.cu
+    Template("gatherTopK", "topk gather{<}"),
     # Attention
-    Template(
-        "flash_fwd_kernel",
-        "flash fwd {type} d{head}{causal:2}",
-        "flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h",
-    ),
-    Template(
-        "flash_fwd_splitkv_kernel",
-        "flash fwd split {type} d{head}{causal:1}",
-        "flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h",
-    ),
-    Template(
-        "flash_fwd_splitkv_combine_kernel",
-        "flash fwd combine {type} d{head}",
-        "flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h",
-    ),
-    Template(
-        "flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel",
-        "flash bwd {type} d{head}{causal:2}",
-        "flash-attention, csrc/flash_attn/src/flash_bwd_launch_template.h",
-    ),
-    Template(
-        "flash_bwd_dot_do_o_kernel",
-        "flash bwd dot {type} d{head}",
-        "flash-attention, csrc/flash_attn/src/flash_bwd_launch_template.h",
-    ),
-    Template(
-        "flash_bwd_convert_*",
-        "flash bwd convert {type} d{head}",
-        "flash-attention, csrc/flash_attn/src/flash_bwd_launch_template.h",
-    ),
-    Template(
-        "compute_attn_ws", "flash3 fwd {type} d{head}", "flash-attention, hopper/flash_fwd_kernel.h"
-    ),
+    # flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h
+    Template("flash_fwd_kernel", "flash fwd {type} d{head}{causal:2}"),
+    Template("flash_fwd_splitkv_kernel", "flash fwd split {type} d{head}{causal:1}"),
+    Template("flash_fwd_splitkv_combine_kernel", "flash fwd combine {type} d{head}"),
+    # flash-attention, csrc/flash_attn/src/flash_bwd_launch_template.h
+    Template("flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", "flash bwd {type} d{head}{causal:2}"),
+    Template("flash_bwd_dot_do_o_kernel", "flash bwd dot {type} d{head}"),
+    Template("flash_bwd_convert_*", "flash bwd convert {type} d{head}"),
+    # flash-attention, hopper/flash_fwd_kernel.h
+    Template("compute_attn_ws", "flash3 fwd {type} d{head}"),
     # CUTLASS; `device_kernel` launches everything of version 3
-    Template("Kernel", "{inner}", "cutlass, include/cutlass/device_kernel.h", scope="cutlass"),
-    Template("Kernel2", "{inner}", "cutlass, include/cutlass/device_kernel.h"),
-    Template(
-        "device_kernel", "{inner}", "cutlass, include/cutlass/device_kernel.h", scope="cutlass"
-    ),
+    # cutlass, include/cutlass/device_kernel.h
+    Template("Kernel", "{inner}", scope="cutlass"),
+    Template("Kernel2", "{inner}"),
+    Template("device_kernel", "{inner}", scope="cutlass"),
     # cuBLAS and magma
-    Template("gemv2T_kernel_val", "gemv t {type} (cublas)", "cublas, names in traces"),
-    Template("gemv2N_kernel", "gemv n {type} (cublas)", "cublas, names in traces"),
-    Template("gemvNSP_kernel", "gemv n {type} (cublas)", "cublas, names in traces"),
-    Template("kernel", "gemv {type} (cublas)", "cublas, names in traces", scope="gemvx"),
-    Template("gemmSN_*", "gemm {type} small (cublas)", "cublas, names in traces"),
-    Template("gemmk1_kernel", "gemm {type} k1 (cublas)", "cublas, names in traces"),
-    Template("sgemm_largek_lds64", "gemm f32 largek (cublas)", "cublas, names in traces"),
-    Template("dot_kernel", "dot {type} (cublas)", "cublas, names in traces"),
-    Template("reduce_1Block_kernel", "dot reduce {type} (cublas)", "cublas, names in traces"),
-    Template(
-        "splitKreduce_kernel", "gemm splitk reduce {type} (cublas)", "cublas, names in traces"
-    ),
-    Template("magma_sgemmEx_kernel", "gemm f32 (magma)", "cublas, names in traces"),
+    # cublas, names in traces
+    Template("gemv2T_kernel_val", "gemv t {type} (cublas)"),
+    Template("gemv2N_kernel", "gemv n {type} (cublas)"),
+    Template("gemvNSP_kernel", "gemv n {type} (cublas)"),
+    Template("kernel", "gemv {type} (cublas)", scope="gemvx"),
+    Template("gemmSN_*", "gemm {type} small (cublas)"),
+    Template("gemmk1_kernel", "gemm {type} k1 (cublas)"),
+    Template("sgemm_largek_lds64", "gemm f32 largek (cublas)"),
+    Template("dot_kernel", "dot {type} (cublas)"),
+    Template("reduce_1Block_kernel", "dot reduce {type} (cublas)"),
+    Template("splitKreduce_kernel", "gemm splitk reduce {type} (cublas)"),
+    Template("magma_sgemmEx_kernel", "gemm f32 (magma)"),
     # cuDNN
-    Template("implicit_convolve_*", "conv implicit {type} (cudnn)", "cudnn, names in traces"),
-    Template("precomputed_convolve_*", "conv precomputed {type} (cudnn)", "cudnn, names in traces"),
-    Template("nchwToNhwcKernel", "nchw to nhwc {type} (cudnn)", "cudnn, names in traces"),
-    Template("nhwcToNchwKernel", "nhwc to nchw {type} (cudnn)", "cudnn, names in traces"),
-    Template("*", "{own}{<} (cudnn)", "cudnn, names in traces", scope="cudnn"),
+    # cudnn, names in traces
+    Template("implicit_convolve_*", "conv implicit {type} (cudnn)"),
+    Template("precomputed_convolve_*", "conv precomputed {type} (cudnn)"),
+    Template("nchwToNhwcKernel", "nchw to nhwc {type} (cudnn)"),
+    Template("nhwcToNchwKernel", "nhwc to nchw {type} (cudnn)"),
+    Template("*", "{own}{<} (cudnn)", scope="cudnn"),
     # CUB and thrust, also under the names that other libraries give their copy
-    Template(
-        "DeviceRadixSort*",
-        "sort radix{variant}{<} (cub)",
-        "cccl, cub/device/dispatch/dispatch_radix_sort.cuh",
-    ),
-    Template(
-        "DeviceSegmentedRadixSort*",
-        "sort radix segmented{variant}{<} (cub)",
-        "cccl, cub/device/dispatch/dispatch_radix_sort.cuh",
-    ),
-    Template(
-        "RadixSortScanBins*",
-        "sort radix bins{<} (cub)",
-        "cccl, cub/device/dispatch/dispatch_radix_sort.cuh",
-    ),
-    Template(
-        "DeviceMergeSort*",
-        "sort merge{variant}{<} (cub)",
-        "cccl, cub/device/dispatch/dispatch_merge_sort.cuh",
-    ),
-    Template("Device*", "{cub}{<} (cub)", "cccl, cub/device/dispatch", scope="cub"),
-    Template(
-        "_kernel_agent",
-        "thrust {agent}{<}",
-        "cccl, thrust/system/cuda/detail/core/agent_launcher.h",
-    ),
+    # cccl, cub/device/dispatch/dispatch_radix_sort.cuh
+    Template("DeviceRadixSort*", "sort radix{variant}{<} (cub)"),
+    Template("DeviceSegmentedRadixSort*", "sort radix segmented{variant}{<} (cub)"),
+    Template("RadixSortScanBins*", "sort radix bins{<} (cub)"),
+    # cccl, cub/device/dispatch/dispatch_merge_sort.cuh
+    Template("DeviceMergeSort*", "sort merge{variant}{<} (cub)"),
+    # cccl, cub/device/dispatch
+    Template("Device*", "{cub}{<} (cub)", scope="cub"),
+    # cccl, thrust/system/cuda/detail/core/agent_launcher.h
+    Template("_kernel_agent", "thrust {agent}{<}"),
     # ROCm
-    Template(
-        "kernel_*", "{rest}{<} (ck)", "composable_kernel, include/ck/tensor_operation", scope="ck"
-    ),
-    Template(
-        "kentry*", "{agent}{<} (ck)", "composable_kernel, include/ck_tile/host/kernel_launch.hpp"
-    ),
-    Template("rocblas_*", "{rest}{<} (rocblas)", "rocBLAS, library/src/blas2"),
-    Template("trampoline_kernel", "rocprim {agent}{<}", "rocprim, device/config_types.hpp"),
+    # composable_kernel, include/ck/tensor_operation
+    Template("kernel_*", "{rest}{<} (ck)", scope="ck"),
+    # composable_kernel, include/ck_tile/host/kernel_launch.hpp
+    Template("kentry*", "{agent}{<} (ck)"),
+    # rocBLAS, library/src/blas2
+    Template("rocblas_*", "{rest}{<} (rocblas)"),
+    # rocprim, device/config_types.hpp
+    Template("trampoline_kernel", "rocprim {agent}{<}"),
     # Serving
-    Template("*", "{own}{<...>} (vllm)", "vllm, csrc", scope="vllm"),
+    # vllm, csrc
+    Template("*", "{own}{<...>} (vllm)", scope="vllm"),
 )
 
 _CHIP = "(?P<chip>ampere|volta|turing|maxwell|pascal|kepler|hopper|ada)_"
 _OPERAND = "(?:(?P<operand>fp16|bf16|tf32|f16|f32|f64|int8|i8|s8)_)?"
 SYMBOLS = (
+    # cublas, names in traces
     Symbol(
         re.compile(rf"(?:trt_)?{_CHIP}{_OPERAND}(?P<letter>[sdczhi])\d{{0,6}}gemm_"),
         "gemm {dtype} {tile} {layout} (cublas {sm})",
-        "cublas, names in traces",
     ),
+    # cudnn, names in traces
     Symbol(
         re.compile(
             rf"(?:cudnn_infer_|cudnn_train_)?{_CHIP}(?P<letter>[sh])cudnn_(?P<what>winograd_)?"
         ),
         "conv {what}{dtype} {tile} {layout} (cudnn {sm})",
-        "cudnn, names in traces",
     ),
+    # cutlass, python/cutlass_library/gemm_operation.py and conv2d_operation.py
     Symbol(
         re.compile(
             r"cutlass_(?:(?P<number>\d{2,3})_)?(?:wmma_)?(?:tensorop|simt)_"
@@ -234,8 +187,8 @@ SYMBOLS = (
             + r"(?:[if]\d{1,2}_)?(?P<letter>[sdczhi])\d{0,6}(?P<what>gemm|fprop|dgrad|wgrad)_"
         ),
         "{kind} {dtype} {tile} {layout} (cutlass {sm})",
-        "cutlass, python/cutlass_library/gemm_operation.py and conv2d_operation.py",
     ),
+    # cutlass, python/cutlass_library/gemm_operation.py
     Symbol(
         re.compile(
             r"cutlass3x_sm(?P<number>\d{2,3})_(?:bst)?(?:tensorop|simt)_"
@@ -243,8 +196,8 @@ SYMBOLS = (
             r"(?:(?P<operand>f8|bf16|f16|tf32|f32|f64|s8|i8)_)?"
         ),
         "{kind} {dtype} {tile} {layout} (cutlass {sm})",
-        "cutlass, python/cutlass_library/gemm_operation.py",
     ),
+    # cublas and cudnn, names in traces
     Symbol(
         re.compile(
             r"sm(?P<number>\d{2,3})_xmma_(?P<what>gemm|fprop|dgrad|wgrad)_"
@@ -252,50 +205,49 @@ SYMBOLS = (
             r"(?P<operand>e4m3|e5m2|bf16|f16|tf32|f32|f64|i8|u8)"
         ),
         "{kind} {dtype} {tile} {layout} ({library} {sm})",
-        "cublas and cudnn, names in traces",
     ),
+    # cublas, names in traces: the first letter is the type of A
     Symbol(
         re.compile(r"nvjet_(?:sm(?P<number>\d{2,3})_)?(?P<jet>[a-z]{3,6})_(?:mma_)?"),
         "gemm {dtype} {tile} {layout} (cublas nvjet {sm})",
-        "cublas, names in traces: the first letter is the type of A",
     ),
+    # cudnn, names in traces
     Symbol(
         re.compile(
             r"cudnn_generated_(?:fort|oss)_native_sdpa_sm(?P<number>\d{2,3})_flash_(?P<way>[fb])prop_"
             r"(?:wgmma_)?(?P<operand>bf16|f16|e4m3|e5m2)?"
         ),
         "flash {way} {dtype} {tile} (cudnn {sm})",
-        "cudnn, names in traces",
     ),
+    # pytorch, ATen/native/transformers/cuda/mem_eff_attention/kernels/generate_kernels.py
     Symbol(
         re.compile(r"fmha_cutlass(?P<way>[FB])_(?P<operand>bf16|f16|f32)_"),
         "attention {way} {dtype} {tile} (mem-efficient {sm})",
-        "pytorch, ATen/native/transformers/cuda/mem_eff_attention/kernels/generate_kernels.py",
     ),
+    # nccl, src/device/symmetric/generate.py
     Symbol(
         re.compile(r"ncclSymk?(?:Dev)?Kernel_(?P<nccl>[A-Za-z]{2,20})_(?P<words>\w{1,60})"),
         "nccl {nccl} symmetric {words}",
-        "nccl, src/device/symmetric/generate.py",
     ),
+    # nccl, src/device/generate.py
     Symbol(
         re.compile(r"nccl(?:Dev)?Kernel_(?P<nccl>[A-Za-z]{2,20})"),
         "nccl {nccl} {algorithm} {reduction} {dtype}",
-        "nccl, src/device/generate.py",
     ),
+    # Tensile, Tensile/SolutionStructs.py and DataType.py
     Symbol(
         re.compile(
             r"(?:Custom_)?Cijk_(?P<a>Ailk|Alik)_(?P<b>Bljk|Bjlk)_(?P<tensile>[A-Z0-9]{1,6})_"
         ),
         "gemm {dtype} {tile} {layout} (tensile {gfx})",
-        "Tensile, Tensile/SolutionStructs.py and DataType.py",
     ),
+    # cupy, cupy/_core/_kernel.pyx
     Symbol(
         re.compile(
             r"cupy_(?P<words>[a-z0-9_]{1,40}?)__(?:\w{0,100}_)?"
             r"(?P<cupy>(?:float|u?int|complex|bool)\d{0,3})\Z"
         ),
         "cupy {words}<{cupy}>",
-        "cupy, cupy/_core/_kernel.pyx",
     ),
 )
 

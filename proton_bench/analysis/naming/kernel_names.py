@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from proton_bench.analysis.naming.demangling import all_demangled
 from proton_bench.analysis.naming.families import SYMBOLS, template_of
@@ -104,41 +105,78 @@ def _filled(form: str, declaration: Declaration) -> str | None:
     return _BLANKS.sub(" ", "".join((*parts, form[place:]))).strip()
 
 
+@dataclass(frozen=True, slots=True)
+class _Hole:
+    """A hole and what may fill it.
+
+    Attributes:
+        declaration: The kernel.
+        arguments: Its template arguments.
+        which: Number of the argument that the hole is about, "" for all.
+    """
+
+    declaration: Declaration
+    arguments: str
+    which: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @property
+    def argument(self) -> str:
+        place, arguments = int(self.which), self.declaration.arguments
+        return arguments[place] if place < len(arguments) else ""
+
+    @property
+    def is_set(self) -> bool:
+        return self.argument in ("true", "1")
+
+
 def _value(word: str, which: str, declaration: Declaration, *, arguments: str) -> str | None:
     if word.isdigit():
-        place = int(word)
-        found = declaration.arguments[place] if place < len(declaration.arguments) else ""
-        return found if _NUMBER.fullmatch(found) else ""
-    return _HOLES[word](declaration, arguments, which)
+        number = _Hole(declaration, arguments, word).argument
+        return number if _NUMBER.fullmatch(number) else ""
+    return _HOLES[word](_Hole(declaration, arguments, which))
 
 
-def _operation(declaration: Declaration, arguments: str, which: str) -> str | None:
-    del declaration, which
-    return operation(arguments) or None
+def _type_in_brackets(hole: _Hole) -> str:
+    if hole.which:  # of one argument, which may be a class without a type of numbers
+        argument = hole.argument
+        short = operand_type(argument) or without_scopes(argument[:40])
+        return f"<{short}>" if argument else ""
+    type_ = operand_type(hole.arguments)
+    return f"<{type_}>" if type_ else ""
 
 
-def _type(declaration: Declaration, arguments: str, which: str) -> str:
-    del which
-    found = operand_type(arguments)
-    if found in _INDEX_TYPES:  # sizes come before operands
+def _head(hole: _Hole) -> str | None:
+    """Return the head dimension: the first number of the traits."""
+    match = _NUMBER.search(hole.arguments.partition("<")[2])
+    return None if match is None else match[0]
+
+
+def _log(hole: _Hole) -> str:
+    is_log = hole.is_set if hole.which else "LogSoftMax" in hole.arguments
+    return "log_" if is_log else ""
+
+
+def _rest(hole: _Hole) -> str:
+    """Return the name after its first word, without the word kernel."""
+    rest = hole.name.removeprefix("batch_norm_")
+    rest = hole.name.partition("_")[2] if rest == hole.name else rest
+    return rest.replace("_kernel", "").replace("backward", "bwd").replace("_", " ")
+
+
+def _type(arguments: str) -> str:
+    type_ = operand_type(arguments)
+    if type_ in _INDEX_TYPES:  # sizes come before operands
         operands = _OPERAND.findall(arguments)
-        found = next((_GEMM_TYPES.get(each) or scalar_type(each) for each in operands), found)
-    return _GEMM_TYPES.get(found, found)
+        type_ = next((_GEMM_TYPES.get(each) or scalar_type(each) for each in operands), type_)
+    return _GEMM_TYPES.get(type_, type_)
 
 
-def _type_in_brackets(declaration: Declaration, arguments: str, which: str) -> str:
-    if which:  # of one argument, which may be a class without a type of numbers
-        if int(which) >= len(declaration.arguments):
-            return ""
-        arguments = declaration.arguments[int(which)]
-        return f"<{operand_type(arguments) or without_scopes(arguments[:40])}>"
-    found = operand_type(arguments)
-    return f"<{found}>" if found else ""
-
-
-def _all_arguments(declaration: Declaration, arguments: str = "", which: str = "") -> str:
+def _all_arguments(declaration: Declaration) -> str:
     """Return the template arguments in short spelling, as many as fit."""
-    del arguments, which
     shown: list[str] = []
     room = _MAX_ARGUMENTS
     for argument in declaration.arguments:
@@ -151,70 +189,21 @@ def _all_arguments(declaration: Declaration, arguments: str = "", which: str = "
     return f"<{','.join(shown)}>" if shown else ""
 
 
-def _head(declaration: Declaration, arguments: str, which: str) -> str | None:
-    """Return the head dimension: the first number of the traits."""
-    del declaration, which
-    match = _NUMBER.search(arguments.partition("<")[2])
-    return None if match is None else match[0]
-
-
-def _causal(declaration: Declaration, arguments: str, which: str) -> str:
-    del arguments
-    return " causal" if _is_set(declaration, which) else ""
-
-
-def _log(declaration: Declaration, arguments: str, which: str) -> str:
-    is_log = _is_set(declaration, which) if which else "LogSoftMax" in arguments
-    return "log_" if is_log else ""
-
-
-def _is_set(declaration: Declaration, which: str) -> bool:
-    place = int(which)
-    return place < len(declaration.arguments) and declaration.arguments[place] in ("true", "1")
-
-
-def _words(declaration: Declaration, arguments: str, which: str) -> str:
-    del arguments, which
-    return declaration.name.replace("_cuda_kernel", "").replace("_kernel", "").replace("_", " ")
-
-
-def _rest(declaration: Declaration, arguments: str, which: str) -> str:
-    """Return the name after its first word, without the word kernel."""
-    del arguments, which
-    _, _, rest = declaration.name.removeprefix("batch_norm_").partition("_")
-    if declaration.name.startswith("batch_norm_"):
-        rest = declaration.name.removeprefix("batch_norm_")
-    return rest.replace("_kernel", "").replace("backward", "bwd").replace("_", " ")
-
-
-def _own(declaration: Declaration, arguments: str, which: str) -> str:
-    del arguments, which
-    return declaration.name.removesuffix("_kernel").removesuffix("Kernel")
-
-
-_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def _variant(declaration: Declaration, arguments: str, which: str) -> str:
+def _variant(name: str) -> str:
     """Return what follows the family in a name: the pass of a sort, the way of a copy."""
-    del arguments, which
-    name = declaration.name
     for start in _VARIANT_STARTS:
         if name.startswith(start):
             rest = name.removeprefix(start).removesuffix("Kernel").strip("_")
-            return f" {_CAPITAL.sub('_', rest).lower()}" if rest else ""
+            return f" {_spaced(rest, '_')}" if rest else ""
     return ""
 
 
-def _cub(declaration: Declaration, arguments: str, which: str) -> str:
-    del arguments, which
-    bare = declaration.name.removeprefix("Device").removesuffix("Kernel")
-    return _CAPITAL.sub(" ", bare).lower()
+def _spaced(name: str, mark: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", mark, name).lower()
 
 
-def _agent(declaration: Declaration, arguments: str, which: str) -> str:
+def _agent(declaration: Declaration) -> str:
     """Return the algorithm that a launcher runs: the first class among its arguments."""
-    del arguments, which
     for argument in declaration.arguments:
         short = without_scopes(argument[:400]).partition("<")[0]
         if short.isidentifier() and short not in ("int", "true", "false"):
@@ -222,13 +211,12 @@ def _agent(declaration: Declaration, arguments: str, which: str) -> str:
     return declaration.name
 
 
-def _inner(declaration: Declaration, arguments: str, which: str) -> str:
+def _inner(declaration: Declaration, arguments: str) -> str:
     """Return the form of what a launcher of CUTLASS runs."""
-    del which
     first = declaration.arguments[0] if declaration.arguments else ""
     if _SYMBOL.fullmatch(first[:_MAX_SYMBOL]) and len(first) <= _MAX_SYMBOL:
         return _symbol_form(first)
-    type_ = _type(declaration, arguments, "")
+    type_ = _type(arguments)
     if "FlashAttnFwd" in first or "FlashAttnBwd" in first:
         way = "fwd" if "FlashAttnFwd" in first else "bwd"
         return f"flash3 {way} {type_} {_tile(first)}"
@@ -257,22 +245,21 @@ def _tile(text: str) -> str:
     return ""
 
 
-_Hole = Callable[[Declaration, str, str], "str | None"]
-_HOLES: dict[str, _Hole] = {
-    "op": _operation,
-    "type": _type,
+_HOLES: dict[str, Callable[[_Hole], str | None]] = {
+    "op": lambda hole: operation(hole.arguments) or None,
+    "type": lambda hole: _type(hole.arguments),
     "<": _type_in_brackets,
-    "<...>": _all_arguments,
+    "<...>": lambda hole: _all_arguments(hole.declaration),
     "head": _head,
-    "causal": _causal,
+    "causal": lambda hole: " causal" if hole.is_set else "",
     "log": _log,
-    "words": _words,
+    "words": lambda hole: re.sub("(_cuda)?_kernel", "", hole.name).replace("_", " "),
     "rest": _rest,
-    "own": _own,
-    "variant": _variant,
-    "cub": _cub,
-    "agent": _agent,
-    "inner": _inner,
+    "own": lambda hole: hole.name.removesuffix("_kernel").removesuffix("Kernel"),
+    "variant": lambda hole: _variant(hole.name),
+    "cub": lambda hole: _spaced(hole.name.removeprefix("Device").removesuffix("Kernel"), " "),
+    "agent": lambda hole: _agent(hole.declaration),
+    "inner": lambda hole: _inner(hole.declaration, hole.arguments),
 }
 _VARIANT_STARTS = (
     "CatArrayBatchedCopy",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from proton_bench.analysis.view.select import METADATA_SCOPE
 from proton_bench.errors import MissingExtraError
-from proton_bench.formats.deep_json import parse_json
+from proton_bench.formats.base import deeply
 from proton_bench.formats.registry import find_format
 from proton_bench.model.columns import metric_columns
 from proton_bench.model.frame import KIND_NAMES
@@ -154,11 +154,7 @@ def _metadata_cell(value: Any) -> Any:
 def to_literal(profile: Profile) -> list[dict[str, Any]]:
     """Return the profile as the two objects of a ``.hatchet`` file: the tree and the devices."""
     text = find_format("hatchet").encode(profile).decode()
-    try:
-        literal: list[dict[str, Any]] = json.loads(text)
-    except RecursionError:
-        # The caller's own stack may leave too little of it for a deep tree.
-        literal = parse_json(text, lambda fields: fields, "the encoded profile")
+    literal: list[dict[str, Any]] = deeply(lambda: json.loads(text))
     return literal
 
 

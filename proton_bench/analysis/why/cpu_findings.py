@@ -10,9 +10,9 @@ from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["LEAST_HOT", "LEAST_SMALL", "hottest_operators", "small_operators"]
+__all__ = ["hottest_operators", "small_operators"]
 
-LEAST_SMALL, LEAST_HOT = 0.1, 0.1  # of recorded time
+_LEAST_SMALL, _LEAST_HOT = 0.1, 0.1  # of recorded time
 _LEAST_RUN = 0.01
 _ALMOST_ALL = 0.995
 
@@ -20,7 +20,7 @@ _ALMOST_ALL = 0.995
 def small_operators(run: WholeRun) -> Iterator[Claim]:
     """Find operators whose calls are about as short as it takes to begin one."""
     rows = {row: facts for row, facts in _operators(run).items() if is_short(facts)}
-    if not _is_large(run, rows.values(), LEAST_SMALL):
+    if not _is_large(run, rows.values(), _LEAST_SMALL):
         return
     calls, mean = _calls_text(rows.values())
     text = f"small operators: {calls} of {mean} on average, {_time_text(rows.values())}"
@@ -34,7 +34,7 @@ def hottest_operators(run: WholeRun) -> Iterator[Claim]:
         if not is_short(facts):
             by_name.setdefault(facts.name, {})[row] = facts
     for name, rows in by_name.items():
-        if not _is_large(run, rows.values(), LEAST_HOT):
+        if not _is_large(run, rows.values(), _LEAST_HOT):
             continue
         text = f"{name}: {_time_text(rows.values())}"
         if any(facts.launches > 0 for facts in rows.values()):

@@ -67,14 +67,12 @@ def _is_work(facts: RowFacts) -> Match | None:
 CPU_RULES: tuple[Rule, ...] = (
     Rule(
         "overhead",
-        f"operators of torch on a processor with calls of less than {SHORT_CALL_NS / 1e3:.0f} us",
         _is_overhead,
         "fewer and larger calls: batches, operators on whole tensors, torch.compile",
         _TUNING,
     ),
     Rule(
         "elapsed",
-        "other calls on the host, which worked or waited: that is not recorded",
         _is_work,
         "torch.compile, which fuses operators; smaller types",
         _TUNING,

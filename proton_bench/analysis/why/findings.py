@@ -20,12 +20,9 @@ from proton_bench.analysis.metrics.peak import device_peaks
 from proton_bench.analysis.naming.frame_names import Places, frame_texts, parse_frame
 from proton_bench.analysis.view.names import rows_below
 from proton_bench.analysis.why.cpu_findings import (
-    LEAST_HOT,
-    LEAST_SMALL,
     hottest_operators,
     small_operators,
 )
-from proton_bench.analysis.why.cpu_rules import SHORT_CALL_NS
 from proton_bench.analysis.why.row_facts import RowFacts
 from proton_bench.analysis.why.run import (
     SYNC_OPS,
@@ -69,7 +66,6 @@ class FindingRule:
 
     Attributes:
         id: Name of the finding.
-        when: The condition in words.
         find: Yields what it finds in a run.
         helps: What usually helps.
         source: Where the rule comes from.
@@ -77,7 +73,6 @@ class FindingRule:
     """
 
     id: str
-    when: str
     find: Callable[[WholeRun], Iterator[Claim]]
     helps: str
     source: str
@@ -680,8 +675,6 @@ def _throttles(run: WholeRun) -> tuple[Evidence, ...]:
 FINDINGS: tuple[FindingRule, ...] = (
     FindingRule(
         "compile",
-        "samples of the host in dynamo, Inductor, Triton's compiler or an autotuner, ranges of "
-        "torch.compile, or trials of autotuners",
         _compiles,
         "a cache that lasts, fixed shapes, fewer graph breaks; of no weight in a long run",
         "https://docs.pytorch.org/tutorials/recipes/torch_compile_caching_tutorial.html",
@@ -689,31 +682,24 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "sync",
-        "operators or functions that wait for the device, while it is idle between kernels, for as "
-        "long as samples of the host or the times of operators say",
         _syncs,
         "fetch results less often, keep conditions on the device, copy with non_blocking=True",
         _TUNING,
     ),
     FindingRule(
         "launches",
-        f"the device is idle {_IDLE:.0%} of its time or more in gaps below "
-        f"{duration_text(LONG_IDLE_NS)}, and {_SMALL_SHARE:.0%} of the launches take less than "
-        f"{_SMALL_NS / 1e3:.0f} us",
         _launches,
         "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches",
         "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
     ),
     FindingRule(
         "idle",
-        f"the device is idle {_IDLE:.0%} of its time or more for other reasons",
         _gaps,
         "see what the host does: proton view -m idle/ms FILE",
         _TUNING,
     ),
     FindingRule(
         "no-work",
-        f"{_IDLE:.0%} of the run or more before the first work and after the last",
         _no_work,
         "set up once and run longer, or load in the background; of no weight in a long run",
         _TUNING,
@@ -721,58 +707,48 @@ FINDINGS: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "waiting",
-        f"only collectives run {_IDLE / 2:.0%} of the devices' time or more",
         _waiting,
         "balance the ranks (proton merge --stragglers), overlap with the computation",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html",
     ),
     FindingRule(
         "fp32-products",
-        "products of FP32 by name, on a device with TF32, without tensor cores by name and counter",
         _products,
         "torch.set_float32_matmul_precision('high'), or autocast to BF16",
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices",
     ),
     FindingRule(
         "unfused-optimizer",
-        "several foreach kernels per step of an optimizer, none of them fused",
         _optimizer,
         "fused=True of torch.optim, or torch.compile of the step",
         "https://docs.pytorch.org/docs/stable/optim.html",
     ),
     FindingRule(
         "unfused-elementwise",
-        "several elementwise kernels or reductions per call of one layer",
         _chains,
         "torch.compile, or one Triton kernel for the chain",
         _TUNING,
     ),
     FindingRule(
         "small-operators",
-        f"without a GPU: {LEAST_SMALL:.0%} of recorded time or more in calls of torch's "
-        f"operators below {SHORT_CALL_NS / 1e3:.0f} us",
         small_operators,
         "fewer and larger calls: batches, operators on whole tensors, torch.compile",
         _TUNING,
     ),
     FindingRule(
         "hottest-operators",
-        f"without a GPU: {LEAST_HOT:.0%} of recorded time or more in longer calls of one "
-        "operator or range",
         hottest_operators,
         "torch.compile, which fuses operators; smaller types",
         _TUNING,
     ),
     FindingRule(
         "slow-copies",
-        f"copies of 1 MiB and more between host and device below {_PAGEABLE_GB_S:.0f} GB/s",
         _copies,
         "pin_memory=True of the loader, or tensor.pin_memory(), with non_blocking=True",
         _BEST_PRACTICES,
     ),
     FindingRule(
         "power-capped",
-        "kernels with that verdict",
         _capped,
         "find the reason by nvidia-smi -q -d PERFORMANCE; power limit, cooling, locked clocks",
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",

@@ -100,14 +100,12 @@ class Rule:
 
     Attributes:
         kind: The verdict.
-        when: The condition in words.
         find: Returns a match, or None.
         helps: What usually helps.
         source: Where the rule comes from.
     """
 
     kind: str
-    when: str
     find: Callable[[RowFacts], Match | None]
     helps: str
     source: str
@@ -543,8 +541,6 @@ _HELPS = {
 _ROOF_RULES = tuple(
     Rule(
         kind,
-        f"{QUANTITIES[unit]} at {BOUND:.0%} of its ceiling or more"
-        + (f", or by declared work ({', '.join(_WORK[unit])})" if unit in _WORK else ""),
         _of_unit(kind),
         _HELPS[kind],
         _ROOFLINE,
@@ -555,7 +551,6 @@ _ROOF_RULES = tuple(
 _QUEUE_RULES = tuple(
     Rule(
         kind,
-        f"{_STALLED:.0%} of stalled samples wait for its queue, and its counter is not recorded",
         _of_queue(kind),
         _HELPS[kind],
         _GUIDE,
@@ -566,22 +561,18 @@ _QUEUE_RULES = tuple(
 RULES: tuple[Rule, ...] = (
     Rule(
         "copy-engine",
-        "the row is a copy or a memset",
         _copies,
         "keep data on the device; pinned memory with non_blocking=True overlaps with kernels",
         _BEST_PRACTICES,
     ),
     Rule(
         "waiting",
-        "the kernel is a collective of NCCL",
         _waits,
         "balance the ranks (proton merge --stragglers), overlap with the computation",
         "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/index.html",
     ),
     Rule(
         "power-capped",
-        f"an arithmetic unit is at its ceiling, the SM clock at {_CAPPED:.0%} of its highest rate "
-        "or less, and this costs more than the unit leaves unused",
         _is_capped,
         "a higher power limit, better cooling, no locked clocks; smaller types take less power",
         "https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html",
@@ -589,43 +580,30 @@ RULES: tuple[Rule, ...] = (
     *_ROOF_RULES,
     Rule(
         "contention",
-        f"one slice of L2 at {_HOT_SLICE:.0%} of its peak or more and {_HOTTER:.0f} times the mean "
-        f"of all, or at {BOUND:.0%} and {_HOTTER_AT_ROOF:.0f} times the mean",
         _is_contended,
         "fewer atomics on the same addresses: reduce within a block first, or into several copies",
         _GUIDE,
     ),
     Rule(
         "uncoalesced",
-        f"{_FEW_SECTORS:g} of {_ALL_SECTORS:.0f} sectors per request of L2 or less, with "
-        f"{_MANY_REQUESTS:.0%} of the requests that it can take; or the code asks for "
-        f"{_WASTED:.0%} or less of what DRAM moved, with {_MUCH_MOVED:.0%} of its ceiling",
         _is_uncoalesced,
         _COALESCE,
         _BEST_PRACTICES,
     ),
     Rule(
         "launch-bound",
-        "the device waits for the host between kernels, and this one takes less than "
-        f"{_SHORT_NS / 1e3:.0f} us",
         _is_launch_bound,
         "CUDA graphs: torch.compile(mode='reduce-overhead'), larger batches, fused kernels",
         "https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
     ),
     Rule(
         "small-grid",
-        f"blocks for less than {_FILLED:.0%} of the multiprocessors; or a launch below "
-        f"{_LITTLE_NS / 1e3:.0f} us in less than one wave, with less than {_ACTIVE:.0%} of them "
-        "active",
         _is_small,
         "more blocks: smaller tiles, split along K, larger batches, or other work beside it",
         _BEST_PRACTICES,
     ),
     Rule(
         "tail",
-        f"a last wave of blocks that costs {_TAIL:.0%} of the time or more; or blocks for all "
-        f"multiprocessors in a launch of {_LITTLE_NS / 1e3:.0f} us or more, with less than "
-        f"{_ACTIVE:.0%} of them active",
         _has_tail,
         "even work per block, smaller blocks, a grid that is a multiple of what the GPU holds, a "
         "persistent kernel",
@@ -634,8 +612,6 @@ RULES: tuple[Rule, ...] = (
     *_QUEUE_RULES,
     Rule(
         "latency",
-        f"no unit is at {BOUND:.0%} of its ceiling; {_LATENCY:.0%} of stalled samples (without "
-        f"counters {_STALLED:.0%}) have one reason, or all units were measured",
         _is_latency,
         "more warps or more independent work per warp; `-m pcsampling` names what they wait for",
         f"{_GUIDE}; {AMD_SOURCE}",

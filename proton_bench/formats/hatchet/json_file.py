@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.deep_json import parse_json
+from proton_bench.formats.base import decoded, deeply
 from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
-from proton_bench.formats.hatchet.tree import Node, deep_node, tree_profile
+from proton_bench.formats.hatchet.tree import Node, tree_profile
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_bytes
 
@@ -34,12 +33,10 @@ class HatchetJson:
         return b"".join(content[:256].split())[:2] == b"[{"
 
     def decode(self, content: bytes, source: str) -> Profile:
-        """Return the profile; files of Triton 3.6.0 to 3.9.0 and trees of any depth."""
+        """Return the profile; files of Triton 3.6.0 to 3.9.0."""
         try:
-            root, devices = _with_devices.decode(content)
-        except RecursionError:
-            root, devices = _decode_deep(content, source)
-        except (msgspec.MsgspecError, UnicodeError, ValueError):
+            root, devices = deeply(lambda: _with_devices.decode(content))
+        except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
             # Older files have no device map; otherwise the second attempt gives the error.
             (root,), devices = decoded(lambda: _tree_alone.decode(content), source), {}
         return tree_profile(root, devices, source)
@@ -64,14 +61,3 @@ class HatchetJson:
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Return messages about missing parts."""
         return losses(profile)
-
-
-def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
-    text = decoded(content.decode, source)
-    items = parse_json(text, lambda fields: deep_node(fields, source), source)
-    if not isinstance(items, list) or not 1 <= len(items) <= 2 or not isinstance(items[0], Node):
-        raise corrupt(source, "it is not a list of one tree and a device map")
-    devices = items[1] if len(items) == 2 else {}
-    if not isinstance(devices, dict):
-        raise corrupt(source, "the device map is not a map")
-    return items[0], devices

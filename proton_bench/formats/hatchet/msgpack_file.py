@@ -8,11 +8,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.formats.base import corrupt, decoded
-from proton_bench.formats.deep_msgpack import parse_msgpack
+from proton_bench.formats.base import decoded
 from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
-from proton_bench.formats.hatchet.tree import Node, deep_node, tree_profile
+from proton_bench.formats.hatchet.tree import Node, tree_profile
 from proton_bench.model.profile import Profile
 
 __all__ = ["HatchetMsgpack"]
@@ -34,13 +33,8 @@ class HatchetMsgpack:
         return content[:1] == b"\x92" and b"\xa5frame" in content[:4096]
 
     def decode(self, content: bytes, source: str) -> Profile:
-        """Return the profile; files of Triton 3.9.0 and trees of any depth."""
-        try:
-            root, devices = _decoder.decode(content)
-        except RecursionError:
-            root, devices = _decode_deep(content, source)
-        except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, MemoryError):
-            root, devices = decoded(lambda: _decoder.decode(content), source)
+        """Return the profile; files of Triton 3.9.0."""
+        root, devices = decoded(lambda: _decoder.decode(content), source)
         return tree_profile(root, devices, source)
 
     def encode(self, profile: Profile, *, upstream_shape: bool = False) -> bytes:
@@ -64,15 +58,6 @@ class HatchetMsgpack:
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Return messages about missing parts."""
         return losses(profile)
-
-
-def _decode_deep(content: bytes, source: str) -> tuple[Node, dict[str, Any]]:
-    items = parse_msgpack(content, lambda fields: deep_node(fields, source), source)
-    if not isinstance(items, list) or len(items) != 2 or not isinstance(items[0], Node):
-        raise corrupt(source, "it is not an array of one tree and a device map")
-    if not isinstance(items[1], dict):
-        raise corrupt(source, "the device map is not a map")
-    return items[0], items[1]
 
 
 def _write_nodes(rows: HatchetRows, shown: npt.NDArray[np.int64], content: list[bytes]) -> None:

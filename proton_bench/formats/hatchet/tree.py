@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
-from proton_bench.formats.base import corrupt, decoded
+from proton_bench.formats.base import corrupt
 from proton_bench.formats.hatchet.devices import device_rows, device_table
 from proton_bench.formats.hatchet.hints import assumed_aggregations
 from proton_bench.formats.limits import take_table
@@ -20,7 +20,7 @@ from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["Node", "deep_node", "tree_profile"]
+__all__ = ["Node", "tree_profile"]
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _Mask = npt.NDArray[np.bool_]
@@ -200,20 +200,3 @@ def _kinds(
     kinds[above[kinds[above] == FrameKind.UNKNOWN]] = FrameKind.KERNEL
     kinds[0] = FrameKind.ROOT
     return kinds
-
-
-def deep_node(fields: dict[str, Any], source: str) -> Node | dict[str, Any]:
-    """Return the node for an object whose children are nodes already, else the object itself.
-
-    Raises:
-        ProfileFormatError: The object has a frame, but is not a node.
-    """
-    if "frame" not in fields:
-        return fields
-    children = fields.get("children", [])
-    if not isinstance(children, list) or not all(isinstance(each, Node) for each in children):
-        raise corrupt(source, "the children of a node are not a list of nodes")
-    shallow = {**fields, "children": []}
-    node = decoded(lambda: msgspec.convert(shallow, Node), source)
-    node.children = children
-    return node
