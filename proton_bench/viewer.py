@@ -21,8 +21,9 @@ import numpy as np
 
 from proton_bench import specs
 from proton_bench.analysis.choices import UPSTREAM_FORMS, FrameFormat
-from proton_bench.analysis.metrics.derive import MetricValues, available_metrics
+from proton_bench.analysis.metrics.derive import available_metrics
 from proton_bench.analysis.metrics.formula import FLOPS_WIDTHS, find_metric, unknown_metric
+from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.view.dataframe import import_hatchet, remove_frames, to_literal
 from proton_bench.analysis.view.frame_metrics import (
     INCLUSIVE,
@@ -40,13 +41,8 @@ from proton_bench.analysis.view.frame_metrics import (
     time_factor_dict,
 )
 from proton_bench.analysis.view.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
-from proton_bench.analysis.view.select import (
-    MetricTree,
-    Selection,
-    drop_metadata,
-    drop_trials,
-    kept_rows,
-)
+from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials, kept_rows
+from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.model.frame import FrameKind, StringTable

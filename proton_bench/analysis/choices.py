@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["DEFAULT_DEPTH", "QUANTILES", "UPSTREAM_FORMS", "By", "FrameFormat"]
-
 DEFAULT_DEPTH = 100
 # Names of columns and their quantiles.
 QUANTILES = {

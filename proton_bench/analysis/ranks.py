@@ -15,8 +15,6 @@ from proton_bench.model.members import Member, RankGaps, rank_gaps
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 
-__all__ = ["ScopeTimes", "Stragglers", "find_stragglers", "in_order"]
-
 
 def in_order(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
     """Return the members by rank, process and part, and messages about left-out ones.

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from proton_bench.model import preorder
 
-__all__ = ["SubtreeSums", "grouped"]
-
 Values = npt.NDArray[Any]
 Rows = npt.NDArray[np.int32]
 

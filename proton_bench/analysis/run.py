@@ -13,8 +13,6 @@ from proton_bench.model.device import UNNAMED_KIND, Device
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 
-__all__ = ["Run", "best_of", "check_devices", "files_of", "read_runs"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:

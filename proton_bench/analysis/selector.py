@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from proton_bench.errors import UsageError
 
-__all__ = ["NamedTree", "Selectors", "selects"]
-
 _ANY_NAMES = "**"
 _SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
 

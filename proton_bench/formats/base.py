@@ -15,19 +15,6 @@ from proton_bench.errors import ProfileFormatError, UsageError
 from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 
-__all__ = [
-    "MAX_NESTING",
-    "UTF8_MARK",
-    "Format",
-    "StreamedFormat",
-    "TimelineFile",
-    "WriteOnly",
-    "corrupt",
-    "decoded",
-    "deeply",
-    "plain_map",
-]
-
 MAX_NESTING = 64
 _MOST_CALLS = 6000  # inside each other, which fit the stack of a thread
 UTF8_MARK = b"\xef\xbb\xbf"  # which some tools write before JSON

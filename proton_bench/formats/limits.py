@@ -13,8 +13,6 @@ from contextvars import ContextVar
 
 from proton_bench.errors import ProfileFormatError, UsageError
 
-__all__ = ["Limits", "reading", "take_bytes", "take_items", "take_table"]
-
 _VARIABLE = "PROTON_BENCH_DECODE_LIMIT"
 _MIB = 1 << 20
 # Recordings unpack to at most 20 times their size, and have up to 0.8 events per packed byte.

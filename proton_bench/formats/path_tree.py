@@ -22,8 +22,6 @@ from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["BYTES", "COUNT", "HOST", "TIME", "PathTree", "Reading"]
-
 TIME = "time (ns)"
 COUNT = "count"
 RANGES = "range_count"

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = [
-    "DamagedMessage",
-    "Message",
-    "read_fields",
-    "signed",
-    "text_of",
-    "varint",
-]
-
 _VARINT, _BYTES = 0, 2
 _WIDTHS = {1: 8, 5: 4}
 _WIRE, _LOW = 7, 127

@@ -23,18 +23,6 @@ from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file, unreadable
 from proton_bench.support.text import bytes_for, did_you_mean, visible
 
-__all__ = [
-    "FORMATS",
-    "decode_profile",
-    "find_format",
-    "find_format_of",
-    "formats",
-    "read_profile",
-    "register_format",
-    "streamed_format_of",
-    "write_profile",
-]
-
 
 @dataclass(frozen=True)
 class _BuiltIn:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-__all__ = ["known_names", "upstream_name"]
-
 _UPSTREAM = {"stalled_not_selected": "stalled_not_Selected"}
 _OURS = {theirs: ours for ours, theirs in _UPSTREAM.items()}
 

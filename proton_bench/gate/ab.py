@@ -24,8 +24,6 @@ from proton_bench.gate.runs import MANIFEST, TREE, Arm, KeptRuns, Series, write_
 from proton_bench.gate.slot import BASE, NEW
 from proton_bench.gate.verdict.result import Outcome
 
-__all__ = ["Request", "begin_ab", "resume_ab"]
-
 _THRESHOLDS = ("thresholds", "overriding")
 
 

@@ -30,20 +30,6 @@ from proton_bench.support.files import refused, write_file
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
 
-__all__ = [
-    "BaselineStore",
-    "Entry",
-    "Side",
-    "check_name",
-    "check_plain",
-    "is_path",
-    "read_base",
-    "read_recorded",
-    "read_sides",
-    "revision_of",
-    "split_reference",
-]
-
 _PROMOTED = "promoted"
 _ID_TIME = "%Y%m%dT%H%M%S"
 _MARK = "baseline:"

@@ -49,15 +49,6 @@ from proton_bench.gate.verdict.result import GateResult, GateRow, SuiteVerdict
 from proton_bench.model.frame import escape_surrogates
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "BisectResult",
-    "BisectVerdict",
-    "Bisection",
-    "Candidate",
-    "Measurement",
-    "State",
-]
-
 _SCHEMA, _VERSION = "proton_bench.bisect", (2, 0)
 _TREES = {BASE: "good-tree", NEW: "tree"}
 _MOST_PAIRS = 20

@@ -53,19 +53,6 @@ from proton_bench.gate.verdict.result import (
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "HOPE",
-    "MOST_PAIRS",
-    "Experiment",
-    "FreshRuns",
-    "Look",
-    "Rate",
-    "flipped_paths",
-    "fresh_runs",
-    "looks",
-    "resample_false_alarms",
-]
-
 # Enough for most paths of unchanged code to be certainly the same.
 _FIRST_PAIRS = 4
 # Of an experiment of pairs for which the user names no other limit: a busy machine needs more than

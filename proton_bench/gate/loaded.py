@@ -14,15 +14,6 @@ from proton_bench.gate.runs import TREE, KeptRun, KeptRuns
 from proton_bench.gate.slot import BASE, NEW, Stage
 from proton_bench.gate.verdict.result import Note, Reason
 
-__all__ = [
-    "LoadedModule",
-    "Validity",
-    "changed_meanwhile",
-    "check_validity",
-    "loaded_alike",
-    "loads_any",
-]
-
 # The measuring program: both sides run the current one on purpose.
 _TESTS = re.compile(r"(test_.*|.*_test|conftest)\.py")
 

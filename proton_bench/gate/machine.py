@@ -36,27 +36,6 @@ from proton_bench.gate.statistics.decision import Background, Limits, decide, we
 from proton_bench.model.profile import Profile
 from proton_bench.recording.gpu.nvidia import gpu_facts
 
-__all__ = [
-    "CANARY_SCOPE",
-    "SLOWED",
-    "WARM_UP_SCOPE",
-    "CanaryShift",
-    "Finding",
-    "Tier",
-    "check_replicates",
-    "disturbances_now",
-    "disturbances_of",
-    "examine_runs",
-    "facts_of",
-    "identity_of",
-    "left_out",
-    "log_clocks",
-    "machine_of",
-    "shift_of",
-    "tick_of",
-    "without",
-]
-
 Numbers = npt.NDArray[np.float64]
 
 CANARY_SCOPE = "<canary>"

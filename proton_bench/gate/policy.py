@@ -16,20 +16,6 @@ from proton_bench.gate.statistics.decision import MOST_PAIRS
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import did_you_mean
 
-__all__ = [
-    "LOOSER",
-    "METRICS",
-    "OTHER_UNITS",
-    "TAIL",
-    "Amount",
-    "Policy",
-    "PolicyWords",
-    "Threshold",
-    "parse_threshold",
-    "policy_from_table",
-    "read_policy",
-]
-
 METRICS = (
     "median",
     "mean",

@@ -31,24 +31,6 @@ from proton_bench.recording.launcher.run_options import RunOptions, runner_comma
 from proton_bench.recording.launcher.target import TargetKind
 from proton_bench.support.files import write_file
 
-__all__ = [
-    "FORMATS",
-    "Command",
-    "Ended",
-    "Launch",
-    "OwnEnvironment",
-    "Revision",
-    "changed_files",
-    "find_revision",
-    "first_folders_of",
-    "git",
-    "interruptible",
-    "output_end",
-    "own_environment",
-    "run_fresh",
-    "worktree",
-]
-
 FORMATS = ("proton",)
 
 

@@ -12,8 +12,6 @@ from proton_bench.support.text import visible
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["Lines", "Pace", "Progress", "TerminalBar", "open_progress"]
-
 
 class Progress(Protocol):
     """Receives the progress of an experiment."""

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from proton_bench.support.text import visible
 
-__all__ = ["policy_of_project", "project_of", "shown", "store_of_project"]
-
 _STORE = ".proton"
 _POLICY = "pyproject.toml"
 _MARKS = (_POLICY, ".git")

@@ -47,22 +47,6 @@ from proton_bench.support.inputs import read_file, unreadable
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "MANIFEST",
-    "TREE",
-    "Arm",
-    "Disturbances",
-    "KeptRun",
-    "KeptRuns",
-    "Series",
-    "at_home",
-    "drop_unused",
-    "kept_folder",
-    "new_folder",
-    "read_json",
-    "write_json",
-]
-
 # The checkout of a base in the folder of its experiment.
 TREE = "base-tree"
 

@@ -7,8 +7,6 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["BASE", "NEW", "Slot", "Stage", "in_turn", "missing", "pairs"]
-
 # Pairs that have to be irregular: as many as the first look that can fail has.
 _FIRST = 6
 BASE = "base"

@@ -14,8 +14,6 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ALIASES", "CompatFinder", "install", "is_in_use", "uninstall"]
-
 UPSTREAM = "triton.profiler"
 
 # Upstream's submodule -> ours; other names do not exist under the alias.

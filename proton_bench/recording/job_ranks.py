@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = [
-    "first_set",
-    "is_one_of_several",
-    "launcher_of",
-    "rank_facts",
-    "rank_variable",
-    "rank_variables",
-]
-
 _MOST_DIGITS = 9  # no job has more ranks
 
 

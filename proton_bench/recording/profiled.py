@@ -22,7 +22,6 @@ from proton_bench.recording.summary import best_file, print_summary
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["last", "profiled"]
 
 _numbers = itertools.count()
 _last_block: tuple[int, Profile] | None = None

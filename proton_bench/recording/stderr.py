@@ -8,8 +8,6 @@ import sys
 
 from proton_bench.support.text import visible
 
-__all__ = ["QUIET", "is_quiet", "say", "shown_path", "warn"]
-
 QUIET = "PROTON_BENCH_QUIET"
 _TRUE = ("1", "on", "true")
 

@@ -12,7 +12,6 @@ from proton_bench.recording.stderr import shown_path, warn
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["MOST_LINES", "best_file", "print_summary", "summarize_file"]
 
 # Files that hold everything, the fastest to read first.
 _SUFFIXES = (".proton", ".pftrace", ".hatchet", ".hatchet_msgpack")

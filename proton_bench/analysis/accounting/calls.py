@@ -19,18 +19,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "CALLS",
-    "ENTERED",
-    "LAUNCHES",
-    "call_values",
-    "has_own_calls",
-    "kernel_counts",
-    "launch_values",
-    "per_call",
-    "with_entered",
-]
-
 LAUNCHES = "launches"
 
 

@@ -12,19 +12,6 @@ from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "DEVICE_WALL",
-    "SAMPLED",
-    "SOON_NS",
-    "DeviceVerdict",
-    "device_verdicts",
-    "is_device_time",
-    "runs_on_devices",
-    "samples_one_by_one",
-    "with_device_use",
-]
-
-
 DEVICE_WALL = "gpu_wall (ns)"
 
 SAMPLED = "launches waited to be sampled"

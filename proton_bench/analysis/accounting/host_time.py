@@ -22,29 +22,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.metrics.spans import WALL, Ranges, is_span, ranges_of
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "HOST_METRICS",
-    "HOST_WALL",
-    "IDLE",
-    "IMPORTS",
-    "NOT_RECORDED",
-    "OTHER_THREADS",
-    "HostPath",
-    "Recorded",
-    "RunTime",
-    "host_paths",
-    "host_recorded_ns",
-    "import_rows",
-    "is_runner",
-    "other_threads",
-    "own_lines",
-    "recorded_of",
-    "recorded_times",
-    "run_ns",
-    "run_time_of",
-    "with_measured_times",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:

@@ -13,7 +13,6 @@ from proton_bench.model.profile import Profile
 if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
 
-__all__ = ["OwnCost", "costs_differ", "own_cost"]
 
 _MOST_NS = 2.0**63
 # A difference in cost is reported if it exceeds this factor and this share of a run.

@@ -21,8 +21,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKi
 from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 
-__all__ = ["BenchmarkCalls", "with_equal_calls"]
-
 # A number of repetitions, not a part of the work.
 _KEPT = frozenset({ROUNDS, CALLS})
 # Larger whole numbers have no exact quotient.

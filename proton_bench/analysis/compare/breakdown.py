@@ -12,8 +12,6 @@ from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.pairing import SEVERAL, PairedTree, RowState, Side, agreed
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Breakdown", "By", "break_down", "kernel_labels"]
-
 
 def kernel_labels(tree: PairedTree, rows: Rows) -> Rows:
     """Return a number of 0 or more for each row; rows of one kernel on one device share it.

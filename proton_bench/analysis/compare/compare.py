@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls, with_equal_calls
-from proton_bench.analysis.compare.breakdown import By, break_down
+from proton_bench.analysis.compare.breakdown import break_down
 from proton_bench.analysis.compare.pairing import PairedTree, pair
 from proton_bench.analysis.compare.run_rows import Identity
 from proton_bench.analysis.kernels.stall_reasons import ALL, has_samples
@@ -28,19 +29,6 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
-
-__all__ = [
-    "CONFIDENCE",
-    "Changes",
-    "CompareOptions",
-    "Comparison",
-    "Split",
-    "compare",
-    "mean_difference",
-    "split",
-    "without_rows",
-]
-
 
 CONFIDENCE = 0.95
 

@@ -14,8 +14,6 @@ from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.model import preorder
 
-__all__ = ["Cause", "Explanation", "Kind", "explain", "row_cause"]
-
 Mask = npt.NDArray[np.bool_]
 
 # A single row with this share of the best kernel's change is named instead of the kernel.

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Step", "UnmatchedRows", "find_counterparts", "moved_scopes"]
-
 Rows = npt.NDArray[Any]
 
 # A kernel with the same name at another place moved if the time per launch differs by at most the

@@ -22,8 +22,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
-__all__ = ["SEVERAL", "Origins", "PairedTree", "RowState", "Side", "agreed", "pair"]
-
 Path = tuple[str, ...]
 
 

@@ -15,8 +15,6 @@ from proton_bench.errors import UsageError
 from proton_bench.model import preorder
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["Ranking", "Threshold", "least_change", "rank"]
-
 Mask = npt.NDArray[np.bool_]
 
 # Share of the larger total below which rows are left out by default.

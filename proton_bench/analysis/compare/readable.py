@@ -15,8 +15,6 @@ from proton_bench.analysis.naming.readable import Readable, texts_of
 from proton_bench.analysis.run import Run
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["with_equal_layers_folded", "with_texts"]
-
 # Layers did not change alike if so few of them have so much of what they changed.
 _FEW, _MOST = 1 / 3, 0.8
 # Part of the total that layers change by when nothing is different, and so grow or shrink; rates

@@ -19,8 +19,6 @@ from proton_bench.model.device import UNNAMED_KIND, Device, Variant
 from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 
-__all__ = ["GONE", "Identity", "Interning", "RunRows", "former_lines"]
-
 # Suffix of a removed line, to distinguish it from the line that has its number now.
 GONE = " (gone)"
 # A pair counts 1, and up to 1 more for equal shares. A change of distance costs so much that a

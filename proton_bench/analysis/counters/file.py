@@ -30,16 +30,6 @@ from proton_bench.formats.limits import reading, take_bytes
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
 
-__all__ = [
-    "CounterFile",
-    "MeasuredLaunch",
-    "base_unit",
-    "is_summable",
-    "number",
-    "parse_counters",
-    "read_counters",
-]
-
 _PREFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SCALED = re.compile(
     r"(?P<prefix>[KMGT]?)(?P<unit>byte|inst|cycle|warp|block|thread|sector|request|hz|Hz|bit)"

@@ -27,8 +27,6 @@ from proton_bench.analysis.naming.demangling import base_name, base_names
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["HBM", "CounterJoin", "Doubt", "add_hbm_traffic", "headlines", "join_counters"]
-
 HBM = "hbm_bytes (byte)"
 
 # Aspect -> names without units, best first.

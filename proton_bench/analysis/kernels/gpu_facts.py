@@ -14,21 +14,6 @@ from proton_bench.analysis.metrics.occupancy import resident_blocks
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "CounterFacts",
-    "GpmMeans",
-    "RecordCost",
-    "SamplingFacts",
-    "are_missing",
-    "came_too_late",
-    "counter_facts",
-    "cpu_counter_error",
-    "gpm_means",
-    "is_written_meanwhile",
-    "record_costs",
-    "sampling_facts",
-]
-
 _MOST_REGISTERS = 1 << 31  # or bytes, warps: no kernel needs more
 _MOST_RATE = 2.0**63
 

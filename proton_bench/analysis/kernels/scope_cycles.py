@@ -18,17 +18,6 @@ from proton_bench.analysis.metrics.values import (
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "COVERAGE",
-    "CYCLES",
-    "INSTANCES",
-    "INSTRUMENTED",
-    "KEPT",
-    "LOST",
-    "SCOPE_METRICS",
-    "own_counts",
-]
-
 CYCLES = "cycles"
 COVERAGE = "coverage"
 INSTANCES = "instances"

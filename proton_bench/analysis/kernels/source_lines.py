@@ -25,15 +25,6 @@ from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "SampleCounts",
-    "SampledFile",
-    "SampledSource",
-    "SourceLine",
-    "parse_line",
-    "sampled_source",
-]
-
 # The first match, because names of functions may contain anything.
 _LINE = re.compile(r"(?P<file>.*?):(?P<line>\d{1,9})@(?P<function>.*)", re.DOTALL)
 

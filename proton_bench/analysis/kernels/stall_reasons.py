@@ -21,24 +21,6 @@ from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "ALL",
-    "AMD_SOURCE",
-    "NOT_ISSUED",
-    "NVIDIA_SOURCE",
-    "PARTS",
-    "REASON",
-    "SELECTED",
-    "STALL_RATIOS",
-    "SampleForm",
-    "StallReason",
-    "explain_stall",
-    "has_samples",
-    "is_sample_count",
-    "sample_form",
-    "stall_reasons",
-]
-
 _SUFFIX = "/samples"
 ALL = "num_samples"
 REASON = "stalled_"

@@ -61,17 +61,6 @@ from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 
-__all__ = [
-    "AvailableMetrics",
-    "MetricValues",
-    "available_metrics",
-    "default_metrics",
-    "derive",
-    "prepare",
-    "recorded_metrics",
-    "values_of",
-]
-
 _OF_HOST = tuple(MetricSpec(name).base for name in (HOST_WALL, OTHER_THREADS))
 _OF_SUBTREE = "of the row and all rows below it"
 _OF_ROW = "of the row alone"

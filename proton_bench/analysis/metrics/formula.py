@@ -15,19 +15,6 @@ from proton_bench.errors import MetricError, UnknownMetricError
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.support.text import did_you_mean, visible
 
-__all__ = [
-    "AVERAGE",
-    "FLOPS_WIDTHS",
-    "SECONDS",
-    "SELF",
-    "Divisor",
-    "Formula",
-    "derivable_names",
-    "find_metric",
-    "parse_formula",
-    "unknown_metric",
-]
-
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 FLOPS_WIDTHS = (8, 16, 32, 64)
 

@@ -13,8 +13,6 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import MetricError, UsageError
 from proton_bench.model.metrics.metric import MetricSpec
 
-__all__ = ["Measure", "find_measure"]
-
 # Default metrics, best first.
 _PRIMARY = ("time", "cycles", "wall", "cpu_time", "num_samples", "count")
 

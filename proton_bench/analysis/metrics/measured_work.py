@@ -53,21 +53,6 @@ from proton_bench.model.metrics.counter_columns import (
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "MEASURED_WORK",
-    "UNIT_USE",
-    "Amount",
-    "busiest_pipe_seconds",
-    "dram_bytes",
-    "interval_half",
-    "measured_work_names",
-    "pipe_flops",
-    "requested_and_moved",
-    "size_text",
-    "traffic_text",
-]
-
-
 _KERNEL_TIME = "time (ns)"
 _COVERAGE = "counter_coverage"
 _SHARE, _ERROR = "_pct", "_err"

@@ -13,15 +13,6 @@ from proton_bench.errors import MetricError
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "LIMITS",
-    "OCCUPANCY",
-    "MultiprocessorLimits",
-    "occupancy",
-    "resident_blocks",
-    "with_occupancy",
-]
-
 OCCUPANCY = "occupancy"
 
 _WARP = 32

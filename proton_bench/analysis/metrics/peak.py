@@ -17,20 +17,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.plugin.others import offered_by_others
 from proton_bench.specs import max_bps, max_flops
 
-__all__ = [
-    "ARCHITECTURES",
-    "WORK",
-    "architecture_rates",
-    "clock_ratio",
-    "device_peaks",
-    "known_architectures",
-    "least_seconds",
-    "no_work",
-    "offered_peaks",
-    "peak_rates",
-    "pipe_rates",
-]
-
 _HZ_PER_KHZ = 1e3
 _KHZ_PER_GHZ = 1e6
 # Counts over all multiprocessors are at least this many times those of one.

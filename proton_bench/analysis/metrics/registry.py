@@ -37,8 +37,6 @@ from proton_bench.analysis.why.verdict import WHY
 from proton_bench.model.metrics.spans import is_span
 from proton_bench.model.profile import Profile
 
-__all__ = ["REGISTRY"]
-
 
 def _self_names(profile: Profile, numbers: Sequence[str]) -> Iterator[str]:
     for column in (profile.columns[name] for name in numbers):

@@ -31,16 +31,6 @@ from proton_bench.model.device import Device
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "ROOFLINE",
-    "Roofline",
-    "own_seconds",
-    "own_values",
-    "roofline",
-    "roofline_peaks",
-    "single_devices",
-]
-
 _ROOF_TIME = "roof_time"
 _BOUND = "bound"
 _DISTANCE = "roof_distance"

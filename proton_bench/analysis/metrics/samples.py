@@ -22,8 +22,6 @@ from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile
 
-__all__ = ["SAMPLE_STATISTICS", "is_sample_statistic", "sample_values"]
-
 # Least spread in buckets: a smaller one cannot be computed from counts of buckets.
 _LEAST_SKETCHED = 2.5
 

@@ -21,26 +21,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "INTERVAL_NOTE",
-    "WIDEST",
-    "DerivedMetric",
-    "MetricValues",
-    "has_self_values",
-    "is_inclusive",
-    "is_part_of_mean",
-    "mean_names",
-    "mean_values",
-    "own_ns",
-    "own_numbers",
-    "quotient",
-    "recorded_names",
-    "recorded_values",
-    "source_values",
-    "time_seconds",
-    "with_mean",
-]
-
 WIDEST = 6.0  # points of half an interval
 # Of every metric with intervals; amounts are withheld with the share that they come from.
 INTERVAL_NOTE = (

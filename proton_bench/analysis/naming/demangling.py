@@ -17,8 +17,6 @@ from typing import Any
 from proton_bench.analysis.naming.operation import parse
 from proton_bench.errors import BackendUnavailableError
 
-__all__ = ["all_demangled", "base_name", "base_names", "demangled"]
-
 _MANGLED = "_Z"
 # Longer names than any compiler writes stay as they are.
 _MOST_MANGLED = 1 << 16

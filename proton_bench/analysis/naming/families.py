@@ -11,8 +11,6 @@ import functools
 import re
 from dataclasses import dataclass
 
-__all__ = ["SYMBOLS", "Template", "template_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Template:

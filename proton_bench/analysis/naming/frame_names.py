@@ -16,16 +16,6 @@ from pathlib import PurePosixPath
 from proton_bench.model.provenance import Provenance
 from proton_bench.support.text import visible
 
-__all__ = [
-    "FRAME",
-    "OLD_FRAME",
-    "Places",
-    "PythonFrame",
-    "frame_texts",
-    "parse_frame",
-    "told_apart",
-]
-
 # Of longer names only the beginning is compared.
 _MAX_CHARACTERS = 4096
 _WORD = re.compile(r"[\w.~]+:*")

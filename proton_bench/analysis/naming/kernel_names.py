@@ -22,8 +22,6 @@ from proton_bench.analysis.naming.operation import (
 )
 from proton_bench.errors import BackendUnavailableError
 
-__all__ = ["kernel_texts", "short_form"]
-
 # More does not fit beside the columns of a report; what is cut off does not get lost, because equal
 # texts get what differs.
 _MAX_SHOWN = 100

@@ -19,8 +19,6 @@ from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 
-__all__ = ["STEP_KINDS", "equal_layers", "fold_layers", "fold_steps", "step_name"]
-
 _LAYER = re.compile(r"(?P<path>[^ ]*) \((?P<class>.*)\)", re.DOTALL)
 _ANY = "*"
 _DOT = "."

@@ -16,8 +16,6 @@ from proton_bench.model.frame import FrameKind, StringTable
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, number_paths, regroup, row_labels
 
-__all__ = ["IMPORTS_NAME", "fold_library_frames", "fold_nested", "without_runners"]
-
 
 def without_runners(profile: Profile) -> Profile:
     """Return the profile without frames down to the last one that runs a program or a cell.

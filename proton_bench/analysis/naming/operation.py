@@ -11,8 +11,6 @@ import itertools
 import re
 from dataclasses import dataclass
 
-__all__ = ["Declaration", "operand_type", "operation", "parse", "scalar_type", "without_scopes"]
-
 # Real names are shorter; of longer ones only the beginning is read.
 MAX_CHARACTERS = 4096
 

@@ -17,8 +17,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["Readable", "folded", "texts_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Readable:

@@ -27,16 +27,6 @@ from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "QUANTILES",
-    "TABLES",
-    "LabelledRun",
-    "Relation",
-    "quantiles",
-    "relations",
-    "wide_columns",
-]
-
 # `nodes` has a column more for each metric: `wide_columns`.
 _COLUMNS = {
     "runs": "run VARCHAR, file VARCHAR, nodes BIGINT, partial BOOLEAN, dropped BIGINT, "

@@ -23,17 +23,6 @@ from proton_bench.analysis.query.relations import (
 from proton_bench.errors import MissingExtraError, UsageError
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "CLOSED",
-    "QueryResult",
-    "Statement",
-    "clear_errors",
-    "label_runs",
-    "parsed",
-    "query",
-    "query_on",
-]
-
 # No file, no network, no extension, no variable of the calling Python code.
 CLOSED = {
     "enable_external_access": False,

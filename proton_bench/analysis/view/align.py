@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.metrics.derive import MetricValues
-from proton_bench.analysis.view.select import MetricTree
+from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import UsageError
 from proton_bench.model.frame import StringTable
 from proton_bench.model.preorder import positions
 from proton_bench.model.regroup import number_paths
-
-__all__ = ["Alignment", "LabelledTree", "align", "occurrences", "stacked_parents", "subtract"]
 
 Rows = npt.NDArray[np.int32]
 

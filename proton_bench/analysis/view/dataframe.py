@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     import hatchet
     import thicket
 
-__all__ = [
-    "import_hatchet",
-    "remove_frames",
-    "to_dataframe",
-    "to_graphframe",
-    "to_literal",
-    "to_thicket",
-]
-
 
 def to_dataframe(profile: Profile) -> pd.DataFrame:
     """Return one line per row of the profile, in pre-order; the index is the row's number.

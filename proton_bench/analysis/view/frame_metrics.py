@@ -25,22 +25,6 @@ from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import MetricSpec
 from proton_bench.specs import max_bps, max_flops
 
-__all__ = [
-    "INCLUSIVE",
-    "DeviceInfo",
-    "FactorDict",
-    "RecordedColumns",
-    "avg_cpu_time_factor_dict",
-    "avg_time_factor_dict",
-    "bytes_factor_dict",
-    "cpu_time_factor_dict",
-    "default_flop_factor_dict",
-    "derivable_metrics",
-    "get_min_time_bytes",
-    "get_min_time_flops",
-    "time_factor_dict",
-]
-
 
 class FactorDict(NamedTuple):
     """Metrics derived from a metric.

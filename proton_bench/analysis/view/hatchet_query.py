@@ -17,8 +17,6 @@ from proton_bench.errors import UsageError
 from proton_bench.model.metrics.metric import ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["match_nodes"]
-
 # A text of the dialect, and a property of a node: p."name".
 _TEXT = re.compile(r"\"((?:\\\"|[^\"])*)\"|'((?:\\'|[^'])*)'")
 _PROPERTY = re.compile(r"\b\w+\s*\.\s*(?:\"([^\"]*)\"|'([^']*)')")

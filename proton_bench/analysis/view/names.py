@@ -19,16 +19,6 @@ from proton_bench.errors import UsageError
 from proton_bench.model.frame import StringTable
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "NameFilter",
-    "matches",
-    "rows_above",
-    "rows_below",
-    "stable_name",
-    "steady_name",
-    "with_stable_names",
-]
-
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 

@@ -13,8 +13,6 @@ from proton_bench.analysis.view.tree import Mask, MetricTree
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 
-__all__ = ["LEAST_SHARE", "Outline", "outlined"]
-
 # Rows with less of the whole are never worth a line of a screen.
 LEAST_SHARE = 0.005
 _OTHER_THREADS = f"{MetricSpec(OTHER_THREADS).base}/"

@@ -26,22 +26,6 @@ from proton_bench.model.preorder import positions, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import Stack, fold_into_ancestors, regroup
 
-__all__ = [
-    "METADATA_SCOPE",
-    "TRIALS_STATE",
-    "MetricTree",
-    "Selection",
-    "build_tree",
-    "drop_metadata",
-    "drop_trials",
-    "flattened",
-    "fold_trials",
-    "kept_rows",
-    "prune",
-    "select",
-    "shown_rows",
-]
-
 _OF_DEVICES = ("count", "time")
 _OF_HOST = (*_OF_DEVICES, "wall", "host_wall", "other_threads", "cpu_time")
 

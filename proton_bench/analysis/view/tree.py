@@ -10,8 +10,6 @@ import numpy.typing as npt
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.model.preorder import depths
 
-__all__ = ["Mask", "MetricTree", "renumbered"]
-
 Mask = npt.NDArray[np.bool_]
 
 

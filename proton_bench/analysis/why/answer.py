@@ -26,8 +26,6 @@ from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import duration_text, share_text
 
-__all__ = ["MOST_ROWS", "Answer", "WhyRow", "why"]
-
 # Between the names of a path; the arrow is what a terminal shows.
 _SEPARATOR, _ARROW = "/", "›"
 MOST_ROWS = 100

@@ -30,8 +30,6 @@ from proton_bench.model.metrics.counter_columns import (
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import Unit
 
-__all__ = ["kernel_changes", "mix_change"]
-
 _MOST = 3
 # Smaller changes are not mentioned: relative ones, and those of fractions.
 _RELATIVE, _POINTS, _CLOCK = 0.05, 0.05, 0.03

@@ -10,8 +10,6 @@ from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["hottest_operators", "small_operators"]
-
 _LEAST_SMALL, _LEAST_HOT = 0.1, 0.1  # of recorded time
 _LEAST_RUN = 0.01
 _ALMOST_ALL = 0.995

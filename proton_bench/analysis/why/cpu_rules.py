@@ -13,8 +13,6 @@ from proton_bench.analysis.why.rules import Match, Rule
 from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["CPU_RULES", "SHORT_CALL_NS", "help_for", "is_short"]
-
 SHORT_CALL_NS = 10_000.0  # of which torch's dispatch, checks and allocation are a large part
 
 _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"

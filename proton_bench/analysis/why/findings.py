@@ -41,8 +41,6 @@ from proton_bench.model.device import Device
 from proton_bench.model.metrics.device_use import LONG_IDLE_NS
 from proton_bench.support.units import Unit, count_text, duration_text, share_text
 
-__all__ = ["FINDINGS", "FindingRule", "find"]
-
 # Smaller findings are not worth a line: parts of the run, and of the time of all work.
 _LEAST_RUN, _LEAST_WORK = 0.001, 0.02
 _IDLE = 0.1

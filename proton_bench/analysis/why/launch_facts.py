@@ -19,15 +19,6 @@ from proton_bench.analysis.metrics.values import mean_names, mean_values, own_nu
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "FACTS",
-    "Launch",
-    "launch_means",
-    "mean_launch",
-    "row_times",
-    "with_launch_facts",
-]
-
 _PREFIX = "why "
 _WARP = 32
 

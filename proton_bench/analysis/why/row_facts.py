@@ -41,8 +41,6 @@ from proton_bench.model.metrics.spans import is_span, spans_of
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["QUANTITIES", "SOURCE", "Ceilings", "Facts", "RowFacts", "Stalls", "Use"]
-
 SOURCE = "ceilings"
 _KEY = "ceilings_measured"
 

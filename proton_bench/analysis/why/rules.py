@@ -16,8 +16,6 @@ from proton_bench.analysis.why.verdict import Evidence
 from proton_bench.model.frame import FrameKind
 from proton_bench.support.units import count_text, duration_text
 
-__all__ = ["BOUND", "RULES", "Match", "Rule", "counter_evidence"]
-
 BOUND = 0.7  # of a ceiling
 _HALF_POINT = 0.005
 _ZERO_TENSOR = 0.05  # FP32 work reads as 3 % tensor

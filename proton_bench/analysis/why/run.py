@@ -34,20 +34,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "BACKWARD",
-    "SYNC_OPS",
-    "TUNING",
-    "WholeRun",
-    "compile_stage",
-    "host_limit_ns",
-    "most_sampled_ns",
-    "outermost",
-    "recorded_in_ns",
-    "sampled_in_ns",
-    "trials_ns",
-]
-
 # Operators and calls that wait for the device.
 SYNC_OPS = frozenset(
     {

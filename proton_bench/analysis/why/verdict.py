@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from proton_bench.model.metrics.counter_columns import COUNTED_TIME
 from proton_bench.model.profile import Profile
 
-__all__ = ["KINDS", "UNKNOWN", "WHY", "Claim", "Evidence", "Finding", "Verdict", "has_counters"]
-
 WHY = "why"  # the column of verdicts in a tree
 UNKNOWN = "unknown"
 

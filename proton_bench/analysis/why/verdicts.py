@@ -21,8 +21,6 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 from proton_bench.support.units import duration_text
 
-__all__ = ["Verdicts", "why_values"]
-
 _MEANING = "what limits most of the time of the row and all rows below it: proton why FILE NAME"
 _COUNTERS = "proton run -m counters"
 _DOCTOR = "proton doctor"

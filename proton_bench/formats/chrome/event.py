@@ -20,8 +20,6 @@ from proton_bench.formats.limits import take_items
 from proton_bench.formats.timeline.ranges import MAX_NS
 from proton_bench.formats.timeline.slices import CallPath
 
-__all__ = ["Arguments", "TraceEvent", "TraceHead", "call_path", "nanoseconds", "read_trace"]
-
 _MAX_MICROSECONDS = MAX_NS / 1000
 _EXACT = 2**43  # floats of microseconds up to here are exact to a nanosecond
 _SMALL = 2.0**40  # and up to here also as floats of nanoseconds

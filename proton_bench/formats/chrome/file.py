@@ -9,8 +9,6 @@ from typing import IO
 from proton_bench.formats.base import UTF8_MARK, TimelineFile, corrupt
 from proton_bench.model.profile import Profile
 
-__all__ = ["ChromeTrace"]
-
 _GZIP = b"\x1f\x8b"
 _SNIFFED = 1 << 16
 _EVENTS = re.compile(rb'"traceEvents"[ \t\r\n]*:[ \t\r\n]*\[')

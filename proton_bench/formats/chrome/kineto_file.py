@@ -11,8 +11,6 @@ import msgspec
 from proton_bench.formats.timeline.slices import HOST, TimelineSlice
 from proton_bench.model.origin import Origin
 
-__all__ = ["KinetoFile", "base_of"]
-
 _BASE_NS = 7_889_238 * 10**9  # a quarter of a year, as Kineto counts from
 _CATEGORIES = {
     "scope": "user_annotation",

@@ -40,8 +40,6 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import is_partial_name
 from proton_bench.model.profile import Profile
 
-__all__ = ["Repaired", "empty_profile", "read_timeline"]
-
 _HEAD_KEYS = frozenset({"schemaVersion", "deviceProperties"})
 _RANGES = {
     "cpu_op": FrameKind.OP,

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from proton_bench.support.text import json_text
 
-__all__ = ["ScopeLaunch", "write_scope_trace"]
-
 # Chrome's names of colours; a scope's id chooses one.
 _COLOURS = (
     "cq_build_passed",

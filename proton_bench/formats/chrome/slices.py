@@ -40,8 +40,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["is_session_timeline", "read_chrome_slices", "read_session_profile", "unpacked"]
-
 _END = "proton_bench"  # key of what the session wrote at its end
 
 

@@ -18,17 +18,6 @@ import numpy.typing as npt
 from proton_bench.errors import ProfileFormatError
 from proton_bench.formats.base import corrupt
 
-__all__ = [
-    "BLOCK",
-    "MAX_PIECE",
-    "Batch",
-    "Frame",
-    "InvalidJsonError",
-    "Readable",
-    "invalid",
-    "split_trace",
-]
-
 BLOCK = 1 << 20
 MAX_PIECE = 1 << 23
 MAX_DEPTH = 512

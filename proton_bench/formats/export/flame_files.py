@@ -21,15 +21,6 @@ from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_text, visible_lines
 
-__all__ = [
-    "FoldedStacks",
-    "PprofFile",
-    "SpeedscopeFile",
-    "flame_frame",
-    "flame_metrics",
-    "flame_rows",
-]
-
 # Formats that write the whole path of each row: a file is as large as the rows times their depth.
 MAX_DEPTH = 1000
 # Preferred metrics of a flame graph; else the first one. Lines of kernels have only samples.

@@ -28,8 +28,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.support.text import json_bytes
 
-__all__ = ["JsonFile"]
-
 SCHEMA = "proton_bench.profile.json"
 VERSION = (1, 0)
 _KINDS = {name: number for number, name in enumerate(KIND_NAMES)}

@@ -19,8 +19,6 @@ from proton_bench.model.columns import Array, chosen, metric_columns, objects, r
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 
-__all__ = ["CsvTable", "ParquetTable", "csv_line"]
-
 # The last is a command of GitHub's log at the start of a line.
 _SPECIAL = re.compile(r'[",]|^\s*::')
 # Text that spreadsheets evaluate, also in wide forms, and numbers, which they should.

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from proton_bench.formats.base import corrupt
 from proton_bench.model.device import Device
 
-__all__ = ["DEVICE_ID", "DEVICE_TYPE", "device_map", "device_rows", "device_table"]
-
 DEVICE_ID = "device_id"
 DEVICE_TYPE = "device_type"
 # Instrumented kernels have upstream's enumeration instead of the name.

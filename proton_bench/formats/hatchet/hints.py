@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from proton_bench.model.metrics.metric import Aggregation, ValueKind
 from proton_bench.model.metrics.spans import WALL
 
-__all__ = ["EXCLUSIVE_NAMES", "assumed_aggregations"]
-
 _PROPERTIES = frozenset(
     {
         "device_id", "device_type", "stream_id", "is_metric_kernel", "kernel_id", "kernel_name",

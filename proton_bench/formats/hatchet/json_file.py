@@ -13,8 +13,6 @@ from proton_bench.formats.hatchet.tree import Node, tree_profile
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_bytes
 
-__all__ = ["HatchetJson"]
-
 # Deeper trees are not indented: blanks would outgrow the values a hundred times.
 _MAX_INDENTED = 31
 

@@ -14,8 +14,6 @@ from proton_bench.formats.hatchet.rows import HatchetRows, losses
 from proton_bench.formats.hatchet.tree import Node, tree_profile
 from proton_bench.model.profile import Profile
 
-__all__ = ["HatchetMsgpack"]
-
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])
 _encode = msgspec.msgpack.Encoder().encode
 # The order in which upstream writes a kernel's own metrics; the others follow by name.

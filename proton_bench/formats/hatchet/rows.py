@@ -17,8 +17,6 @@ from proton_bench.formats.sample_names import upstream_name
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["MAX_DEPTH", "HatchetRows", "depth_loss", "losses"]
-
 # The json module and hatchet's reader, which recurse, fail on trees of about 496 levels.
 MAX_DEPTH = 480
 _LEVELS_AT_ONCE = 100  # that an encoder recurses into

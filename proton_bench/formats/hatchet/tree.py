@@ -20,8 +20,6 @@ from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = ["Node", "tree_profile"]
-
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _Mask = npt.NDArray[np.bool_]
 

@@ -16,8 +16,6 @@ from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["TRIALS", "upstream_tree"]
-
 TRIALS = "<autotune>"  # the frame of an autotuner's trials, which upstream does not have
 _NOT_RECORDED = "<not recorded>"
 _HOST = frozenset({"host_wall (ns)", "idle (ns)", "other_threads (ns)"})

@@ -22,8 +22,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["SCHEMA", "VERSION", "NativeFile", "check_version"]
-
 COMPRESS_ABOVE = 4096
 COMPRESS_LEVEL = 4
 # Deflate cannot exceed 1032:1, so a larger claim is false.

@@ -22,8 +22,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["NsysTables", "opened_content", "opened_file", "read_export"]
-
 _EXPORT_TABLES = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 _VERSIONS = {
     "EXPORT_PRODUCT_VERSION": "tool_version",

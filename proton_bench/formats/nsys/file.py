@@ -11,8 +11,6 @@ from pathlib import Path
 from proton_bench.errors import UsageError
 from proton_bench.model.profile import Profile
 
-__all__ = ["NsysFile"]
-
 _MAGIC = b"SQLite format 3\0"
 
 

@@ -12,19 +12,6 @@ import msgspec
 from proton_bench.formats.limits import take_items
 from proton_bench.formats.protobuf import read_fields, signed, text_of
 
-__all__ = [
-    "BEGIN",
-    "COUNTER",
-    "END",
-    "INSTANT",
-    "Clocks",
-    "Sequence",
-    "Track",
-    "TrackEvent",
-    "read_event",
-    "read_track",
-]
-
 BOOT_CLOCK = 6
 _OWN_CLOCKS = range(64, 128)  # of one sequence each
 _MASK = 2**64 - 1

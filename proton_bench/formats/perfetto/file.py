@@ -8,8 +8,6 @@ from proton_bench.formats.base import TimelineFile
 from proton_bench.formats.perfetto.stream import looks_like_packets
 from proton_bench.model.profile import Profile
 
-__all__ = ["PerfettoFile"]
-
 
 class PerfettoFile(TimelineFile):
     """Timelines of ours, and track events of other tools."""

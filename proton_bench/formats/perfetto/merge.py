@@ -21,8 +21,6 @@ from proton_bench.model.origin import Origin
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["TimelineInput", "merge_perfetto", "survey_perfetto"]
-
 
 @dataclass(frozen=True, slots=True)
 class TimelineInput:

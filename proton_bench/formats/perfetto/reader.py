@@ -39,8 +39,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["SESSION_MARK", "PerfettoSlices", "read_perfetto_slices", "read_timeline"]
-
 # What packets about a session hold.
 SESSION_MARK = b"proton_bench: "
 START_OF_SESSION, _END = "proton_bench: start of session", "proton_bench: end of session"

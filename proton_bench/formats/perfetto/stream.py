@@ -14,7 +14,6 @@ from proton_bench.formats.protobuf import DamagedMessage, read_fields
 if TYPE_CHECKING:
     from proton_bench.formats.chrome.split import Readable
 
-__all__ = ["GZIP", "MAX_PACKET", "PacketStream", "looks_like_packets"]
 
 GZIP = b"\x1f\x8b"
 MAX_PACKET = 1 << 25

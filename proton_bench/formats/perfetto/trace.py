@@ -24,8 +24,6 @@ from proton_bench.formats.perfetto.event import (
 )
 from proton_bench.formats.protobuf import DamagedMessage, read_fields
 
-__all__ = ["PerfettoTrace", "PlanBook", "Slice", "SliceReader"]
-
 # A packet whose last field is its timestamp, and how many bytes a flow takes at an event's end.
 _TIMED = re.compile(rb"(.*)\x40([\x80-\xff]{0,9}[\x00-\x7f])", re.DOTALL)
 _FLOW_KEY, _FLOW_BYTES, _FLOW_NUMBER = b"\xf9\x02", 10, 8

@@ -13,8 +13,6 @@ from proton_bench.formats.timeline.slices import Take
 from proton_bench.support.inputs import open_file
 from proton_bench.support.text import visible
 
-__all__ = ["read_slices"]
-
 _SNIFFED = 1 << 16
 
 

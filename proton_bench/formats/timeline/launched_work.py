@@ -20,18 +20,6 @@ from proton_bench.model.metrics.device_use import LONG_IDLE_NS, DeviceUse, laten
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "AMBIGUOUS",
-    "UNCALLED",
-    "UNMATCHED",
-    "WAITING",
-    "DeviceWork",
-    "device_uses",
-    "is_waiting_kernel",
-    "place_work",
-    "with_uses",
-]
-
 # The time of a launch that is not known.
 UNCALLED = -(2**63)
 _MOST_SCOPES = 4096

@@ -15,8 +15,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.metrics.spans import WALL
 
-__all__ = ["CUT", "POINT", "Nesting", "place_ranges"]
-
 CUT = "Python call that seems to outlive its caller: its end was cut off"
 POINT = -1  # instead of a `FrameKind`: a moment, which nothing stands in
 _CHUNK = 1 << 15

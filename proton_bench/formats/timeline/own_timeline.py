@@ -28,8 +28,6 @@ from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.origin import Origin
 from proton_bench.model.profile import Profile
 
-__all__ = ["EmbeddedProfiles", "MetricTexts", "SessionTimelines", "embedded_or", "guessed_kind"]
-
 
 class EmbeddedProfiles:
     """Joins the pieces of the profiles in a timeline.

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from proton_bench.formats.path_tree import PathTree, Reading
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["FAR_NS", "MAX_NS", "UNTIMED", "Columns", "Timeline", "Work"]
-
 MAX_NS = 2**62
 # Profilers give what they could not time the time 0, or one long before all else.
 UNTIMED = "record that could not be timed: left out"

@@ -14,18 +14,6 @@ from proton_bench.model.device import UNNAMED_KIND
 from proton_bench.model.frame import ROOT_NAME
 from proton_bench.model.origin import Origin
 
-__all__ = [
-    "HOST",
-    "REPEATS",
-    "CallPath",
-    "Take",
-    "TimelineSlice",
-    "copied_bytes",
-    "counted",
-    "is_further_lane",
-    "not_ours",
-]
-
 HOST = -1  # the device of what ran on a thread
 # Categories of slices that repeat kernels, or show what ran inside them.
 REPEATS = frozenset(("graph_scope", "program", "kernel_scope"))

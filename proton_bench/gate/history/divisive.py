@@ -39,16 +39,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-__all__ = [
-    "FEWEST_BESIDE",
-    "FEWEST_POINTS",
-    "Division",
-    "divide",
-    "place_of_step",
-    "scores_of",
-    "statistics_of",
-]
-
 Numbers = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.floating[Any]]
 Places = npt.NDArray[np.int64]

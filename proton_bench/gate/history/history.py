@@ -26,20 +26,6 @@ from proton_bench.support.files import write_file
 from proton_bench.support.inputs import read_file
 from proton_bench.support.text import visible
 
-__all__ = [
-    "ACKNOWLEDGED_FILE",
-    "LEVEL",
-    "Acknowledgement",
-    "History",
-    "SeriesKey",
-    "Trace",
-    "acknowledge",
-    "history_of",
-    "read_acknowledged",
-    "series_of",
-    "write_acknowledged",
-]
-
 Numbers = npt.NDArray[np.float64]
 
 

@@ -25,8 +25,6 @@ from proton_bench.gate.verdict.checks import Check, choose_checks, lasting_keys,
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.model.preorder import subtree_ends
 
-__all__ = ["Followed", "Machine", "Point", "RowKey", "Value", "points_of"]
-
 _SHARE_PART = 0.25
 # Medians within this factor of the limit for short paths are computed in both ways.
 _NEAR_SHORT = 1.5

@@ -18,8 +18,6 @@ from proton_bench.store.selection import EVERYTHING, Selection
 from proton_bench.support.inputs import read_file
 from proton_bench.support.units import count_text
 
-__all__ = ["Sources"]
-
 _UNFINISHED = "it has no finished run"
 
 

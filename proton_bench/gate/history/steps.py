@@ -17,8 +17,6 @@ from proton_bench.gate.history.divisive import (
     scores_of,
 )
 
-__all__ = ["LEAST_CHANGE", "Step", "find_steps", "shift_between"]
-
 Numbers = npt.NDArray[np.float64]
 
 # Smaller changes are certain in long series, but other constants in a kernel, or another day, may

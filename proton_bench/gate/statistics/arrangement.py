@@ -9,8 +9,6 @@ from proton_bench.analysis.run import Run
 from proton_bench.errors import UsageError
 from proton_bench.model.origin import Origin
 
-__all__ = ["Arrangement", "arrange", "paired_as"]
-
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:

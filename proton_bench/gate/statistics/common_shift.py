@@ -24,8 +24,6 @@ from proton_bench.gate.statistics.decision import (
     one_sided,
 )
 
-__all__ = ["LARGEST_SHIFT", "Controls", "common_shift", "examine", "explained_by_shift"]
-
 _LEVEL = 0.05
 
 

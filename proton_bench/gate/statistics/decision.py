@@ -45,25 +45,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-__all__ = [
-    "CONFIDENCE",
-    "FALSE_ALARMS",
-    "FEWEST_PATHS",
-    "MOST_PAIRS",
-    "POWER",
-    "RECOMMENDED_PAIRS",
-    "Background",
-    "Decisions",
-    "Evidence",
-    "Limits",
-    "changed_for_certain",
-    "decide",
-    "detectable_with",
-    "one_sided",
-    "quantile",
-    "weigh",
-]
-
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

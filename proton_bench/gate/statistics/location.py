@@ -25,17 +25,6 @@ import numpy.typing as npt
 
 from proton_bench.model.metrics.distribution import Distribution, Intervals
 
-__all__ = [
-    "SHORT_NS",
-    "TRIMMED",
-    "Location",
-    "Sample",
-    "grouped_quantile",
-    "locate",
-    "tick_variance",
-    "trimmed_mean",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:

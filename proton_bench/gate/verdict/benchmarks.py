@@ -44,17 +44,6 @@ from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.preorder import subtree_ends
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "OUTSIDE",
-    "ROUND",
-    "ComparedRuns",
-    "compared_runs",
-    "launch_slack",
-    "measured_runs",
-    "one_sided",
-    "whole_benchmarks",
-]
-
 # Row of the whole function.
 ROUND = "round"
 # Row of the test without its rounds.

@@ -31,18 +31,6 @@ from proton_bench.gate.verdict.measured import SUMMED, Measured
 from proton_bench.gate.verdict.result import Reason
 from proton_bench.model.frame import FrameKind
 
-__all__ = [
-    "Check",
-    "Observations",
-    "ThresholdsByPath",
-    "choose_checks",
-    "elapsed_times",
-    "lasting_keys",
-    "limits_of",
-    "observe_checks",
-    "own_paths",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 # Rows that stand for what is below them.

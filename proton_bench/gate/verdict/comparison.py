@@ -52,8 +52,6 @@ from proton_bench.gate.verdict.result import (
 from proton_bench.gate.verdict.structure import find_structural_changes
 from proton_bench.support.units import count_text
 
-__all__ = ["gate_result"]
-
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

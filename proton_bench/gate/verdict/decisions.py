@@ -51,9 +51,6 @@ from proton_bench.gate.verdict.notes import Sensitivity, sensitivity_of
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, GateRow, Note, Reason, Verdict
 from proton_bench.model.metrics.counter_columns import INSTRUCTIONS
 
-__all__ = ["Context", "DecidedChecks", "GateChecks", "Shift", "rows_of"]
-
-
 _MORE_RUNS_HELP = frozenset(
     {Reason.ORDER, Reason.TIMER_TICK, Reason.TOO_FEW_RUNS, Reason.TOO_NOISY}
 )

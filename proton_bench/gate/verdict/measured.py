@@ -26,8 +26,6 @@ from proton_bench.model.preorder import depths, subtree_ends
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
 
-__all__ = ["SUMMED", "Measured", "measure"]
-
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

@@ -16,28 +16,6 @@ from proton_bench.gate.verdict.checks import Check, ThresholdsByPath
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE, Note, Reason
 
-__all__ = [
-    "CANARY_MOVED",
-    "COMMON_SHIFT",
-    "CONTROLS_MOVED",
-    "ELAPSED_SHIFT",
-    "GLOBAL_SHIFT",
-    "INSTRUCTIONS_COUNTED",
-    "NOTHING_GATED",
-    "NOTHING_MATCHED",
-    "NO_BASE_RUNS",
-    "ORDER_CONFOUNDED",
-    "SHARED_NOISE",
-    "SHIFTS",
-    "STATISTICS",
-    "Sensitivity",
-    "advice",
-    "notes_on",
-    "refused",
-    "sensitivity_of",
-    "unmatched",
-]
-
 Numbers = npt.NDArray[np.float64]
 
 STATISTICS = ("median", "p25", "min")

@@ -15,25 +15,6 @@ from proton_bench.gate.statistics.common_shift import Controls
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.model.metrics.metric import MetricSpec
 
-__all__ = [
-    "EXIT_CODES",
-    "SCHEMA",
-    "UNDECIDED_SHARE",
-    "VERSION",
-    "GateResult",
-    "GateRow",
-    "Kind",
-    "Note",
-    "Outcome",
-    "Reason",
-    "StructuralChange",
-    "SuiteVerdict",
-    "Verdict",
-    "sum_up",
-    "undecided_share",
-    "worst_findable",
-]
-
 
 class Verdict(StrEnum):
     """The verdict on a path, or on the whole run."""

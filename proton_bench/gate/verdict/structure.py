@@ -13,8 +13,6 @@ from proton_bench.gate.verdict.checks import ThresholdsByPath
 from proton_bench.gate.verdict.measured import Measured
 from proton_bench.gate.verdict.result import Kind, Reason, StructuralChange
 
-__all__ = ["find_structural_changes"]
-
 Numbers = npt.NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from proton_bench.recording.session.partials import write_partials
 from proton_bench.recording.session.recording import Session, open_session
 from proton_bench.recording.session.session import SessionOptions, is_disabled
 
-__all__ = ["start_child"]
-
 
 def start_child(*, is_rank: bool) -> None:
     """Open the session that the environment asks for; an error is one line on stderr.

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["AddedProfile", "add_counts", "merge_added"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddedProfile:

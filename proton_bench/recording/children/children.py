@@ -12,15 +12,6 @@ from proton_bench.recording.job_ranks import rank_variable
 from proton_bench.recording.session.output_format import suffix_of
 from proton_bench.recording.session.template import expand_name
 
-__all__ = [
-    "AUTOSTART",
-    "ChildOptions",
-    "child_name",
-    "files_of_children",
-    "follow_children",
-    "forget_children",
-]
-
 AUTOSTART = "PROTON_BENCH_AUTOSTART"
 _RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"
 _PATH = "PYTHONPATH"

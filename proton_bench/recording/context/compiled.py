@@ -23,8 +23,6 @@ from proton_bench.recording.context.metric import add_scope_metrics
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.native import native
 
-__all__ = ["follow_dynamo"]
-
 # Operators of graphs, torch.ops.proton_bench. The number distinguishes uses of a range, so that no
 # pass merges them.
 _SCHEMAS = (

@@ -14,16 +14,6 @@ from typing import Any
 
 from proton_bench.flags import flags
 
-__all__ = [
-    "IMPORT",
-    "LAYER",
-    "common_layers",
-    "distinguish_cached_code",
-    "enter_line",
-    "exit_line",
-    "layers_of",
-]
-
 LAYER = "layer"  # kind of such a range
 IMPORT = (
     "from proton_bench._native import enter_layers as _proton_enter_layers, "

@@ -23,8 +23,6 @@ from proton_bench.recording.context.inductor_layers import (
     layers_of,
 )
 
-__all__ = ["install"]
-
 # Of one range: kind, name and number.
 _Range = tuple[str, str, int]
 _Place = tuple[int, tuple[_Range, ...]]

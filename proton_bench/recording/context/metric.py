@@ -11,18 +11,6 @@ from typing import Any, Literal, TypeAlias
 from proton_bench.errors import MetricError
 from proton_bench.recording.native import native
 
-__all__ = [
-    "ROOFLINE_TYPES",
-    "Aggregation",
-    "Metric",
-    "add_scope_metrics",
-    "normalize_metrics",
-    "own_operators",
-    "parse_metric_name",
-    "prepare_tensor_capture",
-    "set_tensor_capture",
-]
-
 Aggregation: TypeAlias = Literal["inc", "exc", "pty"]
 Metric: TypeAlias = tuple[str, Aggregation, object]
 

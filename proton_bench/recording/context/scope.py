@@ -17,15 +17,6 @@ from proton_bench.recording.context.compiled import follow_dynamo
 from proton_bench.recording.context.metric import add_scope_metrics, parse_metric_name
 from proton_bench.recording.native import native
 
-__all__ = [
-    "cpu_timed_scope",
-    "decorate",
-    "enter_scope",
-    "exit_scope",
-    "scope",
-    "thread_local_scopes",
-]
-
 scope = native.scope
 
 _F = TypeVar("_F", bound=Callable[..., object])

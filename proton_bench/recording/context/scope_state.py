@@ -6,8 +6,6 @@ import copyreg
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["get_state", "reduce", "set_state"]
-
 
 def reduce(scope: Any) -> tuple[Callable[..., Any], tuple[type], object]:
     """Return how to recreate this object without calling ``__init__``.

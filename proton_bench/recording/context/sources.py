@@ -5,8 +5,6 @@ from __future__ import annotations
 from proton_bench.errors import UsageError
 from proton_bench.support.text import did_you_mean
 
-__all__ = ["AUTO", "SOURCES", "parse_context"]
-
 SOURCES = ("shadow", "python", "layers", "ops")
 AUTO = "auto"
 

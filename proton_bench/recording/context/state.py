@@ -12,16 +12,6 @@ from typing import TypeVar, cast
 from proton_bench.recording.context.compiled import follow_dynamo
 from proton_bench.recording.native import native
 
-__all__ = [
-    "METADATA_STATE",
-    "METADATA_STATE_PREFIX",
-    "enter_state",
-    "exit_state",
-    "get_metadata_state_name",
-    "metadata_state",
-    "state",
-]
-
 _F = TypeVar("_F", bound=Callable[..., object])
 
 # The native module makes two frames of "<this>:<kernel>".

@@ -11,16 +11,6 @@ import numpy.typing as npt
 
 from proton_bench.recording.counters.metric_sets import ELAPSED_CYCLES, Basis, meaning_of
 
-__all__ = [
-    "Burst",
-    "Readings",
-    "bursts_by_device",
-    "clusters",
-    "overlaps",
-    "readings_of",
-    "shares_of",
-]
-
 Times = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 

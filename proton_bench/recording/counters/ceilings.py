@@ -15,8 +15,6 @@ from typing import Any
 from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS, is_ceiling
 from proton_bench.support.files import write_file
 
-__all__ = ["ceiling_facts", "ceiling_file", "load_ceilings", "store_ceilings"]
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 

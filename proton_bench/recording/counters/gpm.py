@@ -16,16 +16,6 @@ from typing import Any, Protocol
 from proton_bench.recording.gpu.nvml_devices import NvmlDevices
 from proton_bench.recording.native import native
 
-__all__ = [
-    "ALL",
-    "PERIOD_S",
-    "GpmReadings",
-    "GpmTotals",
-    "GpmWindow",
-    "wants_bursts",
-    "wants_gpm",
-]
-
 PERIOD_S = 0.2
 ALL = -1  # instead of the number of a device
 # Values of shorter windows are often not numbers.

@@ -38,8 +38,6 @@ from proton_bench.recording.counters.uncertainty import (
     standard_errors,
 )
 
-__all__ = ["DeviceEstimates", "join_bursts"]
-
 # Columns of a fit, whose time grows with the cube of it; the nodes of least time share one more.
 _MOST_NODES = 2000
 _MOST_CLUSTERS = 256

@@ -15,16 +15,6 @@ from enum import StrEnum
 
 from proton_bench.errors import UsageError
 
-__all__ = [
-    "DEFAULT_SET",
-    "ELAPSED_CYCLES",
-    "METRIC_SETS",
-    "Basis",
-    "Meaning",
-    "meaning_of",
-    "metric_candidates",
-]
-
 ELAPSED_CYCLES = "sm__cycles_elapsed.avg"
 DEFAULT_SET = "speed-of-light"
 

@@ -12,8 +12,6 @@ from typing import Protocol
 from proton_bench.recording.counters.store import CounterSession, store_phase
 from proton_bench.support.fork_lock import ForkLock
 
-__all__ = ["PhaseJoiner", "PhasedSession"]
-
 _PERIOD_S = 0.1  # the native writer looks for phases as often
 
 # Held while a phase is joined, so that a forked child inherits no lock of an import or a library.

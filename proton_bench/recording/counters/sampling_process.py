@@ -16,8 +16,6 @@ from pathlib import Path
 from proton_bench import _native
 from proton_bench.errors import BackendUnavailableError
 
-__all__ = ["SamplingProcess"]
-
 _PROGRAM = Path(__file__).with_name("sampling_program.py")
 # GPUs are found by UUID, also those hidden from the program. Another tool that records the program
 # by injection must not come into the process that samples.

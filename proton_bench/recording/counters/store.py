@@ -21,8 +21,6 @@ from proton_bench.model.metrics.counter_columns import (
     variance_column,
 )
 
-__all__ = ["CounterSession", "store_counters", "store_phase"]
-
 _MOST_SHOWN = 50_000  # samples of a phase in a timeline, each on up to thirteen tracks
 # Names of tracks. Other counters of a device are of the whole run, these only of bursts.
 _TRACKS = {

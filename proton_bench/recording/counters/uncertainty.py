@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EDGE_NS", "FOLLOWED_NS", "Fit", "standard_errors"]
-
 # The first is fitted: it holds the differences from Nsight Compute in recorded random mixes of an
 # H200. The second is chosen by what was seen in a training step there, whose kernels repeat in the
 # same order: within 4 points from 14 us on, 13 to 28 below 11 us.

@@ -19,8 +19,6 @@ from proton_bench.recording.gpu.nvml_devices import NvmlDevices
 from proton_bench.recording.native import native
 from proton_bench.support.fork_lock import ForkLock
 
-__all__ = ["COUNTER_RATE_HZ", "GpuReadings", "start_counters", "stop_counters", "take_gpm_facts"]
-
 _MILLI = 1e-3
 _Question = Callable[[], float]
 

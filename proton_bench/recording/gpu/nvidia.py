@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["gpu_facts", "has_driver", "newest_capability", "strangers"]
-
 _MOST_GENERATIONS = 64
 
 

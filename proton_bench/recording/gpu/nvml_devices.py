@@ -9,8 +9,6 @@ from typing import Any
 from proton_bench.recording.gpu.nvidia import has_driver
 from proton_bench.recording.native import native
 
-__all__ = ["NvmlDevice", "NvmlDevices"]
-
 
 @dataclass(frozen=True, slots=True)
 class NvmlDevice:

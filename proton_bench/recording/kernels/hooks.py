@@ -10,8 +10,6 @@ from typing import Any, ClassVar, Protocol
 
 from proton_bench.recording.launcher.on_import import ImportCallback
 
-__all__ = ["Hook", "HookManager", "LaunchMetadata", "TritonHeads", "switch_off_unused", "switch_on"]
-
 _KNOBS = "triton.knobs"
 _EXIT = "launch_exit_hook"
 

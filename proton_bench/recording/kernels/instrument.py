@@ -8,8 +8,6 @@ from proton_bench.errors import UsageError
 from proton_bench.mode import encode
 from proton_bench.plugin.backend import Backend, Mode, assign_modes
 
-__all__ = ["add_passes", "join_passes"]
-
 _OPTION = "passes"
 
 

@@ -14,8 +14,6 @@ from proton_bench.errors import ScopeError
 from proton_bench.recording.native import native
 from proton_bench.recording.stderr import warn
 
-__all__ = ["abandon_scopes", "close_scopes_above", "end_program", "exit_scope", "interpreting"]
-
 
 class _Running(threading.local):
     kernel: str = ""

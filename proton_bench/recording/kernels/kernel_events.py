@@ -19,8 +19,6 @@ from proton_bench.recording.kernels import interpreted_kernel
 from proton_bench.recording.kernels import kernel_records as records
 from proton_bench.recording.native import native
 
-__all__ = ["Event", "allocate", "record_event"]
-
 _open = threading.local()
 
 

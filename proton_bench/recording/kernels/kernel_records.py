@@ -8,17 +8,6 @@ from typing import Any
 from proton_bench.errors import UsageError
 from proton_bench.flags import flags
 
-__all__ = [
-    "MODE_PREFIX",
-    "accept",
-    "accepts",
-    "are_wanted",
-    "check_language",
-    "emit",
-    "plain",
-    "refuse",
-]
-
 # Prefix of the text in Triton's key of every compile for a session. A compile without it, such as
 # one of a library in between, must not get records, because Triton's cache would return it without
 # a session.

@@ -13,8 +13,6 @@ from typing import Any
 
 from proton_bench.support.files import write_file
 
-__all__ = ["write_loaded_modules"]
-
 # Below these a path is enough, because they are not edited during a comparison.
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 

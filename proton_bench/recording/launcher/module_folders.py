@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["FirstInPytest", "put_after_first", "put_first", "pytest_plugins"]
-
 _PATH = "PYTHONPATH"
 _first: list[str] = []
 

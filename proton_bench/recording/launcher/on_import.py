@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from importlib.abc import Loader  # at run time this would load much of the standard library
 
-__all__ = ["ImportCallback"]
-
 
 class ImportCallback:
     """Runs a function with a module as soon as it is imported.

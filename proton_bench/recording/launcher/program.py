@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from proton_bench.errors import UsageError
 
-__all__ = ["run_program"]
-
 _FORWARDED = (
     signal.SIGINT,
     signal.SIGTERM,

@@ -14,7 +14,6 @@ from proton_bench.recording.launcher.target import TargetKind
 if TYPE_CHECKING:
     from proton_bench.recording.session.options import SessionOptions
 
-__all__ = ["RunOptions", "current_folder", "runner_command", "session_options", "with_passes"]
 
 _BOOTSTRAP = os.path.join(os.path.dirname(__file__), "bootstrap.py")
 

@@ -30,7 +30,6 @@ from proton_bench.recording.children.children import (
 from proton_bench.recording.launcher.module_folders import put_first
 from proton_bench.recording.launcher.run_options import (
     RunOptions,
-    runner_command,
     session_options,
     with_passes,
 )
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from proton_bench.recording.session.canary import SessionCanary
     from proton_bench.recording.session.session import Session
 
-__all__ = ["Progress", "RunOptions", "main", "runner_command"]
 
 _NO_CHILD = (
     "no profile was written: no Python process of the program recorded anything, or they ran "

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from proton_bench.errors import UsageError
 from proton_bench.recording.launcher.module_folders import put_after_first, pytest_plugins
 
-__all__ = ["PYTEST_AS_MODULE", "Target", "TargetKind", "load_target", "own_traceback"]
-
 # `python -m pytest` has the current folder on the path, `pytest` does not.
 PYTEST_AS_MODULE = "-m"
 _BOOTSTRAP = os.path.join("proton_bench", "recording", "launcher", "bootstrap.py")

@@ -12,8 +12,6 @@ from typing import Any
 
 from proton_bench.recording.native import native
 
-__all__ = ["RecordCosts", "measure_record_costs"]
-
 _CALLS = 32
 _ROUNDS = 8
 _OPERATORS_PER_NODE = 2  # autograd's frame around the node, and the operator that the node calls

@@ -16,8 +16,6 @@ from proton_bench.recording.stderr import say, warn
 if TYPE_CHECKING:
     from proton_bench.recording.models.torch_verdict import Verdict
 
-__all__ = ["TorchContext", "torch_context"]
-
 
 class TorchContext:
     """What the live sessions want of torch. The caller serialises all calls."""

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["KINDS", "LIBRARY", "main", "reason_against"]
-
 LIBRARY = "libtorch_cpu.so"
 RANGE = "proton_bench probe"
 # An operator of each kind that the probe runs, as (kind, name).

@@ -22,8 +22,6 @@ from proton_bench import _native
 from proton_bench.recording.models import torch_probe
 from proton_bench.support.files import write_file
 
-__all__ = ["Verdict", "judge_torch", "verdict_file"]
-
 VERSION = 2  # of the test: a new version invalidates stored results
 TIMEOUT_S = 60.0
 # These depend on the library; others, such as a kill for lack of memory, do not.

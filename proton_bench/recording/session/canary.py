@@ -15,8 +15,6 @@ from proton_bench.plugin.canary import Canary, Ticks
 from proton_bench.recording.native import native
 from proton_bench.recording.session.recording import Session
 
-__all__ = ["CANARY_SCOPE", "WARM_UP_SCOPE", "SessionCanary"]
-
 # The gate knows them by the same names.
 CANARY_SCOPE = "<canary>"
 WARM_UP_SCOPE = "<warm-up>"

@@ -11,8 +11,6 @@ from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Collector, Mode, Remarking, SelfDescribing
 from proton_bench.recording.native import native
 
-__all__ = ["CollectorLease", "forget_after_fork", "lease_collectors", "stop_unused"]
-
 
 @dataclass(slots=True, eq=False)
 class _Shared:

@@ -23,15 +23,6 @@ from proton_bench.support.text import visible
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = [
-    "PhaseConverter",
-    "convert_file",
-    "decode_phase",
-    "encode_phase",
-    "encode_scopes",
-    "encode_tree",
-    "prepare",
-]
 
 _PERIOD_S = 0.1
 _ANY_SIZE = 1 << 60  # bytes

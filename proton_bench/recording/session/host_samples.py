@@ -13,16 +13,6 @@ from contextlib import contextmanager
 from proton_bench.errors import UsageError
 from proton_bench.recording.native import native
 
-__all__ = [
-    "HOST_SAMPLES",
-    "flush_host_samples",
-    "forget_after_fork",
-    "host_rate_hz",
-    "start_host_samples",
-    "stop_host_samples",
-    "without_host_samples",
-]
-
 HOST_SAMPLES = "PROTON_BENCH_HOST_SAMPLES"
 _OFF = ("off", "0", "false")
 _DEFAULT_RATE_HZ = 100.0

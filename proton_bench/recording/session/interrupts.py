@@ -8,8 +8,6 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["uninterrupted"]
-
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[list[int]]:

@@ -23,8 +23,6 @@ from proton_bench.recording.session.output_format import (
 )
 from proton_bench.support.text import did_you_mean
 
-__all__ = ["CapturePlan", "SessionOptions", "launch_hooks", "plan_capture", "session_path"]
-
 _DATA = ("tree", "trace")
 STDOUT = "-"
 _TRUE = ("1", "on", "true")

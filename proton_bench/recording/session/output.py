@@ -30,7 +30,6 @@ from proton_bench.support.text import bytes_for, visible
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = ["check_writable", "library_formats", "output_turn", "write_session"]
 
 _TRUE = ("1", "on", "true")
 _PIECE_BYTES = 1 << 20

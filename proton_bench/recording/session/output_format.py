@@ -7,16 +7,6 @@ from collections.abc import Sequence
 
 from proton_bench.errors import UsageError
 
-__all__ = [
-    "TRACE_FORMATS",
-    "TREE_FORMATS",
-    "check_formats",
-    "chosen_trace_formats",
-    "default_formats",
-    "suffix_of",
-    "trace_formats_of",
-]
-
 TREE_FORMATS = ("hatchet", "hatchet_msgpack", "proton", "json")
 TRACE_FORMATS = ("chrome_trace", "perfetto")
 _VARIABLE = "PROTON_BENCH_TRACE_FORMATS"

@@ -15,8 +15,6 @@ from proton_bench.recording.session.output_format import (
 from proton_bench.recording.session.template import expand_name
 from proton_bench.recording.stderr import warn
 
-__all__ = ["OUTPUT_SUFFIXES", "OutputName", "format_of", "read_name", "split_suffix"]
-
 OUTPUT_SUFFIXES = (".proton", ".hatchet", ".hatchet_msgpack", ".chrome_trace", ".pftrace")
 # What upstream writes of each kind of data; text, so that stdout gets it.
 _UPSTREAM = {"tree": "hatchet", "trace": "chrome_trace"}

@@ -15,8 +15,6 @@ from proton_bench.recording.native import native
 from proton_bench.recording.session.options import STDOUT, CapturePlan
 from proton_bench.recording.session.output_format import check_formats
 
-__all__ = ["library_asks", "write_partials"]
-
 _INTERVAL = "PROTON_BENCH_PARTIAL_INTERVAL_S"
 _DEFAULT_INTERVAL_S = 2.0
 _MAX_INTERVAL_S = 1e6

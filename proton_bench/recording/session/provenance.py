@@ -16,15 +16,6 @@ from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.native import native
 from proton_bench.recording.session.options import CapturePlan
 
-__all__ = [
-    "RecordCosts",
-    "end_facts",
-    "estimated_cost_ns",
-    "git_facts",
-    "measure_record_costs",
-    "start_facts",
-]
-
 _CALLS = 32
 _ROUNDS = 8
 _OPERATORS_PER_NODE = 2  # autograd's frame around the node, and the operator that the node calls

@@ -64,15 +64,6 @@ from proton_bench.recording.stderr import warn
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = [
-    "Session",
-    "drift_of",
-    "encode_facts",
-    "find_session",
-    "known_session",
-    "live_sessions",
-    "open_session",
-]
 
 _DRIFT = "clock_drift_ns"
 

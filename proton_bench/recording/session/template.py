@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from proton_bench.errors import UsageError
 from proton_bench.recording.job_ranks import first_set, is_one_of_several, launcher_of
 
-__all__ = ["FIELDS", "expand_name"]
-
 FIELDS = ("rank", "local_rank", "host", "pid", "date", "%ENV")
 
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")

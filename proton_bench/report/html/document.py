@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from proton_bench.analysis.accounting.calls import CALLS
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.readable import with_equal_layers_folded, with_texts
 from proton_bench.analysis.naming.nested import without_runners
@@ -59,14 +59,6 @@ if TYPE_CHECKING:
     from proton_bench.gate.history.history import History
     from proton_bench.report.html.history import Place
 
-__all__ = [
-    "comparison_page",
-    "fact_lines",
-    "history_page",
-    "island",
-    "profile_page",
-    "read_asset",
-]
 
 _VERSION = (2, 0)
 _MAX_TITLE = 300

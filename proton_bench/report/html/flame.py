@@ -31,16 +31,6 @@ from proton_bench.report.html.table import (
 from proton_bench.report.words.diff import notes
 from proton_bench.support.text import visible
 
-__all__ = [
-    "MAX_ROWS",
-    "FlameGraph",
-    "arranged",
-    "flame_of_comparison",
-    "flame_of_tree",
-    "is_amount",
-    "row_widths",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrangement:

@@ -23,8 +23,6 @@ from proton_bench.report.text.history import (
 )
 from proton_bench.support.units import Unit, count_text, percent_text
 
-__all__ = ["Place", "history_places"]
-
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 22
 # More would make a page that browsers show slowly.
 _MOST_PLOTS, _MOST_ROWS = 200, 2000

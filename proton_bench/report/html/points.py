@@ -34,17 +34,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "KnownWork",
-    "PlottedKernel",
-    "known_work",
-    "plotted_kernel",
-    "plotted_scopes",
-    "scaled",
-    "scopes_without_bytes",
-]
-
-
 # What is beyond these is not a rate of any device, and would squeeze all others into a corner.
 _LEAST, _MOST = 1e-20, 1e30
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))

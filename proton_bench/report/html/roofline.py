@@ -30,18 +30,6 @@ from proton_bench.report.html.points import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text
 
-__all__ = [
-    "HEIGHT",
-    "WIDTH",
-    "Axes",
-    "Point",
-    "Reached",
-    "Roof",
-    "RooflinePlot",
-    "Tick",
-    "roofline_plots",
-]
-
 WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 76, 32, 16, 48
 _MAX_TICKS = 12

@@ -17,8 +17,6 @@ from proton_bench.formats.timeline.file import read_slices
 from proton_bench.formats.timeline.slices import HOST, CallPath, TimelineSlice
 from proton_bench.support.text import visible
 
-__all__ = ["Strip", "TimelineTimes", "read_strip"]
-
 BINS = 800  # about one for each pixel of a narrow window
 _MAX_TRACKS = 16
 _MAX_LEVELS = 12

@@ -25,15 +25,6 @@ from proton_bench.report.words.header import cost_line, device_lines, losses, re
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text, share_text
 
-__all__ = [
-    "Because",
-    "Summary",
-    "comparison_summary",
-    "profile_summary",
-    "reasons_of",
-    "shown_metrics",
-]
-
 _MOST_FINDINGS, _MOST_ROWS = 3, 3
 _MAX_TEXT = 400
 _KERNELS = ("kernel or operator", "kernels and operators")

@@ -25,20 +25,6 @@ from proton_bench.report.words.diff import SCALED, amounts, growths, notes, reac
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit
 
-__all__ = [
-    "Form",
-    "HtmlColumn",
-    "KernelTable",
-    "change_columns",
-    "changed_kernels",
-    "form_unit",
-    "kernel_table",
-    "measure_form",
-    "metric_column",
-    "metric_form",
-    "rounded",
-]
-
 Rows = npt.NDArray[np.int64]
 
 _MAX_TEXT = 200

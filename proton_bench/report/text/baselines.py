@@ -17,8 +17,6 @@ from proton_bench.report.words.edge import DIM, HEADING, WARNING
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
 
-__all__ = ["BaselineListing", "ListedEntry", "baselines_document"]
-
 _SCHEMA = "proton_bench.baselines"
 _VERSION = (1, 0)
 

@@ -20,8 +20,6 @@ from proton_bench.report.words.gate import headline, row_text, structure_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, percent_text
 
-__all__ = ["BisectReport", "bisect_document"]
-
 _FOUND = Style(color="green", bold=True)
 _STYLES = {State.BAD: Style(color="red"), State.GOOD: None, State.SKIPPED: DIM}
 _WORD = 6  # the longest of the words in front of lines

@@ -30,16 +30,6 @@ from proton_bench.support.files import unwritable
 from proton_bench.support.text import raw, visible_lines
 from proton_bench.support.units import percent_text
 
-__all__ = [
-    "MOST",
-    "add_to_summary",
-    "gate_annotations",
-    "gate_junit",
-    "resumed",
-    "stopped",
-    "write_annotations",
-]
-
 _SUITE = "proton gate"
 # Characters that XML 1.0 cannot hold and `visible` does not escape.
 _FIRST_COLON = re.compile(rb"^(\s*):(?=:)", re.MULTILINE)

@@ -14,8 +14,6 @@ from proton_bench.report.words.edge import DIM, WARNING, edge_of, prose
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["CounterReport", "counter_document"]
-
 _MAX_KERNELS = 10
 
 

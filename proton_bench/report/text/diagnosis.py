@@ -15,8 +15,6 @@ from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.report.words.edge import DIM, HEADING, WARNING
 from proton_bench.support.text import visible
 
-__all__ = ["DiagnosisReport", "diagnosis_document"]
-
 _VERSION = (1, 0)
 _MIN_VALUE_WIDTH = 20
 _MOST_WIDTH = 100

@@ -53,8 +53,6 @@ from proton_bench.report.words.edge import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = ["DiffReport", "diff_document", "diff_markdown", "escaped"]
-
 _WORSE = Style(color="red")
 _MUCH_WORSE = Style(color="red", bold=True)
 _BETTER = Style(color="green")

@@ -27,15 +27,6 @@ from proton_bench.report.words.gate import (
 )
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "COMMENT_BYTES",
-    "MARK",
-    "SUMMARY_BYTES",
-    "GateReport",
-    "gate_document",
-    "gate_markdown",
-]
-
 _GOOD = Style(color="green", bold=True)
 _BAD = Style(color="red", bold=True)
 _NOTE = Style(color="cyan")

@@ -23,21 +23,6 @@ from proton_bench.report.words.gate import path_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, percent_text
 
-__all__ = [
-    "HistoryReport",
-    "end_text",
-    "history_document",
-    "notes",
-    "places",
-    "point_text",
-    "shown_name",
-    "step_text",
-    "summary_text",
-    "tool_changes",
-    "unit_of",
-    "when_text",
-]
-
 _BAD, _GOOD = Style(color="red", bold=True), Style(color="green", bold=True)
 _SUITE = {SuiteVerdict.PASS: _GOOD, SuiteVerdict.FAIL: _BAD}
 _REVISION, _MAX_SOURCE, _MAX_MACHINE, _MAX_TOOLS = 12, 80, 80, 3

@@ -24,8 +24,6 @@ from proton_bench.report.words.edge import DIM, HEADING, edge_of, fitting_name, 
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, number_texts
 
-__all__ = ["PathReport", "ResultReport", "result_csv", "result_document"]
-
 _VERSION = (1, 0)
 _GAP = "  "
 _NS_PER_S = 1_000_000_000

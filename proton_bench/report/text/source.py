@@ -31,8 +31,6 @@ from proton_bench.report.words.edge import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, share_text
 
-__all__ = ["DEFAULT_THRESHOLD", "SourceReport", "read_source", "shown_lines", "source_document"]
-
 # Percent of all samples.
 DEFAULT_THRESHOLD = 0.5
 _CONTEXT = 2

@@ -17,8 +17,6 @@ from proton_bench.report.words.header import gap_sentences
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text
 
-__all__ = ["StragglerReport", "straggler_document"]
-
 _MOST_RANKS = 8
 _MOST_SCOPES = 40
 _NOTHING = "-"

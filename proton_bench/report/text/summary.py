@@ -23,7 +23,8 @@ from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.analysis.naming.nested import IMPORTS_NAME
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.names import rows_below
-from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
+from proton_bench.analysis.view.select import TRIALS_STATE, Selection, build_tree
+from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun, trials_ns
 from proton_bench.analysis.why.verdict import WHY, has_counters
@@ -37,8 +38,6 @@ from proton_bench.report.words.edge import fitting, fitting_path
 from proton_bench.report.words.header import device_lines, losses, recorded_line
 from proton_bench.support.text import visible
 from proton_bench.support.units import duration_text, number_texts, share_text
-
-__all__ = ["hottest_paths", "source_line", "summary_lines"]
 
 _MAX_NAME = 200
 _NOTHING = "no operator, kernel or copy was recorded"

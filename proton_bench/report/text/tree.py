@@ -36,16 +36,6 @@ from proton_bench.report.words.edge import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text
 
-__all__ = [
-    "MAX_INDENT",
-    "ListReport",
-    "SortedReport",
-    "TreeReport",
-    "list_document",
-    "print_report",
-    "view_document",
-]
-
 
 def legend(console: Console, tree: MetricTree, *, edge: int | None) -> Iterator[Segment]:
     """Yield an empty line and the meanings of the columns in one line.

@@ -25,8 +25,6 @@ from proton_bench.report.words.edge import (
 from proton_bench.support.text import visible
 from proton_bench.support.units import count_text, duration_text, share_text
 
-__all__ = ["WhyReport", "WhyRowReport", "why_document"]
-
 _MOST_FINDINGS = 3
 _MOST_ROWS = 3
 _FINDING_AT = 24

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 
     from proton_bench.analysis.metrics.values import MetricValues
 
-__all__ = [
-    "BAR_WIDTH",
-    "Column",
-    "Table",
-    "bar_texts",
-    "columns_of",
-    "shortened",
-    "sparkline",
-    "width_of",
-]
 
 # Least room for a name before columns are removed.
 _LEAST_NAME = 24

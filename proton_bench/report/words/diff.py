@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.accounting.own_cost import OwnCost, costs_differ, own_cost
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import Changes, Comparison
 from proton_bench.analysis.compare.explanation import Cause, Explanation, Kind, explain
 from proton_bench.analysis.compare.pairing import RowState
@@ -25,27 +25,6 @@ from proton_bench.report.words.edge import sources_text
 from proton_bench.report.words.header import losses
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, duration_text, percent_text, share_text
-
-__all__ = [
-    "COUNTS",
-    "SCALED",
-    "amounts",
-    "calls_line",
-    "certain_headline",
-    "columns",
-    "cost_lines",
-    "cost_warning",
-    "footer",
-    "growths",
-    "headline",
-    "loss_lines",
-    "meanings",
-    "measured_unit",
-    "names",
-    "notes",
-    "reaches",
-    "side_lines",
-]
 
 _MAX_UNIT = 20
 

@@ -23,22 +23,6 @@ from proton_bench.support.text import visible
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-__all__ = [
-    "BANDS",
-    "DIM",
-    "HEADING",
-    "WARNING",
-    "bands_of",
-    "chain_mark",
-    "edge_of",
-    "fitting",
-    "fitting_name",
-    "fitting_path",
-    "format_name",
-    "prose",
-    "sources_text",
-    "without_folder",
-]
 
 _INDENT = "  "
 _SHORT_FRAME = re.compile(r"(?:[^/ ]+/)+(?=[^/ ]+:\d+ )")

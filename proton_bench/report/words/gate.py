@@ -24,23 +24,6 @@ from proton_bench.report.words.edge import sources_text
 from proton_bench.support.text import visible
 from proton_bench.support.units import Unit, count_text, percent_text, share_text
 
-__all__ = [
-    "MEANINGS",
-    "MEANINGS_OF_COLUMNS",
-    "columns",
-    "explained",
-    "headline",
-    "notes",
-    "path_text",
-    "reasons_text",
-    "row_text",
-    "shown_path",
-    "shown_row",
-    "side_lines",
-    "structure_text",
-    "why",
-]
-
 MEANINGS = {
     Reason.TOO_NOISY: "too noisy for so few runs",
     Reason.TOO_FEW_RUNS: "fewer runs than times need",

@@ -46,25 +46,6 @@ from proton_bench.support.units import Unit, count_text, duration_text, share_te
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-__all__ = [
-    "HeaderReport",
-    "cost_line",
-    "counter_losses",
-    "device_lines",
-    "gap_sentences",
-    "gaps_of",
-    "gpm_lines",
-    "inside_notes",
-    "left_out_text",
-    "losses",
-    "rank_text",
-    "ranks_text",
-    "record_cost_notes",
-    "recorded_line",
-    "root_note",
-    "sampling_line",
-    "sampling_losses",
-]
 
 _TOO_SHORT = (
     "nothing was launched, or the run was over before counters were switched on, which takes half "

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.analysis.run import Run

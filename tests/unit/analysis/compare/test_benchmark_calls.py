@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fakes.suites import TESTS, suite
 
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.benchmark_calls import BenchmarkCalls
-from proton_bench.analysis.compare.breakdown import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.explanation import explain
 from proton_bench.analysis.run import Run

@@ -9,7 +9,7 @@ import pytest
 from fakes.profiles import training_profile
 from fakes.runs import GPU, Launched, profile_of, run_of
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare, without_rows
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.run import Run

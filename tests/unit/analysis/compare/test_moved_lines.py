@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.pairing import RowState
 from proton_bench.analysis.compare.run_rows import GONE, former_lines

@@ -4,7 +4,7 @@ import pytest
 from fakes.runs import GPU, Launched, profiles, run_of
 from hypothesis import given
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run

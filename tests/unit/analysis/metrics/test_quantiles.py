@@ -8,7 +8,8 @@ from fakes.earlier import open_below
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.query.relations import QUANTILES, LabelledRun, quantiles, relations
+from proton_bench.analysis.choices import QUANTILES
+from proton_bench.analysis.query.relations import LabelledRun, quantiles, relations
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 
-from proton_bench.recording.launcher.runner import RunOptions, runner_command
+from proton_bench.recording.launcher.run_options import RunOptions, runner_command
 from proton_bench.recording.launcher.target import TargetKind
 
 OPTIONS = RunOptions(

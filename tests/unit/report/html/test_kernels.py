@@ -3,7 +3,7 @@ from __future__ import annotations
 from fakes.profiles import training_profile
 from fakes.runs import profile_of, run_of
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import Selection

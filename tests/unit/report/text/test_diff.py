@@ -7,7 +7,7 @@ from fakes.runs import Launched, profile_of, run_of
 from fakes.suites import suite
 from rich.console import Console
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
 from proton_bench.analysis.compare.ranking import Threshold, rank
 from proton_bench.analysis.run import Run

@@ -4,7 +4,7 @@ import pytest
 from fakes.runs import Launched, run_of
 from fakes.suites import suite
 
-from proton_bench.analysis.compare.breakdown import By
+from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.run import Run
 from proton_bench.model.builder import ProfileBuilder
