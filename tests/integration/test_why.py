@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.counted import Kernel, counted_profile
@@ -27,9 +28,9 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert main(words) == 0
-    found: dict[str, object] = json.loads(capfd.readouterr().out)
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
     return found
 
 
@@ -141,3 +142,33 @@ def test_view_has_a_column(file: str, capfd: pytest.CaptureFixture[str]) -> None
     assert rows["gemm"].startswith("compute:tensor")
     assert rows["norm"].startswith("memory:dram")
     assert "why" in document(capfd, "view", file, "--list", "--json")["derived"]  # type: ignore[operator]
+
+
+KERNELS = str(Path(__file__).parents[1] / "data" / "counters" / "kernels_h100.proton")
+
+
+def test_a_finding_is_chosen_by_its_id(capfd: pytest.CaptureFixture[str]) -> None:
+    whole = document(capfd, "why", KERNELS, "--json")
+    for finding in whole["findings"]:
+        one = document(capfd, "why", KERNELS, finding["id"], "--json")
+        assert one["findings"] == [finding]
+        assert main(("why", KERNELS, finding["id"])) == 0
+        text = capfd.readouterr().out
+        assert all(f"({evidence['id']})" in text for evidence in finding["evidence"])
+        assert finding["source"] in text
+
+    assert [row["path"][0] for row in one["rows"]] == ["mm16", "mm64"]
+
+
+@pytest.mark.parametrize("tokens", [50, 100, 200, 400, 10_000])
+def test_text_fits_into_the_budget(tokens: int, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(("why", KERNELS)) == 0
+    whole = capfd.readouterr().out
+    assert main(("why", KERNELS, "--budget", str(tokens))) == 0
+    text = capfd.readouterr().out
+
+    assert len(text.encode()) <= 3 * tokens
+    *kept, last = text.splitlines()
+    assert whole.splitlines()[: len(kept)] == kept
+    left = len(whole.splitlines()) - len(kept)
+    assert last == (whole.splitlines()[-1] if text == whole else f"{left} more lines")

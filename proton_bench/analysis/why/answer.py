@@ -69,8 +69,9 @@ class Answer:
             the sum of all work.
         work_ns: Time of all work on devices.
         idle_ns: Time in which no device worked, 0 if unknown.
-        findings: About the whole run, the one that can save most first.
-        rows: Rows with time of their own, the most expensive first; or the chosen row.
+        findings: About the whole run, the one that can save most first; or the chosen one.
+        rows: Rows with time of their own, the most expensive first; or the chosen row, or those
+            that the chosen finding is about.
         smaller: Rows that are left out, because they are smaller than `MOST_ROWS` others.
         others: Further rows that were chosen, by their paths.
         ceilings: What units of this GPU reach, None without counters.
@@ -107,21 +108,28 @@ def why(profile: Profile, path: str | None = None) -> Answer:
 
     Args:
         profile: The profile as it was recorded.
-        path: A part of a row's name or path, with ``/`` or ``›`` between names, in any case; the
-            most expensive row that has it is chosen, of rows with that name if there are any. None
-            is about the whole run.
+        path: The id of a finding of the run, for this finding and the rows that it is about. Or a
+            part of a row's name or path, with ``/`` or ``›`` between names, in any case; the most
+            expensive row that has it is chosen, of rows with that name if there are any. None is
+            about the whole run.
 
     Raises:
         UsageError: No row with time has that path.
     """
     run, texts = _readable(profile, Readable())
-    found = [] if path is None else _chosen(run, texts, path)
-    if path is not None and not found:  # it may name one of equal layers
+    findings = find(run)
+    finding = next((each for each in findings if each.id == path), None)
+    if finding is not None:
+        findings, found = (finding,), [row for row in finding.rows if run.verdicts.of(row)]
+    else:
+        found = [] if path is None else _chosen(run, texts, path)
+    if path is not None and not found and finding is None:  # it may name one of equal layers
         run, texts = _readable(profile, Readable(fold_layers=False))
-        found = _chosen(run, texts, path)
+        findings, found = find(run), _chosen(run, texts, path)
         if not found:
             raise UsageError(
-                f"no row with time has {path!a} in its name or path: proton view shows the rows"
+                f"no finding is {path!a}, and no row with time has it in its name or path: "
+                "proton view shows the rows"
             )
     own_ns = run.verdicts.facts.own_ns
     others: tuple[tuple[str, ...], ...] = ()
@@ -129,6 +137,8 @@ def why(profile: Profile, path: str | None = None) -> Answer:
     if path is None:
         every = sorted(run.verdicts.facts.rows(), key=lambda row: -float(own_ns[row]))
         rows, smaller = every[:MOST_ROWS], max(len(every) - MOST_ROWS, 0)
+    elif finding is not None:
+        rows, smaller = found[:MOST_ROWS], max(len(found) - MOST_ROWS, 0)
     else:
         rows, others = found[:1], tuple(_path(run, texts, row) for row in found[1:MOST_ROWS])
     return Answer(
@@ -139,7 +149,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         is_length_known=run.is_length_known,
         work_ns=run.work_ns,
         idle_ns=run.idle_ns,
-        findings=find(run),
+        findings=findings,
         rows=tuple(
             _row(run, texts, row, place=place, is_own=path is None)
             for row, place in zip(rows, _places(run, texts, rows), strict=True)
@@ -149,7 +159,7 @@ def why(profile: Profile, path: str | None = None) -> Answer:
         ceilings=run.verdicts.facts.ceilings if run.verdicts.facts.has_counters else None,
         missing=_missing(run),
         host=_host(run),
-        below=frozenset(_below(run, rows[0])) if path is not None else frozenset(),
+        below=frozenset(_below(run, rows[0])) if path is not None and rows else frozenset(),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from proton_bench.cli.files import check_profiles, print_document, print_reports
+from proton_bench.cli.files import check_profiles, print_bytes, print_document, print_reports
 
 __all__ = ["command"]
 
@@ -18,10 +19,19 @@ def command(
     path: Annotated[
         str | None,
         typer.Argument(
-            help="A part of a row's name or path, with / between names: say everything about the "
-            "most expensive row that has it.",
-            metavar="[PATH]",
+            help="A finding's name, or a part of a row's name or path, with / between names: say "
+            "everything about that finding, or the most expensive row that has it.",
+            metavar="[NAME]",
             show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget",
+            min=50,
+            metavar="TOKENS",
+            help="Print as much as a language model reads as so many tokens.",
         ),
     ] = None,
     as_json: Annotated[
@@ -32,8 +42,16 @@ def command(
     check_profiles([file])
     from proton_bench.analysis.why.answer import why
     from proton_bench.formats.registry import read_profile
-    from proton_bench.report.text.why import WhyReport, WhyRowReport, why_document
+    from proton_bench.report.text.tree import print_report
+    from proton_bench.report.text.why import (
+        WhyFindingReport,
+        WhyReport,
+        WhyRowReport,
+        why_document,
+        within_tokens,
+    )
     from proton_bench.report.words.header import losses
+    from proton_bench.support.console import open_console
 
     profile = read_profile(file)
     found, lost = why(profile, path), losses(profile)
@@ -41,5 +59,15 @@ def command(
         document = why_document(found, source=os.fspath(file), losses=lost)
         print_document(document)
         return
-    report = WhyReport(found, str(file), lost) if path is None else WhyRowReport(found, lost)
-    print_reports(report)
+    if path is None:
+        report: Any = WhyReport(found, os.fspath(file), lost)
+    elif [each.id for each in found.findings] == [path]:
+        report = WhyFindingReport(found, lost)
+    else:
+        report = WhyRowReport(found, lost)
+    if budget is None:
+        print_reports(report)
+    else:
+        text = io.StringIO()
+        print_report(open_console(text), report)
+        print_bytes(within_tokens(text.getvalue(), budget).encode())

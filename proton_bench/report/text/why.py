@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate, takewhile
 from typing import Any
 
 from rich.console import Console, ConsoleOptions
@@ -32,6 +33,7 @@ _ROW_AT = 10
 _ARROW = " › "
 _LEAST_NAME = 24
 _MAX_TEXT = 400
+_BYTES_OF_TOKEN = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,7 @@ class WhyReport:
         if answer.missing:
             missing = f"not recorded: {', '.join(answer.missing)}"
             yield from prose(console, visible(missing), DIM, edge=edge)
-        more = f"more: proton why {shlex.quote(self.source)} NAME, for a row with NAME in its path"
+        more = f"more: proton why {shlex.quote(self.source)} NAME, of a finding or in a row's path"
         yield from prose(console, visible(more), DIM, edge=edge)
 
     def _findings(self, edge: int | None) -> Iterator[Segment]:
@@ -85,7 +87,8 @@ class WhyReport:
             yield Segment(f"{gain} {share}  ", DIM)
             yield Segment(f"{_cut(finding.text, edge, _FINDING_AT)}\n")
             helps = f"-> {finding.helps}"
-            yield Segment(f"{' ' * _FINDING_AT}{_cut(helps, edge, _FINDING_AT)}\n", DIM)
+            id_ = finding.id.rjust(_FINDING_AT - 2)
+            yield Segment(f"{id_}  {_cut(helps, edge, _FINDING_AT)}\n", DIM)
         yield from _left_out(len(self.answer.findings) - len(shown), "finding", _FINDING_AT)
 
     def _rows(self, edge: int | None) -> Iterator[Segment]:
@@ -109,6 +112,35 @@ class WhyReport:
         yield from _left_out(
             self.answer.smaller + len(self.answer.rows) - len(shown), "row", _ROW_AT
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhyFindingReport:
+    """A rich renderable of everything about one finding.
+
+    Attributes:
+        answer: An answer about a finding.
+        losses: What is missing from the profile, a sentence each.
+    """
+
+    answer: Answer
+    losses: Sequence[str] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Yield the finding, its evidence, what helps, and the verdicts of its rows."""
+        edge = edge_of(console, options)
+        (finding,) = self.answer.findings
+        yield from prose(console, visible(finding.text, _MAX_TEXT), HEADING, edge=edge)
+        evidence = [f"evidence: {each.text} ({each.id})" for each in finding.evidence]
+        for line in (*evidence, *_advice(finding, self.answer)):
+            yield from prose(console, visible(line, _MAX_TEXT), None, edge=edge)
+        for row in self.answer.rows:
+            path = _ARROW.join(visible(name) for name in row.path)
+            share = share_text(row.time_ns, self.answer.work_ns)
+            line = f"row: {share}, {row.verdict.kind}: {path}"
+            yield from prose(console, line, None, edge=edge)
+        yield from _left_out(self.answer.smaller, "row", 0)
+        yield from _losses(console, self.losses, edge)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,14 +202,18 @@ def _row_lines(row: WhyRow, answer: Answer) -> Iterator[str]:
         yield f"evidence: {evidence.text} ({evidence.id})"
     if verdict.measure:
         yield f"what would tell: {verdict.measure}"
-    if verdict.helps:
-        yield f"usually helps: {verdict.helps}"
-    if verdict.gain_ns is not None:
-        gain, part = duration_text(verdict.gain_ns), share_text(verdict.gain_ns, answer.span_ns)
+    yield from _advice(verdict, answer)
+
+
+def _advice(about: Finding | Verdict, answer: Answer) -> Iterator[str]:
+    if about.helps:
+        yield f"usually helps: {about.helps}"
+    if about.gain_ns is not None:
+        gain, part = duration_text(about.gain_ns), share_text(about.gain_ns, answer.span_ns)
         whole = "the run" if answer.is_length_known else "all work"
         yield f"saves at most: {gain}, {part} of {whole}, at the same work"
-    if verdict.source:
-        yield f"rule: {verdict.source}"
+    if about.source:
+        yield f"rule: {about.source}"
 
 
 def _about(answer: Answer) -> Iterable[Finding]:
@@ -210,6 +246,26 @@ def _left_out(count: int, what: str, indent: int) -> Sequence[Segment]:
     return [Segment(text, DIM)] if count > 0 else []
 
 
+def within_tokens(text: str, tokens: int) -> str:
+    """Return the first lines of a text that a language model reads as so many tokens at most.
+
+    A token is taken as three bytes: fewer than the four of English prose, as numbers and paths have
+    shorter ones.
+
+    Args:
+        text: Lines.
+        tokens: The most tokens, with the line that says how many lines are left out.
+    """
+    room = tokens * _BYTES_OF_TOKEN
+    if len(text.encode()) <= room:
+        return text
+    lines = text.splitlines(keepends=True)
+    room -= len(f"{count_text(len(lines), 'more line')}\n")
+    ends = accumulate(len(line.encode()) for line in lines)
+    kept = sum(1 for _ in takewhile(lambda end: end <= room, ends))
+    return "".join(lines[:kept]) + f"{count_text(len(lines) - kept, 'more line')}\n"
+
+
 # -- other forms -----------------------------------------------------------------------------------
 _VERSION = (1, 0)
 
@@ -221,7 +277,7 @@ def why_document(answer: Answer, *, source: str, losses: Sequence[str] = ()) -> 
     Each evidence has an ``id`` that is the same in every file.
 
     Args:
-        answer: About the whole run, or one row.
+        answer: About the whole run, or one finding or row.
         source: Name of the file.
         losses: What is missing from the profile, a sentence each.
     """
