@@ -41,8 +41,13 @@ from proton_bench.analysis.view.frame_metrics import (
     time_factor_dict,
 )
 from proton_bench.analysis.view.select import METADATA_SCOPE as COMPUTE_METADATA_SCOPE_NAME
-from proton_bench.analysis.view.select import Selection, drop_metadata, drop_trials, kept_rows
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import (
+    MetricTree,
+    Selection,
+    drop_metadata,
+    drop_trials,
+    kept_rows,
+)
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format, read_profile
 from proton_bench.model.frame import FrameKind, StringTable

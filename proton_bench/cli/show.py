@@ -16,8 +16,7 @@ from proton_bench.analysis.metrics.derive import (
     recorded_metrics,
 )
 from proton_bench.analysis.view.outline import outlined
-from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.cli.boundary import warn
 from proton_bench.cli.files import print_document
 from proton_bench.errors import UsageError

@@ -20,15 +20,65 @@ from proton_bench.analysis.metrics.measure import Measure, find_measure
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.naming.layers import fold_layers, fold_steps
 from proton_bench.analysis.naming.nested import fold_library_frames, fold_nested
-from proton_bench.analysis.row_sums import SubtreeSums, grouped
 from proton_bench.analysis.run import Run, check_devices
 from proton_bench.analysis.view.select import drop_metadata, fold_trials
 from proton_bench.errors import UsageError
+from proton_bench.model import preorder
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.distribution_table import DistributionTable
 from proton_bench.model.metrics.spans import with_self_times
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import sum_column
+
+Rows = npt.NDArray[np.int32]
+
+_LARGEST_SUM = 2.0**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubtreeSums:
+    """Adds up values over the subtrees of one tree.
+
+    Attributes:
+        parents: Row of each row's parent, in pre-order.
+        ends: For each row the row after its last descendant; derived.
+    """
+
+    parents: Rows
+    ends: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ends", preorder.subtree_ends(self.parents))
+
+    def of(self, values: Values) -> Values:
+        """Return each row's value plus those of all rows below it."""
+        values = _counted(values)
+        if values.dtype.kind != "i":
+            return preorder.sums(self.parents, values)
+        running = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(values, out=running[1:])
+        found: Values = running[self.ends] - running[:-1]
+        return found
+
+
+def grouped(values: Values, places: Rows, total: int) -> Values:
+    """Return ``total`` sums, one for each group; flags are counted."""
+    values = _counted(values)
+    if values.dtype.kind != "i":
+        return np.bincount(places, weights=values, minlength=total)
+    found = np.zeros(total, dtype=np.int64)
+    np.add.at(found, places, values)
+    return found
+
+
+def _counted(values: Values) -> Values:
+    """Return whole numbers whose sums fit 64 bits, or floating-point numbers."""
+    if values.dtype.kind == "b":
+        return values.astype(np.int64)
+    if values.dtype.kind == "i" and float(np.abs(values.astype("f8")).sum()) < _LARGEST_SUM:
+        return values
+    return values.astype(np.float64)
+
 
 CONFIDENCE = 0.95
 

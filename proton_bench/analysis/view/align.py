@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree
 from proton_bench.errors import UsageError
 from proton_bench.model.frame import StringTable
 from proton_bench.model.preorder import positions

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import OTHER_THREADS
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.view.tree import Mask, MetricTree
+from proton_bench.analysis.view.select import Mask, MetricTree
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from proton_bench.analysis.why.cpu_rules import help_for, is_short
 from proton_bench.analysis.why.row_facts import RowFacts
+from proton_bench.analysis.why.rules import help_for, is_short
 from proton_bench.analysis.why.run import WholeRun
 from proton_bench.analysis.why.verdict import Claim, Evidence
 from proton_bench.support.units import count_text, duration_text

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from proton_bench.analysis.accounting.host_time import run_ns
 from proton_bench.analysis.metrics.values import MetricValues
-from proton_bench.analysis.why.cpu_rules import CPU_RULES
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.row_facts import QUANTITIES, Facts, RowFacts
-from proton_bench.analysis.why.rules import BOUND, RULES, counter_evidence
+from proton_bench.analysis.why.rules import BOUND, CPU_RULES, RULES, counter_evidence
 from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, WHY, Evidence, Verdict
 from proton_bench.model import preorder
 from proton_bench.model.metrics.metric import Aggregation

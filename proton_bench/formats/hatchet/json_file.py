@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 
 from proton_bench.formats.base import decoded, deeply
-from proton_bench.formats.hatchet.devices import device_map
-from proton_bench.formats.hatchet.rows import HatchetRows, losses
-from proton_bench.formats.hatchet.tree import Node, tree_profile
+from proton_bench.formats.hatchet.tree import Node, device_map, tree_profile
 from proton_bench.model.profile import Profile
 from proton_bench.support.text import json_bytes
 
@@ -46,6 +44,8 @@ class HatchetJson:
             profile: Profile to write.
             upstream_shape: Have the rows that upstream would have recorded.
         """
+        from proton_bench.formats.hatchet.rows import HatchetRows  # readers have no use for it
+
         rows = HatchetRows.of(profile, upstream_shape=upstream_shape)
         is_deep = int(rows.profile.depths().max()) > _MAX_INDENTED
         # Encoders recurse, too: parts of deep trees are encoded one after the other.
@@ -58,4 +58,6 @@ class HatchetJson:
 
     def losses(self, profile: Profile) -> tuple[str, ...]:
         """Return messages about missing parts."""
+        from proton_bench.formats.hatchet.rows import losses
+
         return losses(profile)

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from proton_bench.formats.base import decoded
-from proton_bench.formats.hatchet.devices import device_map
 from proton_bench.formats.hatchet.rows import HatchetRows, losses
-from proton_bench.formats.hatchet.tree import Node, tree_profile
+from proton_bench.formats.hatchet.tree import Node, device_map, tree_profile
 from proton_bench.model.profile import Profile
 
 _decoder = msgspec.msgpack.Decoder(tuple[Node, dict[str, Any]])

@@ -1,8 +1,9 @@
-"""Nested hatchet nodes to a profile: one walk with a stack, for any depth."""
+"""Nested hatchet nodes to a profile, and what names, devices and hints in such files stand for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -11,14 +12,177 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.formats.base import corrupt
-from proton_bench.formats.hatchet.devices import device_rows, device_table
-from proton_bench.formats.hatchet.hints import assumed_aggregations
 from proton_bench.formats.limits import take_table
-from proton_bench.formats.sample_names import known_names
 from proton_bench.model.builder import with_strings
+from proton_bench.model.device import Device
 from proton_bench.model.frame import CAPTURED_NAME, FrameKind, StringTable
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricSpec, ValueKind
+from proton_bench.model.metrics.spans import WALL
 from proton_bench.model.profile import Profile
+
+# Files of upstream and of ours for its tools misspell a metric of PC samples.
+_UPSTREAM = {"stalled_not_selected": "stalled_not_Selected"}
+_OURS = {theirs: ours for ours, theirs in _UPSTREAM.items()}
+
+
+def upstream_name(name: str) -> str:
+    """Return upstream's name of a metric."""
+    return _UPSTREAM.get(name, name)
+
+
+def known_names(cells: Mapping[str, Any], taken: Collection[str] = ()) -> dict[str, Any]:
+    """Return the same by our names; a misspelled name beside the right one stays.
+
+    Args:
+        cells: Anything by the name of a metric.
+        taken: Other names that the file holds.
+    """
+    names = {*cells, *taken}
+    return {
+        name if _OURS.get(name, name) in names else _OURS.get(name, name): value
+        for name, value in cells.items()
+    }
+
+
+# -- devices: a map at the end, and two text metrics on each row -----------------------------------
+DEVICE_ID = "device_id"
+DEVICE_TYPE = "device_type"
+# Instrumented kernels have upstream's enumeration instead of the name.
+_NUMBERED = {"1": "CUDA", "2": "HIP"}
+_MAX_INDEX = 1 << 20
+
+DeviceKey = tuple[str, int]
+Cells = dict[str, tuple[list[int], list[Any]]]
+
+
+def device_table(devices: dict[str, Any], source: str) -> dict[DeviceKey, Device]:
+    """Return the devices of the file's device map by kind and index.
+
+    Raises:
+        ProfileFormatError: The map is not kind to index to facts.
+    """
+    found: dict[DeviceKey, Device] = {}
+    for kind, entries in devices.items():
+        if not isinstance(entries, dict):
+            raise corrupt(source, f"the device map has no devices for {kind[:40]!r}")
+        for text, facts in entries.items():
+            index = _index(text)
+            if index is None or not isinstance(facts, dict):
+                raise corrupt(source, f"the device map has a device {str(text)[:40]!r}")
+            found[kind, index] = Device(
+                kind,
+                index,
+                arch=str(facts.get("arch", ""))[:64],
+                num_sms=_fact(facts, "num_sms", source),
+                clock_rate_khz=_fact(facts, "clock_rate", source),
+                memory_clock_rate_khz=_fact(facts, "memory_clock_rate", source),
+                bus_width_bits=_fact(facts, "bus_width", source),
+            )
+    return found
+
+
+def _fact(facts: dict[str, Any], key: str, source: str) -> int:
+    value = facts.get(key, 0)
+    if not isinstance(value, int | float) or not 0 <= value < 2**63:
+        raise corrupt(source, f"a device has the {key} {str(value)[:40]!r}")
+    return int(value)
+
+
+def _index(text: Any) -> int | None:
+    try:
+        index = int(text)
+    except (TypeError, ValueError):
+        return None
+    return index if 0 <= index < _MAX_INDEX else None
+
+
+def device_rows(
+    cells: Cells, known: dict[DeviceKey, Device], *, total: int
+) -> npt.NDArray[np.int32]:
+    """Take the two device metrics out of ``cells`` and return each row's device position.
+
+    Devices missing in the map are added to ``known`` with unknown facts. Rows with only one of the
+    two metrics, or an unusable one, have no device.
+    """
+    types = dict(zip(*cells.pop(DEVICE_TYPE, ([], [])), strict=True))
+    ids = zip(*cells.pop(DEVICE_ID, ([], [])), strict=True)
+    positions = {key: place for place, key in enumerate(known)}
+    placed = [-1] * total
+    for row, text in ids:
+        kind, index = types.get(row), _index(text)
+        if not isinstance(kind, str) or index is None:
+            continue
+        key = (_NUMBERED.get(kind, kind), index)
+        if key not in positions:
+            positions[key] = len(known)
+            known[key] = Device(*key)
+        placed[row] = positions[key]
+    return np.array(placed, dtype="<i4")
+
+
+def device_map(devices: Iterable[Device]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the device map in upstream's form and order."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for device in sorted(devices, key=lambda each: (each.kind, str(each.index))):
+        found.setdefault(device.kind, {})[str(device.index)] = {
+            "clock_rate": device.clock_rate_khz,
+            "memory_clock_rate": device.memory_clock_rate_khz,
+            "bus_width": device.bus_width_bits,
+            "arch": device.arch,
+            "num_sms": device.num_sms,
+        }
+    return found
+
+
+# -- how metrics add up ----------------------------------------------------------------------------
+# These files only hint at it. Upstream writes a 0 for an inclusive metric into the metrics of
+# ROOT. Triton 3.6.0 does so for every metric that is not exclusive, properties too; 3.9.0 only
+# for its own metrics, so inclusive, exclusive and property metrics of the user cannot be
+# distinguished:
+# 1. the key `aggregations` of ROOT counts, which we write if the rules below would be wrong;
+# 2. texts are properties, and so are the names in `_PROPERTIES`;
+# 3. metrics hinted at ROOT are inclusive;
+# 4. vectors are inclusive, but never hinted, because hatchet fails to add them to a 0;
+# 5. the names in `EXCLUSIVE_NAMES` are exclusive: each row includes the rows below (3.9.0 hints at
+#    cycles anyway, which counts nested scopes twice);
+# 6. if ROOT hints at some user metric, the others are exclusive (3.6.0 and proton_bench);
+# 7. else they are inclusive (3.9.0), as almost all metrics of launch hooks are.
+_PROPERTIES = frozenset(
+    {
+        "device_id", "device_type", "stream_id", "is_metric_kernel", "kernel_id", "kernel_name",
+        "block_id", "processor_id", "unit_id", "end_unit_id", "is_async", "start_time (ns)",
+        "end_time (ns)", "start_cycle", "end_cycle", "init_time", "pre_final_time",
+        "post_final_time",
+    }
+)  # fmt: skip
+EXCLUSIVE_NAMES = frozenset({"cpu_time (ns)", WALL, "cycles", "normalized_cycles"})
+_BUILT_IN = frozenset(
+    {"count", "time (ns)", "cycles", "normalized_cycles", "num_samples", "num_stalled_samples"}
+)
+
+
+def assumed_aggregations(
+    kinds: Mapping[str, ValueKind], hinted: frozenset[str]
+) -> dict[str, Aggregation]:
+    """Return how each metric adds up by rules 2 to 7, from its type and the hints at ROOT."""
+    user_hints = any(not _is_built_in(name) for name in hinted)
+    rest = Aggregation.EXCLUSIVE if user_hints else Aggregation.INCLUSIVE
+    assumed: dict[str, Aggregation] = {}
+    for name, kind in kinds.items():
+        if kind is ValueKind.STR or name in _PROPERTIES:
+            assumed[name] = Aggregation.PROPERTY
+        elif name in hinted or kind.is_vector:
+            assumed[name] = Aggregation.INCLUSIVE
+        elif name in EXCLUSIVE_NAMES:
+            assumed[name] = Aggregation.EXCLUSIVE
+        else:
+            assumed[name] = rest
+    return assumed
+
+
+def _is_built_in(name: str) -> bool:
+    return name in _BUILT_IN or name.startswith("stalled_")
+
 
 _PYTHON_FRAME = re.compile(r".*:\d+@.*", re.DOTALL)
 _Mask = npt.NDArray[np.bool_]

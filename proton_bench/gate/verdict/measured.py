@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.compare import CompareOptions, Comparison, SubtreeSums, compare
 from proton_bench.analysis.compare.lineage import moved_scopes
-from proton_bench.analysis.row_sums import SubtreeSums
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.select import drop_metadata, drop_trials, shown_rows
 from proton_bench.errors import ProfileFormatError, UsageError

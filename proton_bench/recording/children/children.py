@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from proton_bench.recording.job_ranks import rank_variable
 from proton_bench.recording.session.output_format import suffix_of
-from proton_bench.recording.session.template import expand_name
+from proton_bench.recording.session.output_name import expand_name
 
 AUTOSTART = "PROTON_BENCH_AUTOSTART"
 _RANK_TAKEN = "PROTON_BENCH_RANK_TAKEN"

@@ -24,8 +24,7 @@ from proton_bench.recording.children.child_profiles import (
 )
 from proton_bench.recording.counters.ceilings import ceiling_facts
 from proton_bench.recording.counters.gpm import wants_bursts, wants_gpm
-from proton_bench.recording.counters.phase_joiner import PhaseJoiner
-from proton_bench.recording.counters.store import store_counters
+from proton_bench.recording.counters.store import PhaseJoiner, store_counters
 from proton_bench.recording.gpu.counters import start_counters, stop_counters, take_gpm_facts
 from proton_bench.recording.job_ranks import rank_facts
 from proton_bench.recording.kernels import hooks as launch_hooks

@@ -14,7 +14,7 @@ from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.metrics.formula import Divisor, parse_formula
 from proton_bench.analysis.metrics.values import MetricValues
 from proton_bench.analysis.naming.frame_names import Places
-from proton_bench.analysis.view.tree import MetricTree, renumbered
+from proton_bench.analysis.view.select import MetricTree, renumbered
 from proton_bench.errors import MetricError
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation

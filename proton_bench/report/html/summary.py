@@ -9,7 +9,7 @@ import numpy as np
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.analysis.metrics.derive import available_metrics, default_metrics
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree
 from proton_bench.analysis.why.answer import Answer, WhyRow
 from proton_bench.model.profile import Profile
 from proton_bench.report.html.table import KernelTable, form_unit, metric_form

@@ -16,8 +16,7 @@ from proton_bench.analysis.metrics.derive import available_metrics
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, parse_formula
 from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.metrics.values import WIDEST, MetricValues
-from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.errors import MetricError
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile

@@ -23,8 +23,7 @@ from proton_bench.analysis.naming.frame_names import Places, parse_frame
 from proton_bench.analysis.naming.nested import IMPORTS_NAME
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.names import rows_below
-from proton_bench.analysis.view.select import TRIALS_STATE, Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import TRIALS_STATE, MetricTree, Selection, build_tree
 from proton_bench.analysis.why.findings import find
 from proton_bench.analysis.why.run import WholeRun, trials_ns
 from proton_bench.analysis.why.verdict import WHY, has_counters

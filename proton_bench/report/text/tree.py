@@ -16,7 +16,7 @@ from proton_bench.analysis.accounting.own_cost import own_cost
 from proton_bench.analysis.choices import FrameFormat
 from proton_bench.analysis.metrics.derive import AvailableMetrics
 from proton_bench.analysis.metrics.values import INTERVAL_NOTE, MetricValues
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation, MetricSpec
 from proton_bench.model.profile import Profile

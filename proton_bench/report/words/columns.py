@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree
 from proton_bench.report.words.edge import DIM, HEADING, fitting, fitting_name
 from proton_bench.support.text import visible
 from proton_bench.support.units import number_texts

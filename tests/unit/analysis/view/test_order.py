@@ -4,8 +4,7 @@ from fakes.profiles import training_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 
 

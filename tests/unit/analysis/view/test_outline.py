@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton_bench.analysis.view.outline import LEAST_SHARE, outlined
-from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.profile import Profile

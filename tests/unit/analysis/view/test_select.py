@@ -7,6 +7,7 @@ from fakes.profiles import deep_profile, metadata_literal, training_profile
 
 from proton_bench.analysis.naming.readable import Readable
 from proton_bench.analysis.view.select import (
+    MetricTree,
     Selection,
     build_tree,
     drop_metadata,
@@ -14,7 +15,6 @@ from proton_bench.analysis.view.select import (
     prune,
     shown_rows,
 )
-from proton_bench.analysis.view.tree import MetricTree
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import find_format
 from proton_bench.model.builder import ProfileBuilder

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proton_bench.analysis.view.align import subtract
-from proton_bench.analysis.view.select import Selection, build_tree
-from proton_bench.analysis.view.tree import MetricTree
+from proton_bench.analysis.view.select import MetricTree, Selection, build_tree
 from proton_bench.errors import UsageError
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from proton_bench.analysis.kernels.gpu_facts import cpu_counter_error
-from proton_bench.analysis.why.cpu_rules import CPU_RULES, help_for
 from proton_bench.analysis.why.row_facts import RowFacts
+from proton_bench.analysis.why.rules import CPU_RULES, help_for
 from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.analysis.why.verdicts import Verdicts
 from proton_bench.model.builder import ProfileBuilder

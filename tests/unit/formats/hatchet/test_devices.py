@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proton_bench.errors import ProfileFormatError
-from proton_bench.formats.hatchet.devices import device_map, device_rows, device_table
+from proton_bench.formats.hatchet.tree import device_map, device_rows, device_table
 from proton_bench.model.device import Device
 
 GPU = Device("CUDA", 1, "90", 132, 1980000, 2619000, 6144)

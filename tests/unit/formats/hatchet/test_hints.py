@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proton_bench.formats.hatchet.hints import assumed_aggregations
+from proton_bench.formats.hatchet.tree import assumed_aggregations
 from proton_bench.model.metrics.metric import Aggregation, ValueKind
 
 INC, EXC, PTY = Aggregation.INCLUSIVE, Aggregation.EXCLUSIVE, Aggregation.PROPERTY

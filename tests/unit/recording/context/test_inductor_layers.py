@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from proton_bench.recording.context import inductor_layers
-from proton_bench.recording.context.inductor_layers import (
+from proton_bench.recording.context import inductor_ranges
+from proton_bench.recording.context.inductor_ranges import (
     common_layers,
     distinguish_cached_code,
     layers_of,
@@ -23,7 +23,7 @@ class Model: ...
 def wanted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether a session wants layers; it does unless a test says otherwise."""
     wants = [True]
-    monkeypatch.setattr(inductor_layers, "_wants_layers", lambda: wants[0])
+    monkeypatch.setattr(inductor_ranges, "_wants_layers", lambda: wants[0])
     return wants
 
 

@@ -6,12 +6,12 @@ import threading
 
 from fakes.mixtures import burst_of
 
-from proton_bench.recording.counters.phase_joiner import PhaseJoiner
+from proton_bench.recording.counters.store import PhaseJoiner
 
 PATIENCE_S = 60
 FORKED = """
 import os, threading
-from proton_bench.recording.counters import phase_joiner
+from proton_bench.recording.counters import store
 from proton_bench.support import fork_lock
 
 taking, go_on = threading.Event(), threading.Event()
@@ -22,11 +22,11 @@ class Session:
     def take_bursts(self, phase): taking.set(); go_on.wait(); return []
 
 fork_lock._MAX_WAIT_S = 0.01
-joiner = phase_joiner.PhaseJoiner(Session(), has_timeline=False)
+joiner = store.PhaseJoiner(Session(), has_timeline=False)
 taking.wait()
 child = os.fork()
 if child == 0:
-    os._exit(phase_joiner._joining.locked())
+    os._exit(store._joining.locked())
 go_on.set()
 joiner.end()
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -10,7 +10,7 @@ import pytest
 from proton_bench import recording
 from proton_bench.errors import UsageError
 from proton_bench.recording.job_ranks import rank_facts, rank_variable, rank_variables
-from proton_bench.recording.session.template import expand_name
+from proton_bench.recording.session.output_name import expand_name
 
 _CHILD = "children/child_path/sitecustomize.py"
 
