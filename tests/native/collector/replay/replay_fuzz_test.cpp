@@ -94,7 +94,7 @@ TEST(recordings_with_damaged_bytes_are_refused_or_replayed) {
   ScratchFolder folder;
   Random random(11);
   int read = 0;
-  const int rounds = how_many(400, 100);
+  const int rounds = how_many(400, 40);
   for (int round = 0; round < rounds; ++round) {
     std::string bytes = encode_recording(senseless(random));
     damage(bytes, random);
@@ -108,7 +108,7 @@ TEST(recordings_with_damaged_bytes_are_refused_or_replayed) {
 TEST(events_in_no_sensible_order_are_replayed) {
   ScratchFolder folder;
   Random random(12);
-  for (int round = 0; round < how_many(100, 30); ++round) {
+  for (int round = 0; round < how_many(100, 10); ++round) {
     std::ofstream(folder.file("r"), std::ios::binary) << encode_recording(senseless(random));
     CHECK(replay(folder.file("r"), round % 2 == 0));
   }
@@ -119,7 +119,7 @@ TEST(events_in_no_sensible_order_are_replayed) {
 TEST(random_bytes_are_refused) {
   ScratchFolder folder;
   Random random(13);
-  for (int round = 0; round < how_many(300, 100); ++round) {
+  for (int round = 0; round < how_many(300, 60); ++round) {
     std::string bytes = round % 2 == 0 ? "PBRECORD" : "";
     for (size_t size = random() % 300; bytes.size() < size;)
       bytes += static_cast<char>(random());
