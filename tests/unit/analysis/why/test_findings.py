@@ -8,6 +8,7 @@ import pytest
 from fakes.counted import H200, SECOND, Kernel, counted_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.analysis.why.findings import FINDINGS, find
 from proton_bench.analysis.why.run import WholeRun
@@ -667,7 +668,7 @@ USES = st.builds(
 
 
 @given(ROWS, st.none() | USES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=how_many(150, 40), deadline=None)
 def test_bounds_lie_within_the_run_and_can_be_added(
     kernels: list[Kernel], use: DeviceUse | None
 ) -> None:
@@ -689,7 +690,7 @@ def test_bounds_lie_within_the_run_and_can_be_added(
     st.floats(0, 2000),
     st.floats(0, 2000),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=how_many(100, 25), deadline=None)
 def test_bounds_are_twice_as_large_if_all_takes_twice_as_long(
     kernels: list[tuple[str, int, float]], busy_ms: float, idle_ms: float
 ) -> None:

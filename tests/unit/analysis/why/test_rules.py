@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.analysis.accounting.device_use import DeviceVerdict
 from proton_bench.analysis.why.launch_facts import Launch
@@ -451,7 +452,7 @@ FACTS = st.builds(
 
 
 @given(FACTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=how_many(200, 40), deadline=None)
 def test_no_verdict_without_evidence_and_no_gain_beyond_the_row(facts: RowFacts) -> None:
     found = decided(facts)
 

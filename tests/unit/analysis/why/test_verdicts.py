@@ -6,6 +6,7 @@ import pytest
 from fakes.counted import H200, SECOND, Kernel, counted_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import how_many
 
 from proton_bench.analysis.why.launch_facts import with_launch_facts
 from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Verdict
@@ -291,7 +292,7 @@ KERNELS = st.lists(
 
 
 @given(KERNELS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=how_many(100, 25), deadline=None)
 def test_no_verdict_without_evidence_and_gains_within_the_run(kernels: list[Kernel]) -> None:
     verdicts = Verdicts(counted_profile(*kernels))
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sweeps import how_many
 
 from proton_bench.gate.history.divisive import (
     FEWEST_BESIDE,
@@ -45,7 +46,7 @@ def every_statistic(values: np.ndarray) -> dict[tuple[int, int], float]:
     }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=how_many(40, 15))
 @given(SERIES)
 def test_the_greatest_statistic_is_that_of_the_definition(values: np.ndarray) -> None:
     every = every_statistic(values)
@@ -55,7 +56,7 @@ def test_the_greatest_statistic_is_that_of_the_definition(values: np.ndarray) ->
     assert found == pytest.approx(max(every.values()), abs=1e-4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=how_many(40, 15))
 @given(SERIES)
 def test_the_place_has_the_greatest_statistic(values: np.ndarray) -> None:
     every = every_statistic(values)
@@ -76,7 +77,7 @@ def test_columns_are_computed_independently() -> None:
     assert together == pytest.approx(apart, rel=1e-4)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=how_many(30, 12))
 @given(st.floats(-1e6, 1e6), st.integers(1, 60))
 def test_a_constant_series_has_no_step(value: float, count: int) -> None:
     assert divide([np.full(count, value)], level=0.05) == [[]]
@@ -89,7 +90,7 @@ def test_series_that_are_too_short_are_not_tested() -> None:
     assert divide([], level=0.05) == []
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=how_many(20, 8))
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(-8, 8).map(lambda power: 2.0**power),
@@ -108,7 +109,7 @@ def test_scale_sign_and_origin_do_not_matter(
     assert [each.at for each in other] == [each.at for each in found]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=how_many(20, 8))
 @given(SERIES)
 def test_only_ranks_matter_and_equal_values_are_equal(values: np.ndarray) -> None:
     values = np.round(4.0 * values)
