@@ -1,8 +1,8 @@
 """Models whose operators launch kernels, without a GPU: each operator reports one of its name.
 
-``python model_kernels.py CONTEXT PROGRAM...`` runs programs of ``model_programs.py``, each in a
-session of its own, and prints the launches of each path, and what each program returned, as a line
-of JSON.
+``python model_kernels.py CONTEXT:PROGRAM...`` runs programs of ``model_programs.py``, each in a
+session of its own, and prints as a line of JSON, by context and program, the launches of each path
+and what the program returned.
 """
 
 from __future__ import annotations
@@ -68,13 +68,16 @@ def run(program: Any, context: str) -> dict[str, Any]:
     return {"paths": paths_of(tree), "returned": returned, "dropped": core.counts()["dropped"]}
 
 
-def main(context: str, names: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Run programs and print what was recorded."""
     import model_programs
 
-    found = {name: run(getattr(model_programs, name), context) for name in names}
-    sys.stdout.write(f"{json.dumps(found)}\n")
+    results: dict[str, dict[str, Any]] = {}
+    for word in words:
+        context, _, name = word.partition(":")
+        results.setdefault(context, {})[name] = run(getattr(model_programs, name), context)
+    sys.stdout.write(f"{json.dumps(results)}\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1:])

@@ -1,7 +1,8 @@
-"""Launches as Triton makes them, on the doubles: cupti_triton_programs.py NAME OUT.
+"""Launches as Triton makes them, on the doubles: cupti_triton_programs.py FOLDER.
 
-Run by test_cupti_triton.py in a process of its own. Triton's hook chains and ``LazyDict`` are real;
-instead of a compiled kernel the double of libcupti is launched.
+Run by test_cupti_triton.py in a process of its own, each program in a session of its own. Triton's
+hook chains and ``LazyDict`` are real; instead of a compiled kernel the double of libcupti is
+launched.
 """
 
 from __future__ import annotations
@@ -162,21 +163,19 @@ def tuned(path: str) -> None:
         tuner.run(4)
 
 
-PROGRAMS = {
-    function.__name__: function
-    for function in (
-        renamed,
-        unhooked,
-        nested,
-        nested_python,
-        described_python,
-        failing,
-        threads,
-        third_party,
-        tuned,
-    )
-}
+PROGRAMS = (
+    renamed,
+    unhooked,
+    nested,
+    nested_python,
+    described_python,
+    failing,
+    threads,
+    tuned,
+    third_party,  # its hook stays
+)
 
 if __name__ == "__main__":
-    PROGRAMS[sys.argv[1]](sys.argv[2])
-    proton.finalize()
+    for program in PROGRAMS:
+        program(str(Path(sys.argv[1]) / program.__name__))
+        proton.finalize()

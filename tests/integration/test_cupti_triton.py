@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,25 +44,23 @@ class Recorded:
         return {path: self.value("count", *path) for path, row in self.rows.items() if valid[row]}
 
 
-@pytest.fixture
-def record(cupti_doubles: Doubles, tmp_path: Path) -> Callable[[str], Recorded]:
-    """Run a program and return its recording."""
-
-    def run(name: str) -> Recorded:
-        output = tmp_path / name
-        environment = cupti_doubles.environment(PROTON_BENCH_NATIVE="1")
-        command = [sys.executable, str(PROGRAMS), name, str(output)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return Recorded(output.with_suffix(".proton"), done.stderr)
-
-    return run
+@pytest.fixture(scope="module")
+def recorded(
+    cupti_doubles: Doubles, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Recorded]:
+    """Run all programs in one process, each in a session, and return the recordings by program."""
+    folder = tmp_path_factory.mktemp("programs")
+    environment = cupti_doubles.environment(PROTON_BENCH_NATIVE="1")
+    command = [sys.executable, str(PROGRAMS), str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {path.stem: Recorded(path, done.stderr) for path in folder.glob("*.proton")}
 
 
 def test_metadata_renames_the_kernel_and_keeps_its_raw_name(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("renamed")
+    found = recorded["renamed"]
 
     assert found.counted() == {("layer", "mm_0"): 2, ("layer", "softmax_kernel"): 1}
     assert found.value("flops32", "layer", "mm_0") == 16.0
@@ -77,18 +74,18 @@ def test_metadata_renames_the_kernel_and_keeps_its_raw_name(
 
 
 def test_without_the_hook_kernels_keep_the_names_of_the_device(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("unhooked")
+    found = recorded["unhooked"]
 
     assert found.counted() == {("layer", "mm_kernel"): 1, ("layer", "softmax_kernel"): 1}
     assert "flops32" not in found.folded.columns
 
 
 def test_kernels_of_the_metadata_stand_apart_and_are_not_hooked(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("nested")
+    found = recorded["nested"]
 
     assert found.counted() == {
         ("layer", METADATA, "mm_kernel", "reduce_kernel"): 1,
@@ -99,9 +96,9 @@ def test_kernels_of_the_metadata_stand_apart_and_are_not_hooked(
 
 
 def test_kernels_of_the_metadata_stand_apart_below_python_frames(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("nested_python")
+    found = recorded["nested_python"]
 
     leaves = {path[-1]: path for path in found.counted()}
     assert leaves["reduce_kernel"][-3:-1] == (METADATA, "mm_kernel")
@@ -111,9 +108,9 @@ def test_kernels_of_the_metadata_stand_apart_below_python_frames(
 
 
 def test_metrics_stand_on_the_kernels_own_node_below_python_frames(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("described_python")
+    found = recorded["described_python"]
 
     [path] = found.counted()
     assert path[-1] == "mm_0"
@@ -121,9 +118,9 @@ def test_metrics_stand_on_the_kernels_own_node_below_python_frames(
 
 
 def test_failing_metadata_is_said_once_and_the_hook_lives_on(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("failing")
+    found = recorded["failing"]
 
     assert found.counted() == {("mm_kernel",): 6}
     assert found.value("n", "mm_kernel") == 3
@@ -131,23 +128,23 @@ def test_failing_metadata_is_said_once_and_the_hook_lives_on(
     assert found.profile.dropped == {"launch metadata": 3}
 
 
-def test_threads_do_not_mix_their_launches(record: Callable[[str], Recorded]) -> None:
-    found = record("threads")
+def test_threads_do_not_mix_their_launches(recorded: dict[str, Recorded]) -> None:
+    found = recorded["threads"]
 
     assert found.counted() == {(f"kernel_{number}",): 100 for number in range(200)}
     assert {found.value("n", *path) for path in found.counted()} == {100}
 
 
-def test_hooks_of_the_target_hear_every_launch(record: Callable[[str], Recorded]) -> None:
-    found = record("third_party")
+def test_hooks_of_the_target_hear_every_launch(recorded: dict[str, Recorded]) -> None:
+    found = recorded["third_party"]
 
     assert found.counted() == {("mm_0",): 1}
 
 
 def test_trials_of_the_autotuner_stand_below_their_state(
-    record: Callable[[str], Recorded],
+    recorded: dict[str, Recorded],
 ) -> None:
-    found = record("tuned")
+    found = recorded["tuned"]
 
     assert found.counted() == {
         ("layer", "<autotune>", "tuned_kernel"): 4,

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +49,17 @@ C_ATTN = f"{ATTENTION} > h.0.attn.c_attn (Linear)"
 Result = dict[str, Any]
 
 
-def run(folder: Path, context: str, *programs: str) -> dict[str, Result]:
-    """Run programs of tests/fakes/model_programs.py in one process."""
+def run(folder: Path, **programs: Sequence[str]) -> dict[str, dict[str, Result]]:
+    """Run programs of tests/fakes/model_programs.py by context; the import of torch costs most."""
     folders = (str(TOP), str(TOP / "plugins"), os.environ.get("PYTHONPATH", ""))
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, folders)),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
     }
+    words = [f"{context}:{name}" for context, names in programs.items() for name in names]
     result = subprocess.run(
-        [sys.executable, str(FAKES / "model_kernels.py"), context, *programs],
+        [sys.executable, str(FAKES / "model_kernels.py"), *words],
         env=environment,
         capture_output=True,
         text=True,
@@ -65,18 +67,29 @@ def run(folder: Path, context: str, *programs: str) -> dict[str, Result]:
         check=False,
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    found: dict[str, Result] = json.loads(result.stdout.splitlines()[-1])
-    return found
+    results: dict[str, dict[str, Result]] = json.loads(result.stdout.splitlines()[-1])
+    return results
 
 
 @pytest.fixture(scope="module")
-def layers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    return run(tmp_path_factory.mktemp("layers"), "layers", *PROGRAMS)
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Result]]:
+    programs = {
+        "layers": PROGRAMS,
+        "layers+ops": PROGRAMS,
+        "ops": ["training"],
+        "shadow": ["training", "scopes_around"],
+    }
+    return run(tmp_path_factory.mktemp("models"), **programs)
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    return run(tmp_path_factory.mktemp("both"), "layers+ops", *PROGRAMS)
+@pytest.fixture
+def layers(recorded: dict[str, dict[str, Result]]) -> dict[str, Result]:
+    return recorded["layers"]
+
+
+@pytest.fixture
+def both(recorded: dict[str, dict[str, Result]]) -> dict[str, Result]:
+    return recorded["layers+ops"]
 
 
 def paths(result: Result, kernel: str) -> dict[str, int]:
@@ -124,15 +137,17 @@ def test_kernels_stand_below_their_operators(both: dict[str, Result]) -> None:
     assert all(path.endswith("aten::linear > aten::addmm") for path in found)
 
 
-def test_operators_alone_have_no_layers_and_no_backward_frame(tmp_path: Path) -> None:
-    found = run(tmp_path, "ops", "training")["training"]["paths"]
+def test_operators_alone_have_no_layers_and_no_backward_frame(
+    recorded: dict[str, dict[str, Result]],
+) -> None:
+    found = recorded["ops"]["training"]["paths"]
 
     assert not [path for path in found if "Model" in path or "<backward>" in path]
     assert any(path.startswith("AddmmBackward0 > aten::mm > ") for path in found)
 
 
-def test_scopes_alone_show_neither(tmp_path: Path) -> None:
-    found = run(tmp_path, "shadow", "training", "scopes_around")
+def test_scopes_alone_show_neither(recorded: dict[str, dict[str, Result]]) -> None:
+    found = recorded["shadow"]
 
     assert all(" > " not in path for path in found["training"]["paths"])
     assert {path.split(" > ")[0] for path in found["scopes_around"]["paths"]} == {"bwd"}
@@ -341,7 +356,7 @@ def test_nothing_is_lost(layers: dict[str, Result], both: dict[str, Result]) -> 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler")
 def test_kernels_of_compiled_code_stand_below_their_layers(tmp_path: Path) -> None:
-    found = run(tmp_path, "shadow", "compiled", "compiled_blocks")
+    found = run(tmp_path, shadow=["compiled", "compiled_blocks"])["shadow"]
     whole = found["compiled"]["returned"]
     c_attn = "h.0 (Block) > h.0.attn (Attention) > h.0.attn.c_attn (Linear)"
 

@@ -1,4 +1,4 @@
-"""Profiles and timelines of three gloo ranks: of each alone, and merged with labels."""
+"""Profiles and timelines of two gloo ranks: of each alone, and merged with labels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sums(profile: Profile, metric: str) -> dict[tuple[str, ...], int]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Record three ranks once, and return their folder."""
+    """Record two ranks once, and return their folder."""
     folder = tmp_path_factory.mktemp("ranks")
     write(folder, TRAIN, END)
     done = run(folder, *TORCHRUN, *RECORD, **BOTH)
@@ -59,7 +59,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Record three ranks of which one is killed, and return their folder."""
+    """Record two ranks of which one is killed, and return their folder."""
     folder = tmp_path_factory.mktemp("killed")
     write(folder, TRAIN, DIES)
     soon = {
@@ -128,16 +128,16 @@ def test_the_ranks_make_one_timeline(recorded: Path, proton_here: Run) -> None:
 
 
 def test_what_is_missing_of_a_killed_rank_is_said(killed: Path, proton_here: Run) -> None:
-    assert "job.rank2.proton" not in names(killed)
+    assert "job.rank1.proton" not in names(killed)
 
     merged = proton_here("merge", *killed.glob("job.rank*.proton"), "-o", "all.proton")
 
     assert merged.returncode == 0
-    assert f"rank 2 of {RANKS} is partial" in merged.stderr
+    assert f"rank 1 of {RANKS} is partial" in merged.stderr
     profile = read_profile(Path("all.proton"))
     assert profile.partial
-    assert 2 in profile.provenance.to_plain()["ranks"]["partial"]
-    alone = read_profile(killed / "job.rank2.partial.proton")
+    assert 1 in profile.provenance.to_plain()["ranks"]["partial"]
+    alone = read_profile(killed / "job.rank1.partial.proton")
     assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}
 
 
@@ -148,8 +148,8 @@ def test_what_a_killed_rank_left_is_in_the_timeline(
     out = "all.pftrace" if suffix == "pftrace" else "all.proton"
     done = proton_here("merge", *killed.glob(f"job.rank*.{suffix}"), "-o", out)
 
-    assert f"rank 2 of {RANKS} is partial" in done.stderr
+    assert f"rank 1 of {RANKS} is partial" in done.stderr
     assert read_profile(Path(out)).partial
-    alone = read_profile(killed / f"job.rank2.partial.{suffix}")
+    alone = read_profile(killed / f"job.rank1.partial.{suffix}")
     assert alone.partial
     assert ("step", "reduce") in {alone.path(row) for row in range(len(alone))}

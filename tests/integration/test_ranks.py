@@ -1,4 +1,4 @@
-"""Three gloo ranks that torchrun starts, and a file of each."""
+"""Two gloo ranks that torchrun starts, and a file of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proton_bench.formats.registry import read_profile
 
 pytest.importorskip("torch")
 
-RANKS = 3
+RANKS = 2
 TRAIN = """
     import os
     import torch
@@ -33,7 +33,7 @@ TRAIN = """
 END = """
     dist.destroy_process_group()
 """
-# Rank 2 records until all that it did so far was written to each file, and is killed then.
+# Rank 1 records until all that it did so far was written to each file, and is killed then.
 DIES = """
     import signal
     from proton_bench.errors import ProtonError
@@ -46,11 +46,11 @@ DIES = """
             return False
         return any(profile.path(row) == ("waits",) for row in range(len(profile)))
 
-    names = ["job.rank2.partial." + suffix for suffix in os.environ["PARTIALS"].split()]
-    while rank == 2 and not all(map(shows_what_was_done, names)):
+    names = ["job.rank1.partial." + suffix for suffix in os.environ["PARTIALS"].split()]
+    while rank == 1 and not all(map(shows_what_was_done, names)):
         with proton.scope("waits"):
             torch.ones(4) + 1
-    if rank == 2:
+    if rank == 1:
         print("ready", os.getpid(), flush=True)
         signal.pause()
     dist.destroy_process_group()

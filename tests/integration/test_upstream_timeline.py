@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -19,17 +20,19 @@ PROGRAMS = Path(__file__).with_name("upstream_trace_programs.py")
 Event = dict[str, Any]
 
 
-@pytest.fixture
-def trace(cupti_doubles: Doubles, tmp_path: Path) -> Any:
-    """Run a program of test_upstream_traces.py, and return its file."""
+@pytest.fixture(scope="module")
+def trace(cupti_doubles: Doubles, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Run a program of test_upstream_traces.py once, and return its file."""
+    folder = tmp_path_factory.mktemp("traces")
 
+    @functools.cache
     def run(name: str, *, upstream: bool = True) -> Event:
         asked = {"PROTON_BENCH_UPSTREAM_TREE": "1" if upstream else "0"}
-        command = [sys.executable, str(PROGRAMS), name, str(tmp_path / name), "trace"]
+        command = [sys.executable, str(PROGRAMS), name, str(folder / name), "trace"]
         environment = cupti_doubles.environment(**asked)
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        document: Event = json.loads((tmp_path / f"{name}.chrome_trace").read_text())
+        document: Event = json.loads((folder / f"{name}.chrome_trace").read_text())
         return document
 
     return run
