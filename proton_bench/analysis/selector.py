@@ -8,19 +8,14 @@ last name of a path.
 
 from __future__ import annotations
 
-import math
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from proton_bench.errors import UsageError
-
 _ANY_NAMES = "**"
-_SECONDS, _SECONDS_OF_NAME = 1.0, 20e-6
 
 
 class NamedTree(Protocol):
@@ -71,27 +66,14 @@ class Selectors:
         self._accepting = sum(self._ends)
         self._begin = self._skipped(self._begin)
         self._fitting: dict[str, int] = {}
-        self._latest = math.inf
-
-    def of_path(self, path: Iterable[str]) -> int:
-        """Return which globs match the path with these names."""
-        state = self._begin
-        for name in path:
-            state = self._after(state, name)
-        return state & self._accepting
 
     def of_tree(self, tree: NamedTree) -> list[int]:
-        """Return for each row which globs match its path; none match the root.
-
-        Raises:
-            UsageError: There are too many globs for so many names.
-        """
+        """Return for each row which globs match its path; none match the root."""
         if not self._ends:
             return [0] * len(tree.parents)
         names, frames = tree.strings, tree.frames().tolist()
         states, found = [self._begin], [0]
         known: dict[int, int] = {}  # equal states are one object
-        self._latest = time.thread_time() + _SECONDS + _SECONDS_OF_NAME * len(frames)
         for parent, frame in zip(tree.parents[1:].tolist(), frames[1:], strict=True):
             state = self._after(states[parent], names[frame])
             states.append(known.setdefault(state, state))
@@ -117,26 +99,11 @@ class Selectors:
                 pattern = self._compiled[segment] = _pattern(segment)
             if pattern.fullmatch(name) is not None:
                 found |= bits
-            if time.thread_time() > self._latest:
-                raise UsageError(
-                    f"{len(self._ends)} selectors take too long on the names of these runs: use "
-                    "fewer"
-                )
         return found
 
     def _skipped(self, state: int) -> int:
         """Return the state after segments that may match no names."""
         return state | (state & self._stars) << 1
-
-
-def selects(selector: str, path: Sequence[str]) -> bool:
-    """Return whether a selector matches this path.
-
-    Args:
-        selector: A glob; "" selects everything.
-        path: Names from below the root down to the row.
-    """
-    return bool(Selectors((selector,)).of_path(path))
 
 
 def _all_segments(glob: str) -> list[str]:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +12,26 @@ from hypothesis import strategies as st
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.compare.pairing import PairedTree
 from proton_bench.analysis.run import Run
-from proton_bench.analysis.selector import Selectors, selects
-from proton_bench.errors import UsageError
+from proton_bench.analysis.selector import Selectors
 from proton_bench.model.builder import ProfileBuilder
 
 NAMES = st.text(alphabet="ab*?[]/\\.", min_size=1, max_size=4)
 PATHS = st.lists(NAMES, max_size=5).map(tuple)
+
+
+class Chain:
+    """A tree of one path below its root."""
+
+    def __init__(self, path: Sequence[str]) -> None:
+        self.strings = ("", *path)
+        self.parents = np.arange(-1, len(path), dtype=np.int32)
+
+    def frames(self) -> npt.NDArray[np.int32]:
+        return self.parents + np.int32(1)
+
+
+def selects(selector: str, path: Sequence[str]) -> bool:
+    return bool(Selectors([selector]).of_tree(Chain(path))[-1])
 
 
 @pytest.mark.parametrize(
@@ -29,7 +46,6 @@ PATHS = st.lists(NAMES, max_size=5).map(tuple)
         ("fwd/**", ("fwd", "a", "b"), True),
         ("/fwd/*", ("fwd", "a"), True),
         ("fwd/*", ("fwd", "a", "b"), False),
-        ("**", (), True),
         ("**/k", ("k",), True),
         ("a/**/b/**/c", ("a", "b", "x", "b", "c"), True),
         ("a/**/b/**/c", ("a", "x", "c"), False),
@@ -105,13 +121,3 @@ def test_names_at_any_depth_take_as_long_as_the_tree_is_large() -> None:
     selected = Selectors(["**/scope/**/kernel", "**/*/**/*/**/none"]).of_tree(tree)
 
     assert [row for row, bits in enumerate(selected) if bits] == [len(tree) - 1]
-
-
-def test_too_many_patterns_for_many_names_are_refused() -> None:
-    builder = ProfileBuilder()
-    for number in range(2000):
-        builder.add(0, f"{'a' * 400}{number}", metrics={"time (ns)": 1})
-    tree = tree_of(builder)
-
-    with pytest.raises(UsageError, match="selectors take too long"):
-        Selectors(f"*a*a*a{number}*b" for number in range(20_000)).of_tree(tree)
