@@ -404,7 +404,7 @@ def resample_false_alarms(
     gate_checks = GateChecks(
         measured_runs(compared), compared.arrangement, compared.policy, Context()
     )
-    decided, _ = gate_checks.decided()
+    decided = gate_checks.decided()
     base, new = decided.observations.logarithms()
     background = gate_checks.background(decided.checks, decided.observations)
     generator, alarms = np.random.default_rng(seed), 0

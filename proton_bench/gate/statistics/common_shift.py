@@ -11,7 +11,6 @@ either.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,23 +26,8 @@ from proton_bench.gate.statistics.decision import (
 _LEVEL = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
-    """Result of the negative controls of an experiment.
-
-    Attributes:
-        count: Controls with a measured effect.
-        moved: Those that show a change beyond the margin.
-        invalid: Whether too many moved.
-    """
-
-    count: int = 0
-    moved: int = 0
-    invalid: bool = False
-
-
-def examine(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_]) -> Controls:
-    """Return the result of the controls.
+def controls_moved(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_]) -> bool:
+    """Return whether too many of the negative controls show a change beyond the margin.
 
     Args:
         evidence: All paths.
@@ -57,7 +41,7 @@ def examine(evidence: Evidence, limits: Limits, controls: npt.NDArray[np.bool_])
     chosen = controls & np.isfinite(more) & (error > 0)
     count = int(chosen.sum())
     moved = int((np.minimum(more, less)[chosen] < _LEVEL / 2.0).sum())
-    return Controls(count, moved, invalid=moved >= 2 and moved > 2.0 * _LEVEL * count)
+    return moved >= 2 and moved > 2.0 * _LEVEL * count
 
 
 # Two recordings of one program differ by more less than once in a thousand times, if the shift of

@@ -27,7 +27,6 @@ from proton_bench.gate.machine import (
 )
 from proton_bench.gate.policy import Policy, Threshold
 from proton_bench.gate.statistics.arrangement import Arrangement, arrange
-from proton_bench.gate.statistics.common_shift import Controls
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.gate.verdict import notes as note_texts
 from proton_bench.gate.verdict.benchmarks import (
@@ -499,13 +498,13 @@ def _concluded(compared: ComparedRuns, context: Context, shell: GateResult) -> G
     gate_checks = GateChecks(measured, compared.arrangement, compared.policy, context)
     policy = compared.policy
     structure = find_structural_changes(measured, policy)
-    decided, controls = gate_checks.decided()
+    decided = gate_checks.decided()
     canaries = gate_checks.canaries()
     missing = unmatched(measured, policy, decided.checks)
     if not any(note.reason is Reason.NO_BASE for note in missing):
         missing += uncompared(measured, policy, decided.decided_around())
     notes = (*shell.notes, *missing, *refused(measured, policy))
-    notes += tuple(_session_notes(gate_checks, decided, controls, canaries=canaries))
+    notes += tuple(_session_notes(gate_checks, decided, canaries))
     # Another unit matters only if the sides were recorded apart.
     paired = gate_checks.arrangement.is_paired
     doubts = [
@@ -524,7 +523,6 @@ def _concluded(compared: ComparedRuns, context: Context, shell: GateResult) -> G
         rows=rows,
         structure=structure,
         notes=notes,
-        controls=controls,
         canaries=canaries,
         metric=measured.source,
         statistic=policy.statistic,
@@ -572,13 +570,13 @@ def _texts(
 
 
 def _session_notes(
-    gate_checks: GateChecks, decided: DecidedChecks, controls: Controls, *, canaries: CanaryShift
+    gate_checks: GateChecks, decided: DecidedChecks, canaries: CanaryShift
 ) -> list[Note]:
     shifts = gate_checks.shifts(decided.checks)
     shifted = [each.note for each in shifts if each.is_large(decided.evidence)]
     found = {
         note_texts.ORDER_CONFOUNDED: gate_checks.arrangement.is_confounded,
-        note_texts.CONTROLS_MOVED: controls.invalid,
+        note_texts.CONTROLS_MOVED: decided.controls_moved,
         note_texts.CANARY_MOVED: canaries.moved,
         note_texts.GLOBAL_SHIFT: note_texts.COMMON_SHIFT not in shifted and _is_global(decided),
         note_texts.SHARED_NOISE: bool(decided.decisions.unshared.any()),

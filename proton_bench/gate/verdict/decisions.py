@@ -18,9 +18,8 @@ from proton_bench.gate.policy import LOOSER, OTHER_UNITS, Amount, Policy, Thresh
 from proton_bench.gate.statistics.arrangement import Arrangement
 from proton_bench.gate.statistics.common_shift import (
     LARGEST_SHIFT,
-    Controls,
     common_shift,
-    examine,
+    controls_moved,
     explained_by_shift,
 )
 from proton_bench.gate.statistics.decision import (
@@ -87,6 +86,7 @@ class DecidedChecks:
         shift_explains: Whether it vanishes when the change of the median path is subtracted.
         order_explains: Whether the same side always ran first for this path, with an unknown
             effect.
+        controls_moved: Whether too many kernels of equal code changed.
         blockers: Obstacles to a certain change, for all checks.
     """
 
@@ -100,6 +100,7 @@ class DecidedChecks:
     clock_explains: Mask
     shift_explains: Mask
     order_explains: Mask
+    controls_moved: bool
     blockers: tuple[Reason, ...] = field(default=())
 
     def decided_around(self) -> dict[str, Mask]:
@@ -425,8 +426,8 @@ class GateChecks:
         asked = any(each.metric == INSTRUCTIONS for each in self.policy.thresholds)
         return not asked and bool(np.isfinite(self.measured.sums(INSTRUCTIONS)).any())
 
-    def decided(self) -> tuple[DecidedChecks, Controls]:
-        """Return the decided checks, and the result of the negative controls."""
+    def decided(self) -> DecidedChecks:
+        """Return the decided checks."""
         measured = self.measured.by_statistic(self.policy.statistic)
         checks = choose_checks(measured, self.policy)
         observations = observe_checks(measured, checks)
@@ -441,10 +442,8 @@ class GateChecks:
             fewest_runs=self.policy.runs,
         )
         same_binary = self._same_binary(checks)
-        # Each kernel is one control.
-        controls = examine(evidence, limits, same_binary & own_paths(checks))
         decisions = decide(evidence, limits, part=self.context.part)
-        decided = DecidedChecks(
+        return DecidedChecks(
             measured=measured,
             checks=checks,
             observations=observations,
@@ -455,8 +454,9 @@ class GateChecks:
             clock_explains=_about_time(checks) & self._clock_explains(evidence, limits),
             shift_explains=self._shift_explains(checks, evidence, limits),
             order_explains=self._order_explains(checks, evidence),
+            # Each kernel is one control.
+            controls_moved=controls_moved(evidence, limits, same_binary & own_paths(checks)),
         )
-        return decided, controls
 
     def shifts(self, checks: Sequence[Check]) -> list[Shift]:
         """Return which changes of the machine cannot be distinguished from those of the program.
@@ -477,7 +477,7 @@ class GateChecks:
         """Return what a gate of all paths by this statistic would see here."""
         asked = Threshold(metric, (Amount(_ANY_PERCENT, "%"),))
         policy = replace(self.policy, thresholds=(asked,)).with_marked(())
-        decided, _ = replace(self, policy=policy).decided()
+        decided = replace(self, policy=policy).decided()
         at_hand = min(len(self.arrangement.base), len(self.arrangement.new))
         pairs = max(self.context.pairs, at_hand, RECOMMENDED_PAIRS)
         found = detectable_with(pairs, decided.evidence, decided.limits.margin)

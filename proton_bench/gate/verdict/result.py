@@ -11,7 +11,6 @@ from typing import Any
 
 from proton_bench.analysis.compare.compare import Comparison
 from proton_bench.gate.machine import CanaryShift, Finding
-from proton_bench.gate.statistics.common_shift import Controls
 from proton_bench.gate.statistics.decision import FALSE_ALARMS
 from proton_bench.model.metrics.metric import MetricSpec
 
@@ -218,7 +217,6 @@ class GateResult:
         structure: Structural changes, in the order of the tree.
         notes: Notes, the deciding one first.
         findings: Differences and disturbances of the runs.
-        controls: Result of the negative controls.
         canaries: Shift of the canary kernels.
         metric: Full name of the recorded metric that aligned the runs.
         statistic: Statistic of fast launches whose sums are the totals, so that slow launches were
@@ -239,7 +237,6 @@ class GateResult:
     structure: tuple[StructuralChange, ...] = ()
     notes: tuple[Note, ...] = ()
     findings: tuple[Finding, ...] = ()
-    controls: Controls = field(default_factory=Controls)
     canaries: CanaryShift = field(default_factory=CanaryShift)
     metric: str = ""
     statistic: str = ""

@@ -12,7 +12,7 @@ from fakes.gated import GPU, H200, Kernel, process, reasons_of, row_of, session
 from proton_bench.analysis.run import Run
 from proton_bench.gate.policy import Policy
 from proton_bench.gate.verdict.comparison import gate_result
-from proton_bench.gate.verdict.notes import SHARED_NOISE
+from proton_bench.gate.verdict.notes import CONTROLS_MOVED, SHARED_NOISE
 from proton_bench.gate.verdict.result import Reason, SuiteVerdict, Verdict
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Variant
@@ -314,7 +314,7 @@ def test_controls_that_moved_void_the_session() -> None:
 
     result = gate_result(*session(kernels), Policy())
 
-    assert result.controls.invalid
+    assert CONTROLS_MOVED in result.notes
     assert reasons_of(result) >= {Reason.MACHINE, Reason.NOTICE}
     assert result.verdict is SuiteVerdict.INCONCLUSIVE
     assert not result.regressions
