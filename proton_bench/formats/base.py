@@ -140,7 +140,8 @@ def decoded(decode: Callable[[], T], source: str) -> T:
     try:
         return deeply(decode)
     except RecursionError:
-        raise corrupt(source, "values are nested too deeply") from None
+        advice = "about 3000 levels are read; a .proton file of the run may have any number"
+        raise corrupt(source, "values are nested too deeply", advice) from None
     except (msgspec.MsgspecError, UnicodeError, ValueError, TypeError, OverflowError) as error:
         raise corrupt(source, _shortened(str(error))) from None
     except MemoryError:
