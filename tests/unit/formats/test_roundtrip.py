@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
+from reference.golden_profile import GOLDEN, golden_profile
 from reference.profile_view import close, inclusive_by_path, profiles, view
 
-from proton_bench.formats.registry import FORMATS, find_format
+from proton_bench.errors import ProfileFormatError
+from proton_bench.formats.registry import FORMATS, find_format, read_profile, write_profile
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind, escape_surrogates
+from proton_bench.model.metrics.invariants import violations
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
 LOSSLESS = ("proton", "json")
+
+
 HATCHET = ("hatchet", "hatchet_msgpack")
 
 
@@ -140,3 +147,97 @@ def test_columns_above_the_compression_limit_come_back(name: str) -> None:
     read = again(builder.build(), name)
 
     assert read.column("time (ns)").to_list() == [None, *(row * row for row in range(3000))]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_encoders_write_the_golden_bytes(name: str) -> None:
+    chosen = find_format(name)
+
+    content = chosen.encode(golden_profile())
+
+    assert content == (GOLDEN / f"profile{chosen.suffixes[0]}").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".proton", ".json"])
+def test_lossless_golden_files_hold_everything(suffix: str) -> None:
+    profile = read_profile(GOLDEN / f"profile{suffix}")
+
+    assert view(profile) == view(golden_profile())
+    # Variants are equal without these.
+    assert {each.local_bytes for each in profile.variants} == {128}
+    assert {tuple(each.instructions.items()) for each in profile.variants} == {
+        (("global loads", 64), ("mma", 32))
+    }
+
+
+@pytest.mark.parametrize("suffix", [".hatchet", ".hatchet_msgpack"])
+def test_hatchet_golden_files_hold_the_folded_tree(suffix: str) -> None:
+    profile = read_profile(GOLDEN / f"profile{suffix}")
+
+    folded = golden_profile().fold_variants()
+    expected, found = view(folded), view(profile)
+    by_kind = [(path, parent, device) for path, parent, _, device, _ in found["rows"]]
+    assert by_kind == [(path, parent, device) for path, parent, _, device, _ in expected["rows"]]
+    assert dict(sorted(found["metrics"].items())) == dict(sorted(expected["metrics"].items()))
+
+
+EARLIER = Path(__file__).parents[2] / "data" / "earlier"
+
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+def check_operators(profile: Profile) -> None:
+    expected = json.loads((EARLIER / "operators.json").read_text())
+    for name, values in expected["metrics"].items():
+        assert profile.inclusive(name).tolist() == values
+    found = {
+        f"{name} {row}": entry
+        for name, table in profile.distributions.items()
+        for row, entry in table
+    }
+    assert found.keys() == expected["samples"].keys()
+    for key, (n, total, low, high, *quantiles) in expected["samples"].items():
+        entry = found[key]
+        assert (entry.n, entry.total, entry.minimum, entry.maximum) == (n, total, low, high)
+        known = [entry.quantile(q) for q in QUANTILES]
+        # Both are in the same bucket.
+        assert known == [
+            None if each is None else pytest.approx(each, rel=0.001) for each in quantiles
+        ]
+    assert violations(profile) == ()
+
+
+def test_a_file_of_consecutive_buckets_is_read_as_before() -> None:
+    profile = read_profile(EARLIER / "operators.proton")
+
+    check_operators(profile)
+    entries = [entry for table in profile.distributions.values() for _, entry in table]
+    assert sum(entry.open_below for entry in entries) == 36
+
+
+@pytest.mark.parametrize("suffix", [".proton", ".json"])
+def test_what_is_unknown_stays_so_in_files_that_are_written_today(
+    suffix: str, tmp_path: Path
+) -> None:
+    profile = read_profile(EARLIER / "operators.proton")
+    len(profile.distributions)  # else the section would be passed on as it is
+
+    write_profile(profile, tmp_path / f"again{suffix}")
+
+    check_operators(read_profile(tmp_path / f"again{suffix}"))
+
+
+@pytest.mark.parametrize("suffix", [".proton", ".json"])
+def test_the_small_profile_is_read_as_before(suffix: str) -> None:
+    file = EARLIER / f"profile{suffix}"
+    with pytest.raises(ProfileFormatError):
+        read_profile(file)  # its numbers contradict each other, which tests ask for
+
+    profile = find_format(suffix[1:]).decode(file.read_bytes(), file.name)
+
+    entry = profile.distributions["time (ns)"].get(5)
+    assert entry is not None
+    assert (entry.n, entry.total, entry.collapses, entry.open_below) == (70, 86905.0, 0, False)
+    assert entry.quantile(0.5) == pytest.approx(1238.0, rel=0.001)
+    assert [each.row for each in violations(profile)] == [5]

@@ -12,6 +12,7 @@ from fakes.stored import check_whole, other_gpu, put, stored_profile, stored_run
 from proton_bench.analysis.run import Run
 from proton_bench.errors import OutputError, ProfileFormatError, UsageError
 from proton_bench.gate.baselines import BaselineStore, read_sides, revision_of, split_reference
+from proton_bench.gate.runs import read_json
 from proton_bench.model.builder import ProfileBuilder
 
 
@@ -267,3 +268,11 @@ def test_an_entry_was_saved_when_its_name_says(store: BaselineStore) -> None:
     os.utime(entry.folder, (0, 0))
 
     assert before_ns - 10 <= entry.created_ns <= after_ns
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b'{"a": "\xff"}', b"[" * 100_000, b"{} {}"])
+def test_what_is_not_json_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+
+    with pytest.raises(ProfileFormatError, match="JSON"):
+        read_json(tmp_path / "a.json")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fakes.gated import profile_of_times
 
-from proton_bench.gate.loaded import (
-    LoadedModule,
-    changed_meanwhile,
-    loaded_alike,
-    loads_any,
-)
+from proton_bench.errors import OutputError, ProfileFormatError, UsageError
+from proton_bench.formats.registry import write_profile
+from proton_bench.gate.loaded import LoadedModule, changed_meanwhile, loaded_alike, loads_any
+from proton_bench.gate.runs import KeptRun, KeptRuns
+from proton_bench.gate.slot import Slot, Stage, pairs
 
 ROOT = "/repo"
 
@@ -105,3 +108,116 @@ def test_a_change_that_no_side_loads_is_known() -> None:
     assert loads_any(modules, ["pkg/core.py"], places=places)
     assert loads_any(modules, ["bench.py"], places=places)
     assert not loads_any(modules, ["README.md", "csrc/core.cu"], places=places)
+
+
+SLOTS = pairs(Stage.PAIR, 2, "20250102-030405")
+
+
+def keep(kept: KeptRuns, slot: Slot, *times: float) -> KeptRun:
+    """Keep a run with one profile for each time."""
+    names = []
+    for number, time in enumerate(times):
+        names.append(f"{slot.name}.pid{number}.proton")
+        write_profile(profile_of_times({"k": [time]}), kept.folder / names[-1])
+    run = KeptRun(slot, tuple(names), 1.5)
+    kept.add(run)
+    return run
+
+
+def test_an_experiment_is_found_again_as_it_was(tmp_path: Path) -> None:
+    kept = KeptRuns.create(tmp_path / "x", {"doing": "ab"})
+    runs = [keep(kept, slot, 100.0) for slot in SLOTS[:3]]
+
+    again = KeptRuns.open(tmp_path / "x")
+
+    assert again.description == {"doing": "ab"}
+    assert [each in again for each in SLOTS] == [True, True, True, False]
+    assert again.of(Stage.PAIR, "base") == tuple(run for run in runs if run.slot.arm == "base")
+    assert again.of(Stage.WARM_UP) == ()
+    assert again.read(runs[1]).profile.columns["time (ns)"].values.max() == 100.0
+
+
+def test_processes_of_one_run_are_merged(tmp_path: Path) -> None:
+    kept = KeptRuns.create(tmp_path, {})
+
+    run = kept.read(keep(kept, SLOTS[0], 100.0, 50.0))
+
+    assert run.profile.inclusive("time (ns)")[0] == 150.0
+
+
+def test_runs_whose_files_are_gone_are_run_again(tmp_path: Path) -> None:
+    kept = KeptRuns.create(tmp_path, {})
+    lost, _ = keep(kept, SLOTS[0], 1.0), keep(kept, SLOTS[1], 1.0)
+    (tmp_path / lost.files[0]).unlink()
+
+    again = KeptRuns.open(tmp_path)
+
+    assert SLOTS[0] not in again
+    assert SLOTS[1] in again
+
+
+def test_a_second_experiment_in_one_folder_is_refused(tmp_path: Path) -> None:
+    KeptRuns.create(tmp_path, {})
+
+    with pytest.raises(UsageError, match="already has an experiment"):
+        KeptRuns.create(tmp_path, {})
+
+
+def test_two_processes_never_run_one_experiment(tmp_path: Path) -> None:
+    kept = KeptRuns.create(tmp_path, {})
+
+    with (
+        kept.in_use(),
+        pytest.raises(UsageError, match="is in use by another process"),
+        KeptRuns.open(tmp_path).in_use(),
+    ):
+        pass
+    with KeptRuns.open(tmp_path).in_use():
+        pass
+
+
+def test_a_folder_without_an_experiment_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"manifest\.json"):
+        KeptRuns.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("proton_bench.experiment", "another"),
+        lambda text: text.replace('"stage": "pair"', '"stage": "dancing"'),
+        lambda text: json.dumps({**json.loads(text), "runs": 3}),
+        lambda text: json.dumps({**json.loads(text), "version": []}),
+        lambda text: text.replace("pair-001-base.pid0.proton", "../elsewhere.proton"),
+        lambda text: "[]",
+    ],
+)
+def test_a_damaged_manifest_is_reported(tmp_path: Path, damage: Any) -> None:
+    keep(KeptRuns.create(tmp_path, {}), SLOTS[0], 1.0)
+    manifest = tmp_path / "manifest.json"
+    text = manifest.read_text()
+    damaged = damage(text)
+    assert damaged != text
+    manifest.write_text(damaged)
+
+    with pytest.raises(ProfileFormatError):
+        KeptRuns.open(tmp_path)
+
+
+def test_a_run_does_not_count_where_the_manifest_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = KeptRuns.create(tmp_path, {})
+    keep(kept, SLOTS[0], 1.0)
+
+    def full(handle: int) -> None:
+        raise OSError(28, "no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(OutputError, match="no room"):
+            keep(kept, SLOTS[1], 1.0)
+
+    assert SLOTS[1] not in kept
+    assert len(KeptRuns.open(tmp_path)) == 1

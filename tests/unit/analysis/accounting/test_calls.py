@@ -10,7 +10,10 @@ from proton_bench.analysis.choices import By
 from proton_bench.analysis.compare.compare import CompareOptions, compare
 from proton_bench.analysis.metrics.derive import derive
 from proton_bench.analysis.run import Run
+from proton_bench.errors import MetricError
 from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.device import Device
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
@@ -123,3 +126,30 @@ def test_quantiles_of_two_runs_are_compared(by: By) -> None:
     assert values["addmm"] == 6.0
     assert values["ROOT"] == 0.3
     assert not comparison.inclusive.change.any()
+
+
+def test_operators_and_copies_are_not_launches() -> None:
+    builder = ProfileBuilder()
+    op = builder.add(0, "aten::mm", FrameKind.OP, metrics={"count": 7})
+    builder.add(op, "gemm", FrameKind.KERNEL, metrics={"count": 3})
+    builder.add(op, "copy", FrameKind.COPY, metrics={"count": 5})
+
+    (launches,) = derive(builder.build(), ["launches"])
+
+    assert launches.title == "launches (inc)"
+    assert launches.to_list() == [3, 3, 3, None]
+
+
+def test_unnamed_rows_with_a_device_are_launches() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "gemm", metrics={"count": 3}, device=Device("CUDA", 0))
+
+    assert derive(builder.build(), ["launches"])[0].to_list() == [3, 3]
+
+
+def test_launches_need_counts() -> None:
+    builder = ProfileBuilder()
+    builder.add(0, "gemm", metrics={"time (ns)": 3})
+
+    with pytest.raises(MetricError, match=r"count .* time"):
+        derive(builder.build(), ["launches"])

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from fakes.runs import GPU, Launched, profiles, run_of
 from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from proton_bench.analysis.choices import By
-from proton_bench.analysis.compare.compare import CompareOptions, Comparison, compare
+from proton_bench.analysis.compare.compare import (
+    CompareOptions,
+    Comparison,
+    Split,
+    compare,
+    mean_difference,
+    split,
+)
 from proton_bench.analysis.compare.ranking import Ranking, Threshold, rank
 from proton_bench.analysis.run import Run
 from proton_bench.analysis.view.names import NameFilter
@@ -17,6 +27,8 @@ from proton_bench.model.profile import Profile
 from proton_bench.report.words.diff import notes
 
 BASE = (("s/a", 10_000, 1, "a"), ("s/b", 50_000, 1, "b"), ("t/c", 40_000, 1, "c"))
+
+
 NEW = (("s/a", 10_002, 1, "a"), ("s/b", 55_000, 1, "b"), ("t/c", 60_000, 1, "c"))
 
 
@@ -282,3 +294,92 @@ def test_kernels_stand_in_one_list() -> None:
     found = compare([run_of(*BASE)], [run_of(*NEW)], CompareOptions(by=By.KERNEL))
 
     assert shown(found)[1].depths == (0, 1, 1)
+
+
+VALUES = st.integers(-(10**12), 10**12)
+
+
+COUNTS = st.integers(0, 10**6)
+
+
+def one(base: float, new: float, base_count: float, new_count: float) -> Split:
+    arrays = [np.array([each]) for each in (base, new, base_count, new_count)]
+    return split(arrays[0], arrays[1], base_count=arrays[2], new_count=arrays[3])
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "parts"),
+    [
+        ((100, 10), (150, 15), (50, 0, 0)),
+        ((100, 10), (150, 10), (0, 50, 0)),
+        ((100, 10), (240, 12), (30, 110, 0)),
+        ((0, 0), (70, 7), (70, 0, 0)),
+        ((70, 7), (0, 0), (-70, 0, 0)),
+        ((5, 0), (8, 0), (0, 0, 3)),
+        ((0, 0), (0, 0), (0, 0, 0)),
+    ],
+)
+def test_a_change_is_explained_by_launches_and_latency(
+    base: tuple[int, int], new: tuple[int, int], parts: tuple[int, int, int]
+) -> None:
+    found = one(base[0], new[0], base[1], new[1])
+
+    assert (found.launches[0], found.latency[0], found.rest[0]) == parts
+
+
+@given(VALUES, VALUES, COUNTS, COUNTS)
+def test_whole_parts_add_up_exactly_and_turn_with_the_sides(
+    base: int, new: int, base_count: int, new_count: int
+) -> None:
+    there, back = one(base, new, base_count, new_count), one(new, base, new_count, base_count)
+
+    assert there.launches.dtype == np.int64
+    assert there.launches[0] + there.latency[0] + there.rest[0] == new - base
+    assert there.launches[0] == -back.launches[0]
+    assert there.latency[0] == -back.latency[0]
+
+
+def test_parts_too_large_for_whole_numbers_are_rounded() -> None:
+    found = one(0, 10**18, 10**6, 1)
+
+    assert found.launches[0] == pytest.approx(-5e23, rel=1e-3)
+    assert found.launches[0] + found.latency[0] == pytest.approx(10**18, abs=1e9)
+
+
+def test_broken_numbers_add_up_too() -> None:
+    found = one(0.1, 0.7, 3, 7)
+
+    assert found.launches[0] + found.latency[0] == pytest.approx(0.6)
+    assert found.rest[0] == 0
+
+
+def test_one_run_on_each_side_gives_no_interval() -> None:
+    assert mean_difference(np.array([[1.0]]), np.array([[2.0]])) is None
+
+
+def test_interval_is_that_of_welchs_test() -> None:
+    base, new = np.array([9.8, 10.1, 10.4]), np.array([11.0, 11.9, 10.8, 12.2])
+
+    found = mean_difference(base[:, None], new[:, None])
+
+    expected = stats.ttest_ind(new, base, equal_var=False).confidence_interval(0.95)
+    assert found is not None
+    assert found.low[0] == pytest.approx(expected.low)
+    assert found.high[0] == pytest.approx(expected.high)
+
+
+def test_a_single_run_is_taken_to_spread_like_the_other_side() -> None:
+    new = np.array([11.0, 12.0, 13.0])
+
+    found = mean_difference(np.array([[10.0]]), new[:, None])
+
+    reach = stats.t.ppf(0.975, 2) * np.sqrt(1.0 + 1.0 / 3.0)
+    assert found is not None
+    assert [found.low[0], found.high[0]] == pytest.approx([2.0 - reach, 2.0 + reach])
+
+
+def test_runs_without_spread_give_a_point() -> None:
+    found = mean_difference(np.array([[10.0], [10.0]]), np.array([[12.0], [12.0]]))
+
+    assert found is not None
+    assert (found.low[0], found.high[0]) == (2.0, 2.0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from fakes.counted import H200, SECOND, Kernel, counted_profile
@@ -8,15 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import how_many
 
-from proton_bench.analysis.why.launch_facts import with_launch_facts
+from proton_bench.analysis.why.launch_facts import launch_means, with_launch_facts
+from proton_bench.analysis.why.row_facts import Ceilings
 from proton_bench.analysis.why.verdict import KINDS, UNKNOWN, Verdict
 from proton_bench.analysis.why.verdicts import Verdicts, why_values
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.device import Device, Variant
 from proton_bench.model.frame import FrameKind
+from proton_bench.model.metrics.counter_columns import USUAL_CEILINGS
 from proton_bench.model.metrics.device_use import DeviceUse
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
+from proton_bench.model.provenance import Provenance
 
 
 def verdict(profile: Profile, row: int = 0) -> Verdict:
@@ -271,6 +275,8 @@ def test_deep_chain_takes_linear_time() -> None:
 UNITS = st.dictionaries(
     st.sampled_from(["dram", "tensor", "issue", "l2", "l1", "sm_active"]), st.floats(0, 1.5)
 )
+
+
 KERNELS = st.lists(
     st.builds(
         Kernel,
@@ -359,3 +365,118 @@ def test_resident_warps_of_earlier_files_are_no_evidence() -> None:
 
     assert found.kind == UNKNOWN
     assert not any("warps" in each.id for each in found.evidence)
+
+
+def ceilings(**facts: Any) -> Ceilings:
+    return Ceilings.of(Provenance(facts))
+
+
+def test_measured_ceilings_replace_defaults() -> None:
+    found = ceilings(ceilings={"dram": 0.9, "tensor": 0.8}, ceilings_measured=["dram"])
+
+    assert found.fractions == {**USUAL_CEILINGS, "dram": 0.9, "tensor": 0.8}
+    assert found.measured == {"dram"}
+
+
+def test_lowest_of_several_gpus_counts() -> None:
+    found = ceilings(ceilings={"A": {"dram": 0.9}, "B": {"dram": 0.8}})
+
+    assert found.fractions["dram"] == 0.8
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        "dram",
+        [0.9],
+        {"dram": "high"},
+        {"dram": math.nan},
+        {"dram": math.inf},
+        {"dram": True},
+        {"dram": 0},
+        {"dram": -1},
+        {"dram": 40},
+        {"speed": 0.9},
+        {"a": {"b": {"dram": 0.5}}},
+    ],
+)
+def test_what_cannot_be_a_ceiling_is_ignored(said: object) -> None:
+    assert ceilings(ceilings=said).fractions == USUAL_CEILINGS
+
+
+@pytest.mark.parametrize("said", ["dram", [{"a": 1}], {"dram": 1}, 7, [None]])
+def test_what_cannot_be_a_name_is_ignored(said: object) -> None:
+    assert ceilings(ceilings={"dram": 0.9}, ceilings_measured=said).measured == frozenset()
+
+
+def means(*kernels: Kernel, row: int = 1) -> dict[str, float]:
+    profile = with_launch_facts(counted_profile(*kernels))
+    return {name: float(values[row]) for name, values in launch_means(profile).items()}
+
+
+def launched(blocks: int, registers: int = 128, **more: object) -> Variant:
+    return Variant(grid=(blocks, 1, 1), block=(256, 1, 1), registers=registers, **more)  # type: ignore[arg-type]
+
+
+def test_grid_fills_a_part_of_the_multiprocessors() -> None:
+    found = means(Kernel(path="k", variant=launched(33)))
+
+    assert found["fill"] == pytest.approx(0.25)
+    assert found["waves"] == pytest.approx(33 / (132 * 2))
+    assert found["tail_loss"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("blocks", "loss"),
+    [
+        (132, 0.0),
+        (264, 0.0),
+        # 1.25 waves, but no multiprocessor has more than 3 blocks where the mean is 2.5.
+        (330, 1 - 2.5 / 3),
+        (133, 0.0),  # one wave
+        (2640, 0.0),
+    ],
+)
+def test_tail_is_what_the_last_wave_and_the_blocks_of_one_multiprocessor_lose(
+    blocks: int, loss: float
+) -> None:
+    assert means(Kernel(path="k", variant=launched(blocks)))["tail_loss"] == pytest.approx(loss)
+
+
+def test_means_are_weighted_by_time_and_survive_folding() -> None:
+    kernels = [
+        Kernel(path="layer/k", time_ns=3.0, variant=launched(33)),
+        Kernel(path="layer/k", time_ns=1.0, variant=launched(132)),
+    ]
+    profile = with_launch_facts(counted_profile(*kernels)).fold_variants()
+
+    assert launch_means(profile)["fill"][2] == pytest.approx((3 * 0.25 + 1) / 4)
+
+
+@pytest.mark.parametrize(
+    ("variant", "device", "unknown"),
+    [
+        (launched(33, registers=0), H200, {"waves", "tail_loss", "occupancy", "registers"}),
+        (launched(33), Device("CUDA", 0, "99", 132), {"waves", "tail_loss", "occupancy"}),
+        (launched(33), Device("CUDA", 0, "90"), {"units", "fill", "waves", "tail_loss"}),
+        (launched(0), H200, {"blocks", "fill", "waves"}),
+    ],
+)
+def test_what_is_not_known_is_nan(variant: Variant, device: Device, unknown: set[str]) -> None:
+    found = means(Kernel(path="k", variant=variant, device=device))
+
+    assert unknown <= {name for name, value in found.items() if math.isnan(value)}
+
+
+def test_profile_without_launches_stays_as_it_is() -> None:
+    profile = counted_profile(Kernel(path="k"))
+
+    assert with_launch_facts(profile) is profile
+    assert launch_means(profile) == {}
+
+
+def test_facts_are_computed_once() -> None:
+    profile = with_launch_facts(counted_profile(Kernel(path="k", variant=launched(33))))
+
+    assert with_launch_facts(profile) is profile

@@ -9,9 +9,12 @@ import pytest
 from fakes.gated import SECOND_NS, Kernel, profile_of_times, session
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
 from proton_bench.analysis.run import Run
+from proton_bench.gate.experiment import Rate, resample_false_alarms
 from proton_bench.gate.policy import Policy, parse_threshold
+from proton_bench.gate.statistics.arrangement import arrange
 from proton_bench.gate.statistics.decision import (
     Background,
     Evidence,
@@ -21,20 +24,24 @@ from proton_bench.gate.statistics.decision import (
 )
 from proton_bench.gate.verdict.comparison import gate_result
 from proton_bench.gate.verdict.decisions import Context
-from proton_bench.gate.verdict.notes import (
-    Sensitivity,
-    advice,
-    sensitivity_of,
-)
+from proton_bench.gate.verdict.notes import Sensitivity, advice, sensitivity_of
 from proton_bench.gate.verdict.result import GateResult, Reason, SuiteVerdict, Verdict
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
 
 PATHS = 20
+
+
 ORDER = [1.0, -1.0] * 5
+
+
 EVEN = np.full(PATHS, 1.0 / PATHS)
+
+
 NOTHING = np.array([])
+
+
 LIMITS = Limits(np.full(PATHS, 0.03), np.ones(PATHS))
 
 
@@ -215,3 +222,31 @@ def test_unchanged_code_passes_by_the_advised_threshold() -> None:
     expression = said.split("the threshold ")[1].split(";")[0]
     others = session(NOISY, pairs=10, seed=4)
     assert gate_result(*others, Policy().with_thresholds([expression])).verdict is SuiteVerdict.PASS
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 20), (1, 20), (10, 20), (20, 20), (3, 2000)])
+def test_bounds_are_those_of_statsmodels(events: int, trials: int) -> None:
+    expected = proportion_confint(events, trials, method="beta")
+
+    assert Rate(events, trials).bounds() == pytest.approx(expected)
+
+
+def test_nothing_is_known_of_no_trials() -> None:
+    assert Rate(0, 0).bounds() == (0.0, 1.0)
+    assert Rate(0, 0).value == 0.0
+    assert Rate(1, 4).value == 0.25
+
+
+def test_false_alarms_of_a_quiet_machine_are_rare_and_repeat() -> None:
+    runs = arrange(*session([Kernel(f"k{number}", between=0.004) for number in range(12)]))
+
+    found = resample_false_alarms(runs, Policy(), splits=60, seed=1)
+
+    assert (found.trials, found.events) == (60, 0)
+    assert found == resample_false_alarms(runs, Policy(), splits=60, seed=1)
+
+
+def test_sides_that_differ_fail_in_some_splits() -> None:
+    slower = arrange(*session([Kernel(f"k{n}", between=0.001, slower=0.2) for n in range(12)]))
+
+    assert resample_false_alarms(slower, Policy(), splits=400).events

@@ -13,10 +13,18 @@ import pytest
 from capture_fixtures import FakeBackends, read_tree
 
 import proton_bench as proton
-from proton_bench.errors import OutputError
+from proton_bench.errors import OutputError, UsageError
 from proton_bench.recording.session import output
 from proton_bench.recording.session.options import SessionOptions
 from proton_bench.recording.session.output import check_writable, library_formats, output_turn
+from proton_bench.recording.session.output_format import (
+    check_formats,
+    chosen_trace_formats,
+    default_formats,
+    suffix_of,
+    trace_formats_of,
+)
+from proton_bench.recording.session.output_name import read_name
 from proton_bench.recording.session.recording import open_session
 
 
@@ -196,3 +204,108 @@ def test_file_that_cannot_be_written_in_the_end_ends_the_session(
     assert not session.is_live
     assert fakes.calls[-1] == "fake.stop"
     assert os.listdir(tmp_path) == []
+
+
+VARIABLE = "PROTON_BENCH_TRACE_FORMATS"
+
+
+def test_an_unknown_format_is_named_with_the_choices() -> None:
+    with pytest.raises(UsageError, match="Unknown output format: csv; choose from: hatchet"):
+        check_formats(["hatchet", "csv"])
+    with pytest.raises(UsageError, match=r"choose from: .*chrome_trace, perfetto"):
+        check_formats(["csv"], "trace")
+
+
+@pytest.mark.parametrize("name", ["chrome_trace", "perfetto"])
+def test_a_timeline_needs_a_session_that_keeps_one(name: str) -> None:
+    check_formats([name, "proton"], "trace")
+    with pytest.raises(UsageError, match=f"{name} needs a timeline: .*data='trace'"):
+        check_formats([name])
+
+
+def test_a_format_that_was_not_streamed_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UsageError, match=f"perfetto cannot be written at the end.*{VARIABLE}="):
+        check_formats(["perfetto"], "trace", ("chrome_trace",))
+
+
+def test_upstreams_formats_are_the_default() -> None:
+    assert default_formats("tree") == ("hatchet",)
+    assert default_formats("trace") == ("chrome_trace",)
+    assert default_formats("trace", ("perfetto", "chrome_trace")) == ("perfetto", "chrome_trace")
+
+
+def test_formats_of_timelines_and_of_trees_are_distinguished() -> None:
+    formats = ("proton", "perfetto", "chrome_trace", "hatchet")
+
+    assert trace_formats_of(formats, "trace") == ("perfetto", "chrome_trace")
+    assert trace_formats_of(formats, "tree") == ()
+    assert [suffix_of(name) for name in formats[:3]] == ["proton", "pftrace", "chrome_trace"]
+
+
+def test_the_environment_names_the_formats_of_timelines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_trace_formats("perfetto") == ("perfetto",)
+    monkeypatch.setenv(VARIABLE, "chrome_trace, perfetto")
+    assert chosen_trace_formats("perfetto") == ("chrome_trace", "perfetto")
+    monkeypatch.setenv(VARIABLE, "hatchet")
+    with pytest.raises(UsageError, match=f"{VARIABLE}='hatchet' names 'hatchet'; choose from: ch"):
+        chosen_trace_formats("perfetto")
+
+
+def test_a_bare_name_writes_both_formats_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    output = read_name("x")
+
+    assert output.name == str(tmp_path / "x")
+    assert output.formats == ("proton", "hatchet")
+
+
+@pytest.mark.parametrize("suffix", ["proton", "hatchet", "hatchet_msgpack", "chrome_trace"])
+def test_a_known_suffix_writes_just_that_format(suffix: str) -> None:
+    output = read_name(f"runs/x.{suffix}", folder="/data")
+
+    assert (output.name, output.formats) == ("/data/runs/x", (suffix,))
+
+
+def test_a_trace_is_written_in_the_small_format_and_printed_in_upstreams() -> None:
+    assert read_name("x", data="trace").formats == ("proton", "perfetto")
+    assert read_name("-", data="trace").formats == ("chrome_trace",)
+    assert read_name("x.pftrace", data="trace").formats == ("perfetto",)
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "formats"),
+    [
+        ("periodic_flushing", "tree", ("hatchet",)),
+        ("periodic_flushing", "trace", ("chrome_trace",)),
+        ("replay:file=x+periodic_flushing:interval=1:format=proton", "tree", ("proton",)),
+    ],
+)
+def test_all_phases_have_the_format_of_periodic_flushing(
+    mode: str, data: str, formats: tuple[str, ...]
+) -> None:
+    assert read_name("x", data=data, mode=mode).formats == formats
+
+
+def test_an_unknown_suffix_is_part_of_the_name() -> None:
+    assert read_name("model.v2", folder="/data").name == "/data/model.v2"
+
+
+def test_the_rank_and_the_tag_stand_before_the_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+    assert read_name("x.proton", tag=".gw0", folder="/data").name == "/data/x.rank1.gw0"
+
+
+@pytest.mark.parametrize("text", ["", "-"])
+def test_stdout_gets_text(text: str) -> None:
+    assert (read_name(text).name, read_name(text).formats) == (text, ("hatchet",))
+
+
+@pytest.mark.parametrize("text", ["runs/", ".", "runs/.."])
+def test_a_folder_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        read_name(text)

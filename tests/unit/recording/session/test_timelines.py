@@ -15,8 +15,11 @@ from proton_bench import _native as native
 from proton_bench.errors import UsageError
 from proton_bench.formats.registry import read_profile
 from proton_bench.recording.session.options import SessionOptions, plan_capture
+from proton_bench.recording.session.recording import drift_of
 
 LAYOUT = Layout(warps=1, scopes=1, slots=8)
+
+
 WARP = (Record(0, is_end=False, clock=100), Record(0, is_end=True, clock=350))
 
 
@@ -93,3 +96,18 @@ def test_scopes_inside_kernels_alone_have_both_formats_on_request(
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.chrome_trace", "x.pftrace"]
     assert [event["name"] for event in events] == ["body", "k CTA0"]
+
+
+@pytest.mark.parametrize(
+    ("collectors", "drift_ns"),
+    [
+        ({}, 0),
+        ({"cpu": {}}, 0),
+        ({"cpu": {}, "cupti": {"clock_drift_ns": -40}}, -40),
+        ({"one": {"clock_drift_ns": 30}, "other": {"clock_drift_ns": -40}}, -40),
+    ],
+)
+def test_the_largest_drift_of_a_collector_counts(
+    collectors: dict[str, dict[str, int]], drift_ns: int
+) -> None:
+    assert drift_of(collectors) == drift_ns

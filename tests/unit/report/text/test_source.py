@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from fakes.samples import Line, sampled_profile
 from rich.cells import cell_len
+from rich.console import Console
 
 from proton_bench.analysis.kernels.source_lines import sampled_source
+from proton_bench.analysis.metrics.derive import AvailableMetrics
 from proton_bench.model.profile import Profile
 from proton_bench.report.text.source import SourceReport, source_document
-from proton_bench.report.text.tree import print_report
+from proton_bench.report.text.tree import ListReport, print_report
 from proton_bench.support.console import open_console
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
@@ -208,3 +210,13 @@ def test_document_holds_lines_texts_and_meanings(source: Path) -> None:
     assert file["lines"][0]["stalls"] == {"long_scoreboard": 600, "wait": 100}
     assert document["kernels_without_lines"][0]["name"] == "sm90_xmma_gemm_f16"
     assert document["reasons"]["barrier"]["meaning"].startswith("waits for the other warps")
+
+
+def test_a_long_name_takes_no_more_than_some_lines() -> None:
+    found = AvailableMetrics((f"{'x' * 100_000} (ns)",), (), (f"{'y' * 50_000}/ms",))
+    text = io.StringIO()
+
+    Console(file=text).print(ListReport(found), crop=False)
+
+    assert len(text.getvalue()) < 1000
+    assert "more characters" in text.getvalue()

@@ -3,8 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from proton_bench.analysis.metrics.measure import Measure
 from proton_bench.analysis.metrics.values import MetricValues
+from proton_bench.model.builder import ProfileBuilder
+from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation
+from proton_bench.model.profile import Profile
 from proton_bench.report.words.columns import (
     _LEAST_NAME,
     Column,
@@ -13,6 +17,8 @@ from proton_bench.report.words.columns import (
     shortened,
     width_of,
 )
+from proton_bench.report.words.diff import measured_unit
+from proton_bench.report.words.header import inside_notes
 
 COLUMNS = [
     Column("verdict", ("REGRESSED",)),
@@ -111,3 +117,72 @@ def test_wide_characters_are_measured_as_the_terminal_shows_them() -> None:
 
     assert (column.width, width_of([column])) == (5, 7)
     assert column.aligned()[1:] == [" \u6f22\u5b57", "    x"]
+
+
+def profile(*kernels: dict[str, int]) -> Profile:
+    builder = ProfileBuilder()
+    for number, facts in enumerate(kernels):
+        builder.add(0, f"k{number}", FrameKind.KERNEL, metrics=facts)
+    return builder.build()
+
+
+def lossy(lost: int) -> dict[str, int]:
+    return {"kept_records": 90, "lost_records": lost, "lossy_warps": 1, "lossy_programs": 2}
+
+
+def test_profiles_without_scopes_inside_kernels_need_no_note() -> None:
+    assert inside_notes(profile({"time (ns)": 1})) == ()
+    assert inside_notes(profile({"kept_records": 4, "instrumented_launches": 1})) == ()
+
+
+def test_kernels_that_lost_records_are_named_with_what_helps() -> None:
+    (note,) = inside_notes(profile(lossy(10)))
+
+    assert note.startswith(
+        "LOST: k0 keeps 90.0 % of the records inside it; 10 older records of 1 warp in 2 programs"
+    )
+    assert "buffer_size" in note
+
+
+def test_of_many_kernels_those_that_lost_most_are_named() -> None:
+    notes = inside_notes(profile(*(lossy(lost) for lost in range(1, 8))))
+
+    assert [note.split()[1] for note in notes[:5]] == ["k6", "k5", "k4", "k3", "k2"]
+    assert notes[5:] == ("LOST: records inside 2 more kernels",)
+
+
+def test_times_of_instrumented_kernels_are_said_to_be_perturbed() -> None:
+    (note,) = inside_notes(profile({"time (ns)": 1, "instrumented_launches": 1}, {"time (ns)": 1}))
+
+    assert note == (
+        "PERTURBED: the time of 1 kernel includes the cost of recording the scopes inside"
+    )
+
+
+TIME = Measure("time (ns)", "time (ns)", 1.0, "ns")
+
+
+@pytest.mark.parametrize(
+    ("measure", "largest", "text"),
+    [
+        (TIME, 1_234_567, "1.235 ms"),
+        (TIME, -2_000, "-2 us"),
+        (TIME, 7, "7 ns"),
+        (Measure("time/us", "time (ns)", 1000.0, "ns"), 1_234_567, "1235 us"),
+        (Measure("count", "count"), 123_456, "123456"),
+        (Measure("time/%"), 12.5, "12.5 %"),
+        (Measure("tflop16/s"), 712.25, "712.2"),
+    ],
+)
+def test_values_have_a_unit_that_fits_or_was_asked_for(
+    measure: Measure, largest: float, text: str
+) -> None:
+    assert measured_unit(measure, [0, largest]).text(largest) == text
+
+
+def test_units_of_files_are_safe_to_print() -> None:
+    measure = Measure("x (\x1b[2J)", "x (\x1b[2J)", 1.0, "\x1b[2J" + "z" * 99)
+    unit = measured_unit(measure, [1])
+
+    assert unit.name.startswith("\\x1b[2Jzzz")
+    assert "more characters" in unit.name

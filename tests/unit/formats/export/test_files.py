@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proton_bench.errors import ProfileFormatError
+from proton_bench.formats.export.json_file import JsonFile
 from proton_bench.formats.export.table_files import csv_line
 from proton_bench.support.text import visible
 
@@ -43,3 +45,19 @@ def test_a_spreadsheet_computes_no_name(formula: str) -> None:
 @pytest.mark.parametrize("number", ["-1", "+2.5", "-1e-09", "-inf", "-0.25", "-nan"])
 def test_numbers_stay_numbers(number: str) -> None:
     assert csv_line([number]) == f"{number}\n"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"cells": [], "nbformat": 4}', "{}", '{"schema": 7}', "[3]", "7", '"a"', "null"]
+)
+def test_json_of_another_tool_is_not_called_damaged(text: str) -> None:
+    with pytest.raises(ProfileFormatError, match=r"is of no known tool .*; name a profile$"):
+        JsonFile().decode(text.encode(), "other.json")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"schema": "proton_bench.profile.json", "ver', "[3", "", "{'a'}"]
+)
+def test_what_is_no_json_is_damaged(text: str) -> None:
+    with pytest.raises(ProfileFormatError, match="damaged; write it again"):
+        JsonFile().decode(text.encode(), "other.json")
