@@ -6,19 +6,22 @@ Starting it (cuInit) would break children that the target forks later.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proton_bench.errors import BackendUnavailableError
 from proton_bench.recording.gpu.nvidia import newest_capability
+from proton_bench_plugins.libraries import (
+    Candidate,
+    chosen_text,
+    library_in,
+    named_library,
+    native_obstacle,
+    package_folders,
+)
 
 __all__ = ["find_candidates", "find_obstacle", "find_reason", "started_in_this_process"]
-
-# (file or bare name, why it is on the list, only if the process has loaded it already)
-Candidate = tuple[str, str, bool]
 
 _NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
 _EXPLICIT = ("PROTON_BENCH_CUPTI_LIB", "TRITON_CUPTI_LIB_PATH")
@@ -43,7 +46,7 @@ def find_candidates(
     environ = os.environ if environ is None else environ
     for variable in _EXPLICIT:
         if environ.get(variable):
-            return [(_named_file(variable, environ[variable]), variable, False)]
+            return [(named_library(variable, environ[variable], _NAMES), variable, False)]
     loaded: list[Candidate] = [(name, "already in the process", True) for name in _NAMES[:2]]
     return [*loaded, *_in_packages(capability), *_in_toolkit(environ), *_for_the_system()]
 
@@ -54,39 +57,20 @@ def toolkit_folders(environ: Mapping[str, str]) -> list[Path]:
     return [path for text in (*named, "/usr/local/cuda") if os.path.isdir(path := Path(text))]
 
 
-def _named_file(variable: str, value: str) -> str:
-    # os.path returns False where Path raises: names too long, no such user, no permission.
-    path = Path(os.path.expanduser(value)).absolute()
-    if os.path.isdir(path):
-        found = _library_in(path)
-        if found is None:
-            raise BackendUnavailableError(
-                f"{variable} names the folder {str(path)!r}, which has none of "
-                f"{', '.join(_NAMES)}; name the file, or leave the variable unset"
-            )
-        return found
-    if not os.path.isfile(path):
-        raise BackendUnavailableError(
-            f"{variable} names {str(path)!r}, which does not exist; name libcupti or its folder, "
-            "or leave the variable unset"
-        )
-    return str(path)
-
-
 def _is_blackwell(capability: int | None) -> bool:
     return (newest_capability() if capability is None else capability) >= _FIRST_BLACKWELL
 
 
 def _in_packages(capability: int | None) -> Iterator[Candidate]:
-    for folder in _package_folders("nvidia"):
+    for folder in package_folders("nvidia"):
         for below in _WHEEL_FOLDERS:
-            found = _library_in(folder / below)
+            found = library_in(folder / below, _NAMES)
             if found is not None:
                 yield found, f"wheel nvidia/{below}", False
-    for folder in _package_folders("triton"):
+    for folder in package_folders("triton"):
         below_triton = folder / "backends" / "nvidia" / "lib"
         for name in ("cupti-blackwell", "cupti"):
-            found = _library_in(below_triton / name)
+            found = library_in(below_triton / name, _NAMES)
             is_wanted = name == "cupti" or (found is not None and _is_blackwell(capability))
             if found is not None and is_wanted:
                 yield found, f"wheel triton, {name}", False
@@ -95,7 +79,7 @@ def _in_packages(capability: int | None) -> Iterator[Candidate]:
 def _in_toolkit(environ: Mapping[str, str]) -> Iterator[Candidate]:
     for root in toolkit_folders(environ):
         for below in _TOOLKIT_FOLDERS:
-            found = _library_in(root / below)
+            found = library_in(root / below, _NAMES)
             if found is not None:
                 yield found, "CUDA toolkit", False
 
@@ -103,28 +87,6 @@ def _in_toolkit(environ: Mapping[str, str]) -> Iterator[Candidate]:
 def _for_the_system() -> Iterator[Candidate]:
     for name in _NAMES:
         yield name, "search of the system", False
-
-
-def _package_folders(package: str) -> Sequence[Path]:
-    """Folders of a package, without importing it."""
-    module = sys.modules.get(package)
-    if module is not None and getattr(module, "__path__", None):
-        return [Path(each) for each in module.__path__]
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        return []
-    if spec is None or spec.submodule_search_locations is None:
-        return []
-    return [Path(each) for each in spec.submodule_search_locations]
-
-
-def _library_in(folder: Path) -> str | None:
-    for name in _NAMES:
-        path = folder / name
-        if os.path.isfile(path):
-            return str(path)
-    return None
 
 
 _DEVICE_NODES = ("nvidia[0-9]*", "dxg")
@@ -144,10 +106,8 @@ def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
     Args:
         device_folder: Folder of device nodes.
     """
-    try:
-        import proton_bench._native  # noqa: F401
-    except ImportError as error:
-        return f"the compiled module does not load: {error}"
+    if (missing := native_obstacle("CuptiCollector")) is not None:
+        return missing
     if _started_in and _started_in[0] != os.getpid():
         return "this process was forked from one that used CUPTI; start it with spawn or exec"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in _HIDDEN:
@@ -161,9 +121,7 @@ def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
 
 def find_reason() -> str:
     """Return in one line which library would be used."""
-    candidates = [each for each in find_candidates() if not each[2]]
-    path, origin, _ = candidates[0]
-    return f"libcupti: {path} ({origin}), unless the process has loaded another"
+    return f"libcupti: {chosen_text(find_candidates())}"
 
 
 def _without_device(folder: Path) -> str | None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import importlib.util
 
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
+from proton_bench_plugins.libraries import native_obstacle
 
 __all__ = ["find_obstacle"]
 
 
 def find_obstacle() -> str | None:
     """Return why the backend cannot run here and what to do, or None."""
-    try:
-        from proton_bench import _native
-    except ImportError as error:
-        return f"the compiled module does not load: {error}"
-    if not hasattr(_native, "InstrumentationRuntime"):
-        return "the compiled module is older than this backend: install proton_bench again"
+    if (missing := native_obstacle("InstrumentationRuntime")) is not None:
+        return missing
     if importlib.util.find_spec("triton") is None:
         return "Triton is not installed, whose compiler makes the records: pip install triton"
     vendor = find_gpu_driver()

@@ -19,6 +19,7 @@ from proton_bench.plugin import (
     hookimpl,
 )
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
+from proton_bench_plugins.libraries import native_obstacle
 
 if TYPE_CHECKING:
     from proton_bench._native import ReplayCollector
@@ -51,10 +52,8 @@ def launch(count: int = 1) -> int:
 
 
 def _availability() -> Availability:
-    try:
-        import proton_bench._native  # noqa: F401
-    except ImportError as error:
-        return Availability(available=False, reason=f"the compiled module does not load: {error}")
+    if (missing := native_obstacle("ReplayCollector")) is not None:
+        return Availability(available=False, reason=missing)
     return Availability(available=True, reason="needs no device; replays a recorded file")
 
 

@@ -6,14 +6,20 @@ rocprofiler-sdk, which must be registered before.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.errors import BackendUnavailableError
+from proton_bench_plugins.libraries import (
+    Candidate,
+    chosen_text,
+    library_in,
+    named_library,
+    native_obstacle,
+    package_folders,
+)
 
 __all__ = [
     "HIP",
@@ -26,9 +32,6 @@ __all__ = [
     "find_reason",
     "started_in_this_process",
 ]
-
-# (file or bare name, why it is on the list, only if the process has loaded it already)
-Candidate = tuple[str, str, bool]
 
 # Wheels of torch bring their own ROCm; those of TheRock have only ROCm.
 _PACKAGE_FOLDERS = (
@@ -64,7 +67,13 @@ class RocmLibrary:
         """
         environ = os.environ if environ is None else environ
         if environ.get(self.variable):
-            return [(self._named_file(environ[self.variable]), self.variable, False)]
+            return [
+                (
+                    named_library(self.variable, environ[self.variable], self.names),
+                    self.variable,
+                    False,
+                )
+            ]
         loaded: list[Candidate] = [(name, "already in the process", True) for name in self.names]
         system = [(name, "search of the system", False) for name in self.names]
         return [*loaded, *self._in_packages(), *self._in_roots(environ), *system]
@@ -81,39 +90,19 @@ class RocmLibrary:
         paths = (path for path, _, loaded in self.find_candidates(environ) if not loaded)
         return next((path for path in paths if os.path.sep in path), None)
 
-    def _named_file(self, value: str) -> str:
-        # os.path returns False where Path raises: names too long, no such user, no permission.
-        path = Path(os.path.expanduser(value)).absolute()
-        found = self._library_in(path) if os.path.isdir(path) else str(path)
-        if found is None:
-            raise BackendUnavailableError(
-                f"{self.variable} names the folder {str(path)!r}, which has none of "
-                f"{', '.join(self.names)}; name the file, or leave the variable unset"
-            )
-        if not os.path.isfile(found):
-            raise BackendUnavailableError(
-                f"{self.variable} names {str(path)!r}, which does not exist; name the library or "
-                "its folder, or leave the variable unset"
-            )
-        return found
-
     def _in_packages(self) -> Iterator[Candidate]:
         for package, below in _PACKAGE_FOLDERS:
-            for folder in _package_folders(package):
-                found = self._library_in(folder / below)
+            for folder in package_folders(package):
+                found = library_in(folder / below, self.names)
                 if found is not None:
                     yield found, f"wheel {package}", False
 
     def _in_roots(self, environ: Mapping[str, str]) -> Iterator[Candidate]:
         named = [(environ[_ROOT], _ROOT)] if environ.get(_ROOT) else []
         for root, origin in (*named, (_DEFAULT_ROOT, _DEFAULT_ROOT)):
-            found = self._library_in(Path(root) / "lib")
+            found = library_in(Path(root) / "lib", self.names)
             if found is not None:
                 yield found, origin, False
-
-    def _library_in(self, folder: Path) -> str | None:
-        paths = (folder / name for name in self.names)
-        return next((str(path) for path in paths if os.path.isfile(path)), None)
 
 
 ROCPROFILER = RocmLibrary(
@@ -136,18 +125,6 @@ ROCTX = RocmLibrary(
     ("libroctx64.so.4", "libroctx64.so"),
     "PROTON_BENCH_ROCTX_LIB",
 )
-
-
-def _package_folders(package: str) -> list[Path]:
-    """Folders of a package, without importing it."""
-    module = sys.modules.get(package)
-    if module is not None and getattr(module, "__path__", None):
-        return [Path(each) for each in module.__path__]
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        return []
-    return [Path(each) for each in (spec and spec.submodule_search_locations) or ()]
 
 
 _HIDDEN = ("", "-1")
@@ -173,12 +150,8 @@ def find_obstacle(
         collector: Class of the compiled module that it needs.
         device_folder: Folder of device nodes.
     """
-    try:
-        from proton_bench import _native
-    except ImportError as error:
-        return f"the compiled module does not load: {error}"
-    if not hasattr(_native, collector):
-        return "the compiled module is older than this backend: install proton_bench again"
+    if (missing := native_obstacle(collector)) is not None:
+        return missing
     if _started_in and _started_in[0] != os.getpid():
         return (
             "this process was forked from one that used ROCm's profiler; start it with spawn or "
@@ -199,9 +172,7 @@ def find_reason(library: RocmLibrary) -> str:
     Args:
         library: The profiler's library.
     """
-    candidates = [each for each in library.find_candidates() if not each[2]]
-    path, origin, _ = candidates[0]
-    return f"{path} ({origin}), unless the process has loaded another"
+    return chosen_text(library.find_candidates())
 
 
 def _hiding_variable() -> str | None:

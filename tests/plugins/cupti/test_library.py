@@ -23,7 +23,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / below
         path.parent.mkdir(parents=True)
         path.touch()
-    monkeypatch.setattr(availability, "_package_folders", lambda name: [tmp_path / name])
+    monkeypatch.setattr(availability, "package_folders", lambda name: [tmp_path / name])
     monkeypatch.setattr(availability, "toolkit_folders", lambda environ: [])
     monkeypatch.setattr(availability, "newest_capability", lambda: 90)
     return tmp_path

@@ -33,7 +33,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / below
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    monkeypatch.setattr(availability, "_package_folders", lambda name: [tmp_path / name])
+    monkeypatch.setattr(availability, "package_folders", lambda name: [tmp_path / name])
     monkeypatch.setattr(availability, "_DEFAULT_ROOT", str(tmp_path / "opt"))
     for name in (*VARIABLES, *HIDING, "ROCM_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -130,7 +130,7 @@ def test_a_module_without_the_collector_and_a_machine_without_rocm_are_reported(
     packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = find_obstacle(ROCPROFILER, "NoSuchCollector", packages)
-    monkeypatch.setattr(availability, "_package_folders", lambda name: [])
+    monkeypatch.setattr(availability, "package_folders", lambda name: [])
     monkeypatch.setattr(availability, "_is_known_to_the_system", lambda library: False)
     missing = find_obstacle(ROCPROFILER, "RocprofilerCollector", packages)
 
