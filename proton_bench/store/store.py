@@ -362,7 +362,7 @@ class Snapshot:
         sizes = list(chain(*files.values()))
         every = [file for file, _ in sizes]
         with open_memory(_UNTIL_ALLOWED) as connection, reading(self.store.uri, every):
-            # Not the folder: it has rows that no longer count.
+            # Not the folder: it has rows that do not count.
             connection.execute("SET allowed_paths = ?", [every])
             connection.execute("SET enable_external_access = false")
             connection.execute("SET parquet_metadata_cache = true")

@@ -49,7 +49,7 @@ public:
   /// [any thread] locks
   ContextId child(ContextId parent, std::string_view name, FrameKind kind, uint32_t generation,
                   EpochId epoch);
-  /// Same for a parent that the caller does not keep alive: kStale if `collections()` is no longer
+  /// Same for a parent that the caller does not keep alive: kStale if `collections()` has passed
   /// `collection`, because the parent may be gone. [any thread] locks
   ContextId child_since(uint32_t collection, ContextId parent, std::string_view name,
                         FrameKind kind, uint32_t generation, EpochId epoch);

@@ -158,7 +158,7 @@ public:
   OpenGraph *find(uint64_t correlation_id);
   /// Notes a record of the node and returns where it was captured: 0 where that is unknown.
   CaptureId note(OpenGraph &open, uint64_t node, bool is_kernel);
-  /// The oldest launch that need not wait for more records, which is no longer listed; 0: none.
+  /// The oldest launch that need not wait for more records, which leaves the list; 0: none.
   uint64_t take_settled(OpenGraph &open);
   /// The same among those of retired layouts.
   uint64_t take_settled_retired();

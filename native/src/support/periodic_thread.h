@@ -15,7 +15,7 @@ class PeriodicThread {
 public:
   /// False if the system gives no thread.
   bool start(uint32_t period_ms, std::function<void()> ask) noexcept;
-  /// Returns once the function no longer runs. Does nothing if the thread was not started.
+  /// Returns once the function has ended. Does nothing if the thread was not started.
   void stop() noexcept;
 
 private:

@@ -240,7 +240,7 @@ def export(
 
 @group.command("maintain")
 def maintain(store: _Store) -> int:
-    """Read every file, remove what `policy.toml` in the store keeps no longer, and merge files.
+    """Read every file, remove what `policy.toml` in the store does not keep, and merge files.
 
     If something is damaged, it is named and nothing is changed; the exit code is 2.
     """

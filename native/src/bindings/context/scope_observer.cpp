@@ -51,7 +51,7 @@ void push_range(PyObject *name, uint32_t depth) noexcept {
   g_nvtx.push(text);
 }
 
-/// Ends ranges of scopes that are no longer open, also after sending has ended.
+/// Ends ranges of scopes that have ended, also after sending has ended.
 void pop_ranges(uint32_t depth) noexcept {
   for (; !t_pushed.empty() && t_pushed.back() > depth; t_pushed.pop_back())
     g_nvtx.pop();

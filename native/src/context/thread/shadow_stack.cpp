@@ -364,7 +364,7 @@ void ShadowStack::append_ids(std::vector<ContextId> &ids) const {
     const StackEntry *block = blocks_[i / kBlockEntries].load(std::memory_order_acquire);
     ids.push_back(block[i % kBlockEntries].id.load(std::memory_order_acquire));
   }
-  // The held id first: once it is no longer held, it is published.
+  // The held id first: once it is released, it is published.
   ids.push_back(held_.load(std::memory_order_seq_cst));
   ids.push_back(published());
 }

@@ -23,8 +23,7 @@ public:
   void rest(const FileIdentity &file) noexcept;
   void forget(const FileIdentity &file) noexcept;
   bool contains(const FileIdentity &file) noexcept;
-  /// Whether files that are no longer written may keep their descriptors: the program needs some
-  /// too.
+  /// Whether finished files may keep their descriptors: the program needs some too.
   bool has_room() noexcept;
 
   /// In a forked child: closes them all; none of the files is ours then. [no other thread]

@@ -74,7 +74,7 @@ public:
     });
   }
 
-  /// Newest end of a slice that is no longer kept.
+  /// Newest end of a slice that was dropped.
   int64_t forgotten_ns() const { return forgotten_ns_; }
 
 private:

@@ -210,7 +210,7 @@ private:
   PcSampler &sampler_;
 };
 
-constexpr uint32_t kOpenCallbacksMs = 100; // for calls whose ends are no longer reported
+constexpr uint32_t kOpenCallbacksMs = 100; // for calls whose ends are not reported
 
 std::atomic<bool> g_is_forked{false};
 
