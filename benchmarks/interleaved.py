@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 __all__ = [
+    "EMPTY_RECORDING",
     "Interval",
     "added_ratio",
     "difference",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 RESAMPLES = 2000
+# For the backend `replay`: the version, no texts and no events.
+EMPTY_RECORDING = b"PBRECORD" + bytes([1]).ljust(16, b"\0")
 T = TypeVar("T")
 Arm = Callable[[], float]
 

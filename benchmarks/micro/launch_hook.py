@@ -21,8 +21,15 @@ from triton.profiler.hooks import LaunchHook as TheirHook
 from triton.profiler.hooks import launch as their_module
 
 import proton_bench as proton
-import proton_bench._native as native
-from benchmarks.interleaved import difference, print_machine, print_row, ratio, rounds, timed
+from benchmarks.interleaved import (
+    EMPTY_RECORDING,
+    difference,
+    print_machine,
+    print_row,
+    ratio,
+    rounds,
+    timed,
+)
 from benchmarks.upstream import session
 from proton_bench.hooks import LaunchHook as OurHook
 
@@ -89,7 +96,7 @@ def main() -> None:
     if hasattr(their_module, "set_metric_kernels"):
         their_module.set_metric_kernels = lambda: None
     with TemporaryDirectory() as name, session(Path(name)):
-        native.write_recording(f"{name}/empty", [])
+        Path(name, "empty").write_bytes(EMPTY_RECORDING)
         mode = f"replay:file={name}/empty"
         number = proton.start(f"{name}/ours", backend="replay", mode=mode, hook="triton")
         compare("launch without launch_metadata", plain, id)

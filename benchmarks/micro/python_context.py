@@ -126,13 +126,13 @@ def show(name: str, costs: list[float], ours: list[float], *, bar: str = "") -> 
 
 def main() -> None:
     """Print the costs at each depth."""
+    from fakes.recordings import write_recording
+
     print_machine()
     print(f"frames are read by the {native.python_frame_walk} walk")
     with TemporaryDirectory() as folder:
         recording = str(Path(folder) / "launches")
-        native.write_recording(
-            recording, [{"event": "launch", "correlation_id": 1}] * (LAUNCHES + 1)
-        )
+        write_recording(recording, [{"event": "launch", "correlation_id": 1}] * (LAUNCHES + 1))
         arms: dict[str, Arm] = {
             "ours, shadow": launch_cost(recording, "shadow"),
             "ours, python": launch_cost(recording, "python"),
@@ -155,4 +155,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
     main()

@@ -15,8 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import proton_bench as proton
-import proton_bench._native as native
-from benchmarks.interleaved import print_machine, print_row, ratio, rounds, timed
+from benchmarks.interleaved import EMPTY_RECORDING, print_machine, print_row, ratio, rounds, timed
 from benchmarks.upstream import library, session, upstream
 
 ROUNDS = 201
@@ -75,7 +74,7 @@ def main() -> None:
     print_machine()
     compare("scope, nothing records", ours, theirs)
     with TemporaryDirectory() as name, session(Path(name)):
-        native.write_recording(f"{name}/empty", [])
+        Path(name, "empty").write_bytes(EMPTY_RECORDING)
         mode = f"replay:file={name}/empty"
         number = proton.start(f"{name}/replay", backend="replay", mode=mode)
         compare("scope, a session records", ours, theirs, bar=BAR)

@@ -92,7 +92,7 @@ private:
         if (column.is_own || !column.has(member))
           continue;
         if (total)
-          merge_value(*total, column.aggregation, column.value(member));
+          add_value(*total, column.aggregation, column.value(member), column.name);
         else
           total = column.value(member);
       }

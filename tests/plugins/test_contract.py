@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fakes.recordings import write_recording
 
 pytest.importorskip("proton_bench._native")
 
-from proton_bench import _native
 from proton_bench.plugin.contract import assert_backend_contract
 from proton_bench.plugin.manager import PluginManager
 from proton_bench.recording.session.session import Session, SessionOptions, open_session
@@ -60,7 +60,7 @@ def test_replay_keeps_the_contract(tmp_path: Path) -> None:
         "stream": 7,
     }
     events = [{"event": "launch", "correlation_id": 1}, kernel]
-    _native.write_recording(str(recording), events)
+    write_recording(recording, events)
     mode = f"replay:file={recording}:pace=manual"
 
     assert_backend_contract(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fakes.recordings import write_recording
 
 from proton_bench import _native
 from proton_bench.formats.registry import read_profile
@@ -159,7 +160,7 @@ def test_the_mode_limits_the_depth(cache: Path, tmp_path: Path, depth: int, deep
 
 
 def test_operators_are_recorded_beside_another_backend(tmp_path: Path, cache: Path) -> None:
-    _native.write_recording(str(tmp_path / "empty"), [])
+    write_recording(tmp_path / "empty")
     program = (
         "import torch, proton_bench as proton\n"
         "proton.start('both', backend='replay+cpu', mode='replay:file=empty+cpu:depth=1')\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes import kineto
+from fakes.recordings import write_recording
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import how_many
@@ -75,7 +76,7 @@ def recorded(launches: list[Launched]) -> tuple[DeviceUse, ...]:
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.pbrecord"
-        native.write_recording(str(path), events)
+        write_recording(path, events)
         options = SessionOptions(
             name=Path(folder) / "out", backend="replay", mode=f"replay:file={path}"
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.recordings import write_recording
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweeps import how_many
@@ -117,7 +118,7 @@ def launch(step: Step) -> None:
 
 def recorded_session(folder: Path) -> Session:
     recording = folder / "none.pbrecord"
-    native.write_recording(str(recording), [])
+    write_recording(recording)
     return open_session(
         SessionOptions(
             name=folder / "run",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 PREAMBLE = 0xDEADBEEF
 HEADER = struct.Struct("<IIIIQQQ")
-ROW = tuple[int, int, int, int, bool, int, int, int]  # as decode_records returns instances
+# Program, scope, warp, warp of the end, asynchronous, clocks of start and end, cycles.
+ROW = tuple[int, int, int, int, bool, int, int, int]
+TOTALS = (
+    *("launches", "programs", "skipped_programs", "corrupt_programs"),
+    *("records", "lost_records", "unpaired_records", "lossy_programs", "lossy_warps"),
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,12 @@ class Record:
     is_end: bool
     clock: int
     is_async: bool = False
+
+    @classmethod
+    def unpacked(cls, tag: int, low: int) -> Record:
+        return cls(
+            tag >> 23 & 0xFF, bool(tag >> 31), (tag & 0x7FF) << 32 | low, bool(tag >> 22 & 1)
+        )
 
     def packed(self) -> bytes:
         tag = self.is_end << 31 | self.scope << 23 | self.is_async << 22 | self.clock >> 32 & 0x7FF
@@ -150,3 +161,46 @@ class RecordOracle:
         clocks = start[0].clock % self.layout.modulus, end[0].clock % self.layout.modulus
         which = (program, start[0].scope, start[1], end[1], start[0].is_async)
         self.instances.append((*which, *clocks, cycles))
+
+
+def reduced(content: bytes, layout: Layout) -> tuple[dict[str, int], list[dict[str, object]]]:
+    """Return the sums of a launch and of each scope, as ``InstrumentationRuntime.take`` does."""
+    oracle = RecordOracle(layout)
+    oracle.counts["launches"] = 1
+    for at in range(0, len(content), layout.scratch_bytes):
+        block = content[at : at + layout.scratch_bytes]
+        preamble, number, *_ = HEADER.unpack_from(block)
+        if preamble == PREAMBLE:
+            oracle.add(Program(number, tuple(_segments(block, layout))))
+        else:
+            oracle.counts["corrupt_programs" if preamble else "skipped_programs"] += 1
+    cycles: list[list[int]] = [[] for _ in range(layout.scopes)]
+    for row in oracle.instances:
+        cycles[row[1]].append(row[7])
+    scopes: list[dict[str, object]] = [
+        {
+            "count": len(own),
+            "cycles": sum(own),
+            "min_cycles": min(own, default=0),
+            "max_cycles": max(own, default=0),
+            "buckets": dict(Counter(map(_bucket, own))),
+        }
+        for own in cycles
+    ]
+    return {name: oracle.counts[name] for name in TOTALS}, scopes
+
+
+def _segments(block: bytes, layout: Layout) -> Iterator[tuple[Record, ...]]:
+    """Yield all records of each warp; in place of those that were overwritten stand newer ones."""
+    words = struct.unpack_from(f"<{layout.warps}I", block, HEADER.size)
+    at = HEADER.size + 4 * layout.warps
+    for warp in layout.recording:
+        ring = list(struct.iter_unpack("<II", block[at : at + 8 * layout.slots]))
+        yield tuple(Record.unpacked(*ring[i % layout.slots]) for i in range(words[warp] // 2))
+        at += 8 * layout.slots
+
+
+def _bucket(cycles: int) -> int:
+    """Below 16 the value itself, above it 16 per octave."""
+    octave = max(cycles.bit_length() - 5, 0)
+    return cycles if cycles < 16 else 16 * (octave + 1) + (cycles >> octave) % 16

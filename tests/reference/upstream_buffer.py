@@ -18,7 +18,7 @@ class HostBuffer:
 
     Attributes:
         payload: Blocks of all programs.
-        layout: The layout for ``decode_records``.
+        layout: The layout for ``emit_cycles``.
         programs: Number of blocks.
     """
 

@@ -77,10 +77,6 @@ inline constexpr const char *kIdle = "idle (ns)";
 /// Time of the other threads, summed.
 inline constexpr const char *kOtherThreads = "other_threads (ns)";
 
-inline bool is_host_metric(std::string_view name) {
-  return name == kHostWall || name == kIdle || name == kOtherThreads;
-}
-
 inline constexpr NodeIndex kRootNode = 0;
 inline constexpr NodeIndex kNoNode = 0xffffffffu;
 inline constexpr int32_t kNone = -1;

@@ -120,20 +120,6 @@ void add_value(MetricValue &sum, Aggregation aggregation, const MetricValue &val
   sum = std::move(sums);
 }
 
-void merge_value(MetricValue &total, Aggregation aggregation, MetricValue value) {
-  auto pad = [](auto left, auto right) {
-    left.resize(std::max(left.size(), right.size()));
-    right.resize(left.size());
-    return std::pair(std::move(left), std::move(right));
-  };
-  MetricType wider = widened(type_of(total), type_of(value));
-  if (wider == MetricType::kIntVector)
-    std::tie(total, value) = pad(as_ints(total), as_ints(value));
-  else if (wider == MetricType::kDoubleVector)
-    std::tie(total, value) = pad(as_doubles(total), as_doubles(value));
-  add_value(total, aggregation, value, "");
-}
-
 double as_double(const MetricValue &value) {
   if (const auto *number = std::get_if<int64_t>(&value))
     return static_cast<double>(*number);

@@ -57,10 +57,6 @@ inline bool add_exactly(int64_t &sum, int64_t value) {
 void add_value(MetricValue &sum, Aggregation aggregation, const MetricValue &value,
                const std::string &name);
 
-/// Same for nodes that are shown as one, but refuses nothing: the shorter of two vectors, or a
-/// number beside one, counts as padded with zeros.
-void merge_value(MetricValue &total, Aggregation aggregation, MetricValue value);
-
 // The value as one of a wider type.
 double as_double(const MetricValue &value);
 std::vector<int64_t> as_ints(const MetricValue &value);

@@ -137,7 +137,6 @@ public:
   }
 
   bool is_empty() const { return launches_.empty(); }
-  size_t waiting_bytes() const { return waiting_bytes_; }
 
 private:
   struct Launch {

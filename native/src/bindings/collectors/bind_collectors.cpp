@@ -76,97 +76,6 @@ PerfEvent perf_event(const EventTuple &tuple) {
   return {metric, type, config};
 }
 
-uint32_t text_index(Recording &recording, const py::dict &event, const char *key) {
-  if (!event.contains(key))
-    return kNoText;
-  recording.strings.push_back(event[key].cast<std::string>());
-  return static_cast<uint32_t>(recording.strings.size() - 1);
-}
-
-constexpr const char *kEventNames[] = {"",       "scope_enter", "scope_exit", "launch",
-                                       "kernel", "failed",      "dropped"};
-
-RecordedKind parse_kind(const std::string &text) {
-  for (uint32_t kind = 1; kind < std::size(kEventNames); ++kind)
-    if (text == kEventNames[kind])
-      return static_cast<RecordedKind>(kind);
-  throw Error(ErrorCode::kUsage, "unknown event '" + text +
-                                     "'; choose scope_enter, scope_exit, launch, kernel, failed "
-                                     "or dropped");
-}
-
-template <typename T> T number(const py::dict &event, const char *key) {
-  return event.contains(key) ? event[key].cast<T>() : T{};
-}
-
-RecordedEvent parse_event(Recording &recording, const py::dict &from) {
-  RecordedEvent event;
-  event.kind = parse_kind(from["event"].cast<std::string>());
-  event.name = text_index(recording, from, "name");
-  event.device_kind = text_index(recording, from, "device_kind");
-  event.device_index = number<int32_t>(from, "device_index");
-  event.stream = number<uint32_t>(from, "stream");
-  event.correlation_id = number<uint64_t>(from, "correlation_id");
-  event.start_ns = number<int64_t>(from, "start_ns");
-  event.end_ns = number<int64_t>(from, "end_ns");
-  event.count = number<uint64_t>(from, "count");
-  if (from.contains("variant")) {
-    PythonVariant variant(from["variant"]);
-    const VariantRecord &record = *variant.record();
-    event.has_variant = 1;
-    event.code_hash = record.code_hash;
-    event.shared_bytes = record.shared_bytes;
-    std::copy(std::begin(record.grid), std::end(record.grid), std::begin(event.grid));
-    std::copy(std::begin(record.block), std::end(record.block), std::begin(event.block));
-    event.signature = text_index(recording, py::dict(from["variant"]), "signature");
-  }
-  return event;
-}
-
-void write_recording(const std::string &path, const std::vector<py::dict> &events) {
-  Recording recording;
-  for (const py::dict &event : events)
-    recording.events.push_back(parse_event(recording, event));
-  write_file(path, encode_recording(recording));
-}
-
-py::list list_recording(const std::string &path) {
-  Recording recording = read_recording(path);
-  py::list events;
-  auto put_text = [&](py::dict &event, const char *key, uint32_t index) {
-    if (const char *text = recording.text(index))
-      event[key] = text;
-  };
-  for (const RecordedEvent &recorded : recording.events) {
-    py::dict event;
-    event["event"] = kEventNames[static_cast<uint32_t>(recorded.kind)];
-    put_text(event, "name", recorded.name);
-    event["correlation_id"] = recorded.correlation_id;
-    if (recorded.kind == RecordedKind::kLaunch && recorded.start_ns != 0)
-      event["start_ns"] = recorded.start_ns;
-    if (recorded.kind == RecordedKind::kDropped)
-      event["count"] = recorded.count;
-    if (recorded.kind == RecordedKind::kKernel) {
-      put_text(event, "device_kind", recorded.device_kind);
-      event["device_index"] = recorded.device_index;
-      event["stream"] = recorded.stream;
-      event["start_ns"] = recorded.start_ns;
-      event["end_ns"] = recorded.end_ns;
-    }
-    if (recorded.has_variant != 0) {
-      py::dict variant;
-      variant["code_hash"] = recorded.code_hash;
-      variant["grid"] = py::make_tuple(recorded.grid[0], recorded.grid[1], recorded.grid[2]);
-      variant["block"] = py::make_tuple(recorded.block[0], recorded.block[1], recorded.block[2]);
-      variant["shared_bytes"] = recorded.shared_bytes;
-      put_text(variant, "signature", recorded.signature);
-      event["variant"] = variant;
-    }
-    events.append(event);
-  }
-  return events;
-}
-
 void bind_cpu_collector(py::module_ &module) {
   py::class_<CpuCollector>(module, "CpuCollector")
       .def(py::init([](uint32_t max_depth, const std::optional<EventTuple> &event) {
@@ -307,8 +216,6 @@ void bind_collectors(py::module_ &module) {
   module.def("loaded_build_id", &loaded_build_id, py::pos_only(), py::arg("file_name"));
   module.def("probe_torch", &probe_torch);
   module.def("record_operator", &record_operator);
-  module.def("write_recording", &write_recording);
-  module.def("read_recording", &list_recording);
 }
 
 } // namespace proton

@@ -245,7 +245,7 @@ py::dict runtime_facts(const PythonRuntime &self) {
   return listed;
 }
 
-/// What reduce_records() returns; None when no launch of the kernel was recorded.
+/// The sums of the kernel and of its scopes; None when no launch of it was recorded.
 py::object take(PythonRuntime &self, uint64_t function, uint64_t stream) {
   std::optional<HarvestedTotals> taken;
   {
@@ -278,7 +278,7 @@ std::unique_ptr<PythonRuntime> make_runtime(size_t byte_limit, bool timeline,
   return std::make_unique<PythonRuntime>(options);
 }
 
-// Profile buffers of instrumented kernels from Python: decoded, reduced, and handed to sessions.
+// The profile buffer of an instrumented kernel from Python, handed to sessions.
 
 /// A layout as Python gives it, with its warps.
 struct OwnedLayout {
@@ -318,40 +318,6 @@ OwnedLayout read_layout(const py::dict &attributes) {
 std::span<const std::byte> bytes_of(const py::bytes &buffer) {
   std::string_view view(buffer);
   return {reinterpret_cast<const std::byte *>(view.data()), view.size()};
-}
-
-/// Keeps what it visits, as Python values.
-class PythonVisitor final : public BufferVisitor {
-public:
-  void begin_program(const BlockHeader &header) override {
-    programs.append(py::make_tuple(header.program, header.processor, header.init_ns,
-                                   header.pre_final_ns, header.post_final_ns, header.is_lossy));
-  }
-  void instance(const BlockHeader &header, const ScopeInstance &found) override {
-    instances.append(py::make_tuple(header.program, found.scope, found.warp, found.end_warp,
-                                    found.is_async, found.start_clock, found.end_clock,
-                                    found.cycles));
-  }
-  py::list programs;
-  py::list instances;
-};
-
-py::tuple decode_records(const py::bytes &buffer, const py::dict &layout) {
-  OwnedLayout owned = read_layout(layout);
-  PythonVisitor visitor;
-  KernelTotals totals{};
-  decode(bytes_of(buffer), owned.layout, visitor, totals);
-  py::dict counts = shown(totals);
-  counts.attr("pop")("launches");
-  return py::make_tuple(visitor.programs, visitor.instances, counts);
-}
-
-py::tuple reduce_records(const py::bytes &buffer, const py::dict &layout) {
-  OwnedLayout owned = read_layout(layout);
-  KernelTotals totals{};
-  std::vector<ScopeTotals> scopes(owned.layout.scopes, empty_scope_totals());
-  reduce(bytes_of(buffer), owned.layout, totals, scopes);
-  return py::make_tuple(shown(totals), shown(scopes));
 }
 
 /// Names and parents of scopes, during one call.
@@ -408,19 +374,11 @@ void emit_cycles(const std::string &kernel, const py::bytes &buffer, const py::d
   Aggregator::instance().complete(timeline);
 }
 
-void bind_cycle_records(py::module_ &module) {
-  module.def("decode_records", &decode_records, py::arg("buffer"), py::arg("layout"),
-             py::pos_only());
-  module.def("reduce_records", &reduce_records, py::arg("buffer"), py::arg("layout"),
-             py::pos_only());
-  module.def("emit_cycles", &emit_cycles, py::arg("kernel"), py::arg("buffer"), py::arg("layout"),
-             py::arg("scopes"), py::arg("clock_hz") = 0, py::pos_only());
-}
-
 } // namespace
 
 void bind_instrumentation(py::module_ &module) {
-  bind_cycle_records(module);
+  module.def("emit_cycles", &emit_cycles, py::arg("kernel"), py::arg("buffer"), py::arg("layout"),
+             py::arg("scopes"), py::arg("clock_hz") = 0, py::pos_only());
   g_buffer_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&kBufferSpec));
   if (!g_buffer_type)
     throw py::error_already_set();

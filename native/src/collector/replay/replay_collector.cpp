@@ -110,26 +110,6 @@ Recording read_recording(const std::string &path) {
   return recording;
 }
 
-std::string encode_recording(const Recording &recording) {
-  std::string bytes(kMagic, sizeof kMagic);
-  auto append = [&](const void *value, size_t size) {
-    bytes.append(static_cast<const char *>(value), size);
-  };
-  auto strings = static_cast<uint32_t>(recording.strings.size());
-  auto events = static_cast<uint64_t>(recording.events.size());
-  append(&kRecordingVersion, sizeof kRecordingVersion);
-  append(&strings, sizeof strings);
-  append(&events, sizeof events);
-  for (const std::string &text : recording.strings) {
-    auto size = static_cast<uint32_t>(text.size());
-    append(&size, sizeof size);
-    bytes += text;
-  }
-  for (const RecordedEvent &event : recording.events)
-    append(&event, sizeof event);
-  return bytes;
-}
-
 namespace {
 
 VariantRecord variant_of(const Recording &recording, const RecordedEvent &event) {

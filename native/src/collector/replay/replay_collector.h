@@ -60,8 +60,6 @@ struct Recording {
 
 /// Throws Error(kFormat) naming the file and what is wrong with it.
 Recording read_recording(const std::string &path);
-/// Bytes of the file.
-std::string encode_recording(const Recording &recording);
 
 /// Without `manual`, each flush after a start replays the whole stream with its scopes. With
 /// `manual`, `launch` takes the next launches under the caller's own scopes, and their device

@@ -1,6 +1,7 @@
 #include "collector/replay/replay_collector.h"
 
 #include "check.h"
+#include "collector/replay/recording_bytes.h"
 #include "scratch_folder.h"
 #include "support/error.h"
 

@@ -4,6 +4,7 @@
 
 #include "calltree/context_tree.h"
 #include "check.h"
+#include "collector/replay/recording_bytes.h"
 #include "collector/replay/replay_collector.h"
 #include "context/thread/thread_state.h"
 #include "scratch_folder.h"

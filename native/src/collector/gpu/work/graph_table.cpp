@@ -371,11 +371,6 @@ uint32_t GraphTable::newest_of_thread() {
   return newest == steps.rend() ? 0 : newest->graph;
 }
 
-size_t GraphTable::graph_count() {
-  Lock lock(mutex_);
-  return graphs_.size();
-}
-
 bool CaptureStack::is_open() noexcept {
   if (!table_)
     return false;

@@ -76,7 +76,6 @@ public:
   LayoutId layout(uint32_t executable, bool &is_new_unknown);
   /// Changes when a layout that was handed out may have become invalid. [any thread, no lock]
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
-  size_t graph_count();
 
 private:
   friend class CaptureStack;
