@@ -5,22 +5,39 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from proton_bench.errors import BackendUnavailableError
 
 __all__ = [
     "Candidate",
+    "candidates_in",
     "chosen_text",
-    "library_in",
+    "fork_obstacle",
     "named_library",
     "native_obstacle",
+    "note_start",
     "package_folders",
 ]
 
 # (file or bare name, why it is on the list, only if the process has loaded it already)
 Candidate = tuple[str, str, bool]
+
+
+_started_in: list[int] = []  # the process in which a vendor's library was started, if any
+
+
+def note_start() -> None:
+    """Note that a library was started in this process, so it cannot work in a fork of it."""
+    _started_in[:] = [os.getpid()]
+
+
+def fork_obstacle() -> str | None:
+    """Return why no library can be started in this process, or None."""
+    if _started_in and _started_in[0] != os.getpid():
+        return "this process was forked from one that used the GPU; start it with spawn or exec"
+    return None
 
 
 def native_obstacle(name: str) -> str | None:
@@ -42,7 +59,7 @@ def named_library(variable: str, value: str, names: Sequence[str]) -> str:
     """
     # os.path returns False where Path raises: names too long, no such user, no permission.
     path = Path(os.path.expanduser(value)).absolute()
-    found = library_in(path, names) if os.path.isdir(path) else str(path)
+    found = _library_in(path, names) if os.path.isdir(path) else str(path)
     if found is None:
         raise BackendUnavailableError(
             f"{variable} names the folder {str(path)!r}, which has none of {', '.join(names)}; "
@@ -56,8 +73,15 @@ def named_library(variable: str, value: str, names: Sequence[str]) -> str:
     return found
 
 
-def library_in(folder: Path, names: Sequence[str]) -> str | None:
-    """Return the first of these files that a folder has."""
+def candidates_in(places: Iterable[tuple[Path, str]], names: Sequence[str]) -> Iterator[Candidate]:
+    """Yield the library of each folder that has one, with why the folder is on the list."""
+    for folder, origin in places:
+        found = _library_in(folder, names)
+        if found is not None:
+            yield found, origin, False
+
+
+def _library_in(folder: Path, names: Sequence[str]) -> str | None:
     paths = (folder / name for name in names)
     return next((str(path) for path in paths if os.path.isfile(path)), None)
 

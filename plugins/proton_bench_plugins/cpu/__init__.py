@@ -25,6 +25,7 @@ from proton_bench.plugin import (
 from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
+from proton_bench_plugins.libraries import native_obstacle
 
 __all__ = ["BACKEND"]
 
@@ -37,10 +38,8 @@ _DEPTH_MEANING = "depth of nested torch operators to record: default 2, 0 for al
 
 
 def _availability() -> Availability:
-    try:
-        import proton_bench._native  # noqa: F401
-    except ImportError as error:
-        return Availability(available=False, reason=f"the compiled module does not load: {error}")
+    if missing := native_obstacle("CpuCollector"):
+        return Availability(available=False, reason=missing)
     return Availability(available=True, reason="needs no device")
 
 

@@ -14,14 +14,15 @@ from proton_bench.errors import BackendUnavailableError
 from proton_bench.recording.gpu.nvidia import newest_capability
 from proton_bench_plugins.libraries import (
     Candidate,
+    candidates_in,
     chosen_text,
-    library_in,
+    fork_obstacle,
     named_library,
     native_obstacle,
     package_folders,
 )
 
-__all__ = ["find_candidates", "find_obstacle", "find_reason", "started_in_this_process"]
+__all__ = ["find_candidates", "find_obstacle", "find_reason"]
 
 _NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
 _EXPLICIT = ("PROTON_BENCH_CUPTI_LIB", "TRITON_CUPTI_LIB_PATH")
@@ -48,7 +49,13 @@ def find_candidates(
         if environ.get(variable):
             return [(named_library(variable, environ[variable], _NAMES), variable, False)]
     loaded: list[Candidate] = [(name, "already in the process", True) for name in _NAMES[:2]]
-    return [*loaded, *_in_packages(capability), *_in_toolkit(environ), *_for_the_system()]
+    toolkits = [
+        (root / below, "CUDA toolkit")
+        for root in toolkit_folders(environ)
+        for below in _TOOLKIT_FOLDERS
+    ]
+    system = [(name, "search of the system", False) for name in _NAMES]
+    return [*loaded, *_in_packages(capability), *candidates_in(toolkits, _NAMES), *system]
 
 
 def toolkit_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -62,42 +69,24 @@ def _is_blackwell(capability: int | None) -> bool:
 
 
 def _in_packages(capability: int | None) -> Iterator[Candidate]:
-    for folder in package_folders("nvidia"):
-        for below in _WHEEL_FOLDERS:
-            found = library_in(folder / below, _NAMES)
-            if found is not None:
-                yield found, f"wheel nvidia/{below}", False
-    for folder in package_folders("triton"):
-        below_triton = folder / "backends" / "nvidia" / "lib"
-        for name in ("cupti-blackwell", "cupti"):
-            found = library_in(below_triton / name, _NAMES)
-            is_wanted = name == "cupti" or (found is not None and _is_blackwell(capability))
-            if found is not None and is_wanted:
-                yield found, f"wheel triton, {name}", False
-
-
-def _in_toolkit(environ: Mapping[str, str]) -> Iterator[Candidate]:
-    for root in toolkit_folders(environ):
-        for below in _TOOLKIT_FOLDERS:
-            found = library_in(root / below, _NAMES)
-            if found is not None:
-                yield found, "CUDA toolkit", False
-
-
-def _for_the_system() -> Iterator[Candidate]:
-    for name in _NAMES:
-        yield name, "search of the system", False
+    nvidia = [
+        (folder / below, f"wheel nvidia/{below}")
+        for folder in package_folders("nvidia")
+        for below in _WHEEL_FOLDERS
+    ]
+    yield from candidates_in(nvidia, _NAMES)
+    triton = [
+        (folder / "backends" / "nvidia" / "lib" / name, f"wheel triton, {name}")
+        for folder in package_folders("triton")
+        for name in ("cupti-blackwell", "cupti")
+    ]
+    for candidate in candidates_in(triton, _NAMES):
+        if not candidate[1].endswith("blackwell") or _is_blackwell(capability):
+            yield candidate
 
 
 _DEVICE_NODES = ("nvidia[0-9]*", "dxg")
 _HIDDEN = ("", "-1", "NoDevFiles")
-
-_started_in: list[int] = []  # the process in which CUPTI was started, if any
-
-
-def started_in_this_process() -> None:
-    """Note that CUPTI was started in this process, so it cannot work in a fork of it."""
-    _started_in[:] = [os.getpid()]
 
 
 def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
@@ -106,10 +95,8 @@ def find_obstacle(device_folder: Path = Path("/dev")) -> str | None:
     Args:
         device_folder: Folder of device nodes.
     """
-    if (missing := native_obstacle("CuptiCollector")) is not None:
+    if missing := native_obstacle("CuptiCollector") or fork_obstacle():
         return missing
-    if _started_in and _started_in[0] != os.getpid():
-        return "this process was forked from one that used CUPTI; start it with spawn or exec"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in _HIDDEN:
         return "CUDA_VISIBLE_DEVICES hides all NVIDIA GPUs; unset it or name one"
     try:

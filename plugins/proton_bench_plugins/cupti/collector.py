@@ -17,9 +17,10 @@ from proton_bench.errors import BackendUnavailableError, ProtonError
 from proton_bench.recording.counters.sampling_process import SamplingProcess
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench.recording.stderr import warn
-from proton_bench_plugins.cupti.availability import find_candidates, started_in_this_process
+from proton_bench_plugins.cupti.availability import find_candidates
 from proton_bench_plugins.cupti.privileges import explain_refusal
 from proton_bench_plugins.cupti.settings import Counting, PcSampling, Settings
+from proton_bench_plugins.libraries import note_start
 from proton_bench_plugins.patch import Patch
 
 __all__ = ["GpuCollector", "loaded_cubins", "loaded_libraries", "remark_on"]
@@ -253,7 +254,7 @@ class GpuCollector:
             self._start_native()
             self._process_id = os.getpid()
             self._is_started = True
-        started_in_this_process()
+        note_start()
         if self._nvtx and _INJECTION not in os.environ:
             self._injected = os.environ[_INJECTION] = str(self._native.facts()["library"])
         self._watch.attach()

@@ -12,7 +12,7 @@ __all__ = ["find_obstacle"]
 
 def find_obstacle() -> str | None:
     """Return why the backend cannot run here and what to do, or None."""
-    if (missing := native_obstacle("InstrumentationRuntime")) is not None:
+    if missing := native_obstacle("InstrumentationRuntime"):
         return missing
     if importlib.util.find_spec("triton") is None:
         return "Triton is not installed, whose compiler makes the records: pip install triton"

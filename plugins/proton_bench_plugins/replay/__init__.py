@@ -52,7 +52,7 @@ def launch(count: int = 1) -> int:
 
 
 def _availability() -> Availability:
-    if (missing := native_obstacle("ReplayCollector")) is not None:
+    if missing := native_obstacle("ReplayCollector"):
         return Availability(available=False, reason=missing)
     return Availability(available=True, reason="needs no device; replays a recorded file")
 

@@ -7,15 +7,16 @@ rocprofiler-sdk, which must be registered before.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proton_bench.errors import BackendUnavailableError
 from proton_bench_plugins.libraries import (
     Candidate,
+    candidates_in,
     chosen_text,
-    library_in,
+    fork_obstacle,
     named_library,
     native_obstacle,
     package_folders,
@@ -30,16 +31,10 @@ __all__ = [
     "RocmLibrary",
     "find_obstacle",
     "find_reason",
-    "started_in_this_process",
 ]
 
 # Wheels of torch bring their own ROCm; those of TheRock have only ROCm.
-_PACKAGE_FOLDERS = (
-    ("torch", "lib"),
-    ("_rocm_sdk_core", "lib"),
-    ("_rocm_sdk_devel", "lib"),
-    ("rocm_sdk", "lib"),
-)
+_PACKAGES = ("torch", "_rocm_sdk_core", "_rocm_sdk_devel", "rocm_sdk")
 _ROOT = "ROCM_PATH"
 _DEFAULT_ROOT = "/opt/rocm"
 
@@ -67,16 +62,19 @@ class RocmLibrary:
         """
         environ = os.environ if environ is None else environ
         if environ.get(self.variable):
-            return [
-                (
-                    named_library(self.variable, environ[self.variable], self.names),
-                    self.variable,
-                    False,
-                )
-            ]
+            named = named_library(self.variable, environ[self.variable], self.names)
+            return [(named, self.variable, False)]
         loaded: list[Candidate] = [(name, "already in the process", True) for name in self.names]
         system = [(name, "search of the system", False) for name in self.names]
-        return [*loaded, *self._in_packages(), *self._in_roots(environ), *system]
+        places = [
+            (folder / "lib", f"wheel {package}")
+            for package in _PACKAGES
+            for folder in package_folders(package)
+        ]
+        if environ.get(_ROOT):
+            places.append((Path(environ[_ROOT]) / "lib", _ROOT))
+        places.append((Path(_DEFAULT_ROOT) / "lib", _DEFAULT_ROOT))
+        return [*loaded, *candidates_in(places, self.names), *system]
 
     def find_file(self, environ: Mapping[str, str] | None = None) -> str | None:
         """Return the first candidate that is a file, None if only the system's search is left.
@@ -89,20 +87,6 @@ class RocmLibrary:
         """
         paths = (path for path, _, loaded in self.find_candidates(environ) if not loaded)
         return next((path for path in paths if os.path.sep in path), None)
-
-    def _in_packages(self) -> Iterator[Candidate]:
-        for package, below in _PACKAGE_FOLDERS:
-            for folder in package_folders(package):
-                found = library_in(folder / below, self.names)
-                if found is not None:
-                    yield found, f"wheel {package}", False
-
-    def _in_roots(self, environ: Mapping[str, str]) -> Iterator[Candidate]:
-        named = [(environ[_ROOT], _ROOT)] if environ.get(_ROOT) else []
-        for root, origin in (*named, (_DEFAULT_ROOT, _DEFAULT_ROOT)):
-            found = library_in(Path(root) / "lib", self.names)
-            if found is not None:
-                yield found, origin, False
 
 
 ROCPROFILER = RocmLibrary(
@@ -132,13 +116,6 @@ _DEVICE_NODE = "kfd"
 _LOADER_CACHE = Path("/etc/ld.so.cache")
 _DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
-_started_in: list[int] = []  # the process in which a library was started, if any
-
-
-def started_in_this_process() -> None:
-    """Note that a backend was started in this process, so it cannot work in a fork of it."""
-    _started_in[:] = [os.getpid()]
-
 
 def find_obstacle(
     library: RocmLibrary, collector: str, device_folder: Path = Path("/dev")
@@ -150,13 +127,8 @@ def find_obstacle(
         collector: Class of the compiled module that it needs.
         device_folder: Folder of device nodes.
     """
-    if (missing := native_obstacle(collector)) is not None:
+    if missing := native_obstacle(collector) or fork_obstacle():
         return missing
-    if _started_in and _started_in[0] != os.getpid():
-        return (
-            "this process was forked from one that used ROCm's profiler; start it with spawn or "
-            "exec"
-        )
     hiding = _hiding_variable()
     if hiding is not None:
         return f"{hiding} hides all AMD GPUs; unset it or name one"

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from proton_bench import _native
+from proton_bench_plugins.libraries import note_start
 from proton_bench_plugins.rocm.availability import (
     HIP,
     HSA,
     ROCTX,
     RocmLibrary,
-    started_in_this_process,
 )
 from proton_bench_plugins.rocm.settings import Settings
 
@@ -75,7 +75,7 @@ class RocmCollector:
         """Begin to collect; rocprofiler-sdk must start before HIP."""
         self._native.start()
         self._process_id = os.getpid()
-        started_in_this_process()
+        note_start()
 
     def flush(self) -> None:
         """Wait for all launched work, and record it."""
