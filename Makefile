@@ -6,6 +6,7 @@
 # docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
 # lock: requirements.txt, the hashes of constraints.txt.
+# wheels: dist/, for each of PYTHONS that is here: built, then tried where no compiler is.
 # gate: whether these got slower than in BASE; minutes, and no test: a busy machine cannot tell.
 PYTHON ?= python3
 JOBS ?= 2
@@ -27,7 +28,10 @@ GATE ?=
 SECONDS ?= 600
 SEED ?= 1
 
-.PHONY: demo check test nightly sanitize fuzz lint bench bench-native gate docs test-pandas3 lock
+# The interpreters that `make wheels` looks for.
+PYTHONS ?= 3.11 3.12 3.13 3.14
+
+.PHONY: demo wheels check test nightly sanitize fuzz lint bench bench-native gate docs test-pandas3 lock
 .DELETE_ON_ERROR:
 
 # Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
@@ -53,6 +57,9 @@ demo: $(INSTALLED)
 	mkdir -p build
 	proton -n build/demo pytest examples/
 	proton view build/demo.proton
+
+wheels:
+	.ci/wheels $(PYTHONS)
 
 # The unit tests of folders that differ from BASE; all of them where none does.
 CHANGED = $(shell git diff --name-only $(BASE) -- proton_bench tests/unit)
@@ -99,7 +106,7 @@ $(PANDAS3)/.proton_bench_installed: pyproject.toml constraints.txt
 	sed 's/^pandas==.*/pandas==3.1.1/' constraints.txt > $(PANDAS3)/constraints.txt
 	$(PANDAS3)/bin/$(PIP) install -q -c $(PANDAS3)/constraints.txt scikit-build-core
 	PROTON_BENCH_BUILD_NATIVE=OFF $(PANDAS3)/bin/$(PIP) install -q --no-build-isolation \
-	  -c $(PANDAS3)/constraints.txt -e '.[test]'
+	  -c $(PANDAS3)/constraints.txt -e '.[pandas,test]'
 	touch $@
 
 # Each script measures one thing against another and prints the ratio.

@@ -1,5 +1,7 @@
 """Checks the installed package as a user would: python .ci/check_wheel.py [--analysis-only].
 
+View, gate, recording, and that an import loads nothing heavy.
+
 Runs where only the wheel and its dependencies are installed, from a folder without our sources.
 ``--analysis-only`` is for the pure wheel, which must refuse to record and say why.
 """
@@ -36,6 +38,15 @@ RECORDED = [
     {"CUDA": {"0": {"arch": "90", "num_sms": 132}}},
 ]
 EXIT_UNAVAILABLE = 69
+IMPORT = """
+import sys, time
+before = time.perf_counter()
+import proton_bench
+took = time.perf_counter() - before
+heavy = {"jinja2", "msgspec", "numpy", "pandas", "pluggy", "pytest", "rich", "scipy", "typer"}
+assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
+print(f"import proton_bench: {1000 * took:.0f} ms")
+"""
 
 
 def call(folder: Path, *command: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
@@ -59,6 +70,17 @@ def check_analysis(folder: Path) -> None:
     assert "</html>" in (folder / "x.html").read_text()
     call(folder, *program, "export", "x.hatchet", "--to", "proton")
     assert (folder / "x.proton").stat().st_size > 0
+
+
+def check_gate(folder: Path) -> None:
+    """Pass what is the same and fail what launches more."""
+    profile = json.loads(json.dumps(RECORDED))
+    for name, count in (("base", 1), ("same", 1), ("more", 2)):
+        profile[0]["children"][0]["metrics"]["count"] = count
+        (folder / f"{name}.hatchet").write_text(json.dumps(profile))
+    gate = [sys.executable, "-m", "proton_bench", "gate", "-t", "calls:0", "base.hatchet"]
+    call(folder, *gate, "same.hatchet")
+    call(folder, *gate, "more.hatchet", expect=1)
 
 
 def check_recording(folder: Path) -> None:
@@ -88,7 +110,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         check_analysis(folder)
+        check_gate(folder)
         (check_recording if recording else check_refusal)(folder)
+        print(call(folder, sys.executable, "-c", IMPORT).stdout, end="")
     print(f"the {'whole' if recording else 'analysis'} wheel works")
 
 

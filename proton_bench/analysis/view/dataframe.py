@@ -7,7 +7,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from proton_bench.analysis.view.select import METADATA_SCOPE
 from proton_bench.errors import MissingExtraError
@@ -16,6 +15,13 @@ from proton_bench.formats.registry import find_format
 from proton_bench.model.columns import metric_columns
 from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.profile import Profile
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise MissingExtraError(
+        "data frames need pandas, which is not installed: pip install 'proton-bench[pandas]'"
+    ) from error
 
 if TYPE_CHECKING:
     import hatchet
