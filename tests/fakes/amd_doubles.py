@@ -116,8 +116,6 @@ _SIGNATURES: Signatures = {
     "range_push": (None, (_TEXT,)),
     "range_pop": (None, ()),
     "mark": (None, (_TEXT,)),
-    "range_start": (_LONG, (_TEXT,)),
-    "range_stop": (None, (_LONG,)),
     "capture_begin": (None, (_NUMBER,)),
     "capture_end": (_NUMBER, (_NUMBER,)),
     "capture_join": (None, (_NUMBER, _NUMBER)),

@@ -168,7 +168,6 @@ _SIGNATURES: Signatures = {
     "pc_made": (ctypes.c_uint64, (ctypes.c_int,)),
     "real_clock": (None, ()),
     "pm_bursts": (ctypes.c_uint64, ()),
-    "pm_devices": (ctypes.c_uint64, ()),
     "pm_buffer": (None, (ctypes.c_uint64,)),
     "hold": (None, (ctypes.c_uint32,)),
     "release": (None, (ctypes.c_uint32,)),

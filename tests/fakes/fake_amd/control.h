@@ -55,8 +55,6 @@ double fake_amd_bench(uint64_t count);
 void fake_amd_range_push(const char *message);
 void fake_amd_range_pop();
 void fake_amd_mark(const char *message);
-uint64_t fake_amd_range_start(const char *message);
-void fake_amd_range_stop(uint64_t range);
 
 // Between capture_begin and capture_end launches on the stream become nodes instead of records.
 void fake_amd_capture_begin(uint32_t stream);

@@ -132,15 +132,6 @@ FAKE_EXPORT void fake_amd_range_push(const char *message) {
 FAKE_EXPORT void fake_amd_range_pop() { tell_range(roctx::kRangePop, nullptr, 0); }
 FAKE_EXPORT void fake_amd_mark(const char *message) { tell_range(roctx::kMark, message, 0); }
 
-FAKE_EXPORT uint64_t fake_amd_range_start(const char *message) {
-  static std::atomic<uint64_t> next{1};
-  const uint64_t id = next.fetch_add(1);
-  tell_range(roctx::kRangeStart, message, id);
-  return id;
-}
-
-FAKE_EXPORT void fake_amd_range_stop(uint64_t id) { tell_range(roctx::kRangeStop, nullptr, id); }
-
 FAKE_EXPORT int fake_amd_is_traced(const char *name) {
   static const std::map<std::string, CallKind> kinds = {
       {"hipModuleLaunchKernel", CallKind::kModuleLaunch},

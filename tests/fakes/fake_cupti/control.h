@@ -95,7 +95,6 @@ uint64_t fake_cupti_pc_made(int not_issued);
 /// a kernel begins when it is launched, or when the one before it ends.
 void fake_cupti_real_clock();
 uint64_t fake_cupti_pm_bursts();                  ///< that were decoded
-uint64_t fake_cupti_pm_devices();                 ///< whose counters are on
 void fake_cupti_pm_buffer(uint64_t most_samples); ///< of the hardware's buffer; 0: enough
 void fake_cupti_pm_lag(uint64_t ns);              ///< bursts end so much after they are stopped
 

@@ -58,8 +58,7 @@ struct Ran {
 
 /// The hardware: what all processes share that have the same file in FAKE_CUPTI_GPU.
 struct Gpu {
-  std::atomic<uint64_t> ran; ///< kernels, one after the other, whatever their devices
-  std::atomic<uint64_t> enabled;
+  std::atomic<uint64_t> ran;          ///< kernels, one after the other, whatever their devices
   std::atomic<uint64_t> bursts;       ///< that were decoded
   std::atomic<uint64_t> most_samples; ///< of the hardware's buffer; 0: enough
   std::atomic<uint64_t> lag_ns;       ///< from a stop to the end of sampling
@@ -292,7 +291,6 @@ FAKE_EXPORT int cuptiPmSamplingEnable(cupti::PmEnableParameters *parameters) {
   auto *sampling = new PmSampling;
   sampling->device = device;
   self.devices[device] = sampling;
-  ++gpu().enabled;
   parameters->sampling = sampling;
   return cupti::kSuccess;
 }
@@ -302,7 +300,6 @@ FAKE_EXPORT int cuptiPmSamplingDisable(cupti::PmParameters *parameters) {
   auto *sampling = static_cast<PmSampling *>(parameters->sampling);
   std::lock_guard lock(counters().mutex);
   counters().devices.erase(sampling->device);
-  --gpu().enabled;
   delete sampling;
   return cupti::kSuccess;
 }
@@ -412,8 +409,6 @@ FAKE_EXPORT int cuptiPmSamplingCounterDataGetSampleInfo(cupti::PmSampleInfoParam
 // Control.
 
 FAKE_EXPORT uint64_t fake_cupti_pm_bursts() { return gpu().bursts; }
-
-FAKE_EXPORT uint64_t fake_cupti_pm_devices() { return gpu().enabled; }
 
 FAKE_EXPORT void fake_cupti_pm_buffer(uint64_t most_samples) { gpu().most_samples = most_samples; }
 
