@@ -6,7 +6,8 @@
     |-- UsageError      (ValueError)  2  wrong argument, option, name or configuration
     |   |-- MetricError               2  unknown metric, or a value of another type than before
     |   |   `-- UnknownMetricError (RuntimeError) 2  a profile has no such metric
-    |   `-- ScopeError                2  scopes, states or ops that are not balanced
+    |   |-- ScopeError                2  scopes, states or ops that are not balanced
+    |   `-- EmptyProfileError         5  a profile in which nothing was recorded
     |-- SessionError    (IndexError)  2  unknown session or phase
     |-- ProfileFormatError (ValueError) 2  a file that is corrupt, hostile or of an unknown version
     |-- OutputError     (OSError)    74  a profile that cannot be written
@@ -29,6 +30,7 @@ from proton_bench.support.text import visible, visible_lines
 
 __all__ = [
     "BackendUnavailableError",
+    "EmptyProfileError",
     "InterruptedExperimentError",
     "MetricError",
     "MissingExtraError",
@@ -77,6 +79,12 @@ class UnknownMetricError(MetricError, RuntimeError):
 
 class ScopeError(UsageError):
     """Scopes, states or ops are not balanced."""
+
+
+class EmptyProfileError(UsageError):
+    """Nothing was recorded."""
+
+    exit_code = 5
 
 
 class SessionError(ProtonError, IndexError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from proton_bench.analysis.view.select import drop_metadata, drop_trials
-from proton_bench.errors import UsageError
+from proton_bench.errors import EmptyProfileError, UsageError
 from proton_bench.formats.registry import PARTIAL, read_profile
 from proton_bench.model.device import UNNAMED_KIND, Device
 from proton_bench.model.profile import Profile
@@ -141,7 +141,7 @@ def _read(file: Path) -> Run:
     profile = read_profile(file)
     columns = drop_trials(drop_metadata(profile)).columns.values()
     if not any(column.valid.any() for column in columns):
-        raise UsageError(
+        raise EmptyProfileError(
             f"{visible(file)} is empty: it has no values; check that the run launched something"
         )
     return Run(profile, str(file))

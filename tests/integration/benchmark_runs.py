@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from published import published
 
 # Each reading of the clock is one step later; the step is the length of a round.
 CLOCK = """
@@ -36,5 +36,5 @@ def make(pytester: pytest.Pytester, **files: str) -> None:
 
 def document(path: Path) -> dict[str, Any]:
     """Return a JSON document of `--proton-json`."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
+    found: dict[str, Any] = published(path.read_text(encoding="ascii"))
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from fakes.stored import other_gpu, put, stored_profile, stored_run
+from published import published
 
 from proton_bench.analysis.run import Run
 from proton_bench.cli import main
@@ -123,7 +123,7 @@ def test_json_names_its_schema(baseline: Baseline) -> None:
     baseline("promote", "main")
 
     for words in (["list"], ["show", "main"], ["show", reference]):
-        document = json.loads(baseline(*words, "--json")[1])
+        document = published(baseline(*words, "--json")[1])
         assert (document["schema"], document["version"]) == ("proton_bench.baselines", [1, 0])
         (entry,) = document["entries"]
         assert (entry["reference"], entry["state"]) == (reference, "baseline")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from fakes.synthetic import THIRTY, noisy
+from published import published
 
 from proton_bench.cli import main
 from proton_bench.errors import InterruptedExperimentError
@@ -163,7 +164,7 @@ def bisect(
         code = main(["bisect", "--json", str(file), *words, *ends, "--", "-b", "cpu", target])
         out, err = capfd.readouterr()
         assert "Traceback" not in err
-        return code, json.loads(file.read_text()) if file.exists() else None, out + err
+        return code, published(file.read_text()) if file.exists() else None, out + err
 
     yield run
     assert repository.is_tidy()
@@ -499,7 +500,7 @@ def real(folder: Path, cache: Path, *words: str) -> tuple[int, Any, str]:
     )
     said = done.stdout + done.stderr
     assert done.returncode in (0, 3), said
-    return done.returncode, json.loads((folder / "found.json").read_text()), said
+    return done.returncode, published((folder / "found.json").read_text()), said
 
 
 @pytest.mark.nightly(keep=0)

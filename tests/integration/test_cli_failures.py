@@ -33,6 +33,22 @@ def test_an_empty_profile_is_warned_about(proton: Run, script: Callable[[str], s
     assert "empty" not in full.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("pass", 5),
+        ("raise SystemExit(0)", 5),
+        ("raise SystemExit(3)", 3),
+        ("1 / 0", 1),
+        (SCOPED, 0),
+    ],
+)
+def test_a_strict_run_that_recorded_nothing_fails(
+    proton: Run, script: Callable[[str], str], text: str, code: int
+) -> None:
+    assert proton("-n", "x", "--strict", script(text)).returncode == code
+
+
 def test_levels_folded_in_hatchet_are_warned_about(
     proton: Run, script: Callable[[str], str]
 ) -> None:

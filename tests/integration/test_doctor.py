@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from published import published
 
 Run = Callable[..., "CompletedProcess[str]"]
 DATA = Path(__file__).parents[1] / "data"
@@ -20,7 +20,7 @@ NVIDIA_GPU = Path("/dev/nvidiactl")
 def test_json_is_the_only_thing_on_stdout(proton: Run) -> None:
     done = proton("doctor", "--json", "--require", "cpu", "--require", "native")
 
-    document = json.loads(done.stdout)
+    document = published(done.stdout)
     assert done.returncode == 0
     assert document["required"] == {"cpu": True, "native": True}
 
@@ -71,14 +71,14 @@ def test_a_calibration_that_measures_nothing_is_69(proton: Run) -> None:
     done = proton("doctor", "--calibrate", "--json")
 
     assert done.returncode == 69
-    assert "calibration" in [each["name"] for each in json.loads(done.stdout)["sections"]]
+    assert "calibration" in [each["name"] for each in published(done.stdout)["sections"]]
     assert "Traceback" not in done.stderr
 
 
 def test_profiles_whose_numbers_can_be_true_are_fine(proton: Run) -> None:
     done = proton("doctor", "--json", DATA / "golden" / "profile.proton")
 
-    document = json.loads(done.stdout)
+    document = published(done.stdout)
     assert done.returncode == 0
     assert document["problems"] == 0
 
@@ -88,7 +88,7 @@ def test_numbers_that_contradict_each_other_exit_with_2(proton: Run) -> None:
 
     done = proton("doctor", "--json", file, PROTON_BENCH_CHECK="")
 
-    document = json.loads(done.stdout)
+    document = published(done.stdout)
     assert done.returncode == 2
     (section,) = document["sections"]
     assert section["name"] == str(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integration.benchmark_runs import TIMED, document, make
 from integration.outputs import RunPytest
+from published import published
 from sweeps import how_many
 
 from proton_bench.analysis.run import Run, read_runs
@@ -54,7 +54,7 @@ def doors(
         by_pytest = asked.document()
         capfd.readouterr()
         code = main(["gate", base, "new", "--json", *words])
-        by_gate = json.loads(capfd.readouterr().out)
+        by_gate = published(capfd.readouterr().out)
 
         assert by_pytest == by_gate
         assert asked.exit_code == code
@@ -255,7 +255,7 @@ def test_the_file_that_pytest_writes_is_what_it_judged(
     by_pytest = document(pytester.path / "times.json")["gate"]
     capfd.readouterr()
     found = main(["gate", "base.proton", "new.proton", "--json"])
-    by_gate = json.loads(capfd.readouterr().out)
+    by_gate = published(capfd.readouterr().out)
 
     assert (by_gate["verdict"], by_pytest["verdict"]) == (verdict, verdict)
     assert (result.ret, found) == (code, code)

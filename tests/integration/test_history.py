@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fakes.histories import recorded, revision
 from fakes.stored import other_gpu, put
+from published import published
 
 from proton_bench.cli import main
 from proton_bench.gate.baselines import BaselineStore
@@ -67,7 +67,7 @@ def test_the_gate_fails_until_the_step_is_acknowledged(
     code, out, err = proton("history", "--acknowledge", "--json")
 
     assert (code, err.count("\n")) == (0, 1)
-    shown = json.loads(out)
+    shown = published(out)
     assert shown["verdict"] == "PASS"
     assert not any(step["fails"] for each in shown["series"] for step in each["steps"])
     code, out, _ = proton("gate", "--history")
@@ -90,7 +90,7 @@ def test_a_later_step_fails_again(slower: BaselineStore, proton: Proton) -> None
 
     code, out, _ = proton("gate", "--history", "--json")
 
-    document = json.loads(out)
+    document = published(out)
     assert (code, document["exit_code"], document["verdict"]) == (1, 1, "FAIL")
     failing = [
         each["path"][-1:] for each in document["series"] if any(s["fails"] for s in each["steps"])
@@ -129,7 +129,7 @@ def test_a_folder_is_one_point(proton: Proton, tmp_path: Path) -> None:
 
     code, out, _ = proton("history", "--json", *sorted(tmp_path.glob("night*")))
 
-    series = json.loads(out)["series"][0]
+    series = published(out)["series"][0]
     assert code == 0
     assert (len(series["points"]), series["points"][0]["runs"]) == (COUNT, 3)
     assert series["steps"][0]["first_after"]["source"] == str(tmp_path / f"night{STEP}")
@@ -154,7 +154,7 @@ def test_another_gpu_makes_no_step(store: BaselineStore, proton: Proton) -> None
 
     code, out, _ = proton("history", "--json")
 
-    series = json.loads(out)["series"]
+    series = published(out)["series"]
     assert (code, len(series)) == (0, 10)
     assert not any(each["steps"] for each in series)
     assert proton("gate", "--history")[0] == 0

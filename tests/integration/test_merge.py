@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ from fakes import session_chrome
 from fakes.perfetto import SessionTrace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from published import published
 from sweeps import how_many
 
 from proton_bench.cli import main
@@ -163,7 +163,7 @@ def test_the_slowest_rank_is_named(tmp_path: Path, proton_here: Run) -> None:
         "slowest spread % rank 0 (us) rank 1 (us) rank 2 (us) scope",
     ]
     assert lines[3] == "rank 2 100.0 1.000 2.000 3.000 step"
-    document = json.loads(done.stdout)
+    document = published(done.stdout)
     assert document["schema"] == "proton_bench.stragglers"
     assert [scope["slowest_rank"] for scope in document["scopes"]] == [2, 2]
     assert document["scopes"][1]["work_ns"] == [1000, 2000, 3000]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from pathlib import Path
 
 import pytest
 from fakes.profiles import training_profile
+from published import published
 
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
@@ -70,7 +70,7 @@ def test_table_is_the_default(capsysbinary: Capture, training: str) -> None:
 
 @pytest.mark.usefixtures("sql")
 def test_json(capsysbinary: Capture, training: str) -> None:
-    found = json.loads(printed(capsysbinary, training, "SELECT max(depth) d FROM nodes", "--json"))
+    found = published(printed(capsysbinary, training, "SELECT max(depth) d FROM nodes", "--json"))
 
     assert found["schema"] == "proton_bench.query"
     assert (found["columns"], found["rows"]) == ([{"name": "d", "type": "BIGINT"}], [[4]])
@@ -88,7 +88,7 @@ def test_a_table_is_cut_and_other_forms_are_whole(capsysbinary: Capture, trainin
     query = "SELECT * FROM range(2000)"
 
     assert len(printed(capsysbinary, training, query).splitlines()) < 1010
-    assert len(json.loads(printed(capsysbinary, training, query, "--json"))["rows"]) == 2000
+    assert len(published(printed(capsysbinary, training, query, "--json"))["rows"]) == 2000
     assert len(printed(capsysbinary, training, query, "--csv").splitlines()) == 2001
 
 
@@ -97,7 +97,7 @@ def test_files_of_upstream_stand_beside_ours(capsysbinary: Capture, training: st
     other = str(UPSTREAM / "eager-tree.hatchet")
     query = 'SELECT run, "time (ns) (inc)" AS t FROM nodes WHERE node = 0 ORDER BY run'
 
-    found = json.loads(printed(capsysbinary, training, other, query, "--json"))
+    found = published(printed(capsysbinary, training, other, query, "--json"))
 
     assert found["rows"] == [["eager-tree", 4_323_198], ["x", 4_000_000]]
 
@@ -140,7 +140,7 @@ def test_hatchet_dialect(capsysbinary: Capture, training: str) -> None:
     pytest.importorskip("hatchet", reason="needs the extra hatchet")
     query = 'MATCH (".", p) WHERE p."name" =~ "kernel_3"'
 
-    found = json.loads(printed(capsysbinary, training, "--hatchet", query, "--json"))
+    found = published(printed(capsysbinary, training, "--hatchet", query, "--json"))
 
     assert [row[:3] for row in found["rows"]] == [["x", 4, "kernel_3"]] * 2
     assert "Expected 'MATCH'" in refused(capsysbinary, training, "--hatchet", "SELECT 1")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fakes.profiles import deep_profile, training_profile
+from published import published
 
 from proton_bench.formats.registry import read_profile, write_profile
 from proton_bench.model.builder import ProfileBuilder
@@ -91,7 +92,7 @@ def test_piped_names_are_whole(proton: Run) -> None:
 
 @pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
 def test_json_is_one_versioned_document(proton_here: Run, path: Path) -> None:
-    found = json.loads(succeeded(proton_here("view", path, "--json")))
+    found = published(succeeded(proton_here("view", path, "--json")))
 
     assert (found["schema"], found["version"]) == ("proton_bench.view", [1, 0])
     assert found["rows"][0]["name"] == "ROOT"
@@ -121,7 +122,7 @@ def test_exclude_drops_a_subtree(proton_here: Run, training: Path) -> None:
 
 def test_list_names_metrics(proton_here: Run, training: Path) -> None:
     text = succeeded(proton_here("view", training, "--list"))
-    found = json.loads(succeeded(proton_here("view", training, "-l", "--json")))
+    found = published(succeeded(proton_here("view", training, "-l", "--json")))
 
     assert "- time\n" in text
     assert "- tflop16/s\n" in text
@@ -168,7 +169,7 @@ def test_very_deep_tree_is_shown(proton: Run, tmp_path: Path) -> None:
     write_profile(deep_profile(10_000), tmp_path / "deep.proton")
 
     lines = succeeded(proton("view", "deep.proton", "-d", "20000", "-m", "time")).splitlines()
-    found = json.loads(succeeded(proton("view", "deep.proton", "-d", "20000", "--json")))
+    found = published(succeeded(proton("view", "deep.proton", "-d", "20000", "--json")))
 
     assert lines[10_004].endswith("[10000] level 9999")
     assert found["rows"][-1]["depth"] == 10_000

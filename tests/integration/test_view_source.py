@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakes.samples import Line, sampled_profile
+from published import published
 
 from proton_bench.formats.registry import write_profile
 
@@ -54,7 +54,7 @@ def test_source_shows_hot_lines_with_their_text(proton_here: Run, tmp_path: Path
 def test_source_as_json(proton_here: Run, tmp_path: Path) -> None:
     path = write(tmp_path, "x")
 
-    document = json.loads(succeeded(proton_here("view", "--source", "--json", "-t", "20", path)))
+    document = published(succeeded(proton_here("view", "--source", "--json", "-t", "20", path)))
 
     (file,) = document["files"]
     assert [line["text"] for line in file["lines"]] == ["text of 12"]
@@ -118,7 +118,7 @@ def test_a_gate_judges_kernels_by_their_times_and_leaves_lines_out(
 
     done = proton_here("gate", "--json", base, new)
 
-    document = json.loads(done.stdout)
+    document = published(done.stdout)
     totals = {(), ("train", "forward")}
     kernels = {("train", "forward", "softmax_kernel"), ("train", "sm90_xmma_gemm_f16")}
     assert {tuple(row["path"]) for row in document["rows"]} == totals | kernels
@@ -129,7 +129,7 @@ def test_a_gate_judges_kernels_by_their_times_and_leaves_lines_out(
 def test_a_query_gives_samples_of_lines_and_no_times(proton_here: Run, tmp_path: Path) -> None:
     sql = """select name, "time (ns)", num_stalled_samples from nodes where kind = 'line'"""
 
-    document = json.loads(succeeded(proton_here("query", "--json", write(tmp_path, "x"), sql)))
+    document = published(succeeded(proton_here("query", "--json", write(tmp_path, "x"), sql)))
 
     values = [tuple(row.values() if isinstance(row, dict) else row) for row in document["rows"]]
     assert [row[1:] for row in values] == [(None, 700), (None, 200)]
@@ -164,4 +164,4 @@ def test_a_profile_opens_no_file_elsewhere(
     assert "SECRET" not in shown
     assert "PATH=" not in shown
     if form:
-        assert [line["text"] for line in json.loads(shown)["files"][0]["lines"]] == [None]
+        assert [line["text"] for line in published(shown)["files"][0]["lines"]] == [None]

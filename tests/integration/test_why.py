@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.counted import Kernel, counted_profile
+from published import published
 
 from proton_bench.analysis.why.verdict import KINDS
 from proton_bench.cli import main
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> str:
 
 def document(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert main(words) == 0
-    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    found: dict[str, Any] = published(capfd.readouterr().out)
     return found
 
 

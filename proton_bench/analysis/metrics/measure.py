@@ -10,7 +10,7 @@ from proton_bench.analysis.metrics.derive import AvailableMetrics, derive, recor
 from proton_bench.analysis.metrics.formula import SECONDS, Divisor, find_metric, parse_formula
 from proton_bench.analysis.metrics.samples import is_sample_statistic
 from proton_bench.analysis.run import Run
-from proton_bench.errors import MetricError, UsageError
+from proton_bench.errors import EmptyProfileError, MetricError, UsageError
 from proton_bench.model.metrics.metric import MetricSpec
 
 # Default metrics, best first.
@@ -62,7 +62,7 @@ def find_measure(runs: Sequence[Run], name: str | None) -> Measure:
     for run, offer in zip(runs, offers, strict=True):
         if len(run.profile) == 1 or not offer.recorded:
             what = "no rows" if len(run.profile) == 1 else "no metrics"
-            raise UsageError(
+            raise EmptyProfileError(
                 f"{run.source!a} is empty: it has {what}, so there is nothing to compare; check "
                 "that the run launched something"
             )

@@ -126,7 +126,11 @@ def command(
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Exit with 74 if the profile cannot be written at the end."),
+        typer.Option(
+            "--strict",
+            help="Exit with 74 if the profile cannot be written at the end, with 5 if the program "
+            "ended well and nothing but samples of the host was recorded.",
+        ),
     ] = False,
     store: Annotated[
         str | None,
@@ -172,6 +176,7 @@ def command(
         children=children,
         quiet=quiet,
         strict=strict,
+        needs_records=strict,
         command=("proton", *sys.argv[1:]),
     )
     if store is None:

@@ -41,6 +41,7 @@ class RunOptions:
         children: Python processes that the target starts are recorded too.
         quiet: Only errors are printed.
         strict: A profile that cannot be written changes the exit code.
+        needs_records: So does a program that ends well and recorded nothing.
         command: Command line for the provenance.
         first_folders: Folders that come first in the module search path.
         revision: Commit that these folders are a checkout of; "" for the code in ``folder``.
@@ -65,6 +66,7 @@ class RunOptions:
     children: bool = True
     quiet: bool = False
     strict: bool = False
+    needs_records: bool = False
     command: tuple[str, ...] = ()
     first_folders: tuple[str, ...] = ()
     revision: str = ""

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from proton_bench.errors import OutputError, ProtonError, UsageError
+from proton_bench.errors import EmptyProfileError, OutputError, ProtonError, UsageError
 from proton_bench.recording.children.children import (
     ChildOptions,
     files_of_children,
@@ -231,8 +231,10 @@ def main(argv: list[str] | None = None) -> None:
     try:
         try:
             _run(target, recording)
-        finally:
-            recording.target_ended()
+        except BaseException as error:
+            recording.target_ended(well=isinstance(error, SystemExit) and not error.code)
+            raise
+        recording.target_ended(well=True)
     except KeyboardInterrupt:  # after the target's last line
         raise SystemExit(_EXIT_INTERRUPTED) from None
 
@@ -331,6 +333,7 @@ class _Recording:
         from proton_bench.flags import flags
 
         self._options = options
+        self._needs_records = False
         self._children = children
         self._progress = Progress(f"writing {os.path.basename(options.name) or 'the profile'}")
         self._process_id = os.getpid()
@@ -361,8 +364,9 @@ class _Recording:
             self._exit_with = native.exit_with
             atexit.register(self._finish)
 
-    def target_ended(self) -> None:
+    def target_ended(self, *, well: bool) -> None:
         """Do the last steps of the run that need threads, which exit handlers cannot start."""
+        self._needs_records = well and self._options.needs_records
         if self._canary is not None and self._session is not None:
             self._canary.end()
         self._progress.arm()
@@ -418,6 +422,8 @@ class _Recording:
         if counts["dropped"]:
             warn(f"{counts['dropped']} records were lost; the profile says why")
         has_children = self._children.report()
+        if self._needs_records and not has_records and not has_children:
+            self._exit_with(EmptyProfileError.exit_code)
         if not is_empty and not is_quiet():
             most = MOST_LINES - has_children
             summarize_file([str(path) for path in paths], self._options.folder, most)
