@@ -3,22 +3,18 @@
 # sanitize: native tests under TSan, as test runs them under ASan and UBSan.
 # lint: what CI checks without running code.
 # fuzz: changed files for every reader, for SECONDS on JOBS cores: docs/explanation/reliability.md.
-# docs: the pages in build/docs.                      test-pandas3: analysis on pandas 3, no hatchet.
+# docs: the pages in build/docs.                      matrix: one row of docs/reference/versions.md, as ROW=pandas-3.
 # bench: the cost of what stands on hot paths.        bench-native: the same inside the core.
-# lock: requirements.txt, the hashes of constraints.txt.
+# lock: requirements.txt and requirements-demo.txt, the hashes of constraints.txt.
 # wheels: dist/, for each of PYTHONS that is here: built, then tried where no compiler is.
 # gate: whether these got slower than in BASE; minutes, and no test: a busy machine cannot tell.
 PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
+DEMO := $(VENV)/.proton_bench_demo
 INSTALLED := $(VENV)/.proton_bench_installed
 PIP := python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-
-# An environment of its own: hatchet pins pandas<3. Without the recorder, so it needs no compiler.
-PANDAS3 := .venv-pandas3
-PANDAS3_TESTS := tests/unit/analysis tests/unit/gate/test_baselines.py tests/unit/formats tests/unit/model \
-  tests/unit/report tests/unit/diagnosis tests/unit/test_specs.py tests/unit/test_viewer.py
 
 # What to compare with: a commit, branch or tag. Other options of the gate: make gate GATE='--github'
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
@@ -29,9 +25,9 @@ SECONDS ?= 600
 SEED ?= 1
 
 # The interpreters that `make wheels` looks for.
-PYTHONS ?= 3.11 3.12 3.13 3.14
+PYTHONS ?= 3.11 3.12 3.13 3.14 3.15
 
-.PHONY: demo wheels check test nightly sanitize fuzz lint bench bench-native gate docs test-pandas3 lock
+.PHONY: demo wheels check test nightly sanitize fuzz lint bench bench-native gate docs matrix lock
 .DELETE_ON_ERROR:
 
 # Each file that is downloaded must have a hash of requirements.txt, which has those of all platforms.
@@ -40,22 +36,32 @@ PYTHONS ?= 3.11 3.12 3.13 3.14
 # hatchet, which has no wheel for Python 3.13 and later; it gets a build environment of its own.
 UNHASHED := torch $(shell grep -oE '^(cuda|nvidia)-[a-z0-9-]+' constraints.txt | grep -vx nvidia-ml-py)
 
-$(INSTALLED): pyproject.toml constraints.txt requirements.txt $(shell find native -type f)
+# --no-compile: most modules of torch and scipy are never imported, and the others are compiled then.
+$(DEMO): pyproject.toml constraints.txt requirements-demo.txt $(shell find native -type f)
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -q --require-hashes -r requirements.txt
-	@echo "torch and its CUDA libraries are installed by version, without hashes: builds differ"
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[all]'
+	@echo "== packages of the demo, by their hashes"
+	$(PIP) install --no-compile --require-hashes -r requirements-demo.txt
+	@echo "== torch and its CUDA libraries by version, without hashes: builds differ; then the recorder is compiled"
+	$(PIP) install -v --no-compile -c constraints.txt --no-build-isolation -e '.[torch]'
+	touch $@
+
+$(INSTALLED): $(DEMO) requirements.txt
+	@echo "== packages of tests and pages, by their hashes"
+	$(PIP) install --no-compile --require-hashes -r requirements.txt
+	-python -m compileall -qq -j $(JOBS) $(VENV)/lib # tests start many processes
 	touch $@
 
 # With uv, after a change of pyproject.toml or constraints.txt.
+LOCK := uv pip compile -q pyproject.toml -c constraints.txt --universal --generate-hashes --no-annotate \
+  --custom-compile-command 'make lock' $(UNHASHED:%=--no-emit-package %)
 lock:
-	uv pip compile -q pyproject.toml --all-extras -c constraints.txt --universal --generate-hashes \
-	  --no-annotate --custom-compile-command 'make lock' $(UNHASHED:%=--no-emit-package %) \
-	  -o requirements.txt
+	$(LOCK) --all-extras -o requirements.txt
+	$(LOCK) --extra build --extra torch --extra triton -o requirements-demo.txt
 
-demo: $(INSTALLED)
+# Without the settings of our own tests, which name plugins that the demo lacks.
+demo: $(DEMO)
 	mkdir -p build
-	proton -n build/demo pytest examples/
+	proton -n build/demo pytest -c /dev/null --rootdir . examples/
 	proton view build/demo.proton
 
 wheels:
@@ -98,16 +104,8 @@ lint: $(INSTALLED)
 docs: $(INSTALLED)
 	python -m sphinx -W --keep-going -b html docs build/docs
 
-test-pandas3: $(PANDAS3)/.proton_bench_installed
-	$(PANDAS3)/bin/python -m pytest -n $(JOBS) $(PANDAS3_TESTS)
-
-$(PANDAS3)/.proton_bench_installed: pyproject.toml constraints.txt
-	test -x $(PANDAS3)/bin/python || $(PYTHON) -m venv $(PANDAS3)
-	sed 's/^pandas==.*/pandas==3.1.1/' constraints.txt > $(PANDAS3)/constraints.txt
-	$(PANDAS3)/bin/$(PIP) install -q -c $(PANDAS3)/constraints.txt scikit-build-core
-	PROTON_BENCH_BUILD_NATIVE=OFF $(PANDAS3)/bin/$(PIP) install -q --no-build-isolation \
-	  -c $(PANDAS3)/constraints.txt -e '.[pandas,test]'
-	touch $@
+matrix: $(if $(filter triton-% torch-% cupti-%,$(ROW)),$(INSTALLED))
+	JOBS=$(JOBS) .ci/matrix $(ROW)
 
 # Each script measures one thing against another and prints the ratio.
 bench: bench-native

@@ -71,14 +71,28 @@ def test_every_version_has_its_hashes_but_torch() -> None:
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", word) for word in hashes), words[0]
 
 
+def test_the_demo_has_the_same_hashes() -> None:
+    demo = (ROOT / "requirements-demo.txt").read_text(encoding="utf-8").replace("\\\n", "")
+    lines = [line.split() for line in demo.splitlines() if line and not line.startswith("#")]
+    hashes = {words[0]: {word for word in words if "--hash" in word} for words in HASHED}
+
+    assert {name.split("==")[0] for name, *_ in lines} >= {"triton", "pytest", "scikit-build-core"}
+    for name, *words in lines:
+        assert {word for word in words if "--hash" in word} == hashes[name]
+
+
 def test_make_installs_nothing_before_the_hashes() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    rule = makefile.split("$(INSTALLED):")[1].split("\n\n")[0]
-    installs = re.findall(r"\$\(PIP\) install (.*)", rule)
+    demo, everything = (
+        re.findall(r"\$\(PIP\) install (.*)", makefile.split(f"\n$({name}):")[1].split("\n\n")[0])
+        for name in ("DEMO", "INSTALLED")
+    )
 
-    assert installs[0] == "-q --require-hashes -r requirements.txt"
-    assert "-c constraints.txt" in installs[1]
-    assert len(installs) == 2
+    assert demo[0].endswith("--require-hashes -r requirements-demo.txt")
+    assert "-c constraints.txt" in demo[1]
+    assert len(demo) == 2
+    (rest,) = everything
+    assert rest.endswith("--require-hashes -r requirements.txt")
 
 
 def test_extra_all_names_every_other_extra() -> None:
@@ -104,6 +118,6 @@ def test_make_targets_stand_in_readme() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    for target in ("demo", "test", "test-pandas3", "lint", "docs", "bench"):
+    for target in ("demo", "test", "matrix", "wheels", "lint", "docs", "bench"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
         assert f"make {target}" in readme

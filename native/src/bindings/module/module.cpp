@@ -8,6 +8,10 @@
 #include "proton_bench/record_sink.h"
 #include "session/session_registry.h"
 
+#ifdef Py_GIL_DISABLED
+#error "the recorder relies on Python's lock, which free-threaded builds lack: install the pure wheel"
+#endif
+
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of proton_bench.";
   module.attr("version") = PROTON_BENCH_VERSION;
