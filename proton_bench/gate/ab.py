@@ -35,7 +35,8 @@ class Request:
         command: What the new side runs.
         base: What the base runs; None means the same.
         revision: Version of the repository that the base loads; None means the same.
-        setup: Command that sets up an environment for each side; "" for none.
+        setup: Command that sets up an environment for each side, where there is a revision; "" for
+            none.
         runs: Most pairs; 0 for the default.
         policy: The policy.
     """

@@ -389,10 +389,11 @@ class Rate:
 def resample_false_alarms(
     runs: Arrangement, policy: Policy, *, splits: int = 200, seed: int = 0
 ) -> Rate:
-    """Return how often the gate fails pairs of one program whose sides are drawn at random.
+    """Return how often the times of one program fail if sides are drawn at random in each pair.
 
     The splits share their runs, so bounds for independent trials are too narrow. Absolute floors
-    are not applied, which can only make alarms more frequent.
+    and what else keeps the gate from failing are not applied, which can only make alarms more
+    frequent.
 
     Args:
         runs: Pairs; both sides ran the same code.

@@ -7,8 +7,9 @@ HARD   kind of device, architecture, name of the GPU, ...     the runs cannot be
 UNIT   this very GPU, this machine                            of a stored base: no regression is
                                                               certain; in turn on both: none
 TOOL   driver, CUDA, Triton, torch, Python, profiler, ...     is reported
-STATE  throttled clocks, another temperature, other           costs a pair its runs; without
-       processes on the GPU, lost records, unfinished runs    pairs no regression is certain
+STATE  throttled clocks, other processes on the GPU, lost     costs a pair its runs; where all
+       records, unfinished runs; another temperature          pairs differ, without pairs, and for
+                                                              a temperature: none is certain
 =====  =====================================================  ====================================
 
 A missing fact is not a difference.
@@ -385,8 +386,8 @@ def _unlike(marks: list[str]) -> list[str]:
 def left_out(arrangement: Arrangement) -> dict[int, str]:
     """Return the disturbed pairs, each with what disturbed it, counted from 0.
 
-    It is empty if the sides are apart, or if every pair was disturbed: then the conditions are
-    those of the whole experiment.
+    It is empty if the sides are apart, or if every pair was disturbed: then no regression of the
+    whole experiment is certain.
     """
     if not arrangement.is_paired:
         return {}

@@ -1,4 +1,4 @@
-"""The order of runs: pairs, in each of which chance decides which side runs first."""
+"""The order of runs: pairs, in each of which but those that warm up chance decides who is first."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def missing(slots: Sequence[Slot], kept: Container[Slot]) -> list[Slot]:
     """Return the slots still to run; half a pair is useless without the other.
 
     Args:
-        slots: All of a stage.
+        slots: All that are to run.
         kept: Those that ran.
     """
     broken = {(slot.stage, slot.pair) for slot in slots if slot not in kept}

@@ -61,7 +61,7 @@ void PartialWriter::add(std::shared_ptr<Session> session, std::string path, int6
     return;
   due_ns_ = 0;
   auto interval_ms = static_cast<uint32_t>(std::max<int64_t>(interval_ns / 1'000'000, 1));
-  if (thread_->start(interval_ms, [this] { tick(); }))
+  if (thread_ && thread_->start(interval_ms, [this] { tick(); }))
     return;
   Lock lock(mutex_);
   entries_.erase(id);

@@ -27,7 +27,7 @@ public:
   /// runs as long as there are such sessions. `path` is absolute and without suffix; the interval
   /// is that of the first of them. Throws Error(kUnavailable) where no thread can be started.
   void add(std::shared_ptr<Session> session, std::string path, int64_t interval_ns);
-  /// The session's files are being written: nothing partial is written meanwhile.
+  /// The session's files are being written: none that is partial is begun meanwhile.
   void begin_final(const Session &session);
   /// The session is over. Its partial files are removed where `is_written`.
   void release(const Session &session, bool is_written);

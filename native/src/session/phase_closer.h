@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "session/writer_thread.h"
-#include "writer/tree/proton_writer.h"
 
 namespace proton {
 

@@ -167,10 +167,11 @@ public:
   void reset_after_fork() noexcept;
 
 private:
+  /// Takes the lock, of a session that is not removed. Throws Error(kSession).
+  Aggregator::Held held_live() const;
+
   // All of these want the lock held.
 
-  /// The lock, of a session that is not removed. Throws Error(kSession).
-  Aggregator::Held held_live() const;
   EpochMember member() const { return {tree_.get(), phase_}; }
   /// The tree of a live phase. Throws Error(kSession), naming the live ones.
   const CallPathTree &tree(uint32_t phase);
@@ -202,7 +203,7 @@ private:
   bool is_active_ = false;
   uint32_t phase_ = 0;
   std::set<uint32_t> live_phases_;  ///< that were begun and not freed
-  std::set<uint32_t> closed_;       ///< live phases whose timeline was ended
+  std::set<uint32_t> closed_;       ///< live phases that take nothing more
   bool joins_phases_ = false;       ///< phases wait to be joined
   std::optional<uint32_t> joining_; ///< whose bursts were taken, and whose metrics are to come
   ThreadStack starting_thread_;

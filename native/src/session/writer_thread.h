@@ -43,7 +43,8 @@ public:
   uint64_t push(std::function<void()> job, size_t bytes);
   /// The same for what cannot be left out.
   uint64_t push_always(std::function<void()> job, size_t bytes = 0);
-  /// Waits until the job is done. False: it is not until the deadline (CLOCK_MONOTONIC).
+  /// Waits until the job is done, which job 0 always is. False: it is not until the deadline
+  /// (CLOCK_MONOTONIC).
   bool wait_for(uint64_t job, int64_t deadline_ns);
   /// Where more than three quarters of the room are taken, waits until half of it is free, a second
   /// at most. Returns for how long, 0 where it did not wait.

@@ -43,7 +43,7 @@ Numbers = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.floating[Any]]
 Places = npt.NDArray[np.int64]
 
-# Fewer orders than 8! / 4! / 4! = 70 could not be significant at 5 %, in either direction.
+# Of fewer points no order is rare: eight have 8! / 4! / 4! = 70, in either direction.
 FEWEST_POINTS = 8
 # Points on either side of a step: one or two slow runs in sequence are not a step.
 FEWEST_BESIDE = 3

@@ -154,7 +154,7 @@ def _series(key: SeriesKey, points: Sequence[Point], left: Mapping[int, int]) ->
     )
 
 
-# Nightly jobs look at a history again and again, so its level is lower than that of one gate.
+# False discovery rate of steps over all series of a history.
 LEVEL = 0.01
 # Later steps took a step back if they left less than this part of it, and not certainly as much as
 # this share: half of what a gate finds unless its policy says otherwise.

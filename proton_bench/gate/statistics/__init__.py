@@ -1,4 +1,4 @@
-"""The statistics of the gate, one method per file with its formula and source.
+"""The statistics of the gate, with their formulas and sources.
 
 In: one number per process and path.
 Out: decisions, locations, and what keeps from deciding.

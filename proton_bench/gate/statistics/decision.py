@@ -16,9 +16,10 @@ A check got slower if all of these hold:
 - States of paths would separate all pairs by chance less often than 0.0005 (`_States`).
 - The 95 % interval, ``effect +- t[R - 1, 0.975] error``, reaches the threshold.
 
-It is the same if the interval lies below the threshold, and undecided otherwise. Faster is the
-mirror image. ``tau`` is the cost of running second, one number for all paths of a metric because
-the machine causes it. It explains at most half of a margin: without a limit, a path that is slow
+It is the same, or faster, if the interval lies below the threshold, and undecided otherwise. That
+it got faster is tested by the mirror image, without what keeps a regression from being certain.
+``tau`` is the cost of running second, one number for all paths of a metric because the machine
+causes it. It explains at most half of a margin: without a limit, a path that is slow
 only where it ran second would have an effect and no noise.
 
 A few pairs say little about the noise of a single path. So none is taken to be quieter than the

@@ -315,7 +315,7 @@ class ThresholdsByPath:
 
 
 def own_paths(checks: Sequence[Check]) -> Mask:
-    """Mark the checks of typical launches: those of totals and slowest launches repeat them."""
+    """Mark the checks of launches: those of totals and elapsed times repeat them."""
     return np.array(
         [not each.is_extra and each.threshold.metric not in {"total", "wall"} for each in checks],
         dtype=np.bool_,
