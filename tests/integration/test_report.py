@@ -148,7 +148,6 @@ def test_older_page_is_replaced(report: Report, folder: Path) -> None:
         (["run.proton", "--ignore-devices"], "--base FILE"),
         (["new.proton", "--base", "base.proton", "-m", "time,count"], "is not one metric"),
         (["new.proton", "--base", "base.proton", "-m", "avg_time/us"], "proton diff -m"),
-        (["new.proton", "--base", "empty.proton"], "empty.proton' is empty"),
         (["new.proton", "--base", "amd.proton"], "give --ignore-devices to compare them anyway"),
         (["new.proton", "--base", "nowhere.proton"], "cannot read nowhere.proton"),
     ],
@@ -157,11 +156,17 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     refused: Report, folder: Path, words: list[str], said: str
 ) -> None:
     (folder / "broken.proton").write_bytes(b"\x81\xa6schema")
-    write_profile(ProfileBuilder().build(), folder / "empty.proton")
     other = profile_of(("s/a", 10, 1, ""), device=Device("HIP", 0, "gfx942"))
     write_profile(other, folder / "amd.proton")
 
     assert said in refused(*words)
+
+
+def test_an_empty_base_is_refused(refused: Report, folder: Path) -> None:
+    write_profile(ProfileBuilder().build(), folder / "empty.proton")
+
+    words = ("new.proton", "--base", "empty.proton")
+    assert "empty.proton' is empty" in refused(*words, code=5)
 
 
 @pytest.mark.parametrize("target", ["no/such/folder/x.html", "run.proton/x.html", "."])

@@ -106,7 +106,7 @@ def kernels(path: Path) -> list[str]:
 def test_a_run_without_kernels_ends_with_one_warning(run: Run, tmp_path: Path) -> None:
     done = run("with proton.scope('step'):\n    pass\n", "--strict")
 
-    assert done.returncode == 0
+    assert done.returncode == 5
     assert done.stderr.count("warning") == 1
     assert "no kernel was recorded" in done.stderr
     assert kernels(tmp_path / "out.proton") == ["step"]
