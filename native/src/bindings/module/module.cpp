@@ -9,7 +9,8 @@
 #include "session/session_registry.h"
 
 #ifdef Py_GIL_DISABLED
-#error "the recorder relies on Python's lock, which free-threaded builds lack: install the pure wheel"
+#error                                                                                             \
+    "the recorder relies on Python's lock, which free-threaded builds lack: install the pure wheel"
 #endif
 
 PYBIND11_MODULE(_native, module) {
