@@ -4,6 +4,7 @@
 // are summed, to show that kernels were recorded.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <iterator>
@@ -22,20 +23,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kAlignment = 64;
 
-constexpr uint32_t kLaunches[] = {
-    cupti::kCuLaunch,
-    cupti::kCuLaunchGrid,
-    cupti::kCuLaunchGridAsync,
-    cupti::kCuLaunchKernel,
-    cupti::kCuLaunchKernelPtsz,
-    cupti::kCuLaunchKernelEx,
-    cupti::kCuLaunchKernelExPtsz,
-    cupti::kCuLaunchCooperativeKernel,
-    cupti::kCuLaunchCooperativeKernelPtsz,
-    cupti::kCuLaunchCooperativeKernelMultiDevice,
-    cupti::kCuGraphLaunch,
-    cupti::kCuGraphLaunchPtsz,
-};
+constexpr uint32_t kGraphLaunches[] = {cupti::kCuGraphLaunch, cupti::kCuGraphLaunchPtsz};
 
 std::mutex g_mutex;
 std::vector<uint8_t *> g_free;
@@ -92,9 +80,12 @@ EXPORT const char *floor_start(const char *path, int whole_graphs) {
     return "cuptiSubscribe";
   if (register_callbacks(requested, completed) != cupti::kSuccess)
     return "cuptiActivityRegisterCallbacks";
-  for (uint32_t cbid : kLaunches)
-    if (enable_callback(1, g_subscriber, cupti::kDomainDriver, cbid) != cupti::kSuccess)
-      return "cuptiEnableCallback";
+  auto is_enabled = [&](uint32_t cbid) {
+    return enable_callback(1, g_subscriber, cupti::kDomainDriver, cbid) == cupti::kSuccess;
+  };
+  if (!std::ranges::all_of(cupti::kLaunchCalls, is_enabled) ||
+      !std::ranges::all_of(kGraphLaunches, is_enabled))
+    return "cuptiEnableCallback";
   return enable(g_kind) == cupti::kSuccess ? nullptr : "cuptiActivityEnable";
 }
 

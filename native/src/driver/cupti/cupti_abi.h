@@ -139,6 +139,18 @@ struct GraphData { // descriptor of kGraph...
   void *graph_exec;
 };
 
+/// Launches of one kernel.
+inline constexpr uint32_t kLaunchCalls[] = {kCuLaunch,
+                                            kCuLaunchGrid,
+                                            kCuLaunchGridAsync,
+                                            kCuLaunchKernel,
+                                            kCuLaunchKernelPtsz,
+                                            kCuLaunchKernelEx,
+                                            kCuLaunchKernelExPtsz,
+                                            kCuLaunchCooperativeKernel,
+                                            kCuLaunchCooperativeKernelPtsz,
+                                            kCuLaunchCooperativeKernelMultiDevice};
+
 // Callback ids of the driver calls that copy or set memory, whose correlation ids copy and set
 // records name. Calls of the 32-bit API before CUDA 3.2 are left out.
 

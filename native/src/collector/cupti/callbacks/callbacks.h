@@ -81,17 +81,6 @@ inline void leave_launch(LaunchLog &log, const cupti::CallbackData &call) noexce
 /// failed.
 class KernelCalls : public CallbackListener {
 public:
-  static constexpr uint32_t kCalls[] = {cupti::kCuLaunch,
-                                        cupti::kCuLaunchGrid,
-                                        cupti::kCuLaunchGridAsync,
-                                        cupti::kCuLaunchKernel,
-                                        cupti::kCuLaunchKernelPtsz,
-                                        cupti::kCuLaunchKernelEx,
-                                        cupti::kCuLaunchKernelExPtsz,
-                                        cupti::kCuLaunchCooperativeKernel,
-                                        cupti::kCuLaunchCooperativeKernelPtsz,
-                                        cupti::kCuLaunchCooperativeKernelMultiDevice};
-
   KernelCalls(LaunchLog &log, KernelCodes &codes) : log_(log), codes_(codes) {}
   void handle(int domain, uint32_t cbid, const void *data) noexcept override;
 

@@ -292,7 +292,7 @@ void listen_for_samples(Engine &self, Subscription &to, PcSamplingMode mode) {
   to.listen(cupti::kDomainDriver, cupti::kModuleCalls, self.held_calls, true);
   if (mode != PcSamplingMode::kLaunch)
     return;
-  to.listen(cupti::kDomainDriver, KernelCalls::kCalls, self.sampled_launches, true);
+  to.listen(cupti::kDomainDriver, cupti::kLaunchCalls, self.sampled_launches, true);
   to.listen(cupti::kDomainDriver, SampledLaunches::kGraphCalls, self.sampled_launches, true);
 }
 
@@ -302,7 +302,7 @@ void listen(Engine &self, Subscription &to, const CuptiOptions &options) {
   to.listen(cupti::kDomainDriver, GraphSource::kCalls, self.graph_source, true);
   if (options.nvtx)
     to.listen(cupti::kDomainNvtx, NvtxSource::kCalls, self.nvtx_source, true);
-  to.listen(cupti::kDomainDriver, KernelCalls::kCalls, self.kernel_calls);
+  to.listen(cupti::kDomainDriver, cupti::kLaunchCalls, self.kernel_calls);
   if (options.copies)
     to.listen(cupti::kDomainDriver, cupti::kCopyCalls, self.copy_calls, true);
   listen_for_samples(self, to, options.pc_sampling.mode);
