@@ -10,17 +10,6 @@ from pathlib import Path
 
 from proton_bench.errors import BackendUnavailableError
 
-__all__ = [
-    "Candidate",
-    "candidates_in",
-    "chosen_text",
-    "fork_obstacle",
-    "named_library",
-    "native_obstacle",
-    "note_start",
-    "package_folders",
-]
-
 # (file or bare name, why it is on the list, only if the process has loaded it already)
 Candidate = tuple[str, str, bool]
 

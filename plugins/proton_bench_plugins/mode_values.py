@@ -9,8 +9,6 @@ from proton_bench.errors import UsageError
 from proton_bench.plugin import Mode
 from proton_bench.support.text import did_you_mean
 
-__all__ = ["AskedValues", "Number"]
-
 
 @dataclass(frozen=True, slots=True)
 class Number:

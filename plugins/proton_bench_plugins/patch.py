@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Patch"]
-
 
 class Patch:
     """A method or function that calls ``around(original, *args, **kwargs)`` until it is removed.

@@ -13,7 +13,6 @@ from proton_bench.support.text import visible
 if TYPE_CHECKING:
     import typer
 
-__all__ = ["main"]
 
 _EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130

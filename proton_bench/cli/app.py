@@ -18,17 +18,6 @@ from proton_bench.cli.files import register_plugin_formats
 from proton_bench.plugin.others import ask_others
 from proton_bench.support.text import visible
 
-__all__ = [
-    "COMMANDS",
-    "ROOT_OPTIONS",
-    "VERSION_OPTIONS",
-    "PlainValuesCommand",
-    "add_plugin_commands",
-    "build_app",
-    "needs_plugin_commands",
-    "route",
-]
-
 DEFAULT_COMMAND = "run"
 VERSION_OPTIONS = ("-V", "--version")
 ROOT_OPTIONS = ("-h", "--help", *VERSION_OPTIONS)

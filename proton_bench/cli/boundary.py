@@ -19,8 +19,6 @@ from proton_bench.errors import MissingExtraError, OutputError, ProtonError, Usa
 from proton_bench.support.reporting import report_error
 from proton_bench.support.text import SafeStream, visible
 
-__all__ = ["collect_rarely", "end_interrupted", "exit_code", "warn"]
-
 _EXIT_INTERNAL = 70
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141

@@ -19,26 +19,6 @@ from proton_bench.support.files import write_file
 from proton_bench.support.inputs import unreadable
 from proton_bench.support.text import bytes_for, encode_document, raw
 
-__all__ = [
-    "CHROME",
-    "PERFETTO",
-    "REPORT_SUFFIX",
-    "STDOUT",
-    "ProgressLine",
-    "beside",
-    "check_profiles",
-    "first_file",
-    "is_timeline",
-    "output_option",
-    "print_bytes",
-    "print_document",
-    "print_reports",
-    "read_metric_names",
-    "refuse_input",
-    "register_plugin_formats",
-    "write_output",
-]
-
 PERFETTO = (".pftrace", ".perfetto-trace", ".pftrace.gz")
 CHROME = (".chrome_trace", ".chrome_trace.gz", ".pt.trace.json", ".pt.trace.json.gz")
 

@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 from proton_bench.errors import ProtonError, UsageError
 from proton_bench.recording.profiled import profiled
 
-__all__ = ["add_magic"]
-
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:

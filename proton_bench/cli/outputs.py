@@ -26,8 +26,6 @@ from proton_bench.support.console import open_console
 from proton_bench.support.files import write_file
 from proton_bench.support.text import encode_document, raw, visible_lines
 
-__all__ = ["Outputs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outputs:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.counters.join import CounterJoin
 
 
-__all__ = ["list_metrics", "show", "show_while_recorded"]
-
 # Lines of a screen besides rows: the heading, the legend with an empty line, what is left out, the
 # prompt of the shell.
 _OTHER_LINES = 6

@@ -20,15 +20,6 @@ from proton_bench.support.text import did_you_mean
 if TYPE_CHECKING:
     from proton_bench.gate.processes import Command
 
-__all__ = [
-    "Recording",
-    "TargetWords",
-    "interpreter_flags",
-    "measured_command",
-    "read_target",
-    "split_command",
-    "split_recording",
-]
 
 _PYTHON = re.compile(r"python(\d+(\.\d+t?)?)?")
 _PYTHON_NAME = "python"

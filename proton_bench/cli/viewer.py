@@ -16,8 +16,6 @@ from proton_bench.cli.files import (
     register_plugin_formats,
 )
 
-__all__ = ["main"]
-
 _LIST_HELP = """List available metrics. Names are case insensitive and need no unit.
 Derived metrics exist when their sources were recorded:
 - time/s, time/ms, time/us, time/ns: time

@@ -5,8 +5,6 @@ from __future__ import annotations
 from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.plugin.manager import OfferedBackend, PluginManager, backend_availability
 
-__all__ = ["backend_section"]
-
 
 def backend_section(manager: PluginManager) -> Section:
     """Return for each backend whether it can run here, and why or why not."""

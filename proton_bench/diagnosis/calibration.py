@@ -23,8 +23,6 @@ from proton_bench.recording.counters.ceilings import (
 )
 from proton_bench.recording.gpu.nvidia import gpu_facts
 
-__all__ = ["calibrate", "ceiling_section"]
-
 
 def run_child(
     command: Sequence[str], *, timeout_s: float = 60.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import triton  # noqa: TID253 - only `calibration_program` imports this file
 import triton.language as tl  # noqa: TID253
 
-__all__ = ["WIDTH", "fma_chains", "reread"]
-
 WIDTH = tl.constexpr(1024)  # values of a program
 
 

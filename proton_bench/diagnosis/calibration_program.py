@@ -25,8 +25,6 @@ from proton_bench.recording.counters.gpm import GpmReadings
 from proton_bench.recording.gpu.nvidia import gpu_facts
 from proton_bench.recording.native import native
 
-__all__ = ["MARK", "main", "measure"]
-
 MARK = "proton-ceilings: "
 _WARM_UP_S = 0.2
 _WINDOW_S = 0.15

@@ -13,8 +13,6 @@ from typing import Any
 from proton_bench.diagnosis.finding import Diagnosis, Finding, Section, Status
 from proton_bench.diagnosis.scripts import environment_place, script_section
 
-__all__ = ["examine", "installed_version", "native_finding", "version_section"]
-
 DISTRIBUTION = "proton-bench"
 _NATIVE = "proton_bench._native"
 _NEIGHBOURS = ("torch", "triton", "numpy", "pandas", "llnl-hatchet", "pytest")

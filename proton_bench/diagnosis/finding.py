@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Diagnosis", "Finding", "Section", "Status"]
-
 
 class Status(StrEnum):
     """The severity of a finding."""

@@ -9,8 +9,6 @@ from proton_bench.formats.registry import read_profile
 from proton_bench.model.metrics.invariants import Violation, violations
 from proton_bench.model.profile import Profile
 
-__all__ = ["examine_files"]
-
 _MOST = 20
 
 

@@ -20,8 +20,6 @@ from proton_bench.diagnosis.finding import Finding, Section, Status
 from proton_bench.errors import OutputError
 from proton_bench.support.files import opened_output
 
-__all__ = ["SCRIPTS", "Place", "environment_place", "fix_scripts", "script_section"]
-
 # Script -> module and function it must call. The first two exist in Triton's wheel too.
 SCRIPTS: Mapping[str, tuple[str, str]] = {
     "proton": ("proton_bench.cli", "main"),

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BENCHMARK",
-    "CALLS",
-    "CHOSEN_TESTS",
-    "CLOCK",
-    "CPU_ROUND",
-    "FLUSH",
-    "GPU_ROUND",
-    "REPLICATE",
-    "ROUNDS",
-    "THRESHOLD",
-    "WARM_UP",
-]
-
 # Metrics of the node in which the rounds of a benchmark ran: its id, what counts as a repetition,
 # which clock is gated, what its marker allows, rounds and calls in all of them, and times for one
 # call.

@@ -17,8 +17,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, MetricS
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["ProfileBuilder"]
-
 
 class ProfileBuilder:
     """Collects rows and values, then builds the `Profile` in pre-order.

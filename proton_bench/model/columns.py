@@ -15,8 +15,6 @@ from proton_bench.model.frame import KIND_NAMES
 from proton_bench.model.metrics.metric import Aggregation
 from proton_bench.model.profile import Profile
 
-__all__ = ["Array", "array_of", "chosen", "masked", "metric_columns", "objects", "row_columns"]
-
 Array = npt.NDArray[Any]
 
 

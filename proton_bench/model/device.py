@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["UNNAMED_KIND", "Device", "Variant"]
-
 # Kind of a device if a file does not say it.
 UNNAMED_KIND = "GPU"
 

@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-__all__ = [
-    "CAPTURED_NAME",
-    "COLLECTION_NAME",
-    "KIND_NAMES",
-    "ROOT_NAME",
-    "TEST_RUN_NAME",
-    "FrameKind",
-    "StringTable",
-    "escape_surrogates",
-]
-
 ROOT_NAME = "ROOT"
 # The row below which the kernels of a CUDA graph stand, at the call paths of its capture.
 CAPTURED_NAME = "<captured_at>"

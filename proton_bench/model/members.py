@@ -19,8 +19,6 @@ from proton_bench.model.origin import ApartBy, Origin
 from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 
-__all__ = ["Member", "RankGaps", "label_of", "merge_members", "nest_below", "rank_gaps"]
-
 _MOST_RANKS = 1 << 20  # of a world size, which a damaged file may claim
 
 

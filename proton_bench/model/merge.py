@@ -21,8 +21,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.model.provenance import Provenance
 from proton_bench.model.regroup import Stack, group_equal_rows, regroup
 
-__all__ = ["merge"]
-
 _PARTS = "parts"
 # Facts that distinguish processes; a merged profile has those of the first.
 _OF_ONE_PROCESS = ("host", "pid", "worker", "rank", "local_rank")

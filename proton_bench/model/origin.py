@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["ApartBy", "Origin", "is_partial_name"]
-
 _RANK = re.compile(r"\.rank(\d{1,9})(?=\.)")
 _PART = re.compile(r"\.part_(\d{1,9})(?=\.)")
 _PROCESS = re.compile(r"\.pid(\d{1,9})(?=\.)")

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["depths", "positions", "subtree_ends", "sums"]
-
 Rows = npt.NDArray[np.int32]
 
 _ROUNDS = 6

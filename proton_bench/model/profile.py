@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import thicket
 
-__all__ = ["Profile"]
 
 Rows = npt.NDArray[np.int32]
 

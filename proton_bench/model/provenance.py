@@ -8,8 +8,6 @@ from typing import Any
 
 from proton_bench.model.frame import escape_surrogates
 
-__all__ = ["Provenance"]
-
 
 class Provenance(Mapping[str, Any]):
     """Frozen facts about a run. Unknown keys are kept; nested maps and lists are frozen too."""

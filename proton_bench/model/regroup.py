@@ -17,19 +17,6 @@ from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKi
 from proton_bench.model.metrics.spans import without_nested
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "Stack",
-    "fold_below",
-    "fold_into_ancestors",
-    "fold_variants",
-    "group_equal_rows",
-    "number_paths",
-    "order_siblings",
-    "regroup",
-    "row_labels",
-    "sum_column",
-]
-
 Rows = npt.NDArray[np.int32]
 
 # With fewer rows per level a loop over the rows is faster than array operations per level.

@@ -13,21 +13,6 @@ from proton_bench.errors import UsageError
 from proton_bench.plugin.canary import Canary
 from proton_bench.support.text import did_you_mean
 
-__all__ = [
-    "Availability",
-    "Backend",
-    "Collector",
-    "Mode",
-    "ModeSpec",
-    "Remarking",
-    "SelfDescribing",
-    "SessionFacts",
-    "assign_modes",
-    "parse_mode",
-    "split_modes",
-    "with_data",
-]
-
 
 @runtime_checkable
 class Collector(Protocol):

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Canary", "ScopeMaker", "Ticks"]
-
 ScopeMaker = Callable[[str], AbstractContextManager[object]]
 
 

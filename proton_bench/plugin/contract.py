@@ -30,15 +30,6 @@ from proton_bench.plugin.backend import (
 if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
 
-__all__ = [
-    "ContractSession",
-    "assert_backend_contract",
-    "check_availability",
-    "check_collector",
-    "check_description",
-    "check_modes",
-    "check_sessions",
-]
 
 DATA_KINDS = ("tree", "trace")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from proton_bench.errors import UsageError
 from proton_bench.plugin.backend import Backend, Mode, ModeSpec, parse_mode, split_modes
 
-__all__ = ["PERIODIC_FLUSHING", "PeriodicFlushing", "take_flushing", "with_flushing"]
-
 _NAME = "periodic_flushing"
 _FORMATS = ("hatchet", "hatchet_msgpack", "chrome_trace", "proton", "perfetto")
 _MAX_INTERVAL_S = 1e9

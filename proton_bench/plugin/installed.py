@@ -11,8 +11,6 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
-__all__ = ["ENTRY_POINT_GROUP", "may_have_plugins"]
-
 ENTRY_POINT_GROUP = "proton_bench"
 _METADATA = (".dist-info", "egg-info")
 _ENTRY_POINTS = "entry_points.txt"

@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TextPasses", "allocate_block"]
-
 # The compiler's own request for a block of the buffer, because of a pair of records.
 _PROBE = """
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.shared" = 0 : i32,

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["KernelBuffer", "KernelMetric", "KernelMode", "KernelPasses"]
-
 
 class KernelPasses(Protocol):
     """The passes of a mode; created for each compile."""

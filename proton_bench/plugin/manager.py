@@ -22,16 +22,6 @@ from proton_bench.support.text import did_you_mean, visible
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = [
-    "BUILTIN",
-    "BrokenPlugin",
-    "OfferedBackend",
-    "PluginManager",
-    "backend_availability",
-    "explaining_default",
-    "get_plugin_manager",
-    "resolve_backend",
-]
 
 BUILTIN = (
     "proton_bench_plugins.cpu",

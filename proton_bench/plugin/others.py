@@ -7,8 +7,6 @@ from typing import Any
 
 from proton_bench.plugin.installed import may_have_plugins
 
-__all__ = ["ASKED", "ask_others", "may_have_others", "offered_by_others"]
-
 # Hooks of readers and of the command line. A test checks that no built-in plugin has them.
 ASKED = (
     "proton_commands",

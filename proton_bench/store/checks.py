@@ -21,16 +21,6 @@ from proton_bench.store.engines import duckdb
 from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import PARTITIONS, SCHEMAS
 
-__all__ = [
-    "MOST_DEPTH",
-    "Reader",
-    "check_log",
-    "check_profile",
-    "checked_columns",
-    "file_sizes",
-    "reading",
-]
-
 MOST_DEPTH = 10_000
 # Of one text of a row: a name, or the provenance as JSON.
 _MOST_TEXT_BYTES = 1 << 20

@@ -27,17 +27,6 @@ from proton_bench.store.sketches import merged, quantiles_of
 from proton_bench.store.store import Partition, Snapshot, quoted, where_clause
 from proton_bench.store.workers import open_workers
 
-__all__ = [
-    "Chosen",
-    "Parts",
-    "Question",
-    "answer",
-    "choose",
-    "combined",
-    "parts_of",
-    "path_series",
-]
-
 PATH = "path"
 # Of one share: what is in memory together. A sample without its sketch takes an eighth.
 _SKETCHES_AT_ONCE, _SAMPLES_AT_ONCE = 250_000, 2_000_000

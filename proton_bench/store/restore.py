@@ -25,8 +25,6 @@ from proton_bench.store.store import Partition, Snapshot
 from proton_bench.store.sums import facts_of, sum_id, sums_of
 from proton_bench.store.workers import open_workers
 
-__all__ = ["read_profiles", "read_runs", "run_keys"]
-
 _PROFILES_AT_ONCE = 64
 _COUNT = "count"
 # Job, run, and the profile if it is a run of its own.

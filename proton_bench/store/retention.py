@@ -28,8 +28,6 @@ from proton_bench.store.sums import sum_runs
 from proton_bench.store.turn import turn
 from proton_bench.support.inputs import open_file
 
-__all__ = ["POLICY_FILE", "Policy", "Retained", "read_policy", "retain"]
-
 POLICY_FILE = "policy.toml"
 _MOST_BYTES = 1 << 16
 _MOST_DAYS = 36_500  # a century

@@ -27,18 +27,6 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.schema import BELOW, SCHEMAS
 from proton_bench.store.sketches import sketches_of
 
-__all__ = [
-    "ProfileKey",
-    "StackTree",
-    "age_hours",
-    "new_batch",
-    "new_stacks",
-    "path_hashes",
-    "profile_row",
-    "sample_rows",
-    "stack_hashes",
-]
-
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 

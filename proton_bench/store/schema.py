@@ -9,17 +9,6 @@ from __future__ import annotations
 
 from proton_bench.store.engines import pyarrow as pa
 
-__all__ = [
-    "BELOW",
-    "CALLED_BELOW",
-    "PARTITIONS",
-    "SCHEMAS",
-    "SKETCH",
-    "TABLES",
-    "VARIANT",
-    "VERSION",
-]
-
 # A reader rejects another major version.
 VERSION = (1, 0)
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
     from proton_bench.store.store import Snapshot
 
-__all__ = ["EVERYTHING", "Selection"]
 
 EVERYTHING = "true"
 _MOST_SAMPLES = 20_000_000  # that are restored at once: some 6 GB of memory and ten minutes

@@ -22,8 +22,6 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import SKETCH
 
-__all__ = ["distribution_of", "merged", "quantiles_of", "sketches_of"]
-
 Numbers = npt.NDArray[Any]
 _INDEX_BITS, _INDEX_BIAS = 32, 1 << 31
 _ROW = "row"

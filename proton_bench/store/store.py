@@ -45,20 +45,6 @@ from proton_bench.store.engines import pyarrow as pa
 from proton_bench.store.engines import pyarrow_compute as pc
 from proton_bench.store.schema import PARTITIONS, SCHEMAS, TABLES, VERSION
 
-__all__ = [
-    "QUERIED",
-    "Partition",
-    "Snapshot",
-    "Store",
-    "change",
-    "delete",
-    "is_among",
-    "quoted",
-    "reason_of",
-    "refused",
-    "where_clause",
-]
-
 _T = TypeVar("_T")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 # A condition follows "?". A folder NAME=VALUE would be a column for DuckDB, in place of ours. The

@@ -25,8 +25,6 @@ from proton_bench.store.sketches import merged
 from proton_bench.store.store import SAMPLE_ORDER, Partition, Snapshot, Store, delete, is_among
 from proton_bench.store.workers import open_workers
 
-__all__ = ["facts_of", "sum_id", "sum_runs", "sums_of", "unsummed"]
-
 # Fewer take as long as to begin another task; more do not fit into the memory of a small machine.
 _SAMPLES_OF_TASK, _SAMPLES_AT_ONCE = 50_000, 1_000_000
 _OF_PROCESS = ("rank", "local_rank", "host", "pid", "worker")

@@ -20,8 +20,6 @@ from proton_bench.store.engines import awaited, deltalake
 from proton_bench.store.schema import PARTITIONS
 from proton_bench.store.store import Store, refused
 
-__all__ = ["turn"]
-
 _TABLE, _NAME = "profiles", "upkeep"
 # How long the turn of a command that was killed lasts, and how often that of a living one goes on:
 # clocks may differ by some minutes.

@@ -38,8 +38,6 @@ from proton_bench.store.sums import sum_runs, unsummed
 from proton_bench.store.turn import turn
 from proton_bench.support.files import remove_files
 
-__all__ = ["Compacted", "check", "compact"]
-
 # How long a reader may take until its files are removed.
 READER_HOURS = 168
 _MS_PER_HOUR = 3600 * 1000

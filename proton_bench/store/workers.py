@@ -14,8 +14,6 @@ from typing import Any
 
 from proton_bench.errors import MissingExtraError, ProtonError, UsageError
 
-__all__ = ["SCHEDULER_VARIABLE", "Workers", "open_workers"]
-
 # Dask's own clients read it too.
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 _PATIENCE_S = 10

@@ -12,8 +12,6 @@ from rich.segment import Segment
 
 from proton_bench.support.text import SafeStream, visible_lines
 
-__all__ = ["open_console"]
-
 
 class _ReportConsole(Console):
     """A console that leaves a broken pipe to the command line, which knows the exit code."""

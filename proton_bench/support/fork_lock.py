@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ForkLock"]
-
 _MAX_WAIT_S = 1.0
 
 

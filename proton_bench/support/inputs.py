@@ -12,8 +12,6 @@ from typing import IO
 from proton_bench.errors import UsageError
 from proton_bench.support.text import did_you_mean, visible
 
-__all__ = ["open_file", "read_file", "unreadable"]
-
 # A pipe instead of a file must not block, and a terminal must not become our controlling terminal.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # How long a writer of a named pipe may take for its next piece.

@@ -23,8 +23,6 @@ from typing import IO, Any, cast
 from proton_bench.errors import OutputError, ProtonError
 from proton_bench.support.text import visible_lines
 
-__all__ = ["RawOutput", "blamed", "opened_special", "stream_to", "unwritable"]
-
 _READER_WAIT_S, _READER_PAUSE_S = 5.0, 0.01
 # How long the reader of a named pipe may take until there is room for more.
 _ROOM_WAIT_MS = 30_000

@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["call", "provide"]
-
 _PROVIDED: dict[str, tuple[str, str]] = {}
 
 

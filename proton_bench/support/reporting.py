@@ -6,8 +6,6 @@ import sys
 
 from proton_bench.errors import ProtonError
 
-__all__ = ["report_error"]
-
 
 def report_error(error: ProtonError) -> int:
     """Print an error and return its exit code."""

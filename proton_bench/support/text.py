@@ -13,19 +13,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
-__all__ = [
-    "MAX_NAME",
-    "SafeStream",
-    "bytes_for",
-    "did_you_mean",
-    "encode_document",
-    "json_bytes",
-    "json_text",
-    "raw",
-    "visible",
-    "visible_lines",
-]
-
 MAX_NAME = 4096
 
 # Control characters, line and paragraph separators, marks that reorder or hide text, surrogates.

@@ -6,15 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "Unit",
-    "count_text",
-    "duration_text",
-    "number_texts",
-    "percent_text",
-    "share_text",
-]
-
 _Steps = Sequence[tuple[float, str]]
 
 _TIMES: _Steps = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))

@@ -27,8 +27,6 @@ from proton_bench.recording.stderr import warn
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 from proton_bench_plugins.libraries import native_obstacle
 
-__all__ = ["BACKEND"]
-
 _INTERPRET = "TRITON_INTERPRET"
 _COUNTERS = "counters"
 _DEPTH = "depth"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from proton_bench_plugins.instrumentation.passes import Rule
     from proton_bench_plugins.instrumentation.passes.interpreted import InterpretedScopes
 
-__all__ = ["DEFAULT_DEPTH", "CountingCollector", "HostCollector", "mend_loop_bounds"]
-
 
 # The interpreter keeps a scalar in an array of one element. Triton 3.6 passes such a bound to
 # ``int``, which numpy warns about and, since 2.4, rejects; later releases extract the element.

@@ -10,8 +10,6 @@ import ctypes
 import os
 from pathlib import Path
 
-__all__ = ["find_gpu_driver"]
-
 _HIDDEN = ("", "-1", "NoDevFiles")
 # Vendor, the device nodes of its driver, its library, the variables that can hide all devices.
 _NVIDIA = ("nvidia[0-9]*", "dxg")

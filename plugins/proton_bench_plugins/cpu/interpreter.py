@@ -17,7 +17,6 @@ from proton_bench_plugins.patch import Patch
 if TYPE_CHECKING:
     from proton_bench._native import CpuCollector
 
-__all__ = ["InterpreterObserver", "describe_launch"]
 
 _MAX_GRID_DIMENSIONS = 3
 _MAX_SIZE = 2**32 - 1

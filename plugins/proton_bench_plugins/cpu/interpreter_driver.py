@@ -15,8 +15,6 @@ from typing import Any
 
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 
-__all__ = ["HostEvent", "InterpreterDriver", "install_driver"]
-
 _TRIALS = 3  # interpreted launches take milliseconds and vary little
 _NS_PER_MS = 1e6
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from proton_bench import _native
 
-__all__ = ["ProfilerObserver"]
-
 MARK = "proton_bench scope "
 EVALUATION = "autograd::engine::evaluate_function"
 Frame = tuple[str, int, int]  # name, kind, number in order of creation

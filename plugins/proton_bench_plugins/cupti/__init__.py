@@ -30,8 +30,6 @@ from proton_bench_plugins.cupti.settings import (
     read_settings,
 )
 
-__all__ = ["BACKEND"]
-
 
 def _availability() -> Availability:
     obstacle = find_obstacle()

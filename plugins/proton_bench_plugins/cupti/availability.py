@@ -22,8 +22,6 @@ from proton_bench_plugins.libraries import (
     package_folders,
 )
 
-__all__ = ["find_candidates", "find_obstacle", "find_reason"]
-
 _NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
 _EXPLICIT = ("PROTON_BENCH_CUPTI_LIB", "TRITON_CUPTI_LIB_PATH")
 _FIRST_BLACKWELL = 100  # compute capability times ten

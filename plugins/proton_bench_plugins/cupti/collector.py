@@ -23,8 +23,6 @@ from proton_bench_plugins.cupti.settings import Counting, PcSampling, Settings
 from proton_bench_plugins.libraries import note_start
 from proton_bench_plugins.patch import Patch
 
-__all__ = ["GpuCollector", "loaded_cubins", "loaded_libraries", "remark_on"]
-
 _MODULE = "torch.autograd.profiler"
 _BEGINNINGS = ("_prepare_profiler", "_enable_profiler")
 _END = "_disable_profiler"

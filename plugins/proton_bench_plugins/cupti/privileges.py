@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-__all__ = ["ADVICE", "Permission", "Privileges", "explain_refusal", "read_privileges"]
-
 _SYS_ADMIN, _PERFMON = 21, 38  # numbers of capabilities
 ADVICE = (
     "run as root or with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or load the driver with "

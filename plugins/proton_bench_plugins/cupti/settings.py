@@ -16,18 +16,6 @@ from proton_bench.recording.counters.metric_sets import (
 from proton_bench.support.text import did_you_mean
 from proton_bench_plugins.mode_values import AskedValues, Number
 
-__all__ = [
-    "COUNTERS",
-    "COUNTERS_OPTIONS",
-    "OPTIONS",
-    "PC_SAMPLING",
-    "PC_SAMPLING_OPTIONS",
-    "Counting",
-    "PcSampling",
-    "Settings",
-    "read_settings",
-]
-
 # -- hardware counters ---------------------------------------------------------------------------
 COUNTERS = "counters"
 _GPM_OPTION = {"counters": "gpm: counters of the whole run by GPM alone, without bursts"}

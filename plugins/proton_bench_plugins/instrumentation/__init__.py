@@ -24,8 +24,6 @@ from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.availability import find_obstacle
 from proton_bench_plugins.instrumentation.settings import OPTIONS, read_settings
 
-__all__ = ["BACKEND"]
-
 _TRUE = ("1", "true", "on", "yes", "y")
 _CUSTOM_OPTIONS = ("cta", "byte_limit", "compare")
 

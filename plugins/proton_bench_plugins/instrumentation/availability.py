@@ -7,8 +7,6 @@ import importlib.util
 from proton_bench_plugins.cpu.gpu_driver import find_gpu_driver
 from proton_bench_plugins.libraries import native_obstacle
 
-__all__ = ["find_obstacle"]
-
 
 def find_obstacle() -> str | None:
     """Return why the backend cannot run here and what to do, or None."""

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from proton_bench.recording.kernels import kernel_records
 from proton_bench.recording.stderr import warn
 
-__all__ = ["KERNEL", "Calibration", "Measures"]
-
 KERNEL = "proton_bench_empty_scopes"
 
 _LAUNCHES = 3  # the first one fetches the code

@@ -36,8 +36,6 @@ from proton_bench_plugins.instrumentation.passes.rule import Rule
 from proton_bench_plugins.instrumentation.runtime import Runtime, open_runtime
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["InstrumentationCollector", "strip_records"]
-
 _RECORD = re.compile(r"^[ \t]*proton\.(record|event)\b.*\n", re.MULTILINE)
 _EVENT = re.compile(r'^([ \t]*%\S+ = )proton\.allocate_event "(?:[^"\\]|\\.)*" : i32', re.MULTILINE)
 _OWN = {"hash", "target", "instrumentation_mode", "ir_override", "maxnreg"}

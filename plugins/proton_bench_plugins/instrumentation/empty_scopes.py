@@ -7,8 +7,6 @@ import triton.language as tl
 
 import proton_bench.language as pl
 
-__all__ = ["SCOPES", "proton_bench_empty_scopes"]
-
 SCOPES = 32  # each is separate in the source, so that each has its own number
 
 

@@ -11,8 +11,6 @@ from proton_bench_plugins.instrumentation.calibration import KERNEL, Calibration
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = ["NativeRuntime", "Runtime", "addressable_bytes", "native_layout", "open_runtime"]
-
 _NARROW_BYTES = 1 << 31
 
 

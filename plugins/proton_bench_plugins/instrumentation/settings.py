@@ -12,8 +12,6 @@ from proton_bench.mode import MMA, SAMPLING_STRATEGY, Default, InstrumentationMo
 from proton_bench.plugin import Mode
 from proton_bench.plugin.kernel_mode import KernelMode
 
-__all__ = ["DEFAULT_BYTE_LIMIT", "OPTIONS", "Settings", "read_settings"]
-
 OPTIONS = {
     "metric_type": "what a scope measures: cycle",
     "sampling_strategy": "none (default): every warp records; selective: those of sampling_options",

@@ -21,8 +21,6 @@ from proton_bench.recording.context.metric import Metric, normalize_metrics, own
 from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.compiler.scope_table import KernelScopes
 
-__all__ = ["ValueRuntime"]
-
 
 class DeviceMemory(Protocol):
     """Memory of the current device, from torch."""

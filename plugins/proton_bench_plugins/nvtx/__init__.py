@@ -15,8 +15,6 @@ from proton_bench import _native
 from proton_bench.plugin import SessionFacts, hookimpl
 from proton_bench.recording.stderr import warn
 
-__all__ = ["proton_session_finished", "proton_session_started"]
-
 VARIABLE = "PROTON_BENCH_NVTX_SCOPES"
 INJECTION = "NVTX_INJECTION64_PATH"
 _TRUE = ("1", "on", "true")

@@ -24,7 +24,6 @@ from proton_bench_plugins.libraries import native_obstacle
 if TYPE_CHECKING:
     from proton_bench._native import ReplayCollector
 
-__all__ = ["BACKEND", "launch"]
 
 _PACES = ("all", "manual")
 _USAGE = "select it with the mode replay:file=PATH[:pace=all|manual]"

@@ -22,17 +22,6 @@ from proton_bench_plugins.libraries import (
     package_folders,
 )
 
-__all__ = [
-    "HIP",
-    "HSA",
-    "ROCPROFILER",
-    "ROCTRACER",
-    "ROCTX",
-    "RocmLibrary",
-    "find_obstacle",
-    "find_reason",
-]
-
 # Wheels of torch bring their own ROCm; those of TheRock have only ROCm.
 _PACKAGES = ("torch", "_rocm_sdk_core", "_rocm_sdk_devel", "rocm_sdk")
 _ROOT = "ROCM_PATH"

@@ -9,8 +9,6 @@ from proton_bench.plugin.flushing import PERIODIC_FLUSHING
 from proton_bench_plugins.rocm.availability import RocmLibrary, find_obstacle, find_reason
 from proton_bench_plugins.rocm.settings import OPTIONS, read_settings
 
-__all__ = ["RocmBackend"]
-
 _NO_SAMPLES = "PC sampling of AMD GPUs is not collected: see docs/reference/amd.md"
 
 

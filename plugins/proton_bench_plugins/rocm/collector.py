@@ -16,8 +16,6 @@ from proton_bench_plugins.rocm.availability import (
 )
 from proton_bench_plugins.rocm.settings import Settings
 
-__all__ = ["RocmCollector"]
-
 
 def remark_on(counts: Mapping[str, int], facts: Mapping[str, Any]) -> str | None:
     """Return one line on kernels that are missing, or None.

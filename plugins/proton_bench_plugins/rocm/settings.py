@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from proton_bench.plugin import Mode
 from proton_bench_plugins.mode_values import AskedValues, Number
 
-__all__ = ["OPTIONS", "Settings", "read_settings"]
-
 OPTIONS = {
     "copies": "on: memory copies and memsets have their own nodes; off (default)",
     "buffer_bytes": "size of the record buffer, 65536 to 268435456; default 1048576",

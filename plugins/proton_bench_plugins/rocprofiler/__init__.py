@@ -12,8 +12,6 @@ from proton_bench.plugin import Backend, hookimpl
 from proton_bench_plugins.rocm.availability import ROCPROFILER
 from proton_bench_plugins.rocm.backend import RocmBackend
 
-__all__ = ["BACKEND"]
-
 _ROCPROFILER = RocmBackend(
     "rocprofiler",
     "kernels and copies on AMD GPUs, with rocprofiler-sdk",

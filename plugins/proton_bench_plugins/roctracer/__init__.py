@@ -12,8 +12,6 @@ from proton_bench.plugin import Backend, hookimpl
 from proton_bench_plugins.rocm.availability import ROCTRACER
 from proton_bench_plugins.rocm.backend import RocmBackend
 
-__all__ = ["BACKEND"]
-
 _ROCTRACER = RocmBackend(
     "roctracer",
     "kernels and copies on AMD GPUs, with roctracer, which AMD has deprecated",

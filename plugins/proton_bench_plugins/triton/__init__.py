@@ -8,8 +8,6 @@ from pathlib import Path
 from proton_bench.plugin import SessionFacts, hookimpl
 from proton_bench_plugins.triton.observer import Observer
 
-__all__ = ["proton_launch_hooks", "proton_session_finished", "proton_session_started"]
-
 _observer = Observer()
 
 

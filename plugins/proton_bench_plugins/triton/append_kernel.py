@@ -5,8 +5,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["append_values"]
-
 
 @triton.jit(do_not_specialize=["size", "capacity"])  # type: ignore[untyped-decorator]
 def append_values(  # type: ignore[no-untyped-def]  # noqa: PLR0917 - arguments of a kernel

@@ -22,8 +22,6 @@ from proton_bench_plugins.triton.integers import (
 )
 from proton_bench_plugins.triton.ttir import Block, Function, Op, read_functions
 
-__all__ = ["asked_bytes"]
-
 # How often an operation moves its block.
 _MEMORY = {
     **dict.fromkeys(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"), 1),

@@ -21,8 +21,6 @@ from proton_bench.flags import flags
 from proton_bench_plugins.triton.asked_bytes import asked_bytes
 from proton_bench_plugins.triton.integers import GRID_AXES, evaluate, used_arguments
 
-__all__ = ["CODE_BYTES", "CodeBytes", "KernelBytes"]
-
 CODE_BYTES = "code_bytes"
 # Launches that are remembered for a kernel; arguments that never repeat must not fill the memory.
 _MOST_KNOWN = 4096

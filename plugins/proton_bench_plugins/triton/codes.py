@@ -17,15 +17,6 @@ from typing import Any
 from proton_bench import _native
 from proton_bench_plugins.patch import Patch
 
-__all__ = [
-    "config_text",
-    "note",
-    "note_files",
-    "note_function",
-    "note_loaded",
-    "watch_static_launcher",
-]
-
 # Classes of loaded kernels: those of the module that have the method.
 _LOADED_KINDS = {
     "triton.compiler.compiler": "_init_handles",

@@ -11,8 +11,6 @@ from proton_bench import _native
 from proton_bench.errors import MetricError
 from proton_bench.recording.context.metric import own_operators
 
-__all__ = ["append", "metadata_of", "prepare"]
-
 _METADATA_STATE = "__proton_launch_metadata"
 _KERNEL_NAME = "<metric>"  # upstream's name for these kernels
 

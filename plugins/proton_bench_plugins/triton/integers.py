@@ -19,18 +19,6 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError
 
-__all__ = [
-    "GRID_AXES",
-    "MOST_LOOPS",
-    "OPERATIONS",
-    "UNKNOWN",
-    "Number",
-    "Value",
-    "constant",
-    "evaluate",
-    "used_arguments",
-]
-
 Number = int | npt.NDArray[np.int64]
 
 # Axes of arrays: the grid's, and those of loops inside each other.

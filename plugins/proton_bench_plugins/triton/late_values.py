@@ -13,8 +13,6 @@ from proton_bench.errors import MetricError
 from proton_bench.flags import flags
 from proton_bench.recording.context.metric import ROOFLINE_TYPES, normalize_metrics, own_operators
 
-__all__ = ["LateValues", "is_late"]
-
 # An event is recorded after this many copies of a stream; it marks all of them as done.
 _BATCH = 256
 # With more pending batches the oldest is awaited, so that memory stays bounded.

@@ -20,7 +20,6 @@ from proton_bench_plugins.triton.late_values import LateValues, is_late
 if TYPE_CHECKING:
     from proton_bench_plugins.triton.code_bytes import CodeBytes
 
-__all__ = ["LaunchHook"]
 
 _COMPILER = "triton.compiler.compiler"
 

@@ -19,8 +19,6 @@ from proton_bench.recording.stderr import say
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes, graph_values, trials
 
-__all__ = ["Observer"]
-
 _PATCHED: dict[str, Callable[[ModuleType], Sequence[Patch]]] = {
     "triton.runtime.autotuner": trials.watch_triton,
     "torch._inductor.runtime.benchmarking": trials.watch_benchmarks,

@@ -11,14 +11,6 @@ from proton_bench import _native
 from proton_bench_plugins.patch import Patch
 from proton_bench_plugins.triton import codes
 
-__all__ = [
-    "AUTOTUNE_STATE",
-    "config_of_trial",
-    "watch_benchmarks",
-    "watch_inductor",
-    "watch_triton",
-]
-
 AUTOTUNE_STATE = "<autotune>"
 
 _trial = threading.local()

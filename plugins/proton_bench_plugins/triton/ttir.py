@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from proton_bench.errors import MetricError
 
-__all__ = ["Block", "Function", "Op", "read_functions"]
-
 _NAME = r"%[\w$.\-]+"
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _COMMENT = re.compile(r"\s*//.*$")

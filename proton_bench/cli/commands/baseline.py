@@ -16,7 +16,6 @@ from proton_bench.errors import ProfileFormatError, UsageError
 if TYPE_CHECKING:
     from proton_bench.gate.baselines import BaselineStore
 
-__all__ = ["group"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 group = typer.Typer(

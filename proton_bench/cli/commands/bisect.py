@@ -23,8 +23,6 @@ from proton_bench.cli.target import (
 )
 from proton_bench.errors import UsageError
 
-__all__ = ["command"]
-
 
 def command(
     good: Annotated[str, typer.Argument(metavar="GOOD", help="A revision that is not slower.")],

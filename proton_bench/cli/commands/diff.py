@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
     from proton_bench.analysis.view.names import NameFilter
 
-__all__ = ["command"]
-
 
 def command(
     files: Annotated[

@@ -15,8 +15,6 @@ from proton_bench.support.text import visible
 if TYPE_CHECKING:
     from proton_bench.diagnosis.finding import Diagnosis, Finding, Section
 
-__all__ = ["command"]
-
 
 def command(
     files: Annotated[

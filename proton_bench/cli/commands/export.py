@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from proton_bench.formats.chrome.kineto_file import KinetoFile
     from proton_bench.formats.timeline.slices import TimelineSlice
 
-__all__ = ["command"]
 
 _KINETO = "kineto"
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from proton_bench.gate.policy import Policy
     from proton_bench.gate.verdict.result import Outcome
 
-__all__ = ["command", "read_words"]
 
 _MARK = "--"
 

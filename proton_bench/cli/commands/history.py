@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from proton_bench.gate.history.sources import Sources
     from proton_bench.gate.policy import PolicyWords
 
-__all__ = ["command", "judge_history", "open_history", "read_followed", "reports_of"]
-
 
 def command(
     runs: Annotated[

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from proton_bench.formats.perfetto.merge import TimelineInput
     from proton_bench.model.members import Member
 
-__all__ = ["command"]
-
 
 def command(
     files: Annotated[

@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.query.relations import LabelledRun
     from proton_bench.analysis.query.sql import QueryResult
 
-__all__ = [
-    "CsvOption",
-    "JsonOption",
-    "command",
-    "print_result",
-    "read_output",
-    "stored_runs",
-]
 
 _TABLE_LIMIT = 1000
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
     from proton_bench.report.html.strip import Strip
 
-__all__ = ["command"]
 
 _DIFF_SUFFIX = ".diff.html"
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from proton_bench.store.adding.ingest import Labels
     from proton_bench.store.store import Store
 
-__all__ = ["group", "record"]
 
 _RUNS = """
 SELECT min(date) AS date, job, run, sum(coalesce(len(members), 1))::BIGINT AS profiles,

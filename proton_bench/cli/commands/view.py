@@ -22,8 +22,6 @@ from proton_bench.cli.options import (
 if TYPE_CHECKING:
     from proton_bench.analysis.view.names import NameFilter
 
-__all__ = ["command"]
-
 
 def command(
     file: Annotated[Path, typer.Argument(help="Profile of any known format.", metavar="FILE")],

@@ -11,8 +11,6 @@ import typer
 
 from proton_bench.cli.files import check_profiles, print_bytes, print_document, print_reports
 
-__all__ = ["command"]
-
 
 def command(
     file: Annotated[Path, typer.Argument(help="Profile of any known format.", metavar="FILE")],

@@ -10,21 +10,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "COUNTED_TIME",
-    "CYCLES",
-    "INSTRUCTIONS",
-    "NOT_JOINED",
-    "SAMPLED_TIME",
-    "UNITS",
-    "UNIT_ENDINGS",
-    "USUAL_CEILINGS",
-    "bias_column",
-    "busy_column",
-    "is_ceiling",
-    "variance_column",
-]
-
 COUNTED_TIME = "counter_time (ns)"  # of kernels that counters stand for
 SAMPLED_TIME = "counter_sampled (ns)"  # the part of it inside samples
 CYCLES = "sm_cycles"  # that passed in it

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from proton_bench.errors import ProfileFormatError
 
-__all__ = ["LONG_IDLE_NS", "DeviceUse", "combine_uses", "latency_bucket"]
-
 LONG_IDLE_NS = 1_000_000
 
 _PER_OCTAVE = 8

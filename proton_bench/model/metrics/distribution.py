@@ -16,17 +16,6 @@ import numpy.typing as npt
 
 from proton_bench.errors import MetricError, UsageError
 
-__all__ = [
-    "MAX_BUCKETS",
-    "MAX_SAMPLES",
-    "SKETCH_GAMMA",
-    "Distribution",
-    "Intervals",
-    "as_samples",
-    "bucket_bounds",
-    "bucket_numbers",
-]
-
 SKETCH_ACCURACY = 0.001
 SKETCH_GAMMA = (1 + SKETCH_ACCURACY) / (1 - SKETCH_ACCURACY)
 MAX_SAMPLES = 64

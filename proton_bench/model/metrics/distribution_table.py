@@ -18,8 +18,6 @@ from proton_bench.model.metrics.distribution import (
     Distribution,
 )
 
-__all__ = ["SUM_ERROR", "DistributionTable", "check_buckets"]
-
 _SCALARS = (
     *("n", "zero_count", "total", "minimum", "maximum", "sum_ln", "sum_ln2"),
     *("collapses", "open_below"),

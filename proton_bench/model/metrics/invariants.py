@@ -17,8 +17,6 @@ from proton_bench.model.metrics.distribution_table import SUM_ERROR, Distributio
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn
 from proton_bench.model.profile import Profile
 
-__all__ = ["Violation", "violations"]
-
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from proton_bench.errors import MetricError, ProfileFormatError
 from proton_bench.model.frame import StringTable
 
-__all__ = ["Aggregation", "MetricColumn", "MetricSpec", "MetricValue", "ValueKind"]
-
 MetricValue = int | float | str | tuple[int, ...] | tuple[float, ...]
 
 _INT64 = range(-(2**63), 2**63)

@@ -15,17 +15,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.metric import Aggregation, MetricColumn, ValueKind
 from proton_bench.model.profile import Profile
 
-__all__ = [
-    "WALL",
-    "Ranges",
-    "Spans",
-    "is_span",
-    "ranges_of",
-    "spans_of",
-    "with_self_times",
-    "without_nested",
-]
-
 WALL = "wall (ns)"
 _BASE = "wall"
 _NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}

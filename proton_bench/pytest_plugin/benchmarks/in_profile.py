@@ -24,8 +24,6 @@ from proton_bench.model.profile import Profile
 from proton_bench.pytest_plugin.benchmarks.record import REPLICATE as PROCESS
 from proton_bench.pytest_plugin.benchmarks.record import BenchmarkRecord
 
-__all__ = ["profile_of"]
-
 
 def profile_of(records: Sequence[BenchmarkRecord]) -> Profile:
     """Return a profile that holds the rounds of benchmarks below the nodes of their tests.

@@ -40,14 +40,6 @@ from proton_bench.pytest_plugin.rounds.measurement import (
 if TYPE_CHECKING:
     from proton_bench.recording.session.session import Session
 
-__all__ = [
-    "ATTRIBUTE",
-    "BenchmarkCall",
-    "BenchmarksInTests",
-    "Surroundings",
-    "benchmark_ids",
-    "parameters_of",
-]
 
 _MAX_VALUE = 80
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")

@@ -13,8 +13,6 @@ from proton_bench.errors import UsageError
 from proton_bench.pytest_plugin.rounds.measurement import Device, Plan
 from proton_bench.support.text import did_you_mean
 
-__all__ = ["FIXTURE", "MARKER", "MARKER_LINE", "Asked", "is_benchmark", "read_marker"]
-
 MARKER = FIXTURE = "proton_bench"
 MARKER_LINE = (
     "proton_bench(rounds=, warmup=, max_time=, flush_l2=, cudagraph=, threshold=, "

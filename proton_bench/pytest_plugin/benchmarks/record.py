@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["REPLICATE", "BenchmarkRecord"]
-
 # What counts as a repetition. Rounds share everything that differs between processes: clocks,
 # memory layout, choices of autotuners. They make one value more precise but do not show its spread.
 REPLICATE = "process"

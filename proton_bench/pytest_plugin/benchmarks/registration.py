@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
     from proton_bench.recording.session.session import Session
 
-__all__ = [
-    "add_to_controller",
-    "add_to_run",
-    "add_to_worker",
-    "check_devices",
-    "no_profile",
-    "note_choice",
-    "visible_gpus",
-]
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 

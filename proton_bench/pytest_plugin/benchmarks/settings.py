@@ -11,8 +11,6 @@ import pytest
 from proton_bench.errors import UsageError
 from proton_bench.gate.project import policy_of_project, store_of_project
 
-__all__ = ["Settings", "add_options"]
-
 
 def add_options(group: Any) -> None:
     """Add the options to a group of pytest's parser."""

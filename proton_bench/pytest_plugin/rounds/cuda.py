@@ -14,8 +14,6 @@ from proton_bench.errors import UsageError
 from proton_bench.model.benchmark_columns import FLUSH
 from proton_bench.pytest_plugin.rounds.measurement import Around, Device, RoundTime
 
-__all__ = ["CudaTimer", "UseOfCuda", "as_graph"]
-
 _LEAST_FLUSHED_BYTES = 32 << 20
 _GRAPH_WARM_UPS = 3
 # Depth and width of the search for tensors in arguments and results.

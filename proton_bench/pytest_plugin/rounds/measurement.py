@@ -14,18 +14,6 @@ from typing import Protocol
 
 from proton_bench.model.benchmark_columns import WARM_UP
 
-__all__ = [
-    "Around",
-    "CpuTimer",
-    "Device",
-    "Measurement",
-    "Plan",
-    "RoundTime",
-    "Timer",
-    "measure",
-    "measure_coroutine",
-]
-
 
 class Device(StrEnum):
     """The device whose clock times a round."""

@@ -13,8 +13,6 @@ from proton_bench.model.frame import COLLECTION_NAME, TEST_RUN_NAME, FrameKind
 from proton_bench.model.profile import Profile
 from proton_bench.model.regroup import order_siblings
 
-__all__ = ["Parts", "in_order", "no_rows", "read_parts"]
-
 _FIRST, _LAST = -1, 2**62
 _STEPS = {COLLECTION_NAME: _FIRST, "setup": 0, "call": 1, "teardown": 2}
 _PARTIAL = ".partial"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
     from proton_bench.recording.session.session import Session
 
-__all__ = ["ProfileReport", "RunSession", "TestNodes", "reported"]
-
 
 class TestNodes:
     """Hooks that open nodes around everything that pytest runs."""

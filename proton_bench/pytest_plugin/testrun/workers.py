@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from proton_bench.model.profile import Profile
     from proton_bench.recording.session.session import Session
 
-__all__ = ["WorkerEnd", "WorkerOrders", "WorkerParts", "is_controller"]
 
 # Orders of the controller for its workers, as JSON. They are needed before xdist sends anything.
 _VARIABLE = "PROTON_BENCH_WORKER"

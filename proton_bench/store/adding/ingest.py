@@ -57,8 +57,6 @@ from proton_bench.store.store import (
 from proton_bench.support.inputs import open_file, unreadable
 from proton_bench.support.text import visible
 
-__all__ = ["Added", "Labels", "add_files", "find_files"]
-
 # Rows that wait in memory until they become files, one for each day and job.
 _MOST_WAITING = 2 * ROW_GROUP_ROWS
 _IN_LIST = ".list."

@@ -12,8 +12,6 @@ from proton_bench.model.origin import is_partial_name
 from proton_bench.store.adding.ingest import find_files
 from proton_bench.support.text import visible
 
-__all__ = ["Spool"]
-
 # What changes when a file is written or replaced.
 _State = tuple[int, int, int]
 

@@ -18,8 +18,6 @@ from proton_bench.plugin.canary import ScopeMaker, Ticks
 from proton_bench.recording.launcher.on_import import ImportCallback
 from proton_bench_plugins.patch import Patch
 
-__all__ = ["Driver", "TorchCanary"]
-
 _LIBRARY = "libcuda.so.1"
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING

@@ -14,8 +14,6 @@ from proton_bench_plugins.instrumentation.compiler.stages import Inserting, Stag
 from proton_bench_plugins.instrumentation.settings import Settings
 from proton_bench_plugins.patch import Patch
 
-__all__ = ["Compilation"]
-
 _DROPPED = ".maxnreg"
 
 

@@ -13,16 +13,6 @@ from dataclasses import dataclass
 from proton_bench.errors import UsageError
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = [
-    "MOST_SCOPES",
-    "Record",
-    "check_records",
-    "check_warps",
-    "find_records",
-    "has_records",
-    "kernel_warps",
-]
-
 MOST_SCOPES = 256  # ids of scopes have eight bits
 _RECORD = re.compile(r'^\s*proton\.record (start|end) "((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EVENT = re.compile(r'^\s*%\S+ = proton\.allocate_event "((?:[^"\\]|\\.)*)"', re.MULTILINE)

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 from proton_bench.errors import UsageError
 
-__all__ = ["BACKENDS", "Callbacks", "register"]
-
 # Triton's compiler backends with a dialect of records, and the kind of target each compiles for.
 BACKENDS = {"nvidia": "cuda", "amd": "hip"}
 _REGISTER = "triton._instrumentation"

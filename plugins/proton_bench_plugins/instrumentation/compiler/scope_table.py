@@ -11,8 +11,6 @@ from typing import Any
 
 from proton_bench_plugins.instrumentation.compiler.records import has_records
 
-__all__ = ["KernelScopes", "read_registers", "read_scopes"]
-
 _ELF = b"\x7fELF"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")

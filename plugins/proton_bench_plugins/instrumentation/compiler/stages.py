@@ -24,18 +24,6 @@ from proton_bench_plugins.instrumentation.compiler.records import (
 )
 from proton_bench_plugins.instrumentation.settings import Settings
 
-__all__ = [
-    "LEFT_OUT",
-    "TAKEN",
-    "Inserting",
-    "Stages",
-    "Target",
-    "check_space",
-    "describe_target",
-    "most_records",
-    "needed_bytes",
-]
-
 # Bytes of shared memory that a program may use, by compute capability and by the beginning of AMD's
 # names, for compiles without the device.
 _CUDA_SHARED = {

@@ -9,17 +9,6 @@ from dataclasses import dataclass
 from proton_bench_plugins.instrumentation.passes.registry import LOOP, Op, kind_in_pass
 from proton_bench_plugins.instrumentation.passes.rule import Rule
 
-__all__ = [
-    "MAX_SCOPES",
-    "Candidate",
-    "Scope",
-    "candidates",
-    "cap",
-    "kinds_wanted",
-    "rules_that_take",
-    "scope_around",
-]
-
 MAX_SCOPES = 255  # a record has eight bits for its scope
 
 

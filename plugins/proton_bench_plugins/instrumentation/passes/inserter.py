@@ -38,8 +38,6 @@ from proton_bench_plugins.instrumentation.passes.registry import (
 )
 from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
 
-__all__ = ["Inserted", "Inserter"]
-
 _WAITS = ("ttng.wait_barrier", "amdg.wait_barrier")
 _INIT = ("ttng.init_barrier", "amdg.init_barrier")
 _PARTITIONS = "ttg.warp_specialize.partitions"

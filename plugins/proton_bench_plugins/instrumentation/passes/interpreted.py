@@ -37,8 +37,6 @@ from proton_bench_plugins.instrumentation.passes.registry import (
 from proton_bench_plugins.instrumentation.passes.rule import Rule, applying
 from proton_bench_plugins.patch import Patch
 
-__all__ = ["InterpretedScopes"]
-
 _UNROLLED = "static_range"  # the compiler unrolls it
 
 

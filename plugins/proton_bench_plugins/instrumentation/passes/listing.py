@@ -11,14 +11,6 @@ from proton_bench.recording.stderr import warn
 from proton_bench_plugins.instrumentation.passes.choice import MAX_SCOPES, Scope
 from proton_bench_plugins.instrumentation.passes.rule import Rule, at_work
 
-__all__ = [
-    "list_scopes",
-    "report_left_out",
-    "report_skipped",
-    "unused_passes",
-    "without_scopes",
-]
-
 _SHOWN = 4
 
 

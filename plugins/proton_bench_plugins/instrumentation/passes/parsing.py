@@ -11,8 +11,6 @@ from proton_bench.support.text import did_you_mean
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, pass_names
 from proton_bench_plugins.instrumentation.passes.rule import Lines, Rule
 
-__all__ = ["parse_passes"]
-
 _KEYS = ("kernel", "file", "line")
 _LINES = re.compile(r"(\d{1,9})(-(\d{0,9}))?")
 _JSON = "json"

@@ -10,24 +10,6 @@ from typing import Any
 
 from proton_bench.errors import UsageError
 
-__all__ = [
-    "ALL",
-    "DOT_WAIT",
-    "LOAD_WAIT",
-    "LOOP",
-    "PRINT_OPS",
-    "CustomPass",
-    "Op",
-    "OpTree",
-    "Place",
-    "describe",
-    "kind_in_pass",
-    "op_kind",
-    "pass_names",
-    "read_places",
-    "register_pass",
-]
-
 _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _TRITON_OWN = (os.path.join("triton", "language"), os.path.join("triton", "experimental"))
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from proton_bench_plugins.instrumentation.passes.registry import PRINT_OPS, Place
 
-__all__ = ["Rule", "applying", "at_work"]
-
 Lines = tuple[int, int]
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from proton_bench.pytest_plugin.benchmarks.record import REPLICATE, BenchmarkRecord
 from proton_bench.support.files import write_file
 
-__all__ = ["SCHEMA", "VERSION", "write_document"]
-
 SCHEMA = "proton_bench.benchmarks"
 VERSION = (1, 0)
 

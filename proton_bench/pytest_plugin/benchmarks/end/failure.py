@@ -7,8 +7,6 @@ from typing import Any
 
 from proton_bench.support.text import visible_lines
 
-__all__ = ["GateFailure"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Place:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from proton_bench.analysis.run import Run
     from proton_bench.pytest_plugin.benchmarks.end.judging import Judging
 
-__all__ = ["BenchmarksOfRun"]
 
 # Code of `proton gate` for wrong usage and unreadable or unwritable files; wins over the others.
 _WRONG = 2

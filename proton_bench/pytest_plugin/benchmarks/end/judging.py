@@ -31,8 +31,6 @@ from proton_bench.report.words.gate import explained, row_text, structure_text
 from proton_bench.support.files import write_file
 from proton_bench.support.text import visible
 
-__all__ = ["Judging", "replicate_command"]
-
 _TESTS = "tests.json"
 
 
