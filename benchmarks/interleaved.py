@@ -14,19 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = [
-    "EMPTY_RECORDING",
-    "Interval",
-    "added_ratio",
-    "difference",
-    "median",
-    "print_machine",
-    "print_row",
-    "ratio",
-    "rounds",
-    "timed",
-]
-
 RESAMPLES = 2000
 # For the backend `replay`: the version, no texts and no events.
 EMPTY_RECORDING = b"PBRECORD" + bytes([1]).ljust(16, b"\0")

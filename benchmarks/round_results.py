@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-__all__ = ["RoundResults", "SchemaError", "machine", "measure", "merged"]
-
 
 class SchemaError(SystemExit):
     """A file does not hold what a benchmark writes; ends the command with its message."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["attend", "chain", "copy", "fma", "gemm", "layer_norm", "reduce", "softmax"]
-
 
 @triton.jit
 def gemm(a, b, c, inner, columns, steps, EXTRA: tl.constexpr, TILE: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]

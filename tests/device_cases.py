@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CASES", "Case", "Tree", "kernels", "numbers", "run_program"]
-
 _PROGRAMS = Path(__file__).parent / "integration" / "device_programs.py"
 _UNSUPPORTED = 77  # how a program says that this upstream cannot do it
 

@@ -27,8 +27,6 @@ from proton_bench.gate.processes import (
     worktree,
 )
 
-__all__ = ["in_turn", "main"]
-
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
 # The build tools come from the environment that this runs in, as in the Makefile.

@@ -25,8 +25,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.profile import Profile
 
-__all__ = ["main"]
-
 _ROUNDS = 200
 _WARM_UP = 5
 _NODES = 20_000

@@ -25,8 +25,6 @@ from benchmarks.instrumentation.rounds import measure_round
 from benchmarks.overhead.runner import ROOT, Setting
 from benchmarks.round_results import machine, measure, merged
 
-__all__ = ["main", "parse"]
-
 FILE = Path("build/instrumentation/results.json")
 CACHE = ROOT / "build" / "instrumentation" / "triton"
 

@@ -9,8 +9,6 @@ import triton.language as tl
 
 from benchmarks.instrumentation.language import pl
 
-__all__ = ["dropout", "scoped_matmul", "short", "swiglu", "top_k"]
-
 
 @triton.jit
 def short(out, x, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]

@@ -12,8 +12,6 @@ import triton.language as tl
 
 import proton_bench.language as pl
 
-__all__ = ["CYCLES_PER_STEP", "PER_PASS", "chain_of", "known_chain"]
-
 pl.enable_semantic("triton")
 
 # Latency of one multiply-add of float32 on NVIDIA GPUs since Volta.

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-__all__ = ["pl"]
-
 
 def _language(which: str) -> ModuleType:
     if which == "upstream":

@@ -9,8 +9,6 @@ import triton.language as tl
 
 from benchmarks.instrumentation.language import pl
 
-__all__ = ["descriptor_matmul", "grouped_matmul", "persistent_matmul"]
-
 
 @triton.jit
 def persistent_matmul(  # type: ignore[no-untyped-def]

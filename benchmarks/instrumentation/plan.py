@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from benchmarks.overhead.plan import Arm
 
-__all__ = ["ARMS", "CHAINS", "KERNELS", "LAUNCHES", "PARTS", "Launches", "chosen"]
-
 LAUNCHED = ("matmul", "short")
 KERNELS = (
     "softmax",

@@ -18,8 +18,6 @@ from benchmarks.instrumentation.plan import ARMS, CHAINS, KERNELS
 from benchmarks.instrumentation.results import Results
 from benchmarks.interleaved import Interval, median
 
-__all__ = ["RowResult", "print_report", "row_results"]
-
 LEAST_ROUNDS = 10
 LAUNCH_BARS = {"ours_tree": 1.25, "ours_trace": 3.0, "ours_tree_shared": 1.25}
 SHORT_BAR_US = 6.0

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 from benchmarks.round_results import RoundResults
 
-__all__ = ["Results"]
-
 
 @dataclass(slots=True)
 class Results(RoundResults):

@@ -11,8 +11,6 @@ from typing import Any
 from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.runner import ArmProcess, Setting, processes
 
-__all__ = ["measure_round"]
-
 # The slowest works get fewer pairs than --blocks: ten kernels, and traces
 # of more than a hundred thousand instances a launch. A chain is repeated inside its pair.
 PAIRS = {"kernels": 2, "cycles": 1, "ours_trace": 1, "upstream_trace": 1}

@@ -11,8 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["SESSIONS", "Ended", "Session", "kernel_time_us", "read_scopes"]
-
 _EVENT = re.compile(rb'"name":\s*"([^"]{1,40})"')
 
 

@@ -17,8 +17,6 @@ from typing import Any
 from benchmarks.instrumentation.plan import LAUNCHES, Launches
 from benchmarks.overhead.plan import Arm
 
-__all__ = ["LaunchedArm", "serve"]
-
 Answer = dict[str, Any]
 KERNEL_LAUNCHES = 40
 

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 import triton
 
-__all__ = ["WORKS", "Work", "make"]
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -29,8 +29,6 @@ from benchmarks.overhead.results import Results
 from benchmarks.overhead.runner import measure_round
 from benchmarks.round_results import machine, measure, merged
 
-__all__ = ["main", "parse"]
-
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""

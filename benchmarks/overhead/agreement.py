@@ -22,8 +22,6 @@ from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.runner import ArmProcess, Setting, processes
 from benchmarks.round_results import machine
 
-__all__ = ["WORKLOADS", "Agreement", "Window", "backward_agrees", "base_name", "compare", "judge"]
-
 TOLERANCE = 0.01
 STEPS = ("eager_steps", "compiled_steps")
 WORKLOADS = (*STEPS, "graph", "streams", "threads")

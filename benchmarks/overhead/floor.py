@@ -8,8 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["Floor", "build"]
-
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "native" / "src"
 _FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden")

@@ -7,8 +7,6 @@ from typing import Any
 
 import triton
 
-__all__ = ["describe", "described", "empty"]
-
 
 def describe(_grid: object, metadata: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return launch metadata of the kind that examples of Triton return."""

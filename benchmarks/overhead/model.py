@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["LanguageModel", "Shape", "Trainer"]
-
 Scope = Callable[[str], AbstractContextManager[object]]
 NOTHING = nullcontext()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["ARMS", "PAIRS_OF_SESSION", "REPEATS", "SAMPLED", "UNITS", "WORKLOADS", "Arm", "chosen"]
-
 # Workload: what one unit of it is. `metadata` is the last: its launch hooks come off afterwards.
 UNITS = {
     "tiny": "launch",

@@ -13,8 +13,6 @@ from pathlib import Path
 from benchmarks.overhead.floor import build
 from benchmarks.overhead.runner import ROOT, Setting
 
-__all__ = ["find_cupti", "setting_of"]
-
 CACHES = ROOT / "build" / "overhead" / "caches"
 _PATTERNS = {
     "triton": ("triton", "backends/nvidia/lib/cupti/libcupti.so*"),

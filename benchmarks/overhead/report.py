@@ -21,9 +21,6 @@ from benchmarks.interleaved import Interval, added_ratio, median
 from benchmarks.overhead.plan import ARMS, UNITS, WORKLOADS
 from benchmarks.overhead.results import Results
 
-__all__ = ["ROWS", "Row", "RowResult", "Verdict", "added", "print_report", "ratio", "row_results"]
-
-
 LEAST_ROUNDS = 10  # processes of each arm
 
 

@@ -14,8 +14,6 @@ from typing import Any, ClassVar
 
 from benchmarks.round_results import RoundResults, SchemaError
 
-__all__ = ["Results"]
-
 _WORKLOAD_KEYS = {"bare", "profiled", "finalize_s", "bytes", "kernels"}
 
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from benchmarks.overhead.plan import PAIRS_OF_SESSION, REPEATS, WORKLOADS, Arm
 
-__all__ = ["ArmProcess", "Lockstep", "Measured", "Setting", "measure_round", "processes"]
-
 ROOT = Path(__file__).parents[2]
 _END_SECONDS = 20
 LAST_LINES = 12

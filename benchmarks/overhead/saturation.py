@@ -16,8 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-__all__ = ["main"]
-
 SIZE = 4096
 QUEUED = 50  # products between two looks at the clock
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 from benchmarks.overhead.floor import Floor
 from benchmarks.overhead.plan import Arm
 
-__all__ = ["TOOLS", "Place", "Recorded", "Scope", "Tool", "read_tree"]
-
 Scope = Callable[[str], AbstractContextManager[object]]
 
 

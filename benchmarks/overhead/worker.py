@@ -21,8 +21,6 @@ from benchmarks.overhead.plan import Arm
 from benchmarks.overhead.tools import TOOLS, Place, Scope
 from benchmarks.overhead.workloads import Workload, make
 
-__all__ = ["Process", "serve"]
-
 WARM_PART = 10  # a tenth of a block is run before it is timed
 
 

@@ -17,8 +17,6 @@ import torch
 
 from benchmarks.overhead.model import LanguageModel, Scope, Shape, Trainer, no_scope
 
-__all__ = ["MAKERS", "Workload", "make"]
-
 EAGER = Shape(12, 768, 12, 4, 128, 8192)
 COMPILED = Shape(6, 768, 12, 4, 128, 8192)
 REPLAYED = Shape(12, 1024, 16, 8, 512, 8192)

@@ -6,8 +6,6 @@ import numpy as np
 
 from proton_bench.gate.statistics.decision import Evidence
 
-__all__ = ["evidence_of"]
-
 
 def evidence_of(
     effect: np.ndarray,

@@ -21,8 +21,6 @@ from proton_bench.formats.protobuf import Message, varint
 from proton_bench.model.builder import ProfileBuilder
 from proton_bench.model.frame import FrameKind
 
-__all__ = ["FILES", "FIRST", "nested", "traced"]
-
 FILES: dict[str, Callable[[], bytes]] = {}
 EMPTY_MEMBER = gzip.compress(b"", 9, mtime=0)
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from proton_bench.recording.counters.metric_sets import ELAPSED_CYCLES
 
-__all__ = ["DRAM", "METRICS", "Kind", "burst_of", "kinds", "made_bursts", "recorded_burst"]
-
 DRAM = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
 _TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 METRICS = (ELAPSED_CYCLES, "sm__cycles_active.avg", _TENSOR, DRAM)

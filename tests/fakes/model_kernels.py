@@ -17,8 +17,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from proton_bench import _native
 from proton_bench.recording.session.conversion import encode_phase
 
-__all__ = ["Kernels", "launch", "paths_of", "run"]
-
 
 def launch(name: str) -> None:
     """Launch a kernel of the calling thread, which takes a microsecond."""

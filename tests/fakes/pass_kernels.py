@@ -12,8 +12,6 @@ from typing import Any
 import triton
 import triton.language as tl
 
-__all__ = ["SOURCES", "Source"]
-
 
 @triton.jit
 def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # noqa: N803

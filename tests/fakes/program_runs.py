@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["run_proton", "run_python"]
-
 _HEAD = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
 
 

@@ -15,8 +15,6 @@ from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 from proton_bench.model.metrics.metric import Aggregation
 
-__all__ = ["Program", "recorded"]
-
 SECOND_NS = 1_000_000_000
 Changes = dict[str, Sequence[float] | None]
 

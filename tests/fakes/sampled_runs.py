@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from fakes.doubles import Doubles
 
-__all__ = ["PROGRAM", "Run", "run"]
-
 TESTS = Path(__file__).parents[1]
 HEAD = f"""
 import sys; sys.path.insert(0, {str(TESTS)!r})

@@ -13,8 +13,6 @@ from triton.experimental.gluon import language as ttgl
 
 import proton_bench.language as pl
 
-__all__ = ["SOURCES", "Source"]
-
 
 @triton.jit
 def add(x, y, n, BLOCK: tl.constexpr):  # noqa: N803

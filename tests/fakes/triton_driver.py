@@ -9,8 +9,6 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime._allocation import _profile_allocator
 
-__all__ = ["FakeDriver"]
-
 
 class FakeDriver:
     """Pretends that a GPU is there.

@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TRITONS", "run_on"]
-
 TRITONS = ("", *filter(None, os.environ.get("PROTON_BENCH_TRITONS", "").split(os.pathsep)))
 _ROOT = Path(__file__).parents[2]
 

@@ -19,8 +19,6 @@ from typing import Any
 
 from fakes import upstream_facts
 
-__all__ = ["CALLS"]
-
 CALLS: dict[str, Callable[[], Any]] = {}
 _is_ours = sys.argv[1:] == ["ours"]
 _folder = Path(tempfile.mkdtemp())

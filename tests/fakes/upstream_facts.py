@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CALLS"]
-
 CALLS: dict[str, Callable[[], Any]] = {}
 
 

@@ -24,8 +24,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
 
-__all__ = ["DATA", "behaviour_of", "survey_of"]
-
 DATA = Path(__file__).parents[1] / "data" / "upstream_surface.json"
 _PACKAGE = "triton.profiler"
 _ROOT = Path(__file__).parents[2]

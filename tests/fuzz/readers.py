@@ -25,8 +25,6 @@ from fuzz.mutations import changed
 from proton_bench.cli import main
 from proton_bench.formats.registry import write_profile
 
-__all__ = ["attempt", "prepare"]
-
 DATA = Path(__file__).parents[1] / "data"
 PATTERNS = ("earlier/*.*", "golden/*.*", "kineto/*.json*", "upstream*/*.*")
 LARGEST = 400_000

@@ -23,18 +23,6 @@ from proton_bench.gate.experiment import Rate
 from proton_bench.gate.history.history import LEVEL
 from proton_bench.gate.history.steps import LEAST_CHANGE, find_steps
 
-__all__ = [
-    "NOISES",
-    "Found",
-    "Noise",
-    "alarms_over_time",
-    "compared",
-    "false_alarms",
-    "otava_rules",
-    "ours",
-    "simulated",
-]
-
 Numbers = npt.NDArray[np.float64]
 # Finds the places of steps in each of many series of logarithms.
 Rule = Callable[[Sequence[Numbers]], list[list[int]]]

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from proton_bench.gate.slot import Stage, pairs
 
-__all__ = ["H200", "TICK_NS", "Drawn", "Machine", "Program"]
-
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

@@ -22,15 +22,6 @@ from proton_bench.gate.statistics.decision import (
 )
 from proton_bench.gate.verdict.result import UNDECIDED_SHARE
 
-__all__ = [
-    "DecidedChecks",
-    "Rule",
-    "are_open",
-    "in_looks",
-    "judged",
-    "ours",
-]
-
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rule = Callable[[Drawn], Mask]

@@ -28,8 +28,6 @@ from proton_bench.model.device import Device
 from proton_bench.model.frame import FrameKind
 from proton_bench.model.metrics.distribution import Distribution
 
-__all__ = ["MODELS", "SLOWDOWNS", "Outcome", "Scenario", "by_judge", "simulate"]
-
 SLOWDOWNS = (0.03, 0.05, 0.10)
 _LAUNCHES = 60
 _QUIET = (0.003,)

@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 _MODULE = "benchmarks.studies.why.changes"
 # What each finding suggests for these programs.
 _CHANGES = {

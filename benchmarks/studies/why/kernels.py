@@ -7,32 +7,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = [
-    "atomics",
-    "barriers",
-    "chase",
-    "column_read",
-    "column_write",
-    "dependent",
-    "exponents",
-    "fill",
-    "gather",
-    "histogram",
-    "integers",
-    "issue",
-    "one_atomic",
-    "product",
-    "roots",
-    "row_softmax",
-    "scatter",
-    "shared_memory",
-    "spills",
-    "strided",
-    "strided_cache",
-    "total",
-    "uneven",
-]
-
 
 @triton.jit
 def fill(out, size, WIDTH: tl.constexpr):

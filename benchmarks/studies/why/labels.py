@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["LABELS", "SEED", "Label", "shuffled_labels"]
-
 
 @dataclass(frozen=True, slots=True)
 class Label:

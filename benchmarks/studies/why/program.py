@@ -15,8 +15,6 @@ from benchmarks.studies.why import kernels
 from benchmarks.studies.why.labels import LABELS, SEED
 from proton_bench.diagnosis.calibration_kernels import fma_chains, reread
 
-__all__ = ["main", "make_work"]
-
 _GIB = 1 << 30
 _BLOCKS_PER_SM = 16
 

@@ -25,8 +25,6 @@ from proton_bench.analysis.why.answer import Answer, why
 from proton_bench.formats.registry import read_profile
 from proton_bench.model.profile import Profile
 
-__all__ = ["Row", "judge", "main", "record", "share", "table"]
-
 _TOP = Path(__file__).parents[3]
 _PROGRAM = Path(__file__).with_name("program.py")
 _COPIES = ("dram-copy", "copy-engine")
